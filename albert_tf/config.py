@@ -1,0 +1,301 @@
+"""The shape of a model: the fields of `albert_config.json`, checked once.
+
+Floor 0: no TensorFlow, no other module of this package but `files`.
+
+Source: Lan et al. 2020, table 1; field names and inert keys of
+google-research/albert, `modeling.AlbertConfig`.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from albert_tf import files
+
+ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
+
+# Keys of the released JSON files that no code ever read, with the only value
+# they may have. Anything else would promise a behaviour that does not exist.
+INERT_KEYS: Mapping[str, Any] = {
+    "down_scale_factor": 1,
+    "gap_size": 0,
+    "layers_to_keep": [],
+    "net_structure_type": 0,
+    "num_memory_blocks": 0,
+    "layer_norm_eps": 1e-12,
+}
+
+_POSITIVE_FIELDS = (
+    "vocab_size",
+    "embedding_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_hidden_groups",
+    "inner_group_num",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlbertConfig:
+    """Shape of an ALBERT (or, with nothing shared, of a BERT).
+
+    The defaults are those of ALBERT-xxlarge, as in the original; only
+    `vocab_size` has none.
+
+    Args:
+        vocab_size: Number of pieces, V.
+        embedding_size: Width of the piece embeddings, E. If it equals
+            `hidden_size` there is no projection from E to H.
+        hidden_size: Width of the encoder, H.
+        num_hidden_layers: How many times the encoder passes through a group.
+        num_hidden_groups: Sets of shared weights; must not exceed the layers.
+            Layer `l` uses group `l * num_hidden_groups // num_hidden_layers`.
+        inner_group_num: Distinct blocks that one pass through a group runs.
+        num_attention_heads: Heads, N; must divide `hidden_size`.
+        intermediate_size: Width of the feed-forward layer, F.
+        hidden_act: One of `gelu` (the tanh form), `relu`, `tanh`, `linear`.
+        hidden_dropout_prob: Dropout of embeddings and sublayer outputs.
+        attention_probs_dropout_prob: Dropout of the attention weights.
+        max_position_embeddings: Longest sequence.
+        type_vocab_size: Number of segment types.
+        initializer_range: Standard deviation of the initial weights.
+        parameter_sharing: What the layers of one group share: `all`,
+            `attention`, `ffn` or `none` (Lan et al. 2020, table 4).
+
+    Raises:
+        ValueError: A value is impossible; the message names the field.
+    """
+
+    vocab_size: int
+    embedding_size: int = 128
+    hidden_size: int = 4096
+    num_hidden_layers: int = 12
+    num_hidden_groups: int = 1
+    inner_group_num: int = 1
+    num_attention_heads: int = 64
+    intermediate_size: int = 16384
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    parameter_sharing: str = "all"
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE_FIELDS:
+            _check_positive_integer(name, getattr(self, name))
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            _check_number(name, getattr(self, name), below=1.0)
+        _check_number("initializer_range", self.initializer_range)
+        _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
+        _check_choice(
+            "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES
+        )
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                "`hidden_size` must be a multiple of `num_attention_heads`, "
+                "because each head takes an equal slice. Received: "
+                f"hidden_size={self.hidden_size}, "
+                f"num_attention_heads={self.num_attention_heads}."
+            )
+        if self.num_hidden_groups > self.num_hidden_layers:
+            raise ValueError(
+                "`num_hidden_groups` must not exceed `num_hidden_layers`, "
+                "because a group without a layer would never be used. "
+                f"Received: num_hidden_groups={self.num_hidden_groups}, "
+                f"num_hidden_layers={self.num_hidden_layers}."
+            )
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head, D = H / N."""
+        return self.hidden_size // self.num_attention_heads
+
+    def group_of_layer(self, layer: int) -> int:
+        """Returns which group of weights layer `layer` uses.
+
+        >>> AlbertConfig(vocab_size=9, num_hidden_groups=3).group_of_layer(8)
+        2
+        """
+        # Differs: the reference computes int(layer / L * G) in floating
+        # point, which lands in the wrong group for 22 of 22 layers and others.
+        return layer * self.num_hidden_groups // self.num_hidden_layers
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "AlbertConfig":
+        """Builds a config from the keys of an `albert_config.json`.
+
+        Raises:
+            ValueError: A key is unknown, an inert key has a value other than
+                its neutral one, `vocab_size` is missing, or a value is
+                impossible.
+        """
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known - set(INERT_KEYS))
+        if unknown:
+            raise ValueError(
+                f"Unknown config key {', '.join(map(repr, unknown))}. Known "
+                f"keys: {', '.join(sorted(known))}. Correct or remove it."
+            )
+        for key, neutral in INERT_KEYS.items():
+            if key in values and values[key] != neutral:
+                raise ValueError(
+                    f"Config key {key!r} never had an effect, so only its "
+                    f"neutral value {neutral!r} is accepted. Received: "
+                    f"{values[key]!r}."
+                )
+        if "vocab_size" not in values:
+            raise ValueError("The config has no 'vocab_size'; add it.")
+        fields = {key: values[key] for key in values if key in known}
+        if fields.get("hidden_act") in ("", None):
+            fields["hidden_act"] = (
+                "linear" if "hidden_act" in fields else "gelu"
+            )
+        return cls(**fields)
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike[str]) -> "AlbertConfig":
+        """Reads an `albert_config.json`.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not JSON, or holds a key or value that
+                `from_dict` refuses; the message names the file.
+        """
+        text = files.read_text(path)
+        try:
+            values = json.loads(text)
+            if not isinstance(values, dict):
+                raise ValueError("expected a JSON object")
+            return cls.from_dict(values)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the fields by name; `from_dict` reads them back."""
+        return dataclasses.asdict(self)
+
+    def to_json_file(self, path: str | os.PathLike[str]) -> None:
+        """Writes the config; the file appears whole or not at all."""
+        files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+
+
+def _english(version: int, **sizes: int) -> dict[str, Any]:
+    # The paper's v1 models up to xlarge were trained with dropout; v2 and both
+    # xxlarge without (google-research/albert, release notes and issue 23).
+    dropout = 0.1 if version == 1 and sizes["hidden_size"] < 4096 else 0.0
+    return {
+        "vocab_size": 30000,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        **sizes,
+    }
+
+
+def _chinese(**sizes: int) -> dict[str, Any]:
+    return {"vocab_size": 21128, "hidden_act": "relu", **sizes}
+
+
+_BASE = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+_LARGE = {
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+_XLARGE = {
+    "hidden_size": 2048,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 8192,
+}
+_XXLARGE = {
+    "hidden_size": 4096,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 64,
+    "intermediate_size": 16384,
+}
+_SIZES = {
+    "base": _BASE,
+    "large": _LARGE,
+    "xlarge": _XLARGE,
+    "xxlarge": _XXLARGE,
+}
+# TF1: the released xxlarge_zh has 16 heads (google-research/albert, issue 153).
+_CHINESE_SIZES = _SIZES | {"xxlarge": _XXLARGE | {"num_attention_heads": 16}}
+
+
+def _bert(sizes: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "vocab_size": 30000,
+        "embedding_size": sizes["hidden_size"],
+        "parameter_sharing": "none",
+        "hidden_dropout_prob": 0.1,
+        "attention_probs_dropout_prob": 0.1,
+        **sizes,
+    }
+
+
+PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = {
+    **{f"{name}_v1": _english(1, **sizes) for name, sizes in _SIZES.items()},
+    **{f"{name}_v2": _english(2, **sizes) for name, sizes in _SIZES.items()},
+    **{f"{name}_zh": _chinese(**s) for name, s in _CHINESE_SIZES.items()},
+    # Paper: table 1, the baselines that ALBERT is compared with.
+    "bert_base": _bert(_BASE),
+    "bert_large": _bert(_LARGE),
+}
+
+
+def published_config(name: str) -> AlbertConfig:
+    """Returns the config of a published model by name.
+
+    >>> published_config("base_v2").hidden_size
+    768
+
+    Args:
+        name: `base`, `large`, `xlarge` or `xxlarge`, followed by `_v1`, `_v2`
+            or `_zh`; or `bert_base`, `bert_large` (the paper's baselines).
+
+    Raises:
+        ValueError: No published model has this name.
+    """
+    _check_choice("name", name, tuple(PUBLISHED_SIZES))
+    return AlbertConfig(**PUBLISHED_SIZES[name])
+
+
+def _check_positive_integer(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"`{name}` must be a whole number of at least 1. "
+            f"Received: {name}={value!r}."
+        )
+
+
+def _check_number(name: str, value: Any, below: float = float("inf")) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < below:
+        raise ValueError(
+            f"`{name}` must be a number from 0 to below {below:g}. "
+            f"Received: {name}={value!r}."
+        )
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(choices)}. "
+            f"Received: {name}={value!r}."
+        )

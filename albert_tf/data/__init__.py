@@ -1,0 +1,1 @@
+"""Text to records to batches. Floor 2."""

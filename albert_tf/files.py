@@ -1,0 +1,103 @@
+"""Paths: globs that must match, and writes that are whole or not at all.
+
+Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
+mounted or copied first, and are refused with that advice.
+"""
+
+import contextlib
+import glob
+import os
+from collections.abc import Iterator
+from typing import IO
+
+Path = str | os.PathLike[str]
+
+
+def check_local(path: Path) -> str:
+    """Returns `path` as a string.
+
+    Raises:
+        ValueError: It has a scheme (`gs://`), which nothing here can read.
+    """
+    text = os.fspath(path)
+    if "://" in text:
+        raise ValueError(
+            f"{text!r} is a remote path. Mount or copy it to a local folder "
+            "and pass that."
+        )
+    return text
+
+
+def expand_globs(patterns: str | list[str]) -> list[str]:
+    """Returns the files that comma-separated glob patterns match.
+
+    Files come pattern by pattern, sorted within each, none twice.
+
+    Raises:
+        FileNotFoundError: A pattern matches no file; the message names it.
+    """
+    if isinstance(patterns, str):
+        patterns = patterns.split(",")
+    found: dict[str, None] = {}
+    for pattern in (check_local(p.strip()) for p in patterns):
+        if not pattern:
+            continue
+        matches = [pattern] if os.path.isfile(pattern) else []
+        matches = matches or sorted(
+            name for name in glob.glob(pattern) if os.path.isfile(name)
+        )
+        if not matches:
+            raise FileNotFoundError(
+                f"No file matches {pattern!r}. Check the path or the pattern."
+            )
+        found.update(dict.fromkeys(matches))
+    if not found:
+        raise FileNotFoundError("No input file is named. Pass at least one.")
+    return list(found)
+
+
+def read_text(path: Path) -> str:
+    """Reads a UTF-8 file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not UTF-8.
+    """
+    name = check_local(path)
+    try:
+        with open(name, encoding="utf-8", newline="\n") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no file {name!r}. Check the path."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
+
+
+@contextlib.contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file for writing that takes its name only when it is whole.
+
+    Bytes go to `<path>.partial`, which is flushed to disk and renamed when
+    the block ends, and removed when it fails. Missing folders are made.
+    """
+    name = check_local(path)
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    partial = f"{name}.partial"
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, name)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(partial)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a UTF-8 file, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8"))

@@ -1,0 +1,1 @@
+"""Scores. Floor 1: plain Python, no TensorFlow."""

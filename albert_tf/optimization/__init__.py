@@ -1,0 +1,1 @@
+"""Gradients to weights. Floor 3."""

@@ -1,0 +1,1 @@
+"""The one loop. Floor 5."""
