@@ -14,6 +14,13 @@ from typing import NoReturn
 from absl import app, flags
 from absl import logging as absl_logging
 
+from albert_tf import config
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization import optimizer_config as optimizer_config_lib
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.training import options
+from albert_tf.training.options import TpuAddress, TrainingConfig
+
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
 
@@ -30,6 +37,8 @@ def run_script(
     adds the traceback.
     """
     values = flags.FLAGS
+    # So that --help shows the shared flags as the script's own.
+    flags.disclaim_key_flags()
     app.define_help_flags()
     define_flags()
     try:
@@ -82,3 +91,180 @@ def _one_line(error: Exception) -> str:
 def _fail(message: str) -> NoReturn:
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(EXIT_USER_ERROR)
+
+
+def define_model_flags() -> None:
+    """Defines --albert_config_file and --init_checkpoint."""
+    flags.DEFINE_string(
+        "albert_config_file",
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...).",
+    )
+    flags.DEFINE_string(
+        "init_checkpoint",
+        None,
+        "Weights to start from: a TF1 checkpoint (prefix or folder), or a "
+        "checkpoint folder of a run.",
+    )
+
+
+def albert_config(values: flags.FlagValues) -> AlbertConfig:
+    """Reads the config that --albert_config_file names."""
+    name = values.albert_config_file
+    if name in config.PUBLISHED_SIZES:
+        return config.published_config(name)
+    return AlbertConfig.from_json_file(name)
+
+
+def define_optimizer_flags(defaults: OptimizerConfig) -> None:
+    """Defines the flags of the update rule and of the learning rate."""
+    flags.DEFINE_enum(
+        "optimizer",
+        defaults.name,
+        optimizer_config_lib.OPTIMIZERS,
+        "Update rule; both with the reference's arithmetic.",
+    )
+    flags.DEFINE_float(
+        "learning_rate",
+        defaults.learning_rate,
+        "Rate at the end of the warm-up.",
+    )
+    flags.DEFINE_float(
+        "poly_power", defaults.poly_power, "Power of the rate's decay to 0."
+    )
+    flags.DEFINE_integer(
+        "num_train_steps", defaults.num_train_steps, "Updates of the run."
+    )
+    flags.DEFINE_integer(
+        "num_warmup_steps",
+        defaults.num_warmup_steps,
+        "Updates over which the rate rises from 0.",
+    )
+    flags.DEFINE_integer(
+        "start_warmup_step",
+        defaults.start_warmup_step,
+        "Update at which the warm-up starts; the rate is 0 before.",
+    )
+    flags.DEFINE_bool(
+        "corrected_lamb",
+        defaults.corrected_lamb,
+        "LAMB with bias correction, as published; the reference has none.",
+    )
+
+
+def optimizer_config(values: flags.FlagValues) -> OptimizerConfig:
+    """Reads the flags of `define_optimizer_flags` back."""
+    return OptimizerConfig(
+        name=values.optimizer,
+        learning_rate=values.learning_rate,
+        poly_power=values.poly_power,
+        num_train_steps=values.num_train_steps,
+        num_warmup_steps=values.num_warmup_steps,
+        start_warmup_step=values.start_warmup_step,
+        corrected_lamb=values.corrected_lamb,
+    )
+
+
+def define_training_flags(defaults: TrainingConfig) -> None:
+    """Defines the flags of batches, checkpoints, log and numerics."""
+    integers = {
+        "train_batch_size": "Examples of one update, over all replicas.",
+        "eval_batch_size": "Examples of one evaluation batch, likewise.",
+        "gradient_accumulation_steps": "Parts that a replica's batch is "
+        "computed in, one after the other; the result is the same.",
+        "save_checkpoints_steps": "Updates between two checkpoints (and "
+        "evaluations).",
+        "keep_checkpoint_max": "Checkpoints to keep, the newest.",
+        "log_steps": "Updates that one line of metrics.jsonl covers.",
+        "random_seed": "Seed of weights, order, masks and dropout.",
+        "max_eval_steps": "Evaluation batches at most.",
+    }
+    for name, text in integers.items():
+        flags.DEFINE_integer(name, getattr(defaults, name), text)
+    flags.DEFINE_integer(
+        "iterations_per_loop",
+        defaults.steps_per_loop,
+        "Updates in one call of the graph at most; 0 lets the device decide.",
+    )
+    flags.DEFINE_enum(
+        "precision",
+        defaults.precision,
+        options.PRECISIONS,
+        "Precision of the layers; weights are always float32.",
+    )
+    flags.DEFINE_bool(
+        "jit_compile",
+        defaults.jit_compile,
+        "Compile the forward and backward pass with XLA.",
+    )
+    flags.DEFINE_bool(
+        "deterministic",
+        defaults.deterministic,
+        "Give the same bits each time, at some cost in speed.",
+    )
+    flags.DEFINE_enum(
+        "on_divergence",
+        defaults.on_divergence,
+        options.ON_DIVERGENCE,
+        "When the loss is not finite or jumps: stop, or go back to the last "
+        "checkpoint, skip the batches since, and halve the rate.",
+    )
+    _define_device_flags(defaults)
+
+
+def _define_device_flags(defaults: TrainingConfig) -> None:
+    flags.DEFINE_enum(
+        "strategy",
+        defaults.strategy,
+        options.STRATEGIES,
+        "Devices: one; mirrored (all GPUs of this machine); multi_worker "
+        "(TF_CONFIG); tpu; auto.",
+    )
+    flags.DEFINE_bool("use_tpu", False, "Same as --strategy=tpu.")
+    flags.DEFINE_string("tpu_name", None, "Name or address of the TPU.")
+    flags.DEFINE_string("tpu_zone", None, "Zone of the TPU.")
+    flags.DEFINE_string("gcp_project", None, "Project of the TPU.")
+    flags.DEFINE_string("master", None, "Address of the TPU, if unnamed.")
+    flags.DEFINE_integer("num_tpu_cores", None, "Cores the TPU must have.")
+
+
+def training_config(values: flags.FlagValues) -> TrainingConfig:
+    """Reads the flags of `define_training_flags` back."""
+    return TrainingConfig(
+        train_batch_size=values.train_batch_size,
+        eval_batch_size=values.eval_batch_size,
+        num_train_steps=values.num_train_steps,
+        gradient_accumulation_steps=values.gradient_accumulation_steps,
+        save_checkpoints_steps=values.save_checkpoints_steps,
+        keep_checkpoint_max=values.keep_checkpoint_max,
+        log_steps=values.log_steps,
+        steps_per_loop=values.iterations_per_loop,
+        max_eval_steps=values.max_eval_steps,
+        strategy="tpu" if values.use_tpu else values.strategy,
+        tpu=TpuAddress(
+            name=values.tpu_name or values.master,
+            zone=values.tpu_zone,
+            project=values.gcp_project,
+            num_cores=values.num_tpu_cores,
+        ),
+        precision=values.precision,
+        jit_compile=values.jit_compile,
+        random_seed=values.random_seed,
+        deterministic=values.deterministic,
+        on_divergence=values.on_divergence,
+    )
+
+
+def require(values: flags.FlagValues, *names: str) -> None:
+    """Raises ValueError unless every one of these flags has a value."""
+    missing = [f"--{name}" for name in names if not values[name].value]
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} must be given.")
+
+
+def flags_text(values: flags.FlagValues) -> str:
+    """Returns the flags of the script that is run, `--name=value` a line."""
+    chosen = values.get_key_flags_for_module(sys.argv[0])
+    lines = {flag.serialize() for flag in chosen if flag.value is not None}
+    return "".join(f"{line}\n" for line in sorted(lines - {""}))

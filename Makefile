@@ -1,0 +1,58 @@
+# Everything a developer types. `make PYTHON=python3.12 ...` picks the Python.
+
+PYTHON ?= python3
+UV ?= uv
+RUN := .venv/bin/python
+INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
+
+.PHONY: demo test test-slow lint format lock
+
+# Vocabulary, records and pretraining on the texts that Python carries, and
+# demo_output/report.html: a few minutes on two cores.
+demo: .venv/runtime.stamp
+	$(RUN) demo.py
+
+test: lint
+	$(RUN) -m pytest
+
+test-slow: .venv/dev.stamp
+	$(RUN) -m pytest -m slow
+
+lint: .venv/dev.stamp
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+
+format: .venv/dev.stamp
+	$(RUN) -m ruff check --fix
+	$(RUN) -m ruff format
+
+# Newest versions that pyproject.toml allows, one set for every Python and
+# machine it names. Needs uv (https://docs.astral.sh/uv); using the locks does
+# not. Each development version equals the runtime one.
+COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
+	--fork-strategy fewest --no-annotate --quiet \
+	--custom-compile-command "make lock" pyproject.toml
+lock:
+	$(COMPILE) --upgrade --output-file requirements.lock
+	$(COMPILE) --upgrade --extra dev --constraint requirements.lock \
+		--output-file requirements-dev.lock
+
+# A stamp is older than its lock exactly when .venv does not hold the lock.
+.venv/runtime.stamp: requirements.lock
+	@echo "Installing into .venv (about 2 GB, once) ..."
+	$(MAKE_VENV)
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	touch $@
+
+.venv/dev.stamp: requirements-dev.lock pyproject.toml .venv/runtime.stamp
+	$(INSTALL) --require-hashes --requirement requirements-dev.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	touch $@
+
+define MAKE_VENV
+@$(PYTHON) -c "import sys; (3, 11) <= sys.version_info < (3, 14) or \
+	sys.exit('error: Python 3.11 to 3.13 is needed, this is ' + \
+	sys.version.split()[0] + '; try: make PYTHON=python3.12')"
+$(PYTHON) -m venv .venv
+endef

@@ -1,0 +1,44 @@
+"""ALBERT (Lan et al. 2020) in Keras 3 on TensorFlow.
+
+The public names below are imported on first use, so that importing this
+package, or asking a script for `--help`, does not import TensorFlow.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from albert_tf.checkpoints.load import load_checkpoint
+    from albert_tf.config import AlbertConfig
+    from albert_tf.modeling.albert_model import AlbertModel
+    from albert_tf.modeling.pretraining_model import PretrainingModel
+    from albert_tf.text.tokenizer import load_tokenizer
+
+__all__ = [
+    "AlbertConfig",
+    "AlbertModel",
+    "PretrainingModel",
+    "load_checkpoint",
+    "load_tokenizer",
+]
+
+_MODULES = {
+    "AlbertConfig": "albert_tf.config",
+    "AlbertModel": "albert_tf.modeling.albert_model",
+    "PretrainingModel": "albert_tf.modeling.pretraining_model",
+    "load_checkpoint": "albert_tf.checkpoints.load",
+    "load_tokenizer": "albert_tf.text.tokenizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(
+            f"module 'albert_tf' has no attribute {name!r}. Public names: "
+            f"{', '.join(__all__)}."
+        )
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,179 @@
+"""Raw text files to documents, in blocks that a worker can build from.
+
+Data flow: files -> [this file] -> block of documents -> sentences -> pieces.
+Floor: data. Plain Python; the text streams through, only one block is held.
+
+A text file has one sentence a line; a blank line ends a document. A `.jsonl`
+file has one document a line, `{"text": ...}`, which is split into sentences.
+Either may be compressed (`.gz`).
+
+Differs: in google-research/albert a document goes on into the next file if no
+blank line ends the first.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+import sentencex
+
+from albert_tf.text import lines
+
+# A block is what one worker builds records from at a time: large enough that
+# its documents are a fair sample (random next sentences, shuffling), small
+# enough that its records, 40 copies of them, fit in memory many times.
+BLOCK_CHARACTERS = 2**19
+# Longer documents are cut here, so that a file without blank lines does not
+# have to fit in memory.
+DOCUMENT_CHARACTERS = 2**20
+
+_SENTENCE_LANGUAGE = "en"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Document:
+    """One document as read.
+
+    Args:
+        text: Sentences, one a line; or running text.
+        is_split: Whether `text` has one sentence a line.
+    """
+
+    text: str
+    is_split: bool
+
+    def sentences(self) -> list[str]:
+        """Returns the sentences; some may be blank."""
+        if self.is_split:
+            return self.text.split("\n")
+        return sentencex.segment(_SENTENCE_LANGUAGE, self.text)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Block:
+    """Neighbouring documents, in the order of the corpus.
+
+    Args:
+        number: Position among the blocks of the corpus, from 0.
+        documents: At least one.
+    """
+
+    number: int
+    documents: Sequence[Document]
+
+    @property
+    def num_characters(self) -> int:
+        """Characters of all documents, the unit of progress."""
+        return sum(len(document.text) for document in self.documents)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What a first reading of the corpus counted.
+
+    Args:
+        num_documents: Documents with text.
+        block_characters: `Block.num_characters` of each block.
+    """
+
+    num_documents: int
+    block_characters: Sequence[int]
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of the corpus."""
+        return len(self.block_characters)
+
+
+def read_documents(paths: Iterable[str]) -> Iterator[Document]:
+    """Yields the documents of text and `.jsonl` files, in order.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        ValueError: A file is not UTF-8, or a line of a `.jsonl` file is not an
+            object with a `text`; the message names file and line.
+    """
+    for path in paths:
+        if path.removesuffix(".gz").endswith(".jsonl"):
+            yield from _json_documents(path)
+        else:
+            yield from _text_documents(path)
+
+
+def read_blocks(paths: Iterable[str]) -> Iterator[Block]:
+    """Yields the corpus in blocks whose borders depend on nothing else.
+
+    A block is closed once it has `BLOCK_CHARACTERS` and two documents, so that
+    a document has another one to draw a random next sentence from.
+
+    Raises:
+        FileNotFoundError, ValueError: As `read_documents`.
+    """
+    number, size = 0, 0
+    documents: list[Document] = []
+    for document in read_documents(paths):
+        documents.append(document)
+        size += len(document.text)
+        if size >= BLOCK_CHARACTERS and len(documents) > 1:
+            yield Block(number=number, documents=documents)
+            number, size, documents = number + 1, 0, []
+    if documents:
+        yield Block(number=number, documents=documents)
+
+
+def survey(paths: Iterable[str]) -> Survey:
+    """Reads the corpus once to count it, and to find bad lines early.
+
+    Raises:
+        FileNotFoundError, ValueError: As `read_documents`.
+    """
+    num_documents = 0
+    block_characters = []
+    for block in read_blocks(paths):
+        num_documents += len(block.documents)
+        block_characters.append(block.num_characters)
+    return Survey(
+        num_documents=num_documents, block_characters=block_characters
+    )
+
+
+def _text_documents(path: str) -> Iterator[Document]:
+    sentences: list[str] = []
+    size = 0
+    for line in lines.read_lines(path):
+        if line and not line.isspace():
+            sentences.append(line)
+            size += len(line)
+            if size < DOCUMENT_CHARACTERS:
+                continue
+        if sentences:
+            yield Document(text="\n".join(sentences), is_split=True)
+            sentences, size = [], 0
+    if sentences:
+        yield Document(text="\n".join(sentences), is_split=True)
+
+
+def _json_documents(path: str) -> Iterator[Document]:
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        if not line or line.isspace():
+            continue
+        text = _json_text(line, f"{path!r}, line {number}")
+        if text and not text.isspace():
+            yield Document(text=text, is_split=False)
+
+
+def _json_text(line: str, where: str) -> str:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise ValueError(
+            f"{where}: not JSON ({error}). A .jsonl file has one object "
+            'a line, like {"text": "..."}.'
+        ) from error
+    text = value.get("text") if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{where}: no 'text' that is a string. A .jsonl file has one "
+            'object a line, like {"text": "..."}.'
+        )
+    return text

@@ -1,0 +1,255 @@
+"""Batches of pretraining examples from records, in an order that is known.
+
+Data flow: record source -> [this file] -> batches for the training loop.
+Floor: data. `tf.data`.
+
+The order is that of `example_order.py`. Nothing here has a state: a dataset
+that starts at a step delivers what an unbroken one delivers from there on.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf import features
+from albert_tf.data import dynamic_masking, example_order
+from albert_tf.data.record_source import RecordSource
+
+Batch = dict[str, tf.Tensor]
+
+_PARALLEL_READS = 2
+
+
+def training_dataset(
+    source: RecordSource,
+    *,
+    global_batch_size: int,
+    seed: int,
+    start_step: int = 0,
+    num_input_shards: int = 1,
+    shard_index: int = 0,
+    replicas_per_shard: int = 1,
+) -> tf.data.Dataset:
+    """Returns the endless training batches from a step on.
+
+    Args:
+        source: The records.
+        global_batch_size: B, examples of a step over all replicas.
+        seed: Gives the order, and the draws of dynamic masks.
+        start_step: The first step to deliver. A run that starts here gets
+            what an unbroken one gets.
+        num_input_shards: Pipelines that share each step.
+        shard_index: Which of them this is; it delivers the examples of its
+            replicas, a contiguous part of the step's.
+        replicas_per_shard: Replicas that this pipeline feeds.
+
+    Returns:
+        A dataset of batches for one replica each: replica 0, 1, ... of
+        `start_step`, then those of the next step. A batch is a dict of
+        `input_ids`, `input_mask`, `segment_ids` int32 `[b, S]`,
+        `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
+        `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
+        int32 `[b]`, where b is B divided by the number of replicas.
+
+    Raises:
+        ValueError: B is not a multiple of the number of replicas.
+    """
+    share = example_order.Share(
+        global_batch_size=global_batch_size,
+        num_input_shards=num_input_shards,
+        shard_index=shard_index,
+        replicas_per_shard=replicas_per_shard,
+    )
+    deliveries = tf.data.Dataset.range(
+        start_step * replicas_per_shard, tf.int64.max
+    )
+    order = example_order.TrainingOrder(source.num_records, seed)
+    examples = _read(deliveries, source, share, order)
+    return _finish(examples, functools.partial(_to_batch, source, seed))
+
+
+def evaluation_dataset(
+    source: RecordSource,
+    *,
+    batch_size: int,
+    seed: int = 0,
+    max_steps: int | None = None,
+    num_input_shards: int = 1,
+    shard_index: int = 0,
+    replicas_per_shard: int = 1,
+) -> tf.data.Dataset:
+    """Returns batches that hold every record once, in order.
+
+    Args:
+        source: The records.
+        batch_size: B, examples of a step over all replicas.
+        seed: Gives the draws of dynamic masks, which are always those of
+            epoch 0, so that evaluations can be compared.
+        max_steps: Steps to deliver at most; None for all.
+        num_input_shards: Pipelines that share each step.
+        shard_index: Which of them this is.
+        replicas_per_shard: Replicas that this pipeline feeds.
+
+    Returns:
+        A dataset of batches for one replica each, as `training_dataset`
+        delivers them, with one key more: `example_weights` float32 `[b]`, 1
+        for an example and 0 for a row that fills the last step up. Such a
+        row's `masked_lm_weights` are 0, too.
+
+    Raises:
+        ValueError: B is not a multiple of the number of replicas.
+    """
+    share = example_order.Share(
+        global_batch_size=batch_size,
+        num_input_shards=num_input_shards,
+        shard_index=shard_index,
+        replicas_per_shard=replicas_per_shard,
+    )
+    num_steps = -(-source.num_records // batch_size)
+    if max_steps is not None:
+        num_steps = min(num_steps, max_steps)
+    deliveries = tf.data.Dataset.range(num_steps * replicas_per_shard)
+    order = functools.partial(
+        example_order.sequential_order, source.num_records
+    )
+    examples = _read(deliveries, source, share, order)
+    return _finish(
+        examples, functools.partial(_to_weighted_batch, source, seed)
+    )
+
+
+def _read(
+    deliveries: tf.data.Dataset,
+    source: RecordSource,
+    share: example_order.Share,
+    order: example_order.Order,
+) -> tf.data.Dataset:
+    """Reads the records of each delivery.
+
+    Returns:
+        A dataset of `(records, epochs, indices)`, `[b]` each: serialized
+        examples, int64, int64.
+    """
+    return deliveries.map(
+        functools.partial(
+            _read_in_graph,
+            functools.partial(_read_delivery, source, share, order),
+            share.rows,
+        ),
+        num_parallel_calls=_PARALLEL_READS,
+        deterministic=True,
+    )
+
+
+def _read_in_graph(
+    read: Callable[[np.ndarray], tuple[np.ndarray, ...]],
+    rows: int,
+    delivery: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+    tensors = tf.numpy_function(
+        read, [delivery], (tf.string, tf.int64, tf.int64)
+    )
+    return tuple(tf.ensure_shape(tensor, [rows]) for tensor in tensors)
+
+
+def _read_delivery(
+    source: RecordSource,
+    share: example_order.Share,
+    order: example_order.Order,
+    delivery: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    epochs, indices = order(share.positions(int(delivery)))
+    return np.array(source.get(indices), object), epochs, indices
+
+
+def _finish(
+    examples: tf.data.Dataset, to_batch: Callable[..., Batch]
+) -> tf.data.Dataset:
+    """Makes batches of what was read, ahead of time and in order."""
+    options = tf.data.Options()
+    options.deterministic = True
+    # Batches are made side by side, so one needs no more than one thread.
+    options.threading.max_intra_op_parallelism = 1
+    # Each pipeline reads its own share already.
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    batches = examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
+    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def _to_weighted_batch(
+    source: RecordSource,
+    seed: int,
+    records: tf.Tensor,
+    epochs: tf.Tensor,
+    indices: tf.Tensor,
+) -> Batch:
+    batch = _to_batch(source, seed, records, epochs, indices)
+    # What comes after the last record fills the step up from the first again.
+    weights = tf.cast(epochs == 0, tf.float32)
+    batch["masked_lm_weights"] *= weights[:, None]
+    return batch | {"example_weights": weights}
+
+
+def _to_batch(
+    source: RecordSource,
+    seed: int,
+    records: tf.Tensor,
+    epochs: tf.Tensor,
+    indices: tf.Tensor,
+) -> Batch:
+    layout = source.layout
+    static_features = features.static_pretraining_features(
+        max_seq_length=layout.max_seq_length,
+        max_predictions=layout.num_prediction_slots,
+    )
+    if source.facts is not None and layout.masking == "dynamic":
+        batch = dynamic_masking.draw_batch(
+            _parse(records, features.dynamic_pretraining_features()),
+            epochs=epochs,
+            indices=indices,
+            seed=seed,
+            settings=source.facts,
+        )
+    else:
+        batch = _to_static_batch(_parse(records, static_features))
+    rows = records.shape[0]
+    return {
+        feature.name: tf.ensure_shape(
+            batch[feature.name],
+            [rows]
+            if feature.name == "sentence_order_labels"
+            else [rows, feature.length],
+        )
+        for feature in static_features
+        if feature.name in batch
+    }
+
+
+def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
+    """Parses serialized examples; fields of varying length become ragged."""
+    parsed = tf.io.parse_example(
+        records,
+        {
+            field.record_name: tf.io.RaggedFeature(
+                tf.as_dtype(field.dtype), row_splits_dtype=tf.int64
+            )
+            if field.length is None
+            else tf.io.FixedLenFeature([field.length], tf.as_dtype(field.dtype))
+            for field in fields
+        },
+    )
+    return {field.name: parsed[field.record_name] for field in fields}
+
+
+def _to_static_batch(parsed: Batch) -> Batch:
+    batch = {
+        name: tf.cast(values, tf.int32) if values.dtype.is_integer else values
+        for name, values in parsed.items()
+        if name != "token_boundary"
+    }
+    labels = tf.squeeze(batch["sentence_order_labels"], axis=1)
+    return batch | {"sentence_order_labels": labels}

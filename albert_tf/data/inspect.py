@@ -1,0 +1,274 @@
+"""Shows pretraining records as text: `python -m albert_tf.data.inspect FILE`.
+
+Each record is a headline and one line for each segment. A piece to predict
+reads `[MASK:cat]` if it is hidden, `{dog->cat}` if another one stands in its
+place, and `{cat}` if it was left. Dynamic records are shown without masks,
+which are drawn when they are read.
+
+Floor: data. No TensorFlow.
+"""
+
+import argparse
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from albert_tf import features
+from albert_tf.data import example_codec, record_files, record_source
+from albert_tf.text import special_pieces
+from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
+from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
+
+_LABELS = {
+    "sop": ("in order", "swapped"),
+    "nsp": ("B follows A", "B comes from elsewhere"),
+    "none": ("one segment", "one segment"),
+}
+_UNCERTAIN_LABELS = ("in order", "swapped, or B comes from elsewhere")
+_DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
+
+_READ_SIZE = 1 << 20
+
+
+class PieceText:
+    """Pieces as a reader wants to see them; ids if there is no vocabulary.
+
+    Args:
+        tokenizer: Names the pieces, or None.
+        mask_id: The piece that hides others; None if it is not known.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer | None, mask_id: int | None
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._mask_id = mask_id
+
+    def piece(self, piece_id: int) -> str:
+        """Returns a piece, with a space before it where a word starts."""
+        space, text = self._name(piece_id)
+        return space + text
+
+    def target(self, shown_id: int, original_id: int) -> str:
+        """Returns a piece to predict, with what stands in its place."""
+        space, original = self._name(original_id)
+        if shown_id == self._mask_id:
+            return f"{space}[MASK:{original}]"
+        if shown_id == original_id:
+            return f"{space}{{{original}}}"
+        return f"{space}{{{self._name(shown_id)[1]}->{original}}}"
+
+    def _name(self, piece_id: int) -> tuple[str, str]:
+        if self._tokenizer is None:
+            return " ", str(piece_id)
+        piece = self._tokenizer.id_to_piece(piece_id)
+        if piece in special_pieces.SENTENCEPIECE_NAMES:
+            return " ", piece
+        if isinstance(self._tokenizer, WordPieceTokenizer):
+            rest = piece.removeprefix("##")
+            return (" " if rest == piece else ""), rest
+        rest = piece.removeprefix("\u2581")
+        return ("" if rest == piece else " "), rest
+
+
+def render_record(
+    data: bytes, layout: record_source.RecordLayout, text: PieceText
+) -> str:
+    """Returns one record as lines of text.
+
+    Args:
+        data: A serialized example.
+        layout: That of its file.
+        text: Writes the pieces.
+
+    Raises:
+        ValueError: The bytes are not an example.
+    """
+    values = example_codec.decode_example(data)
+    if layout.masking == "dynamic":
+        return _render_dynamic(values, text)
+    fields = {
+        feature.name: values[feature.record_name]
+        for feature in features.static_pretraining_features(
+            max_seq_length=layout.max_seq_length,
+            max_predictions=layout.num_prediction_slots,
+        )
+    }
+    return _render_static(fields, layout.pair_objective, text)
+
+
+def _render_static(
+    fields: Mapping[str, np.ndarray], objective: str | None, text: PieceText
+) -> str:
+    length = int(fields["input_mask"].sum())
+    used = fields["masked_lm_weights"] > 0
+    pieces = [text.piece(i) for i in fields["input_ids"][:length].tolist()]
+    for place, original in zip(
+        fields["masked_lm_positions"][used].tolist(),
+        fields["masked_lm_ids"][used].tolist(),
+        strict=True,
+    ):
+        shown = int(fields["input_ids"][place])
+        pieces[place] = text.target(shown, original)
+    label = int(fields["sentence_order_labels"][0])
+    names = _LABELS.get(objective or "", _UNCERTAIN_LABELS)
+    size_a = int((fields["segment_ids"][:length] == 0).sum())
+    return _render(
+        f"{length} pieces of {len(fields['input_ids'])}, {used.sum()} to "
+        f"predict, label {label}: {names[label]}",
+        pieces,
+        size_a,
+    )
+
+
+def _render_dynamic(values: Mapping[str, np.ndarray], text: PieceText) -> str:
+    # Their record names are their names.
+    pieces = [text.piece(piece_id) for piece_id in values["pair_ids"].tolist()]
+    size_a = int(values["segment_a_length"][0])
+    label = int(values["pair_label"][0])
+    state = _DYNAMIC_LABELS[label] if size_a < len(pieces) else "one segment"
+    return _render(
+        f"{len(pieces)} pieces without special ones, no masks yet, "
+        f"label {label}: {state}",
+        pieces,
+        size_a,
+    )
+
+
+def _render(headline: str, pieces: Sequence[str], size_a: int) -> str:
+    lines = [headline]
+    for name, segment in (("A", pieces[:size_a]), ("B", pieces[size_a:])):
+        if segment:
+            lines.append(f"  {name} ({len(segment)}) |{''.join(segment)}")
+    return "\n".join(lines)
+
+
+def verify(path: str, source: record_source.RecordSource) -> str:
+    """Reads a whole record file and checks every checksum.
+
+    Args:
+        path: The file.
+        source: The same file, opened.
+
+    Returns:
+        What was found, in one line.
+
+    Raises:
+        ValueError: A record is damaged, or the file is not the one that its
+            sidecar describes.
+    """
+    num_records = sum(1 for _ in record_files.read_records(path))
+    if source.facts is None:
+        return f"{num_records} records agree with their checksums; no sidecar"
+    digest = _sha256(path)
+    if digest != source.facts.sha256:
+        raise ValueError(
+            f"{path!r} is not what its sidecar describes: sha256 {digest}, "
+            f"wanted {source.facts.sha256}. Build or copy the file again."
+        )
+    return f"{num_records} records and the file agree with their checksums"
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(_READ_SIZE):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong argument as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _Parser(
+        prog="python -m albert_tf.data.inspect",
+        description="Shows pretraining records as text.",
+    )
+    parser.add_argument("file", help="a record file")
+    parser.add_argument(
+        "-n", type=int, default=3, help="how many records to show (default 3)"
+    )
+    parser.add_argument("--spm_model_file", help="SentencePiece model")
+    parser.add_argument("--vocab_file", help="WordPiece vocabulary")
+    parser.add_argument(
+        "--verify", action="store_true", help="check every checksum"
+    )
+    return parser.parse_args(arguments)
+
+
+def _find_tokenizer(
+    arguments: argparse.Namespace, source: record_source.RecordSource
+) -> Tokenizer | None:
+    """Loads the vocabulary that is named, or the one of the build."""
+    flags: Mapping[str, Any] = source.facts.flags if source.facts else {}
+    named = {
+        name: getattr(arguments, name)
+        for name in ("spm_model_file", "vocab_file")
+    }
+    is_named = any(named.values())
+    if not is_named:
+        named = {name: flags.get(name) for name in named}
+        paths = [path for path in named.values() if path]
+        if not paths or not all(map(os.path.isfile, paths)):
+            return None
+    tokenizer = load_tokenizer(
+        **named, do_lower_case=flags.get("do_lower_case", True)
+    )
+    wanted = source.layout.tokenizer_hash
+    if wanted in (None, tokenizer.hash):
+        return tokenizer
+    if not is_named:
+        return None
+    raise ValueError(
+        f"The vocabulary is not the one of {arguments.file!r}: its hash is "
+        f"{tokenizer.hash}, wanted {wanted}. Pass the one of the build."
+    )
+
+
+def _mask_id(
+    source: record_source.RecordSource, tokenizer: Tokenizer | None
+) -> int | None:
+    if source.layout.special_ids is not None:
+        return source.layout.special_ids["mask"]
+    return tokenizer.special_ids.mask if tokenizer is not None else None
+
+
+def _report(arguments: argparse.Namespace) -> Iterator[str]:
+    if arguments.n < 0:
+        raise ValueError(f"-n must not be negative. Received: {arguments.n}.")
+    source = record_source.open_records([arguments.file])
+    if arguments.verify:
+        yield verify(arguments.file, source)
+    tokenizer = _find_tokenizer(arguments, source)
+    text = PieceText(tokenizer, _mask_id(source, tokenizer))
+    yield (
+        f"{arguments.file}: {source.num_records} records, "
+        f"{source.layout.masking} masks"
+    )
+    shown = np.arange(min(arguments.n, source.num_records))
+    for number, data in zip(shown, source.get(shown), strict=True):
+        yield f"\nrecord {number}: {render_record(data, source.layout, text)}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    try:
+        for line in _report(_parse_arguments(arguments)):
+            sys.stdout.write(line + "\n")
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

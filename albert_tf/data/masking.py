@@ -1,0 +1,262 @@
+"""Masked pieces: which words of a row to hide, and with what.
+
+Data flow: rows of pieces -> [this file] -> masked rows and their targets.
+Floor: data. Pure NumPy, a whole batch at a time.
+
+The steps, which `dynamic_masking.py` repeats in the graph:
+
+1. Pieces are grouped into words; a word never crosses [SEP].
+2. Every word proposes a span: itself and the n - 1 words after it, n drawn
+   from p(n) proportional to 1/n, cut at the end of its segment.
+3. Spans are chosen greedily in a random order until the budget is spent; the
+   last ones lose words to fit (`greedy_spans.py`).
+4. Each chosen piece becomes [MASK] (80%), itself (10%) or a random piece
+   (10%).
+
+Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
+google-research/albert, `create_pretraining_data.create_masked_lm_predictions`.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from albert_tf.data import greedy_spans, word_groups
+
+MASK_PROBABILITY = 0.8
+KEEP_PROBABILITY = 0.1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Masking:
+    """How to mask.
+
+    Args:
+        masked_lm_prob: Share of a row's pieces, [CLS] and [SEP] counted too.
+        max_predictions: Most pieces to hide in a row.
+        ngram: Longest span, in words.
+        favor_shorter_ngram: Whether p(n) is proportional to 1/n; if not, the
+            same probabilities in reverse.
+        permute: Whether to shuffle as many further pieces among themselves.
+        mask_id: What hides a piece.
+        replacement_ids: Int32; what a random piece is drawn from.
+    """
+
+    masked_lm_prob: float
+    max_predictions: int
+    ngram: int
+    favor_shorter_ngram: bool
+    permute: bool
+    mask_id: int
+    replacement_ids: np.ndarray
+
+    @property
+    def num_slots(self) -> int:
+        """P, the prediction slots of a row."""
+        return self.max_predictions * (2 if self.permute else 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MaskedRows:
+    """Rows with hidden pieces, and what was hidden.
+
+    Args:
+        input_ids: Int32 `[B, S]`, masked.
+        positions: Int32 `[B, P]`, ascending; 0 in unused slots.
+        ids: Int32 `[B, P]`, the original pieces; 0 in unused slots.
+        weights: Float32 `[B, P]`, 1 in used slots.
+    """
+
+    input_ids: np.ndarray
+    positions: np.ndarray
+    ids: np.ndarray
+    weights: np.ndarray
+
+
+def ngram_length_probabilities(
+    *, ngram: int, favor_shorter_ngram: bool = True
+) -> np.ndarray:
+    """Returns p(1), ..., p(ngram), proportional to 1/n or the reverse.
+
+    >>> ngram_length_probabilities(ngram=2).round(3).tolist()
+    [0.667, 0.333]
+    """
+    # Paper: equation 1.
+    weights = 1.0 / np.arange(1, ngram + 1)
+    probabilities = weights / weights.sum()
+    return probabilities if favor_shorter_ngram else probabilities[::-1]
+
+
+def num_to_predict(
+    lengths: np.ndarray, *, masked_lm_prob: float, max_predictions: int
+) -> np.ndarray:
+    """Returns how many pieces to hide in rows of these lengths.
+
+    Args:
+        lengths: Integers, pieces of a row with [CLS] and [SEP].
+        masked_lm_prob: Share to hide; 0 hides none.
+        max_predictions: Most to hide.
+
+    Returns:
+        Int64, of the shape of `lengths`; at least 1 unless the share is 0.
+    """
+    if masked_lm_prob == 0:
+        return np.zeros_like(lengths, np.int64)
+    # TF1: Python's round, which takes halves to the even number.
+    wanted = np.rint(lengths * masked_lm_prob).astype(np.int64)
+    return np.minimum(max_predictions, np.maximum(1, wanted))
+
+
+def mask_rows(
+    rng: np.random.Generator,
+    input_ids: np.ndarray,
+    *,
+    lengths: np.ndarray,
+    is_maskable: np.ndarray,
+    is_word_start: np.ndarray,
+    masking: Masking,
+) -> MaskedRows:
+    """Hides pieces of a batch of rows.
+
+    Args:
+        rng: Drawn from.
+        input_ids: Int32 `[B, S]`.
+        lengths: Int `[B]`, pieces of each row, [CLS] and [SEP] counted.
+        is_maskable: Bool `[B, S]`, False for [CLS], [SEP] and padding.
+        is_word_start: Bool `[B, S]`, where a piece begins a word. The first
+            piece of a segment does in any case.
+        masking: How to mask.
+
+    Returns:
+        The masked rows and their targets.
+    """
+    words = word_groups.find_words(is_maskable, is_word_start)
+    budget = num_to_predict(
+        lengths,
+        masked_lm_prob=masking.masked_lm_prob,
+        max_predictions=masking.max_predictions,
+    )
+    hidden_words = choose_words(rng, words, budget=budget, masking=masking)
+    hidden = word_groups.words_to_pieces(words, hidden_words)
+    masked_ids = replace(rng, input_ids, hidden, masking=masking)
+    if masking.permute:
+        moved_words = choose_words(
+            rng, words, budget=budget, masking=masking, taken=hidden_words
+        )
+        moved = word_groups.words_to_pieces(words, moved_words)
+        masked_ids = permute(rng, masked_ids, moved)
+        hidden |= moved
+    return _to_slots(masked_ids, input_ids, hidden, masking.num_slots)
+
+
+def choose_words(
+    rng: np.random.Generator,
+    words: word_groups.Words,
+    *,
+    budget: np.ndarray,
+    masking: Masking,
+    taken: np.ndarray | None = None,
+) -> np.ndarray:
+    """Chooses words to hide, in spans of random length and random order.
+
+    Args:
+        rng: Drawn from.
+        words: The words of the rows.
+        budget: Int64 `[B]`, most pieces to hide.
+        masking: Gives the law of the span lengths.
+        taken: Bool `[B, W]`, words that must not be chosen; None for none.
+
+    Returns:
+        Bool `[B, W]`, True for chosen words. Together they have at most
+        `budget` pieces, and fewer only if no other span fits.
+    """
+    shape = words.num_left.shape
+    spans = np.minimum(draw_lengths(rng, shape, masking), words.num_left)
+    order = np.argsort(rng.random(shape, np.float32), axis=1)
+    return greedy_spans.choose_spans(
+        spans, order, words.bounds, budget=budget, taken=taken
+    )
+
+
+def draw_lengths(
+    rng: np.random.Generator, shape: tuple[int, ...], masking: Masking
+) -> np.ndarray:
+    """Draws span lengths in words, 1 to `masking.ngram`; int64."""
+    probabilities = ngram_length_probabilities(
+        ngram=masking.ngram, favor_shorter_ngram=masking.favor_shorter_ngram
+    )
+    # The last bound is left out: rounding could put it below 1.
+    bounds = np.cumsum(probabilities)[:-1].astype(np.float32)
+    uniform = rng.random(shape, np.float32)
+    lengths = np.ones(shape, np.int64)
+    for bound in bounds:
+        lengths += uniform >= bound
+    return lengths
+
+
+def replace(
+    rng: np.random.Generator,
+    input_ids: np.ndarray,
+    hidden: np.ndarray,
+    *,
+    masking: Masking,
+) -> np.ndarray:
+    """Returns `input_ids` with the hidden pieces replaced, 80/10/10.
+
+    Args:
+        rng: Drawn from.
+        input_ids: Int32 `[B, S]`.
+        hidden: Bool `[B, S]`.
+        masking: Gives the mask piece and the random ones.
+    """
+    original = input_ids[hidden]
+    uniform = rng.random(len(original))
+    # Differs: the reference draws special pieces, too.
+    drawn = rng.integers(0, len(masking.replacement_ids), len(original))
+    result = input_ids.copy()
+    result[hidden] = np.select(
+        [
+            uniform < MASK_PROBABILITY,
+            uniform < MASK_PROBABILITY + KEEP_PROBABILITY,
+        ],
+        [masking.mask_id, original],
+        masking.replacement_ids[drawn],
+    )
+    return result
+
+
+def permute(
+    rng: np.random.Generator, input_ids: np.ndarray, moved: np.ndarray
+) -> np.ndarray:
+    """Returns `input_ids` with the moved pieces of each row shuffled.
+
+    Args:
+        rng: Drawn from.
+        input_ids: Int32 `[B, S]`.
+        moved: Bool `[B, S]`, which pieces change places among themselves.
+    """
+    rows, columns = np.nonzero(moved)
+    shuffled = np.lexsort((rng.random(len(rows)), rows))
+    result = input_ids.copy()
+    result[rows, columns] = input_ids[rows, columns[shuffled]]
+    return result
+
+
+def _to_slots(
+    masked_ids: np.ndarray,
+    original_ids: np.ndarray,
+    hidden: np.ndarray,
+    num_slots: int,
+) -> MaskedRows:
+    rows, columns = np.nonzero(hidden)
+    first = np.cumsum(hidden.sum(axis=1)) - hidden.sum(axis=1)
+    slots = np.arange(len(rows)) - first[rows]
+    shape = (len(hidden), num_slots)
+    positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    weights = np.zeros(shape, np.float32)
+    positions[rows, slots] = columns
+    ids[rows, slots] = original_ids[rows, columns]
+    weights[rows, slots] = 1
+    return MaskedRows(
+        input_ids=masked_ids, positions=positions, ids=ids, weights=weights
+    )

@@ -1,0 +1,307 @@
+"""One block of documents to pretraining records.
+
+Data flow: block -> pieces -> pairs -> rows -> masks -> records, all of it a
+pure function of (block, vocabulary, settings), so that neither the number of
+workers nor their order shows in the records.
+Floor: data. Pure NumPy.
+
+Source: google-research/albert,
+`create_pretraining_data.create_training_instances`.
+"""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from albert_tf import features
+from albert_tf.data import (
+    corpus,
+    example_codec,
+    masking,
+    record_files,
+    segment_pairs,
+)
+from albert_tf.data.build_summary import BuildCounts
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.tokenizer import Tokenizer
+
+# Rows that are masked and encoded together: enough to make NumPy's overhead
+# small, few enough that the arrays stay in the processor's cache.
+_BATCH_ROWS = 256
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A batch of pairs laid out as `[CLS] A [SEP] B [SEP]` and padding.
+
+    Args:
+        input_ids: Int32 `[B, S]`.
+        segment_ids: Int32 `[B, S]`, 1 for B and the `[SEP]` after it.
+        is_maskable: Bool `[B, S]`, True for the pieces of A and B.
+        lengths: Int64 `[B]`, special pieces counted.
+    """
+
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+    is_maskable: np.ndarray
+    lengths: np.ndarray
+
+
+def build_block(
+    block: corpus.Block, tokenizer: Tokenizer, config: PretrainingDataConfig
+) -> tuple[bytes, BuildCounts]:
+    """Makes all records of a block.
+
+    Args:
+        block: The documents.
+        tokenizer: Makes pieces of them.
+        config: The settings.
+
+    Returns:
+        The records, framed for a record file, and their counts.
+    """
+    # Keyed by the block alone: all draws of a block come from here, in a
+    # fixed order, whichever process makes them.
+    rng = np.random.default_rng(
+        np.random.SeedSequence(config.random_seed, spawn_key=(block.number,))
+    )
+    pieces = tokenize(block, tokenizer)
+    pairs, without_pair = draw_pairs(pieces, rng, config)
+    counts = BuildCounts(
+        documents=len(pieces.document_starts) - 1,
+        sentences=len(pieces.sentence_starts) - 1,
+        pieces=len(pieces.ids),
+        unknown_pieces=int((pieces.ids == tokenizer.special_ids.unk).sum()),
+        chunks_without_pair=without_pair,
+        records=len(pairs),
+        label_1_records=int(pairs.label.sum()),
+    )
+    framed = []
+    for first in range(0, len(pairs), _BATCH_ROWS):
+        batch = pairs.take(slice(first, first + _BATCH_ROWS))
+        if config.masking == "static":
+            records, batch_counts = _static_records(
+                batch, pieces.ids, rng, tokenizer, config
+            )
+        else:
+            records, batch_counts = _dynamic_records(
+                batch, pieces.ids, tokenizer
+            )
+        framed.append(record_files.frame_records(records))
+        counts += batch_counts
+    return b"".join(framed), counts
+
+
+def tokenize(
+    block: corpus.Block, tokenizer: Tokenizer
+) -> segment_pairs.PieceBlock:
+    """Makes pieces of a block; what is left without a piece is dropped."""
+    documents = [document.sentences() for document in block.documents]
+    ids, lengths = tokenizer.encode_batch(
+        list(itertools.chain.from_iterable(documents))
+    )
+    document = np.repeat(
+        np.arange(len(documents)), [len(sentences) for sentences in documents]
+    )
+    has_pieces = lengths > 0
+    num_sentences = np.bincount(document[has_pieces], minlength=len(documents))
+    return segment_pairs.PieceBlock(
+        ids=ids,
+        sentence_starts=_starts(lengths[has_pieces]),
+        document_starts=_starts(num_sentences[num_sentences > 0]),
+    )
+
+
+def draw_pairs(
+    pieces: segment_pairs.PieceBlock,
+    rng: np.random.Generator,
+    config: PretrainingDataConfig,
+) -> tuple[segment_pairs.Pairs, int]:
+    """Draws the pairs of all copies of a block, cut to length and shuffled.
+
+    Args:
+        pieces: The block.
+        rng: Drawn from.
+        config: The settings.
+
+    Returns:
+        The pairs, and the number of chunks that gave none.
+    """
+    copies = [
+        _draw_copy(pieces, rng, config) for _ in range(config.dupe_factor)
+    ]
+    pairs = segment_pairs.Pairs.concatenate([pairs for pairs, _ in copies])
+    shuffled = pairs.take(rng.permutation(len(pairs)))
+    return shuffled, sum(without_pair for _, without_pair in copies)
+
+
+def _draw_copy(
+    pieces: segment_pairs.PieceBlock,
+    rng: np.random.Generator,
+    config: PretrainingDataConfig,
+) -> tuple[segment_pairs.Pairs, int]:
+    budget, short_prob = config.piece_budget, config.short_seq_prob
+    swaps_when_read = False
+    without_pair = 0
+    if config.pair_objective == "sop":
+        pairs, without_pair = segment_pairs.sentence_order_pairs(
+            pieces,
+            rng,
+            budget=budget,
+            short_prob=short_prob,
+            reference_pairs=config.reference_pairs,
+        )
+        swaps_when_read = config.masking == "dynamic"
+        if not swaps_when_read:
+            pairs = segment_pairs.swap_half(pairs, rng)
+    elif config.pair_objective == "nsp":
+        pairs = segment_pairs.next_sentence_pairs(
+            pieces, rng, budget=budget, short_prob=short_prob
+        )
+    else:
+        pairs = segment_pairs.single_segments(
+            pieces, rng, budget=budget, short_prob=short_prob
+        )
+    truncated = segment_pairs.truncate(
+        pairs, rng, budget=budget, random_ties=swaps_when_read
+    )
+    return truncated, without_pair
+
+
+def lay_out(
+    pairs: segment_pairs.Pairs,
+    piece_ids: np.ndarray,
+    special_ids: SpecialIds,
+    *,
+    max_seq_length: int,
+) -> Rows:
+    """Writes pairs into rows.
+
+    Args:
+        pairs: B of them, short enough.
+        piece_ids: The pieces that the pairs are stretches of.
+        special_ids: Ids of padding, `[CLS]` and `[SEP]`.
+        max_seq_length: S.
+
+    Returns:
+        The rows; a pair without a B has one `[SEP]`.
+    """
+    column = np.arange(max_seq_length)
+    first_sep = (1 + pairs.a_length)[:, None]
+    last_sep = (
+        first_sep[:, 0] + np.where(pairs.b_length > 0, pairs.b_length + 1, 0)
+    )[:, None]
+    in_a = (column > 0) & (column < first_sep)
+    in_b = (column > first_sep) & (column < last_sep)
+    source = np.where(
+        in_a,
+        pairs.a_start[:, None] + column - 1,
+        pairs.b_start[:, None] + column - first_sep - 1,
+    )
+    is_maskable = in_a | in_b
+    input_ids = piece_ids[np.where(is_maskable, source, 0)]
+    input_ids[~is_maskable] = special_ids.pad
+    input_ids[:, 0] = special_ids.cls
+    rows = np.arange(len(pairs))
+    input_ids[rows, first_sep[:, 0]] = special_ids.sep
+    input_ids[rows, last_sep[:, 0]] = special_ids.sep
+    return Rows(
+        input_ids=input_ids,
+        segment_ids=((column > first_sep) & (column <= last_sep)).astype(
+            np.int32
+        ),
+        is_maskable=is_maskable,
+        lengths=last_sep[:, 0] + 1,
+    )
+
+
+def _static_records(
+    pairs: segment_pairs.Pairs,
+    piece_ids: np.ndarray,
+    rng: np.random.Generator,
+    tokenizer: Tokenizer,
+    config: PretrainingDataConfig,
+) -> tuple[list[bytes], BuildCounts]:
+    """Lays out, masks and encodes a batch."""
+    size = config.max_seq_length
+    rows = lay_out(pairs, piece_ids, tokenizer.special_ids, max_seq_length=size)
+    is_real = np.arange(size) < rows.lengths[:, None]
+    is_word_start = tokenizer.word_starts[rows.input_ids]
+    masked = masking.mask_rows(
+        rng,
+        rows.input_ids,
+        lengths=rows.lengths,
+        is_maskable=rows.is_maskable,
+        is_word_start=is_word_start | (not config.do_whole_word_mask),
+        masking=_masking(tokenizer, config),
+    )
+    is_special = is_real & ~rows.is_maskable
+    records = example_codec.encode_examples(
+        features.static_pretraining_features(
+            max_seq_length=size, max_predictions=config.num_prediction_slots
+        ),
+        {
+            "input_ids": masked.input_ids,
+            "input_mask": is_real,
+            "segment_ids": rows.segment_ids,
+            # TF1: special pieces count as starts, padding does not.
+            "token_boundary": is_special | (rows.is_maskable & is_word_start),
+            "masked_lm_positions": masked.positions,
+            "masked_lm_ids": masked.ids,
+            "masked_lm_weights": masked.weights,
+            "sentence_order_labels": pairs.label[:, None],
+        },
+    )
+    return records, BuildCounts(
+        record_pieces=int(rows.lengths.sum()),
+        masked_pieces=int(masked.weights.sum()),
+    )
+
+
+def _dynamic_records(
+    pairs: segment_pairs.Pairs, piece_ids: np.ndarray, tokenizer: Tokenizer
+) -> tuple[list[bytes], BuildCounts]:
+    """Encodes a batch as it is, A then B."""
+    starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
+    lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
+    borders = _starts(lengths)
+    source = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
+    ids = piece_ids[source]
+    row_starts = borders[::2]
+    records = example_codec.encode_examples(
+        features.dynamic_pretraining_features(),
+        {
+            "pair_ids": example_codec.Ragged(ids, row_starts),
+            "token_boundary": example_codec.Ragged(
+                tokenizer.word_starts[ids], row_starts
+            ),
+            "segment_a_length": pairs.a_length[:, None],
+            "pair_label": pairs.label[:, None],
+        },
+    )
+    num_specials = 2 * len(pairs) + int((pairs.b_length > 0).sum())
+    return records, BuildCounts(record_pieces=len(ids) + num_specials)
+
+
+def _masking(
+    tokenizer: Tokenizer, config: PretrainingDataConfig
+) -> masking.Masking:
+    return masking.Masking(
+        masked_lm_prob=config.masked_lm_prob,
+        max_predictions=config.max_predictions_per_seq,
+        ngram=config.ngram,
+        favor_shorter_ngram=config.favor_shorter_ngram,
+        permute=config.do_permutation,
+        mask_id=tokenizer.special_ids.mask,
+        replacement_ids=np.setdiff1d(
+            np.arange(tokenizer.vocab_size, dtype=np.int32),
+            tokenizer.forbidden_ids,
+        ),
+    )
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    """Returns where stretches of these lengths begin, and the end."""
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)

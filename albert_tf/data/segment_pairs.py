@@ -1,0 +1,351 @@
+"""Segment pairs: which stretches of a document make one training example.
+
+Data flow: pieces of a block -> [this file] -> pairs -> masks -> records.
+Floor: data. Pure NumPy.
+
+The pieces of a block lie in one array, sentence after sentence, document after
+document. A segment is a stretch of it, so a pair is four integers and a label;
+no pieces are copied here.
+
+Source: Lan et al. 2020, section 3.1; google-research/albert,
+`create_pretraining_data.create_instances_from_document`.
+"""
+
+import bisect
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+PAIR_OBJECTIVES = ("sop", "nsp", "none")
+
+_RANDOM_NEXT_PROBABILITY = 0.5
+_SWAP_PROBABILITY = 0.5
+_SHORTEST_TARGET = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PieceBlock:
+    """The pieces of a block of documents.
+
+    Args:
+        ids: Int32 `[pieces]`.
+        sentence_starts: Int64 `[sentences + 1]`: sentence `i` is
+            `ids[sentence_starts[i]:sentence_starts[i + 1]]`, never empty.
+        document_starts: Int64 `[documents + 1]`: document `d` has the
+            sentences from `document_starts[d]` to `document_starts[d + 1]`,
+            at least one.
+    """
+
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    document_starts: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Segment pairs as stretches of a piece array; all int64 `[N]`.
+
+    Args:
+        a_start: Where segment A begins.
+        a_length: Its pieces, at least one.
+        b_start: Where segment B begins.
+        b_length: Its pieces; 0 if there is no second segment.
+        label: 0 if B follows A, 1 if they are swapped or unrelated.
+    """
+
+    a_start: np.ndarray
+    a_length: np.ndarray
+    b_start: np.ndarray
+    b_length: np.ndarray
+    label: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def take(self, rows: np.ndarray | slice) -> "Pairs":
+        """Returns the pairs at `rows`."""
+        return Pairs(
+            a_start=self.a_start[rows],
+            a_length=self.a_length[rows],
+            b_start=self.b_start[rows],
+            b_length=self.b_length[rows],
+            label=self.label[rows],
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Pairs"]) -> "Pairs":
+        """Returns the pairs of all parts, in order."""
+        return cls(
+            **{
+                field.name: np.concatenate([vars(p)[field.name] for p in parts])
+                for field in dataclasses.fields(cls)
+            }
+        )
+
+
+class _Pair(NamedTuple):
+    """One pair before truncation: A is `[a_start, a_end)`, B likewise."""
+
+    a_start: int
+    a_end: int
+    b_start: int
+    b_end: int
+    label: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Chunker:
+    """A block as Python lists, which are faster to walk than arrays."""
+
+    sentence_starts: list[int]
+    document_starts: list[int]
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, block: PieceBlock, rng: np.random.Generator) -> "_Chunker":
+        return cls(
+            sentence_starts=block.sentence_starts.tolist(),
+            document_starts=block.document_starts.tolist(),
+            rng=rng,
+        )
+
+    def chunk_end(self, first: int, end: int, target: int) -> int:
+        """Returns where a chunk ends that has at least `target` pieces.
+
+        Args:
+            first: First sentence of the chunk.
+            end: End of the document, in sentences.
+            target: Pieces wanted.
+        """
+        wanted = self.sentence_starts[first] + target
+        return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
+
+    def below(self, end: int) -> int:
+        """Draws a whole number from 0 to below `end`."""
+        return int(self.rng.random() * end)
+
+
+def sentence_order_pairs(
+    block: PieceBlock,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    short_prob: float,
+    reference_pairs: bool = False,
+) -> tuple[Pairs, int]:
+    """Makes one pass of sentence-order pairs over a block, in text order.
+
+    A is the first sentences of a chunk, B the rest; `swap_half` exchanges
+    them. A chunk of one sentence has no order, so it gives no pair.
+
+    Args:
+        block: The pieces.
+        rng: Drawn from.
+        budget: Pieces that a pair may have, special ones not counted.
+        short_prob: How often a document's chunks are made shorter.
+        reference_pairs: Whether a chunk of one sentence is paired with
+            sentences of another document instead, under label 1.
+
+    Returns:
+        `(pairs, number of chunks without a pair)`, not truncated.
+    """
+    # Differs: the reference always does what `reference_pairs` does, which
+    # lets the topic give a third of the labels away (issue 234 there).
+    chunker = _Chunker.of(block, rng)
+    pairs, without_pair = [], 0
+    for document, first, end, target in _chunks(chunker, budget, short_prob):
+        if end - first > 1:
+            pairs.append(_split_chunk(chunker, first, end))
+        elif reference_pairs:
+            pairs.append(_unrelated(chunker, document, first, end, target))
+        else:
+            without_pair += 1
+    return _to_arrays(pairs), without_pair
+
+
+def next_sentence_pairs(
+    block: PieceBlock,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    short_prob: float,
+) -> Pairs:
+    """Makes one pass of next-sentence pairs: half of the Bs are unrelated.
+
+    An unrelated B comes from a random place of another document of the block
+    (of the same one if there is no other); the sentences that it stands in
+    for begin the next chunk. A chunk of one sentence always gets such a B.
+
+    Args:
+        block: The pieces.
+        rng: Drawn from.
+        budget: Pieces that a pair may have, special ones not counted.
+        short_prob: How often a document's chunks are made shorter.
+
+    Returns:
+        The pairs, not truncated.
+    """
+    chunker = _Chunker.of(block, rng)
+    targets = _targets(chunker, budget, short_prob)
+    pairs = []
+    for document, target in enumerate(targets):
+        first, last = chunker.document_starts[document : document + 2]
+        while first < last:
+            end = chunker.chunk_end(first, last, target)
+            if end - first > 1:
+                a_end = first + 1 + chunker.below(end - first - 1)
+                is_next = rng.random() >= _RANDOM_NEXT_PROBABILITY
+            else:
+                a_end, is_next = end, False
+            if is_next:
+                pairs.append(_neighbours(chunker, first, a_end, end))
+                first = end
+            else:
+                pairs.append(
+                    _unrelated(chunker, document, first, a_end, target)
+                )
+                first = a_end
+    return _to_arrays(pairs)
+
+
+def single_segments(
+    block: PieceBlock,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    short_prob: float,
+) -> Pairs:
+    """Makes one pass of single segments, for masked-LM training alone.
+
+    Args:
+        block: The pieces.
+        rng: Drawn from.
+        budget: Pieces that a segment may have, special ones not counted.
+        short_prob: How often a document's segments are made shorter.
+
+    Returns:
+        Pairs without a B and with label 0, not truncated.
+    """
+    chunker = _Chunker.of(block, rng)
+    return _to_arrays(
+        [
+            _neighbours(chunker, first, end, end)
+            for _, first, end, _ in _chunks(chunker, budget, short_prob)
+        ]
+    )
+
+
+def swap_half(pairs: Pairs, rng: np.random.Generator) -> Pairs:
+    """Exchanges A and B of half of the label-0 pairs, and labels them 1."""
+    swap = (pairs.label == 0) & (rng.random(len(pairs)) < _SWAP_PROBABILITY)
+    return Pairs(
+        a_start=np.where(swap, pairs.b_start, pairs.a_start),
+        a_length=np.where(swap, pairs.b_length, pairs.a_length),
+        b_start=np.where(swap, pairs.a_start, pairs.b_start),
+        b_length=np.where(swap, pairs.a_length, pairs.b_length),
+        label=np.where(swap, 1, pairs.label),
+    )
+
+
+def truncate(
+    pairs: Pairs,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    random_ties: bool = False,
+) -> Pairs:
+    """Cuts pairs to `budget` pieces.
+
+    In closed form what the reference does piece by piece: always take one off
+    the longer segment, at its front or its back with equal chance.
+
+    Args:
+        pairs: As the `*_pairs` functions return them.
+        rng: Drawn from.
+        budget: Pieces that A and B may have together.
+        random_ties: Whether either of two equally long segments may lose the
+            odd piece; if not, B loses it, as in the reference. Pairs that are
+            swapped after truncation need it, or their lengths would give
+            their order away.
+
+    Returns:
+        Pairs of which none has more than `budget` pieces.
+    """
+    longer = pairs.a_length - pairs.b_length
+    excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)
+    # First the longer one is cut down to the other, then they take turns.
+    from_a = np.clip(longer, 0, excess)
+    from_b = np.clip(-longer, 0, excess)
+    shared = excess - from_a - from_b
+    first_turn = (
+        rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
+    )  # 0: B loses the odd piece.
+    from_a = from_a + (shared + first_turn) // 2
+    from_b = excess - from_a
+    return Pairs(
+        a_start=pairs.a_start + rng.binomial(from_a, 0.5),
+        a_length=pairs.a_length - from_a,
+        b_start=pairs.b_start + rng.binomial(from_b, 0.5),
+        b_length=pairs.b_length - from_b,
+        label=pairs.label,
+    )
+
+
+def _targets(chunker: _Chunker, budget: int, short_prob: float) -> list[int]:
+    # TF1: drawn once for each document and pass, not for each chunk.
+    num_documents = len(chunker.document_starts) - 1
+    short = chunker.rng.random(num_documents) < short_prob
+    drawn = chunker.rng.integers(_SHORTEST_TARGET, budget + 1, num_documents)
+    return np.where(short, drawn, budget).tolist()
+
+
+def _chunks(
+    chunker: _Chunker, budget: int, short_prob: float
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yields (document, first sentence, end sentence, target), end to end."""
+    for document, target in enumerate(_targets(chunker, budget, short_prob)):
+        first, last = chunker.document_starts[document : document + 2]
+        while first < last:
+            end = chunker.chunk_end(first, last, target)
+            yield document, first, end, target
+            first = end
+
+
+def _neighbours(chunker: _Chunker, first: int, middle: int, end: int) -> _Pair:
+    starts = chunker.sentence_starts
+    return _Pair(starts[first], starts[middle], starts[middle], starts[end], 0)
+
+
+def _split_chunk(chunker: _Chunker, first: int, end: int) -> _Pair:
+    middle = first + 1 + chunker.below(end - first - 1)
+    return _neighbours(chunker, first, middle, end)
+
+
+def _unrelated(
+    chunker: _Chunker, document: int, first: int, a_end: int, target: int
+) -> _Pair:
+    starts, documents = chunker.sentence_starts, chunker.document_starts
+    other = document
+    if len(documents) > 2:
+        # Any document but this one.
+        other = chunker.below(len(documents) - 2)
+        other += other >= document
+    begin, last = documents[other : other + 2]
+    begin += chunker.below(last - begin)
+    wanted = target - (starts[a_end] - starts[first])
+    end = chunker.chunk_end(begin, last, wanted)
+    return _Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
+
+
+def _to_arrays(pairs: Sequence[_Pair]) -> Pairs:
+    columns = np.array(pairs, np.int64).reshape(-1, len(_Pair._fields)).T
+    a_start, a_end, b_start, b_end, label = columns
+    return Pairs(
+        a_start=a_start,
+        a_length=a_end - a_start,
+        b_start=b_start,
+        b_length=b_end - b_start,
+        label=label,
+    )

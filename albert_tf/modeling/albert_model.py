@@ -1,0 +1,127 @@
+"""ALBERT without heads: ids in, contextual vectors out.
+
+Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
+`parameter_sharing="none"` makes it a BERT.
+
+Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf import config as config_lib
+from albert_tf.modeling import initialization
+from albert_tf.modeling.embeddings import Embeddings
+from albert_tf.modeling.encoder import Encoder
+
+
+class AlbertModel(keras.Model):
+    """The encoder of Lan et al. 2020, with its pooler.
+
+    All weights exist as soon as the model does; the same `seed` gives the
+    same ones.
+
+    Args:
+        config: Shape of the model.
+        seed: Seed of the first values of the weights, and of dropout where
+            the call gives none.
+        dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
+            float32 in any of them. None for Keras' global one.
+        name: Name of the model. Checkpoint readers know the variables by it.
+
+    Call arguments:
+        inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
+            a real piece, 0 for padding (default: all 1); `segment_ids`
+            (default: all 0). Other entries are ignored.
+        training: Whether to drop values at the rates of the config.
+        seed: Int tensor `[2]` that decides the dropout masks; None to draw
+            one from the model's own generator. Without effect unless
+            `training`.
+
+    Returns:
+        Dict of float tensors in the compute dtype:
+        `sequence_output` `[B, S, H]`: the last block's output; rows where
+        `input_mask` is 0 hold values nobody should read.
+        `pooled_output` `[B, H]`: of the first piece.
+        `hidden_states`: a list of `[B, S, H]`: the projected embeddings, then
+        every block's output.
+        `embedding_output` `[B, S, E]`: before the projection.
+
+    Raises:
+        ValueError: A sequence is longer than `max_position_embeddings`.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int = 0,
+        dtype: Any = None,
+        name: str = "albert",
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        derive = initialization.derive_seed
+        self.dropout_generator = keras.random.SeedGenerator(
+            derive(seed, "dropout"), name="dropout"
+        )
+        self.embeddings = Embeddings(
+            config, seed=derive(seed, "embeddings"), dtype=self.dtype_policy
+        )
+        self.encoder = Encoder(
+            config, seed=derive(seed, "encoder"), dtype=self.dtype_policy
+        )
+        self.pooler = initialization.dense(
+            config.hidden_size,
+            stddev=config.initializer_range,
+            seed=seed,
+            name="pooler",
+            dtype=self.dtype_policy,
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+        self.embeddings.build()
+        self.encoder.build()
+        self.pooler.build((None, self.config.hidden_size))
+
+    def dropout_seed(self, training: bool | None, seed: Any | None) -> Any:
+        """Returns the seed that decides the masks of one call.
+
+        For models built around this one, whose heads drop values too: they
+        ask once and pass the answer on.
+
+        Args:
+            training: Whether values are dropped at all.
+            seed: The seed that the caller was given, or None.
+
+        Returns:
+            Int tensor `[2]`: `seed`, or a fresh one; None if not `training`.
+        """
+        if not training:
+            return None
+        return self.dropout_generator.next() if seed is None else seed
+
+    def call(  # noqa: D102
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        seed: Any | None = None,
+    ) -> dict[str, Any]:
+        input_ids = ops.convert_to_tensor(inputs["input_ids"])
+        input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
+        segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
+        seed = self.dropout_seed(training, seed)
+        embedded = self.embeddings(input_ids, segment_ids, seed=seed)
+        attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
+        hidden_states = self.encoder(embedded, attention_mask, seed=seed)
+        sequence_output = hidden_states[-1]
+        return {
+            "sequence_output": sequence_output,
+            "pooled_output": ops.tanh(self.pooler(sequence_output[:, 0])),
+            "hidden_states": hidden_states,
+            "embedding_output": embedded,
+        }

@@ -1,0 +1,155 @@
+"""Multi-head self-attention: the mathematics, and the sublayer around it.
+
+Source: Vaswani et al. 2017, section 3.2; google-research/albert,
+`modeling.attention_layer` and the first half of `attention_ffn_block`.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf import config as config_lib
+from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling.layer_norm import LayerNorm
+
+# TF1: a finite number, so that a row that is all padding attends evenly to
+# its padding instead of becoming NaN.
+MASKED_SCORE = -10000.0
+
+
+def split_heads(inputs: Any, num_heads: int) -> Any:
+    """Cuts every vector into one slice for each head.
+
+    Args:
+        inputs: Float tensor `[B, S, H]`.
+        num_heads: N.
+
+    Returns:
+        Float tensor `[B, S, N, D]`.
+    """
+    batch, length, width = ops.shape(inputs)
+    shape = (batch, length, num_heads, width // num_heads)
+    return ops.reshape(inputs, shape)
+
+
+def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
+    """Returns how much each position attends to each other, by head.
+
+    Args:
+        query: Float tensor `[B, S, N, D]`.
+        key: Float tensor `[B, S, N, D]`.
+        attention_mask: Int tensor `[B, 1, 1, S]`, or `[B, 1, S, S]` with one
+            row for each query; 1 where the key may be attended to, else 0.
+
+    Returns:
+        Float tensor `[B, N, S, S]` in the dtype of `query`; the last axis
+        sums to 1. The softmax is taken in float32.
+    """
+    scores = ops.einsum("bqnd,bknd->bnqk", query, key)
+    scores = ops.cast(scores, "float32") * query.shape[-1] ** -0.5
+    is_masked = 1.0 - ops.cast(attention_mask, "float32")
+    probabilities = ops.softmax(scores + MASKED_SCORE * is_masked, axis=-1)
+    return ops.cast(probabilities, query.dtype)
+
+
+def attended_values(probabilities: Any, value: Any) -> Any:
+    """Averages the values by the attention paid to them; joins the heads.
+
+    Args:
+        probabilities: Float tensor `[B, N, S, S]`.
+        value: Float tensor `[B, S, N, D]`.
+
+    Returns:
+        Float tensor `[B, S, H]`.
+    """
+    context = ops.einsum("bnqk,bknd->bqnd", probabilities, value)
+    batch, length, num_heads, head_size = ops.shape(context)
+    return ops.reshape(context, (batch, length, num_heads * head_size))
+
+
+class AttentionSublayer(keras.layers.Layer):
+    """Self-attention, then the residual sum, then layer normalisation.
+
+    Query, key and value have kernels of their own, not one wide kernel,
+    because LAMB's trust ratio is taken variable by variable.
+
+    Args:
+        config: Shape of the model.
+        seed: Seed of the first values of the weights.
+        dtype: Keras dtype policy.
+        name: Name of the layer.
+
+    Call arguments:
+        hidden: Float tensor `[B, S, H]`.
+        attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
+            key may be attended to. Integer, so that Keras does not cast it to
+            a lower precision.
+        seed: Int tensor `[2]`, seed of the dropout masks; None for none.
+        site: First of the two dropout sites of this pass.
+
+    Returns:
+        Float tensor `[B, S, H]` in the compute dtype.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int,
+        dtype: Any = None,
+        name: str = "attention",
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        self.seed = seed
+        self.query = self._projection("query")
+        self.key = self._projection("key")
+        self.value = self._projection("value")
+        # `output` is taken: a property of every Keras layer.
+        self.output_projection = self._projection("output")
+        self.layer_norm = LayerNorm(config.hidden_size, dtype=self.dtype_policy)
+
+    def _projection(self, name: str) -> keras.layers.Dense:
+        return initialization.dense(
+            self.config.hidden_size,
+            stddev=self.config.initializer_range,
+            seed=self.seed,
+            name=name,
+            dtype=self.dtype_policy,
+        )
+
+    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+        for projection in (
+            self.query,
+            self.key,
+            self.value,
+            self.output_projection,
+        ):
+            projection.build((None, self.config.hidden_size))
+        self.layer_norm.build()
+
+    def call(  # noqa: D102
+        self,
+        hidden: Any,
+        attention_mask: Any,
+        seed: Any | None = None,
+        site: int = 0,
+    ) -> Any:
+        query, key, value = (
+            split_heads(projection(hidden), self.config.num_attention_heads)
+            for projection in (self.query, self.key, self.value)
+        )
+        probabilities = dropout.dropout(
+            attention_probabilities(query, key, attention_mask),
+            rate=self.config.attention_probs_dropout_prob,
+            seed=seed,
+            site=site,
+        )
+        output = dropout.dropout(
+            self.output_projection(attended_values(probabilities, value)),
+            rate=self.config.hidden_dropout_prob,
+            seed=seed,
+            site=site + 1,
+        )
+        return self.layer_norm(hidden + output)

@@ -1,0 +1,102 @@
+"""Pieces to vectors: word, segment type and position, summed and normalised.
+
+Width E; the projection to H belongs to the encoder. Everything here is
+computed in float32, because the tables are gathered from, not multiplied, so
+that a lower precision would save nothing.
+
+Source: Lan et al. 2020, section 3.1 (factorized embedding);
+google-research/albert, `modeling.embedding_postprocessor`.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf import config as config_lib
+from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling.layer_norm import LayerNorm
+
+
+class Embeddings(keras.layers.Layer):
+    """Embeds pieces.
+
+    Args:
+        config: Shape of the model.
+        seed: Seed of the first values of the weights.
+        dtype: Keras dtype policy.
+        name: Name of the layer.
+
+    Call arguments:
+        input_ids: Int tensor `[B, S]`, 0 to V - 1.
+        segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
+        seed: Int tensor `[2]`, seed of the dropout mask; None for none.
+
+    Returns:
+        Float tensor `[B, S, E]` in the compute dtype.
+
+    Raises:
+        ValueError: S is known and exceeds `max_position_embeddings`.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int,
+        dtype: Any = None,
+        name: str = "embeddings",
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        self.seed = seed
+        self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
+
+    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+        config = self.config
+        self.word_embeddings = self._add_table(
+            "word_embeddings", config.vocab_size
+        )
+        self.token_type_embeddings = self._add_table(
+            "token_type_embeddings", config.type_vocab_size
+        )
+        self.position_embeddings = self._add_table(
+            "position_embeddings", config.max_position_embeddings
+        )
+        self.layer_norm.build()
+
+    def _add_table(self, name: str, num_rows: int) -> keras.Variable:
+        return self.add_weight(
+            name=name,
+            shape=(num_rows, self.config.embedding_size),
+            initializer=initialization.truncated_normal(
+                self.config.initializer_range, seed=self.seed, name=name
+            ),
+            dtype="float32",
+            autocast=False,
+        )
+
+    def call(  # noqa: D102
+        self, input_ids: Any, segment_ids: Any, seed: Any | None = None
+    ) -> Any:
+        self._check_length(input_ids.shape[1])
+        positions = self.position_embeddings[: ops.shape(input_ids)[1]]
+        embedded = ops.take(self.word_embeddings, input_ids, axis=0)
+        embedded += ops.take(self.token_type_embeddings, segment_ids, axis=0)
+        embedded = self.layer_norm(embedded + positions)  # [B, S, E]
+        embedded = dropout.dropout(
+            embedded,
+            rate=self.config.hidden_dropout_prob,
+            seed=seed,
+            site=dropout.EMBEDDINGS_SITE,
+        )
+        return ops.cast(embedded, self.compute_dtype)
+
+    def _check_length(self, length: int | None) -> None:
+        longest = self.config.max_position_embeddings
+        if length is not None and length > longest:
+            raise ValueError(
+                f"`input_ids` has sequences of {length} pieces, but the model "
+                f"has only max_position_embeddings={longest} positions. "
+                "Shorten the sequences, or use a config with more positions."
+            )

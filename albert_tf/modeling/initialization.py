@@ -1,0 +1,67 @@
+"""First values of weights: every variable from a seed of its own.
+
+A model has one seed. Each layer derives the seeds of its parts from its own
+seed and their names, so a variable's first value depends on nothing but the
+model's seed and the variable's place: not on the order of creation, nor on
+any global state.
+
+Source: google-research/albert, `modeling.create_initializer`.
+"""
+
+import hashlib
+from typing import Any
+
+import keras
+
+_SEED_BYTES = 4
+_LARGEST_SEED = 2**31 - 1
+
+
+def derive_seed(seed: int, name: str) -> int:
+    """Returns the seed of the part `name` of what has the seed `seed`.
+
+    Returns:
+        An integer from 0 to 2**31 - 1.
+    """
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big") & _LARGEST_SEED
+
+
+def truncated_normal(
+    stddev: float, *, seed: int, name: str
+) -> keras.initializers.Initializer:
+    """Returns the initializer of the variable `name` of a layer.
+
+    A normal distribution, values beyond two standard deviations drawn again
+    and the rest not rescaled, as in TF1.
+
+    Args:
+        stddev: Standard deviation before truncation.
+        seed: Seed of the layer.
+        name: Name of the variable within the layer.
+    """
+    return keras.initializers.TruncatedNormal(
+        stddev=stddev, seed=derive_seed(seed, name)
+    )
+
+
+def dense(
+    units: int, *, stddev: float, seed: int, name: str, dtype: Any
+) -> keras.layers.Dense:
+    """Returns a linear layer: seeded kernel `[in, out]`, zero bias.
+
+    Args:
+        units: Width of its output.
+        stddev: Standard deviation of the kernel's first values.
+        seed: Seed of the layer that holds it.
+        name: Its name within that layer.
+        dtype: Keras dtype policy.
+    """
+    return keras.layers.Dense(
+        units,
+        kernel_initializer=truncated_normal(
+            stddev, seed=derive_seed(seed, name), name="kernel"
+        ),
+        dtype=dtype,
+        name=name,
+    )

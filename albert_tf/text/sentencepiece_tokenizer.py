@@ -1,0 +1,235 @@
+"""SentencePiece, as the English ALBERT checkpoints use it.
+
+Data flow: text -> normalisation -> [this file] -> ids.
+Floor: text. Plain Python, NumPy and the SentencePiece library.
+
+Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import sentencepiece
+
+from albert_tf import files
+from albert_tf.text import normalization, special_pieces, word_boundaries
+
+_WORD_MARK = "▁"
+
+
+class SentencePieceTokenizer:
+    """A `tokenizer.Tokenizer` over a SentencePiece model.
+
+    A piece that ends in a digit and a comma (`▁25,`) is always cut into the
+    number and the comma. Which ids that concerns, and what becomes of them,
+    follows from the vocabulary alone, so it is looked up by id.
+
+    Args:
+        model_file: A SentencePiece `.model`.
+        do_lower_case: Whether letters are made lower case.
+
+    Attributes:
+        replacements: What becomes of the ids that the model yields and ALBERT
+            does not: id to ids.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a SentencePiece model, or has not all of
+            `<pad>`, `<unk>`, `[CLS]`, `[SEP]`, `[MASK]`.
+    """
+
+    def __init__(
+        self, model_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        model = _read_model(model_file)
+        processor = _parse_model(model, model_file)
+        self._processor = processor
+        self.do_lower_case = do_lower_case
+        self.vocab_size: int = processor.get_piece_size()
+        self._pieces = [
+            processor.id_to_piece(i) for i in range(self.vocab_size)
+        ]
+        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
+        self.special_ids = special_pieces.find_special_ids(
+            self._ids, special_pieces.SENTENCEPIECE_NAMES, model_file
+        )
+        self.forbidden_ids = self._find_forbidden_ids()
+        self.word_starts = word_boundaries.sentencepiece_word_starts(
+            self._pieces
+        )
+        settings = f"sentencepiece, do_lower_case={do_lower_case}\n"
+        self.hash = hashlib.sha256(settings.encode() + model).hexdigest()
+        self.replacements: Mapping[int, tuple[int, ...]] = {
+            **self._unwanted_specials(),
+            **self._commas_after_digits(),
+        }
+        self._is_replaced = np.zeros(self.vocab_size, bool)
+        self._num_ids = np.ones(self.vocab_size, np.int64)
+        for piece_id, ids in self.replacements.items():
+            self._is_replaced[piece_id] = True
+            self._num_ids[piece_id] = len(ids)
+
+    def encode(self, text: str) -> list[int]:
+        """See `Tokenizer.encode`."""
+        return self.encode_batch([text])[0].tolist()
+
+    def encode_batch(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See `Tokenizer.encode_batch`; the work is one call of C++."""
+        rows = self._processor.encode(
+            [self._normalize(text) for text in texts],
+            return_type="numpy",
+            num_threads=1,
+        )
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        if not rows:
+            return np.zeros(0, np.int32), lengths
+        return self._replace(np.concatenate(rows), lengths)
+
+    def encode_with_offsets(
+        self, text: str
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """See `Tokenizer.encode_with_offsets`."""
+        traced = normalization.normalize_traced(
+            text, do_lower_case=self.do_lower_case
+        )
+        found = self._processor.encode(
+            traced.text, return_type="offset_mapping"
+        )
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for piece_id, span in zip(found["ids"], found["offsets"], strict=True):
+            parts = self.replacements.get(piece_id, (piece_id,))
+            ids += parts
+            spans += self._divide_span(traced.text, span, parts)
+        return ids, traced.raw_spans(spans)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """See `Tokenizer.decode`."""
+        known = [int(i) for i in ids]
+        for piece_id in known:
+            self._check_id(piece_id)
+        return self._processor.decode(known)
+
+    def id_to_piece(self, piece_id: int) -> str:
+        """See `Tokenizer.id_to_piece`."""
+        self._check_id(piece_id)
+        return self._pieces[piece_id]
+
+    def piece_to_id(self, piece: str) -> int:
+        """See `Tokenizer.piece_to_id`."""
+        return self._ids.get(piece, self.special_ids.unk)
+
+    def _normalize(self, text: str) -> str:
+        return normalization.normalize(text, do_lower_case=self.do_lower_case)
+
+    def _check_id(self, piece_id: int) -> None:
+        if not 0 <= piece_id < self.vocab_size:
+            raise ValueError(
+                f"Id {piece_id} is not in the vocabulary: wanted 0 to "
+                f"{self.vocab_size - 1}."
+            )
+
+    def _find_forbidden_ids(self) -> np.ndarray:
+        ids = set(dataclasses.astuple(self.special_ids))
+        is_reserved = (
+            self._processor.is_control,
+            self._processor.is_unknown,
+            self._processor.is_unused,
+        )
+        for piece_id in range(self.vocab_size):
+            if any(check(piece_id) for check in is_reserved):
+                ids.add(piece_id)
+        return np.array(sorted(ids), np.int32)
+
+    def _unwanted_specials(self) -> dict[int, tuple[int, ...]]:
+        """Special pieces that a model made elsewhere may find in text."""
+        special = dataclasses.asdict(self.special_ids)
+        unk = special.pop("unk")
+        return {piece_id: (unk,) for piece_id in special.values()}
+
+    def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
+        """Pieces that end in a digit and a comma, and their parts.
+
+        TF1: the number is encoded again without its word mark, so that even
+        `25,` in the middle of a word begins with `▁`; the code that was to
+        remove it compares text with bytes and never runs.
+        """
+        comma = (self.piece_to_id(","),)
+        return {
+            piece_id: (
+                *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
+                *comma,
+            )
+            for piece_id, piece in enumerate(self._pieces)
+            if piece.endswith(",") and piece[-2:-1].isdigit()
+        }
+
+    def _replace(
+        self, ids: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Applies `replacements` to the ids of a batch.
+
+        Args:
+            ids: Int32, the ids of all texts.
+            lengths: Int64, the number of ids of each text.
+
+        Returns:
+            The two arrays after replacement.
+        """
+        is_replaced = self._is_replaced[ids]
+        if not is_replaced.any():
+            return ids, lengths
+        num_ids = self._num_ids[ids]
+        replaced = np.repeat(ids, num_ids)
+        replaced[np.repeat(is_replaced, num_ids)] = np.concatenate(
+            [self.replacements[i] for i in ids[is_replaced].tolist()]
+        )
+        ends = np.cumsum(lengths)
+        sizes_so_far = np.append(0, np.cumsum(num_ids))
+        return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
+
+    def _divide_span(
+        self, text: str, span: tuple[int, int], parts: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Divides the span of a number and a comma among its pieces."""
+        if len(parts) == 1:
+            return [span]
+        start, end = span
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        comma = max(text.rfind(",", start, end), start)
+        cuts = [start]
+        for part in parts[:-1]:
+            size = len(self._pieces[part].removeprefix(_WORD_MARK))
+            cuts.append(min(cuts[-1] + size, comma))
+        return list(itertools.pairwise([*cuts, end]))
+
+
+def _read_model(model_file: files.Path) -> bytes:
+    try:
+        with open(files.check_local(model_file), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no SentencePiece model {model_file!r}. Check the path, "
+            "or make one with build_vocab.py."
+        ) from None
+
+
+def _parse_model(
+    model: bytes, model_file: files.Path
+) -> sentencepiece.SentencePieceProcessor:
+    try:
+        # An empty file would load, and then complain on stderr.
+        if not model:
+            raise RuntimeError("it is empty")
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise ValueError(
+            f"{model_file!r} is not a SentencePiece model, or is damaged. "
+            "Pass the file that ends in .model, whole."
+        ) from error

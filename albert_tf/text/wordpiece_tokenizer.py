@@ -1,0 +1,164 @@
+"""WordPiece, as the Chinese ALBERT checkpoints use it.
+
+Data flow: text -> words (normalisation) -> [this file] -> ids.
+Floor: text. Plain Python and NumPy.
+
+Source: google-research/albert, tokenization.WordpieceTokenizer, load_vocab.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from albert_tf import files
+from albert_tf.text import normalization, special_pieces, word_boundaries
+
+_CONTINUATION = "##"
+_MAX_WORD_SIZE = 200
+
+# `[PAD]`, `[unused7]`, `<S>`: text never becomes these, because words are cut
+# at punctuation first.
+_RESERVED = re.compile(r"\[.+\]|<.+>")
+
+
+class WordPieceTokenizer:
+    """A `tokenizer.Tokenizer` over a WordPiece vocabulary.
+
+    Args:
+        vocab_file: Text file, one piece a line.
+        do_lower_case: Whether letters are made lower case and lose accents.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not UTF-8, or has not all of `[PAD]`, `[UNK]`,
+            `[CLS]`, `[SEP]`, `[MASK]`.
+    """
+
+    def __init__(
+        self, vocab_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        self.do_lower_case = do_lower_case
+        self._pieces = _read_pieces(vocab_file)
+        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
+        self.vocab_size = len(self._pieces)
+        self.special_ids = special_pieces.find_special_ids(
+            self._ids, special_pieces.WORDPIECE_NAMES, vocab_file
+        )
+        self.forbidden_ids = self._find_forbidden_ids()
+        self.word_starts = word_boundaries.wordpiece_word_starts(self._pieces)
+        settings = f"wordpiece, do_lower_case={do_lower_case}\n"
+        self.hash = hashlib.sha256(
+            (settings + "\n".join(self._pieces)).encode()
+        ).hexdigest()
+
+    def encode(self, text: str) -> list[int]:
+        """See `Tokenizer.encode`."""
+        ids: list[int] = []
+        for word in normalization.split_words(
+            text, do_lower_case=self.do_lower_case
+        ):
+            ids += self._cut(word)[0]
+        return ids
+
+    def encode_batch(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See `Tokenizer.encode_batch`."""
+        rows = [self.encode(text) for text in texts]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
+
+    def encode_with_offsets(
+        self, text: str
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """See `Tokenizer.encode_with_offsets`."""
+        traced, words = normalization.split_words_traced(
+            text, do_lower_case=self.do_lower_case
+        )
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for start, end in words:
+            word_ids, cuts = self._cut(traced.text[start:end])
+            ids += word_ids
+            spans += itertools.pairwise(start + cut for cut in cuts)
+        return ids, traced.raw_spans(spans)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """See `Tokenizer.decode`; words are joined by single spaces."""
+        left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
+        pieces = [
+            self.id_to_piece(int(piece_id))
+            for piece_id in ids
+            if piece_id not in left_out
+        ]
+        return " ".join(pieces).replace(f" {_CONTINUATION}", "")
+
+    def id_to_piece(self, piece_id: int) -> str:
+        """See `Tokenizer.id_to_piece`."""
+        if not 0 <= piece_id < self.vocab_size:
+            raise ValueError(
+                f"Id {piece_id} is not in the vocabulary: wanted 0 to "
+                f"{self.vocab_size - 1}."
+            )
+        return self._pieces[piece_id]
+
+    def piece_to_id(self, piece: str) -> int:
+        """See `Tokenizer.piece_to_id`."""
+        return self._ids.get(piece, self.special_ids.unk)
+
+    def _find_forbidden_ids(self) -> np.ndarray:
+        reserved = [
+            piece_id
+            for piece_id, piece in enumerate(self._pieces)
+            if _RESERVED.fullmatch(piece)
+        ]
+        return np.array(reserved, np.int32)
+
+    def _cut(self, word: str) -> tuple[list[int], list[int]]:
+        """Cuts a word into the longest pieces, from the left.
+
+        Returns:
+            The ids; and where in the word they begin, followed by its end. A
+            word that cannot be cut, or is too long, is one unknown piece.
+        """
+        if word in self._ids:
+            return [self._ids[word]], [0, len(word)]
+        unknown = [self.special_ids.unk], [0, len(word)]
+        if len(word) > _MAX_WORD_SIZE:
+            return unknown
+        ids: list[int] = []
+        cuts = [0]
+        while cuts[-1] < len(word):
+            found = self._longest_piece(word, cuts[-1])
+            if found is None:
+                return unknown
+            ids.append(found[0])
+            cuts.append(found[1])
+        return ids, cuts
+
+    def _longest_piece(self, word: str, start: int) -> tuple[int, int] | None:
+        """Returns id and end of the longest piece at `start`, if any."""
+        mark = _CONTINUATION if start else ""
+        for end in range(len(word), start, -1):
+            piece_id = self._ids.get(mark + word[start:end])
+            if piece_id is not None:
+                return piece_id, end
+        return None
+
+
+def _read_pieces(vocab_file: files.Path) -> list[str]:
+    """Returns the pieces in order of their ids.
+
+    A piece is the first column of its line. Lines end at a line feed only
+    (the Chinese vocabulary has a piece U+2028), an empty line is the piece
+    `" "`, and a repeated piece has no id of its own.
+    """
+    lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
+    columns = (line.split() for line in lines)
+    return list(
+        dict.fromkeys(column[0] if column else " " for column in columns)
+    )

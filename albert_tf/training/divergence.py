@@ -1,0 +1,56 @@
+"""Notices that a run has gone wrong: a loss that is not finite, or a jump.
+
+Floor: training. Plain Python: the numbers come from the log of each step.
+"""
+
+import dataclasses
+import math
+
+# The running level is a mean over about this many steps, and no verdict is
+# given before it has seen as many.
+HORIZON = 50
+# A jump is a loss above its level by half, and by this many times the mean
+# absolute deviation of single steps, so that small noisy batches pass.
+RELATIVE_JUMP = 0.5
+DEVIATIONS = 8.0
+
+
+@dataclasses.dataclass
+class LossLevel:
+    """The running level of a loss; its fields travel in checkpoints.
+
+    Args:
+        mean: Exponential mean of the loss.
+        deviation: Exponential mean of its distance from `mean`.
+        num_steps: Steps seen.
+    """
+
+    mean: float = 0.0
+    deviation: float = 0.0
+    num_steps: int = 0
+
+    def problem(self, loss: float) -> str | None:
+        """Says what is wrong with the loss of the next step, if anything.
+
+        >>> LossLevel().problem(float("nan"))
+        'the loss is nan'
+        """
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if self.num_steps < HORIZON:
+            return None
+        margin = max(RELATIVE_JUMP * self.mean, DEVIATIONS * self.deviation)
+        if loss > self.mean + margin:
+            return (
+                f"the loss jumped to {loss:.4g} from a running level of "
+                f"{self.mean:.4g}"
+            )
+        return None
+
+    def update(self, loss: float) -> None:
+        """Takes in the loss of a step that has no problem."""
+        self.num_steps += 1
+        share = 1 / min(self.num_steps, HORIZON)
+        distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
+        self.mean += share * (loss - self.mean)
+        self.deviation += share * (distance - self.deviation)

@@ -1,0 +1,317 @@
+"""The training loop: steps, log, checkpoints, evaluation, resume.
+
+Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
+What the loop holds between two steps is a `RunState`; it is saved with the
+weights, so that a killed run goes on as if it had lived.
+
+Floor: training.
+"""
+
+import dataclasses
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.checkpoints.train_state import Checkpointer
+from albert_tf.tasks import task as tasks
+from albert_tf.training import divergence, loss_scaling, metric_log
+from albert_tf.training.options import TrainingConfig
+from albert_tf.training.step import TrainStep
+
+_LOGGER = logging.getLogger(__name__)
+
+MAX_ROLLBACKS = 10
+ROLLBACK_RATE_FACTOR = 0.5
+
+Batches = Iterable[tasks.Batch]
+
+
+class TrainingDiverged(ValueError):
+    """The loss is not finite or has jumped; the message says where."""
+
+
+@dataclasses.dataclass
+class RunState:
+    """What a run remembers beside weights and slots.
+
+    Args:
+        step: Updates done.
+        skipped_batches: Batches that rollbacks left out; the data position
+            is `step + skipped_batches`.
+        rate_factor: What rollbacks have made of the learning rate.
+        num_rollbacks: How many there were.
+        loss_scale: Scale and age, see `loss_scaling`.
+        level: Running level of the loss.
+        window: Sums over the steps since the last log line.
+        best_score: Best evaluation score so far; None before the first.
+    """
+
+    step: int = 0
+    skipped_batches: int = 0
+    rate_factor: float = 1.0
+    num_rollbacks: int = 0
+    loss_scale: list[float] = dataclasses.field(
+        default_factory=loss_scaling.initial
+    )
+    level: divergence.LossLevel = dataclasses.field(
+        default_factory=divergence.LossLevel
+    )
+    window: dict[str, float] = dataclasses.field(default_factory=dict)
+    best_score: float | None = None
+
+    @property
+    def data_position(self) -> int:
+        """Global batches taken from the stream of examples."""
+        return self.step + self.skipped_batches
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
+        """Reads back what `dataclasses.asdict` made."""
+        level = divergence.LossLevel(**values["level"])
+        return cls(**{**values, "level": level})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hooks:
+    """What the loop calls; each is the affair of the caller.
+
+    Args:
+        batches: From a data position, gives the batches that follow.
+        evaluate: Scores of the model as it is; None not to evaluate.
+        best_key: Which score the best checkpoint is chosen by.
+        training_scores: The task's, from the sums of a step to log values.
+    """
+
+    batches: Callable[[int], Batches]
+    training_scores: Callable[[Mapping[str, float]], dict[str, float]]
+    evaluate: Callable[[], dict[str, float]] | None = None
+    best_key: str = ""
+
+
+class TrainingLoop:
+    """Trains until `num_train_steps`, a signal, or a divergence.
+
+    Args:
+        config: Settings of the run.
+        train_step: Runs updates.
+        checkpointer: Writes and reads checkpoints.
+        log: Takes the log lines.
+        hooks: Data, scores.
+        steps_per_loop: Updates in one call of the graph at most.
+        is_chief: Whether this process writes checkpoints.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        *,
+        train_step: TrainStep,
+        checkpointer: Checkpointer,
+        log: metric_log.MetricLog,
+        hooks: Hooks,
+        steps_per_loop: int = 1,
+        is_chief: bool = True,
+    ) -> None:
+        self._config = config
+        self._train_step = train_step
+        self._checkpointer = checkpointer
+        self._log = log
+        self._hooks = hooks
+        self._steps_per_loop = steps_per_loop
+        self._is_chief = is_chief
+        self._stop_signal: int | None = None
+        self.state = RunState()
+
+    def run(self, state: RunState) -> bool:
+        """Trains from `state` on; returns whether the run is finished.
+
+        It is not when SIGTERM came: then a checkpoint has been written.
+
+        Raises:
+            TrainingDiverged: As `--on_divergence` wants it, or after
+                `MAX_ROLLBACKS`.
+        """
+        self.state = state
+        if state.step == 0:
+            self._evaluate()
+            self._save()
+        previous = signal.signal(signal.SIGTERM, self._remember_signal)
+        bar = metric_log.progress_bar(
+            total=self._config.num_train_steps, done=state.step
+        )
+        try:
+            with bar:
+                self._train(bar)
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+        return self.state.step >= self._config.num_train_steps
+
+    def _remember_signal(self, number: int, _: Any) -> None:
+        self._stop_signal = number
+
+    def _train(self, bar: Any) -> None:
+        batches = self._open_batches()
+        while self.state.step < self._config.num_train_steps:
+            try:
+                self._run_chunk(batches, bar)
+            except TrainingDiverged as problem:
+                self._roll_back(problem)
+                bar.n = self.state.step
+                batches = self._open_batches()
+                continue
+            if self._stop_signal is not None:
+                self._save()
+                _LOGGER.warning(
+                    "Stopped by signal %d after step %d; a checkpoint is "
+                    "written. Run the same command to go on.",
+                    self._stop_signal,
+                    self.state.step,
+                )
+                return
+
+    def _open_batches(self) -> Iterator[tasks.Batch]:
+        return iter(self._hooks.batches(self.state.data_position))
+
+    def _run_chunk(self, batches: Iterator[tasks.Batch], bar: Any) -> None:
+        """Runs updates up to the next log line, checkpoint or loop's end."""
+        state, config = self.state, self._config
+        count = min(
+            self._steps_per_loop,
+            config.log_steps - state.step % config.log_steps,
+            config.save_checkpoints_steps
+            - state.step % config.save_checkpoints_steps,
+            config.num_train_steps - state.step,
+        )
+        start = time.perf_counter()
+        rows, loss_scale = self._train_step.run(
+            batches,
+            tf.constant(state.step, tf.int64),
+            tf.constant(count, tf.int32),
+            tf.constant(state.rate_factor, tf.float32),
+            tf.constant(state.loss_scale, tf.float32),
+        )
+        values = rows.numpy()  # waits for the device
+        seconds = (time.perf_counter() - start) / count
+        state.loss_scale = loss_scale.numpy().tolist()
+        for row in values:
+            self._take_in(row, seconds, bar)
+        is_last = state.step == config.num_train_steps
+        if is_last or not state.step % config.save_checkpoints_steps:
+            self._evaluate()
+            self._save()
+
+    def _take_in(self, row: np.ndarray, seconds: float, bar: Any) -> None:
+        """Checks and adds up one step; writes a log line when it is due."""
+        state = self.state
+        sums = dict(
+            zip(self._train_step.result_names, row.tolist(), strict=True)
+        )
+        scores = self._hooks.training_scores(sums)
+        self._check(scores["loss"], sums["gradient_norm"])
+        state.step += 1
+        values = scores | {
+            "learning_rate": sums["learning_rate"],
+            "gradient_norm": sums["gradient_norm"],
+            "seconds": seconds,
+            "examples": sums["examples"],
+            "pieces": sums["pieces"],
+            "steps": 1.0,
+        }
+        for name, value in values.items():
+            state.window[name] = state.window.get(name, 0.0) + value
+        is_last = state.step == self._config.num_train_steps
+        if is_last or not state.step % self._config.log_steps:
+            line = _log_line(state.window)
+            state.window = {}
+            self._log.write(state.step, line)
+            bar.set_postfix(
+                {
+                    "loss": f"{line['loss']:.4f}",
+                    "sequences/s": f"{line['sequences_per_second']:.1f}",
+                }
+            )
+        bar.update()
+
+    def _check(self, loss: float, gradient_norm: float) -> None:
+        problem = self.state.level.problem(loss)
+        scales_loss = self._config.precision == "float16"
+        if not problem and not np.isfinite(gradient_norm) and not scales_loss:
+            problem = f"the norm of the gradient is {gradient_norm}"
+        if problem:
+            raise TrainingDiverged(
+                f"Training diverged at step {self.state.step + 1}, batch "
+                f"{self.state.data_position}: {problem}. The last good "
+                f"checkpoint is {self._checkpointer.latest()!r}. Lower "
+                "--learning_rate, lengthen --num_warmup_steps, or pass "
+                "--on_divergence=rollback."
+            )
+        self.state.level.update(loss)
+
+    def _roll_back(self, problem: TrainingDiverged) -> None:
+        """Goes back to the last checkpoint, past the batches since then."""
+        bad = self.state
+        path = self._checkpointer.latest()
+        if (
+            self._config.on_divergence == "stop"
+            or path is None
+            or bad.num_rollbacks >= MAX_ROLLBACKS
+        ):
+            raise problem
+        state = RunState.from_dict(self._checkpointer.restore(path))
+        state.skipped_batches = bad.data_position + 1 - state.step
+        state.rate_factor = bad.rate_factor * ROLLBACK_RATE_FACTOR
+        state.num_rollbacks = bad.num_rollbacks + 1
+        self.state = state
+        self._log.rewind(state.step)
+        incident = {
+            "event": "rollback",
+            "problem": str(problem).split(". ")[0],
+            "skipped_batches": state.skipped_batches,
+            "rate_factor": state.rate_factor,
+        }
+        self._log.write(state.step, incident)
+        _LOGGER.warning("Back to step %d: %s", state.step, incident)
+        # So that a kill right now does not bring the skipped batches back.
+        self._save()
+
+    def _evaluate(self) -> None:
+        if self._hooks.evaluate is None:
+            return
+        scores = self._hooks.evaluate()
+        self._log.write(
+            self.state.step, {f"eval_{k}": v for k, v in scores.items()}
+        )
+        score = scores[self._hooks.best_key]
+        best = self.state.best_score
+        if best is None or score > best:
+            self.state.best_score = score
+            if self._is_chief:
+                self._checkpointer.save_best(
+                    self.state.step, {"step": self.state.step, **scores}
+                )
+
+    def _save(self) -> None:
+        if self._is_chief:
+            self._checkpointer.save(
+                self.state.step, dataclasses.asdict(self.state)
+            )
+
+
+def _log_line(window: Mapping[str, float]) -> dict[str, float]:
+    """Means over the steps of a window; rates from the time they took."""
+    steps, seconds = window["steps"], window["seconds"]
+    counted = ("steps", "seconds", "examples", "pieces")
+    line = {
+        name: value / steps
+        for name, value in window.items()
+        if name not in counted
+    }
+    return line | {
+        "sequences_per_second": window["examples"] / seconds,
+        "tokens_per_second": window["pieces"] / seconds,
+    }

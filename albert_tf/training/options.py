@@ -1,0 +1,137 @@
+"""Settings of a training run, checked when they are made.
+
+Floor: training. Plain Python, so that a script can report a bad flag before
+TensorFlow is imported.
+"""
+
+import dataclasses
+
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
+PRECISIONS = ("float32", "bfloat16", "float16")
+ON_DIVERGENCE = ("stop", "rollback")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TpuAddress:
+    """Which TPU to connect to, for the strategy `tpu`.
+
+    Args:
+        name: Its name or address; None for this machine's own.
+        zone: Its zone; None for that of this machine.
+        project: Its project; None for that of this machine.
+        num_cores: Cores that it must have; None for any.
+    """
+
+    name: str | None = None
+    zone: str | None = None
+    project: str | None = None
+    num_cores: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How a run trains; what it trains is the task's affair.
+
+    Args:
+        train_batch_size: Examples of one step over all replicas.
+        eval_batch_size: Examples of one evaluation batch, likewise.
+        num_train_steps: Updates of the whole run.
+        gradient_accumulation_steps: Parts that each replica's batch is
+            computed in, one after the other; the result is the same.
+        save_checkpoints_steps: Updates between two checkpoints.
+        keep_checkpoint_max: Checkpoints to keep, the newest.
+        log_steps: Updates that one line of `metrics.jsonl` covers.
+        steps_per_loop: Updates in one call of the graph at most; 0 lets the
+            device decide.
+        max_eval_steps: Evaluation batches at most; None for all.
+        strategy: One of `STRATEGIES`.
+        tpu: Which TPU to connect to.
+        precision: One of `PRECISIONS`; weights are always float32.
+        jit_compile: Whether XLA compiles the forward and backward pass.
+        random_seed: For weights, order of examples, masks and dropout.
+        deterministic: Whether operations must give the same bits each time.
+        on_divergence: `stop`, or `rollback` to the last checkpoint, skip the
+            batches since, and go on at half the rate.
+
+    Raises:
+        ValueError: A value is impossible; the message names it.
+    """
+
+    train_batch_size: int = 4096
+    eval_batch_size: int = 64
+    num_train_steps: int = 125000
+    gradient_accumulation_steps: int = 1
+    save_checkpoints_steps: int = 5000
+    keep_checkpoint_max: int = 5
+    log_steps: int = 100
+    steps_per_loop: int = 0
+    max_eval_steps: int | None = None
+    strategy: str = "auto"
+    tpu: TpuAddress = TpuAddress()
+    precision: str = "float32"
+    jit_compile: bool = False
+    random_seed: int = 12345
+    deterministic: bool = False
+    on_divergence: str = "stop"
+
+    def __post_init__(self) -> None:
+        for name in (
+            "train_batch_size",
+            "eval_batch_size",
+            "num_train_steps",
+            "gradient_accumulation_steps",
+            "save_checkpoints_steps",
+            "keep_checkpoint_max",
+            "log_steps",
+        ):
+            _check_at_least(1, name, getattr(self, name))
+        _check_at_least(0, "steps_per_loop", self.steps_per_loop)
+        _check_at_least(0, "random_seed", self.random_seed)
+        if self.max_eval_steps is not None:
+            _check_at_least(1, "max_eval_steps", self.max_eval_steps)
+        _check_choice("strategy", self.strategy, STRATEGIES)
+        _check_choice("precision", self.precision, PRECISIONS)
+        _check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+
+    @property
+    def dtype_policy(self) -> str:
+        """The Keras dtype policy of `precision`."""
+        if self.precision == "float32":
+            return "float32"
+        return f"mixed_{self.precision}"
+
+
+def per_replica_batch_size(
+    name: str, batch_size: int, *, num_replicas: int, num_parts: int = 1
+) -> int:
+    """Returns how many examples one replica computes at a time.
+
+    >>> per_replica_batch_size("train_batch_size", 64, num_replicas=4)
+    16
+
+    Raises:
+        ValueError: Replicas and parts do not divide `batch_size`.
+    """
+    size, rest = divmod(batch_size, num_replicas * num_parts)
+    if rest or not size:
+        raise ValueError(
+            f"`{name}` must be a multiple of replicas times accumulation "
+            f"steps ({num_replicas} x {num_parts}), because each takes an "
+            f"equal part. Received: {name}={batch_size}."
+        )
+    return size
+
+
+def _check_at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ValueError(
+            f"`{name}` must be at least {least}. Received: {name}={value}."
+        )
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(
+            f"`{name}` must be one of {', '.join(choices)}. "
+            f"Received: {name}={value!r}."
+        )

@@ -1,0 +1,251 @@
+"""One update: gradients of the global batch, reduced, clipped, applied once.
+
+Data flow: batch of each replica -> micro-batches -> sum of gradients -> sum
+over replicas -> clip -> optimizer.
+
+Floor: training.
+
+# Differs: google-research/albert normalises by the targets of each TPU core,
+# clips there, and sums. Here the loss is normalised by the targets of the
+# global batch and the reduced gradient is clipped, so that one step on R
+# replicas equals one step on one replica with the same examples.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import keras
+import tensorflow as tf
+
+from albert_tf.optimization import clipping, schedules
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.tasks import task as tasks
+from albert_tf.training import loss_scaling
+
+Tensors = list[tf.Tensor]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """How a step is computed.
+
+    Args:
+        num_micro_batches: Parts of a replica's batch, computed in turn.
+        scale_loss: Whether to scale the loss (for float16), and to skip the
+            update of a step whose gradients overflow.
+        jit_compile: Whether XLA compiles the forward and backward pass.
+        seed: From which each step's dropout is drawn.
+    """
+
+    num_micro_batches: int = 1
+    scale_loss: bool = False
+    jit_compile: bool = False
+    seed: int = 0
+
+
+class TrainStep:
+    """Runs updates in the graph, several in one call.
+
+    Args:
+        task: What is learnt.
+        optimizer: Built on the task's trainable variables.
+        settings: Rate law and clip norm.
+        strategy: The replicas.
+        options: How to compute.
+    """
+
+    def __init__(
+        self,
+        task: tasks.Task,
+        optimizer: keras.optimizers.Optimizer,
+        settings: OptimizerConfig,
+        strategy: tf.distribute.Strategy,
+        options: StepOptions,
+    ) -> None:
+        self._task = task
+        self._variables = task.model.trainable_variables
+        self._optimizer = optimizer
+        self._settings = settings
+        self._strategy = strategy
+        self._options = options
+        self._gradients = self._local_gradients
+        if options.jit_compile:
+            self._gradients = tf.function(
+                self._local_gradients, jit_compile=True
+            )
+        self.run = tf.function(self._run)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """What the columns of the results of `run` are."""
+        return (*self._task.sum_names, "learning_rate", "gradient_norm")
+
+    def _run(
+        self,
+        iterator: Iterator[tasks.Batch],
+        first_step: tf.Tensor,
+        num_steps: tf.Tensor,
+        rate_factor: tf.Tensor,
+        loss_scale: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Runs `num_steps` updates.
+
+        Args:
+            iterator: Gives every replica its batch.
+            first_step: int64 `[]`, updates done before.
+            num_steps: int32 `[]`.
+            rate_factor: float32 `[]`, multiplies the learning rate.
+            loss_scale: float32 `[2]`, see `loss_scaling`.
+
+        Returns:
+            Float32 `[num_steps, K]`, columns as `result_names`: the task's
+            sums over the global batch, the learning rate and the norm of the
+            gradient before clipping; and the new `loss_scale`.
+        """
+        results = tf.TensorArray(tf.float32, num_steps)
+        for index in tf.range(num_steps):
+            step = first_step + tf.cast(index, tf.int64)
+            rate = rate_factor * schedules.learning_rate(step, self._settings)
+            rows = self._strategy.run(
+                self._replica_step,
+                args=(next(iterator), step, rate, loss_scale[0]),
+            )
+            row = self._strategy.experimental_local_results(rows)[0]
+            results = results.write(index, row)
+            if self._options.scale_loss:
+                loss_scale = loss_scaling.updated(
+                    loss_scale, tf.math.is_finite(row[-1])
+                )
+        return results.stack(), loss_scale
+
+    def _replica_step(
+        self,
+        batch: tasks.Batch,
+        step: tf.Tensor,
+        rate: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> tf.Tensor:
+        context = tf.distribute.get_replica_context()
+        normalizers = _add_up(context, self._task.normalizers(batch))
+        seed = self._step_seed(step, context)
+        gradients, sums = self._gradients(batch, normalizers, seed, scale)
+        *gradients, sums = _all_reduce(context, [*gradients, sums])
+        gradients, norm = clipping.clip_by_global_norm(
+            [g / scale for g in gradients]
+            if self._options.scale_loss
+            else gradients,
+            self._settings.clip_norm,
+        )
+        context.merge_call(self._apply, args=(gradients, step, rate, norm))
+        return tf.concat([sums, [rate, norm]], 0)
+
+    def _step_seed(
+        self, step: tf.Tensor, context: tf.distribute.ReplicaContext
+    ) -> tf.Tensor:
+        """Returns int32 `[2]`, another for each step and replica."""
+        replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
+        number = step * context.num_replicas_in_sync + replica
+        key = tf.stack([tf.constant(self._options.seed, tf.int64), number])
+        return tf.random.stateless_uniform(
+            [2], key, minval=None, maxval=None, dtype=tf.int32
+        )
+
+    def _local_gradients(
+        self,
+        batch: tasks.Batch,
+        normalizers: tasks.Sums,
+        seed: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> tuple[Tensors, tf.Tensor]:
+        """Returns the summed gradients of a replica's batch, and its sums."""
+        parts = self._options.num_micro_batches
+        if parts == 1:
+            return self._micro_gradients(batch, normalizers, seed, scale)
+        micro = {
+            name: tf.reshape(value, (parts, -1, *value.shape[1:]))
+            for name, value in batch.items()
+        }
+        gradients = [tf.zeros(v.shape) for v in self._variables]
+        sums = tf.zeros([len(self._task.sum_names)])
+        for part in tf.range(parts):
+            more, more_sums = self._micro_gradients(
+                {name: value[part] for name, value in micro.items()},
+                normalizers,
+                seed + tf.stack([part, 0]),
+                scale,
+            )
+            gradients = [g + m for g, m in zip(gradients, more, strict=True)]
+            sums += more_sums
+        return gradients, sums
+
+    def _micro_gradients(
+        self,
+        batch: tasks.Batch,
+        normalizers: tasks.Sums,
+        seed: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> tuple[Tensors, tf.Tensor]:
+        variables = [v.value for v in self._variables]
+        with tf.GradientTape() as tape:
+            loss, sums = self._task.loss(batch, normalizers, seed=seed)
+            if self._options.scale_loss:
+                loss *= scale
+        gradients = tape.gradient(
+            loss,
+            variables,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        # Dense before they are reduced: XLA has no kernel that reduces
+        # slices over replicas, and the norms need the true gradient.
+        dense = [tf.convert_to_tensor(g) for g in gradients]
+        return dense, tf.stack([sums[n] for n in self._task.sum_names])
+
+    def _apply(
+        self,
+        strategy: tf.distribute.Strategy,
+        gradients: Tensors,
+        step: tf.Tensor,
+        rate: tf.Tensor,
+        norm: tf.Tensor,
+    ) -> None:
+        strategy.extended.update(
+            self._optimizer.iterations.value, _assign, args=(step,)
+        )
+        for variable, gradient in zip(self._variables, gradients, strict=True):
+            strategy.extended.update(
+                variable.value, self._update, args=(gradient, rate, norm)
+            )
+
+    def _update(
+        self,
+        variable: tf.Variable,
+        gradient: tf.Tensor,
+        rate: tf.Tensor,
+        norm: tf.Tensor,
+    ) -> None:
+        def update() -> None:
+            self._optimizer.update_step(gradient, variable, rate)
+
+        if self._options.scale_loss:
+            tf.cond(tf.math.is_finite(norm), update, lambda: None)
+        else:
+            update()
+
+
+def _assign(variable: tf.Variable, value: tf.Tensor) -> None:
+    variable.assign(tf.cast(value, variable.dtype))
+
+
+def _all_reduce(
+    context: tf.distribute.ReplicaContext, tensors: Sequence[tf.Tensor]
+) -> Tensors:
+    if context.num_replicas_in_sync == 1:
+        return list(tensors)
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, list(tensors))
+
+
+def _add_up(
+    context: tf.distribute.ReplicaContext, sums: tasks.Sums
+) -> tasks.Sums:
+    values = _all_reduce(context, list(sums.values()))
+    return dict(zip(sums, values, strict=True))

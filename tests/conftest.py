@@ -1,0 +1,41 @@
+"""Fixtures that every test may use."""
+
+import os
+import pathlib
+
+import pytest
+
+from albert_tf.text import vocabulary_training
+
+_FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
+_BESIDE = pathlib.Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> pathlib.Path:
+    """The folder of real data and recorded numbers; skips without it."""
+    folder = pathlib.Path(os.environ.get("ALBERT_TF_TEST_DATA", _BESIDE))
+    if not (folder / "golden").is_dir():
+        pytest.skip(
+            f"no test data at {folder}; set ALBERT_TF_TEST_DATA to its folder"
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus() -> pathlib.Path:
+    """60 English sentences in 8 documents, one sentence a line."""
+    return _FIXTURES / "corpus.txt"
+
+
+@pytest.fixture(scope="session")
+def tiny_spm_model(
+    tiny_corpus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    """A SentencePiece model of 300 pieces, made from `tiny_corpus`."""
+    summary = vocabulary_training.train(
+        input_files=[tiny_corpus],
+        output_prefix=tmp_path_factory.mktemp("vocabulary") / "tiny",
+        vocab_size=300,
+    )
+    return pathlib.Path(summary.model_file)

@@ -1,0 +1,74 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from albert_tf.data import example_order
+
+
+def _share(**changes):
+    values = {
+        "global_batch_size": 12,
+        "num_input_shards": 2,
+        "shard_index": 0,
+        "replicas_per_shard": 3,
+    }
+    return example_order.Share(**(values | changes))
+
+
+def test_an_epoch_holds_every_example_once():
+    order = example_order.TrainingOrder(num_records=10, seed=3)
+
+    epochs, indices = order(np.arange(30))
+
+    np.testing.assert_array_equal(epochs, np.repeat([0, 1, 2], 10))
+    for epoch in range(3):
+        assert sorted(indices[epochs == epoch]) == list(range(10))
+
+
+def test_epochs_and_seeds_have_different_orders():
+    def order(seed, epoch):
+        stream = example_order.TrainingOrder(num_records=50, seed=seed)
+        return stream(np.arange(50) + 50 * epoch)[1].tolist()
+
+    orders = [order(1, 0), order(1, 1), order(2, 0), order(2, 1)]
+
+    for one, other in itertools.combinations(orders, 2):
+        assert one != other
+
+
+def test_any_place_can_be_asked_for_first():
+    def new():
+        return example_order.TrainingOrder(num_records=7, seed=5)
+
+    whole = new()(np.arange(100))
+    part = new()(np.arange(33, 41))
+
+    np.testing.assert_array_equal(part, [w[33:41] for w in whole])
+
+
+def test_the_sequential_order_starts_again_after_the_last_example():
+    epochs, indices = example_order.sequential_order(3, np.arange(5))
+
+    assert epochs.tolist() == [0, 0, 0, 1, 1]
+    assert indices.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_shards_and_replicas_divide_each_step_in_order():
+    # 2 shards x 3 replicas x 2 rows; step 4 begins at place 48.
+    for shard, replica in itertools.product(range(2), range(3)):
+        positions = _share(shard_index=shard).positions(4 * 3 + replica)
+
+        first = 48 + 6 * shard + 2 * replica
+        assert positions.tolist() == [first, first + 1]
+
+
+def test_a_batch_that_replicas_cannot_divide_is_refused():
+    with pytest.raises(ValueError, match="batch size 10, replicas 6"):
+        _share(global_batch_size=10)
+
+
+@pytest.mark.parametrize("shard_index", [-1, 2])
+def test_a_shard_that_does_not_exist_is_refused(shard_index):
+    with pytest.raises(ValueError, match=f"shard_index={shard_index}"):
+        _share(shard_index=shard_index)

@@ -1,0 +1,278 @@
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import features
+from albert_tf.data import example_codec, record_files, record_source
+
+
+def _numbers(source, indices):
+    records = source.get(np.array(indices))
+    return [
+        int(example_codec.decode_example(r)["input_ids"][1]) for r in records
+    ]
+
+
+@pytest.fixture
+def two_files(write_records, static_record):
+    write_records("b.tf_record", [static_record(n) for n in (30, 31)])
+    return [
+        write_records("a.tf_record", [static_record(n) for n in (20, 21, 22)]),
+        write_records("b.tf_record", [static_record(n) for n in (30, 31)]),
+    ]
+
+
+def test_records_are_numbered_over_all_files(two_files):
+    source = record_source.open_records(two_files)
+
+    assert source.num_records == 5
+    assert _numbers(source, [4, 0, 3, 2, 2]) == [31, 20, 30, 22, 22]
+
+
+def test_the_layout_is_what_the_sidecars_say(two_files):
+    layout = record_source.open_records(two_files).layout
+
+    assert layout == record_source.RecordLayout(
+        masking="static",
+        max_seq_length=8,
+        num_prediction_slots=2,
+        pair_objective="sop",
+        tokenizer_hash="abc",
+        vocab_size=100,
+        special_ids={"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
+        forbidden_ids=(0, 1, 2, 3, 4),
+    )
+
+
+def test_sidecars_and_unfinished_files_in_a_glob_are_left_out(
+    two_files, tmp_path
+):
+    (tmp_path / "c.tf_record.partial").write_bytes(b"half")
+
+    source = record_source.open_records(str(tmp_path / "*"))
+
+    assert _numbers(source, range(5)) == [20, 21, 22, 30, 31]
+
+
+def test_a_file_without_records_is_passed_over(
+    write_records, static_record, two_files
+):
+    empty = write_records("empty.tf_record", [])
+
+    source = record_source.open_records([empty, *two_files])
+
+    assert _numbers(source, [0]) == [20]
+
+
+def test_the_fingerprint_tells_other_content_and_another_order(
+    write_records, static_record, two_files
+):
+    def fingerprint(paths):
+        return record_source.open_records(paths).fingerprint
+
+    before = fingerprint(two_files)
+    assert before == fingerprint(",".join(two_files))
+    assert before != fingerprint(two_files[::-1])
+
+    write_records("b.tf_record", [static_record(n) for n in (30, 32)])
+    assert before != fingerprint(two_files)
+
+
+def test_without_sidecars_the_fingerprint_tells_another_size(
+    write_records, static_record
+):
+    def fingerprint(numbers):
+        path = write_records(
+            "a.tf_record", map(static_record, numbers), with_sidecar=False
+        )
+        return record_source.open_records(path).fingerprint
+
+    assert fingerprint([1, 2]) == fingerprint([1, 2])
+    assert fingerprint([1, 2]) != fingerprint([1, 2, 3])
+
+
+def test_a_record_that_does_not_exist_is_refused(two_files):
+    source = record_source.open_records(two_files)
+
+    for index in (-1, 5):
+        with pytest.raises(IndexError, match=f"no record {index}.*has 5"):
+            source.get([index])
+
+
+def test_a_file_cut_short_is_named_with_both_sizes(two_files):
+    size = os.path.getsize(two_files[1])
+    os.truncate(two_files[1], size - 9)
+
+    with pytest.raises(ValueError, match="b.tf_record' was cut short") as error:
+        record_source.open_records(two_files)
+    assert f"{size - 9} bytes" in str(error.value)
+    assert f"says {size}" in str(error.value)
+
+
+def test_a_file_that_grew_is_refused(two_files):
+    with open(two_files[0], "ab") as file:
+        file.write(b"more")
+
+    with pytest.raises(ValueError, match="a.tf_record' is too long"):
+        record_source.open_records(two_files)
+
+
+def test_a_wrong_count_is_refused(write_records, static_record):
+    path = write_records(
+        "a.tf_record", [static_record(9)], counts={"records": 2}
+    )
+
+    with pytest.raises(ValueError, match="has 1 records.*says 2"):
+        record_source.open_records(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("masking", "dynamic"),
+        ("max_seq_length", 16),
+        ("num_prediction_slots", 3),
+        ("pair_objective", "nsp"),
+        ("tokenizer_hash", "def"),
+        ("vocab_size", 99),
+    ],
+)
+def test_files_that_differ_are_named_with_both_values(
+    write_records, static_record, name, value
+):
+    paths = [
+        write_records("a.tf_record", [static_record(9)]),
+        write_records("b.tf_record", [static_record(9)], **{name: value}),
+    ]
+
+    with pytest.raises(ValueError, match=f"differ in `{name}`") as error:
+        record_source.open_records(paths)
+    assert "a.tf_record" in str(error.value)
+    assert f"b.tf_record' has {value!r}" in str(error.value)
+
+
+def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(
+    write_records, static_record, dynamic_record
+):
+    def write(make, masking):
+        return [
+            write_records(
+                f"{masking}{ngram}", [make(9)], masking=masking, ngram=ngram
+            )
+            for ngram in (1, 3)
+        ]
+
+    record_source.open_records(write(static_record, "static"))
+    with pytest.raises(ValueError, match="differ in `ngram`"):
+        record_source.open_records(write(dynamic_record, "dynamic"))
+
+
+def test_other_sizes_than_the_caller_expects_are_refused(two_files):
+    record_source.open_records(two_files, max_seq_length=8, max_predictions=2)
+
+    with pytest.raises(ValueError, match="has max_seq_length=8.*=512"):
+        record_source.open_records(two_files, max_seq_length=512)
+    with pytest.raises(ValueError, match="has max_predictions_per_seq=2.*=20"):
+        record_source.open_records(two_files, max_predictions=20)
+
+
+def test_permuted_records_are_expected_by_flag_or_by_slots(
+    write_records, static_record
+):
+    path = write_records(
+        "a.tf_record",
+        [static_record(9, num_slots=4)],
+        num_prediction_slots=4,
+    )
+
+    for expected in (2, 4):
+        source = record_source.open_records(path, max_predictions=expected)
+        assert source.layout.num_prediction_slots == 4
+
+
+def test_records_of_the_original_need_no_sidecar(write_records, static_record):
+    path = write_records(
+        "a.tf_record",
+        [static_record(9, max_seq_length=11, num_slots=3)],
+        with_sidecar=False,
+    )
+
+    source = record_source.open_records(path)
+
+    assert source.facts is None
+    assert source.layout == record_source.RecordLayout(
+        masking="static", max_seq_length=11, num_prediction_slots=3
+    )
+
+
+def test_one_file_with_a_sidecar_speaks_for_those_without(
+    write_records, static_record
+):
+    paths = [
+        write_records("a", [static_record(9)], with_sidecar=False),
+        write_records("b", [static_record(9)]),
+    ]
+
+    assert record_source.open_records(paths).layout.vocab_size == 100
+
+
+def test_dynamic_records_without_a_sidecar_are_refused(
+    write_records, dynamic_record
+):
+    path = write_records("a", [dynamic_record(9)], with_sidecar=False)
+
+    with pytest.raises(ValueError, match="no sidecar.*'input_ids' has 0"):
+        record_source.open_records(path)
+
+
+def test_a_field_of_the_wrong_length_is_refused(write_records, static_record):
+    record = static_record(9) | {"segment_ids": [0] * 7}
+    path = write_records("a", [record], with_sidecar=False)
+
+    with pytest.raises(ValueError, match="'segment_ids' has 7.*wanted 8"):
+        record_source.open_records(path)
+
+
+def test_no_record_at_all_is_refused(write_records):
+    path = write_records("a.tf_record", [])
+
+    with pytest.raises(ValueError, match="no record in .*a.tf_record"):
+        record_source.open_records(path)
+
+
+def test_a_pattern_that_matches_only_sidecars_is_refused(two_files, tmp_path):
+    with pytest.raises(FileNotFoundError, match="only sidecars"):
+        record_source.open_records(str(tmp_path / "*.json"))
+
+
+def test_a_pattern_that_matches_nothing_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No file matches"):
+        record_source.open_records(str(tmp_path / "none*"))
+
+
+def test_the_recorded_records_are_read(shared_data):
+    path = shared_data / "golden/pretraining_data/original.tf_record"
+
+    source = record_source.open_records(str(path))
+
+    assert source.num_records == 861
+    assert source.layout == record_source.RecordLayout(
+        masking="static", max_seq_length=128, num_prediction_slots=20
+    )
+    records = source.get(np.arange(861))
+    assert records == list(record_files.read_records(path))
+    parsed = tf.io.parse_example(
+        records,
+        {
+            f.record_name: tf.io.FixedLenFeature([f.length], f.dtype)
+            for f in features.static_pretraining_features(
+                max_seq_length=128, max_predictions=20
+            )
+        },
+    )
+    for row, data in enumerate(records):
+        decoded = example_codec.decode_example(data)
+        for name, values in decoded.items():
+            np.testing.assert_array_equal(values, parsed[name][row])

@@ -1,0 +1,89 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from albert_tf.modeling import encoder
+
+_MASK = np.ones((2, 1, 1, 5), "int32")
+
+
+def _encoder(config, **changes):
+    layer = encoder.Encoder(dataclasses.replace(config, **changes), seed=0)
+    layer.build()
+    return layer
+
+
+def _embedded(width):
+    return np.random.default_rng(0).standard_normal((2, 5, width)).astype("f")
+
+
+def test_returns_the_projection_and_the_output_of_every_block(tiny_config):
+    layer = _encoder(tiny_config, inner_group_num=2)
+
+    states = layer(_embedded(4), _MASK)
+
+    assert [state.shape for state in states] == [(2, 5, 8)] * (1 + 3 * 2)
+
+
+def test_there_is_no_projection_between_equal_widths(tiny_config):
+    layer = _encoder(tiny_config, embedding_size=8)
+    embedded = _embedded(8)
+
+    assert layer.embedding_projection is None
+    np.testing.assert_array_equal(layer(embedded, _MASK)[0], embedded)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "num_attention", "num_feed_forward"),
+    [("all", 1, 1), ("attention", 1, 3), ("ffn", 3, 1), ("none", 3, 3)],
+)
+def test_passes_run_the_sublayers_that_the_strategy_names(
+    tiny_config, strategy, num_attention, num_feed_forward
+):
+    layer = _encoder(tiny_config, parameter_sharing=strategy)
+    attention, feed_forward = (
+        layer.attention_sublayers,
+        layer.feed_forward_sublayers,
+    )
+
+    states = layer(_embedded(4), _MASK)
+
+    assert len(attention) == num_attention
+    assert len(feed_forward) == num_feed_forward
+    for block_pass in range(3):
+        attended = attention[block_pass % num_attention](
+            states[block_pass], _MASK
+        )
+        np.testing.assert_allclose(
+            states[block_pass + 1],
+            feed_forward[block_pass % num_feed_forward](attended),
+            rtol=1e-5,
+            atol=1e-6,
+        )
+
+
+def test_sets_of_weights_start_apart(tiny_config):
+    layer = _encoder(tiny_config, parameter_sharing="none")
+
+    kernels = [np.asarray(x.query.kernel) for x in layer.attention_sublayers]
+
+    assert (kernels[0] != kernels[1]).all()
+
+
+def test_passes_through_one_shared_block_drop_different_values(tiny_config):
+    layer = _encoder(tiny_config, hidden_dropout_prob=0.5)
+    seeds = []
+    for sublayer in (*layer.attention_sublayers, *layer.feed_forward_sublayers):
+        original = sublayer.call
+
+        def call(*args, original=original, **kwargs):
+            seeds.append(kwargs["site"])
+            return original(*args, **kwargs)
+
+        sublayer.call = call
+
+    layer(_embedded(4), _MASK, seed=[1, 2])
+
+    # Attention takes two sites, the feed-forward sublayer one.
+    assert seeds == [16, 18, 19, 21, 22, 24]

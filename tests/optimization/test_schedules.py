@@ -1,0 +1,115 @@
+import keras
+import numpy as np
+import pytest
+
+from albert_tf.optimization import schedules
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+
+_CASES = ("power1", "power2", "no_warmup", "late_warmup")
+
+
+def _config(params):
+    rate, total, warmup, power, first = params
+    return OptimizerConfig(
+        learning_rate=float(rate),
+        num_train_steps=int(total),
+        num_warmup_steps=int(warmup),
+        poly_power=float(power),
+        start_warmup_step=int(first),
+    )
+
+
+@pytest.mark.parametrize("case", _CASES)
+def test_rates_are_the_recorded_ones_but_never_negative(recorded, case):
+    arrays = recorded("learning_rate")
+    wanted = np.maximum(arrays[f"lr/{case}"], 0)
+    config = _config(arrays[f"params/{case}"])
+
+    rates = schedules.learning_rate(arrays["steps"], config)
+
+    np.testing.assert_allclose(rates, wanted, rtol=1e-6, atol=0)
+
+
+def test_the_reference_was_negative_before_a_late_warm_up(recorded):
+    arrays = recorded("learning_rate")
+    config = _config(arrays["params/late_warmup"])
+
+    assert (arrays["lr/late_warmup"][:2] < 0).all()
+    assert [float(schedules.learning_rate(t, config)) for t in (0, 1)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("step", "numerator", "denominator"),
+    [
+        (1, 1, 3125),
+        (3124, 3124, 3125),
+        (3125, 121_875, 125_000),
+        (124_998, 2, 125_000),
+        (124_999, 1, 125_000),
+    ],
+)
+def test_the_last_steps_are_as_precise_as_the_first(
+    step, numerator, denominator
+):
+    rate = float(schedules.learning_rate(step, OptimizerConfig()))
+
+    np.testing.assert_allclose(
+        rate, 0.00176 * numerator / denominator, rtol=3e-7
+    )
+
+
+def test_the_rate_stays_zero_after_the_last_step():
+    config = OptimizerConfig(num_train_steps=10, num_warmup_steps=0)
+
+    assert float(schedules.learning_rate(11, config)) == 0.0
+
+
+def test_power_zero_keeps_the_rate():
+    config = OptimizerConfig(
+        num_train_steps=10, num_warmup_steps=0, poly_power=0.0
+    )
+
+    rates = schedules.learning_rate(np.arange(10), config)
+
+    np.testing.assert_array_equal(rates, np.full(10, 0.00176, "float32"))
+
+
+@pytest.mark.parametrize("step", [2, np.int64(2), np.int32(2)])
+def test_a_step_may_be_any_integer(step):
+    config = OptimizerConfig(num_train_steps=8, num_warmup_steps=4)
+
+    rate = schedules.learning_rate(step, config)
+
+    assert keras.backend.standardize_dtype(rate.dtype) == "float32"
+    np.testing.assert_allclose(rate, 0.00088, rtol=1e-6)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
+)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_step_may_be_a_tensor_in_a_graph(dtype):
+    import tensorflow as tf
+
+    config = OptimizerConfig(num_train_steps=8, num_warmup_steps=4)
+
+    @tf.function(input_signature=[tf.TensorSpec([], dtype)])
+    def rate(step):
+        return schedules.learning_rate(step, config)
+
+    for step in range(9):
+        assert float(rate(tf.constant(step, dtype))) == float(
+            schedules.learning_rate(step, config)
+        )
+
+
+def test_the_keras_schedule_comes_back_from_its_config():
+    schedule = schedules.WarmUpAndDecay(
+        OptimizerConfig(num_train_steps=9, num_warmup_steps=2, poly_power=2.0)
+    )
+    described = keras.optimizers.schedules.serialize(schedule)
+
+    again = keras.optimizers.schedules.deserialize(described)
+
+    assert again.config == schedule.config
+    assert float(again(5)) == float(schedule(5)) > 0

@@ -1,0 +1,82 @@
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "build_vocab.py"
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, os.fspath(SCRIPT), *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def test_a_vocabulary_is_built_and_summed_up(tiny_corpus, tmp_path):
+    done = run(
+        f"--input_file={tiny_corpus.parent}/corp*.txt",
+        f"--output_prefix={tmp_path / 'new' / 'p'}",
+        "--vocab_size=200",
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {p.name for p in (tmp_path / "new").iterdir()} == {
+        "p.model",
+        "p.vocab",
+    }
+    words = " ".join(done.stdout.split())
+    assert "pieces 200 sentences read 60" in words
+    assert "characters covered 100.0000%" in words
+    assert "p.model" in words
+    assert "p.vocab" in words
+
+
+def test_long_sentences_are_mentioned(tiny_corpus, tmp_path):
+    corpus = tmp_path / "c.txt"
+    corpus.write_text(tiny_corpus.read_text("utf-8") + "a" * 5000, "utf-8")
+
+    done = run(
+        f"--input_file={corpus}",
+        f"--output_prefix={tmp_path / 'p'}",
+        "--vocab_size=200",
+    )
+
+    assert "left out 1 longer than 4,192 bytes" in " ".join(done.stdout.split())
+
+
+def test_help_answers_at_once():
+    start = time.monotonic()
+    done = run("--help")
+
+    assert "--vocab_size" in done.stdout
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--input_file=nowhere/*.txt", "No file matches 'nowhere/*.txt'"),
+        ("--vocab_size=5000", "too small for `vocab_size`=5000"),
+        ("--vocab_size=5", "`vocab_size` must be more than 13"),
+        ("--vocab_size=many", "many"),
+        ("--character_coverage=3", "character_coverage"),
+        ("--no_such_flag", "no_such_flag"),
+    ],
+)
+def test_bad_input_ends_with_one_line(tiny_corpus, tmp_path, flag, message):
+    done = run(
+        f"--input_file={tiny_corpus}", f"--output_prefix={tmp_path}/p", flag
+    )
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

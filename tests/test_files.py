@@ -1,0 +1,107 @@
+import os
+
+import pytest
+
+from albert_tf import files
+
+
+def _touch(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="utf-8")
+
+
+def test_globs_come_in_the_order_given_and_sorted_within_each(tmp_path):
+    _touch(tmp_path, "b1.txt", "a2.txt", "a1.txt", "b2.txt")
+
+    found = files.expand_globs(f"{tmp_path}/b*.txt, {tmp_path}/a*.txt")
+
+    names = [os.path.basename(path) for path in found]
+    assert names == ["b1.txt", "b2.txt", "a1.txt", "a2.txt"]
+
+
+def test_a_file_that_two_patterns_match_comes_once(tmp_path):
+    _touch(tmp_path, "a.txt", "b.txt")
+
+    found = files.expand_globs([f"{tmp_path}/b.txt", f"{tmp_path}/*.txt"])
+
+    assert [os.path.basename(path) for path in found] == ["b.txt", "a.txt"]
+
+
+def test_a_folder_is_not_a_match(tmp_path):
+    _touch(tmp_path, "data/inner.txt", "data.txt")
+
+    found = files.expand_globs(f"{tmp_path}/data*")
+
+    assert [os.path.basename(path) for path in found] == ["data.txt"]
+
+
+def test_a_name_with_glob_characters_means_itself(tmp_path):
+    _touch(tmp_path, "part[1].txt", "part1.txt")
+
+    found = files.expand_globs(f"{tmp_path}/part[1].txt")
+
+    assert [os.path.basename(path) for path in found] == ["part[1].txt"]
+
+
+def test_a_pattern_without_a_match_is_named(tmp_path):
+    _touch(tmp_path, "a.txt")
+
+    with pytest.raises(FileNotFoundError, match=r"No file matches '.*b\*"):
+        files.expand_globs(f"{tmp_path}/a.txt,{tmp_path}/b*.txt")
+
+
+@pytest.mark.parametrize("patterns", ["", " , ", []])
+def test_no_pattern_at_all_is_an_error(patterns):
+    with pytest.raises(FileNotFoundError, match="No input file is named"):
+        files.expand_globs(patterns)
+
+
+def test_remote_paths_are_refused_with_advice():
+    with pytest.raises(ValueError, match="remote path. Mount or copy it"):
+        files.expand_globs("gs://bucket/corpus.txt")
+
+
+def test_text_is_read_as_written_with_line_ends_untouched(tmp_path):
+    path = tmp_path / "folder" / "file.txt"
+
+    files.write_text(path, "Zoë\r\n\n雨\n")
+
+    assert files.read_text(path) == "Zoë\r\n\n雨\n"
+
+
+def test_reading_a_missing_file_names_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file '.*gone\.txt'"):
+        files.read_text(tmp_path / "gone.txt")
+
+
+def test_reading_bytes_that_are_not_utf8_names_the_file(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes("Zoë".encode("latin-1"))
+
+    with pytest.raises(ValueError, match=r"latin\.txt' is not UTF-8 text"):
+        files.read_text(path)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_debris(tmp_path):
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+
+    with pytest.raises(RuntimeError), files.atomic_write(path) as file:
+        file.write(b"half of the n")
+        raise RuntimeError
+
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_a_file_has_no_name_until_it_is_whole(tmp_path):
+    path = tmp_path / "file.bin"
+
+    with files.atomic_write(path) as file:
+        file.write(b"whole")
+        seen_while_writing = path.exists()
+
+    assert not seen_while_writing
+    assert path.read_bytes() == b"whole"

@@ -1,0 +1,299 @@
+"""The rules that keep the tree readable: CONTRIBUTING.md, checked.
+
+Reads source as text (`ast`); only the tests at the end start a Python.
+"""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LIBRARY = ROOT / "albert_tf"
+
+FLOORS = {
+    "config": 0,
+    "features": 0,
+    "files": 0,
+    "text": 1,
+    "metrics": 1,
+    "data": 2,
+    "modeling": 2,
+    "checkpoints": 3,
+    "optimization": 3,
+    "tasks": 4,
+    "training": 5,
+    "export": 6,
+}
+ACCELERATED = {"tensorflow", "tensorflow_text", "keras", "jax", "torch"}
+FORBIDDEN_IMPORTS = {
+    # Parts that run where no TensorFlow is, or on another back end.
+    **dict.fromkeys(["config", "features", "files"], ACCELERATED),
+    **dict.fromkeys(["text", "metrics"], ACCELERATED),
+    "modeling": ACCELERATED - {"keras"},
+}
+# What takes a second or more to import; the flags must be read before it.
+SLOW_IMPORTS = ACCELERATED | {"keras_hub", "keras_nlp", "scipy", "sklearn"}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+MODULES = sorted(LIBRARY.rglob("*.py"))
+ROOT_FILES = sorted(ROOT.glob("*.py"))
+SCRIPTS = [path for path in ROOT_FILES if '"__main__"' in path.read_text()]
+
+
+def _name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def _part(path):
+    """The folder of a module, or its own name on the ground floor."""
+    return path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+
+
+def _imports(path):
+    """Yields the dotted names that a file imports, wherever it does so."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{_name(path)}: relative import"
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+def _functions(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _num_body_lines(function):
+    body = function.body
+    if ast.get_docstring(function) is not None:
+        body = body[1:]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def _readme():
+    path = ROOT / "README.md"
+    assert path.exists(), "README.md is missing"
+    return path.read_text(encoding="utf-8")
+
+
+def _readme_map():
+    section = re.search(
+        r"^## Map$.*?^```\w*\n(.*?)^```$", _readme(), re.M | re.S
+    )
+    assert section, "README.md has no fenced block under `## Map`"
+    lines = section[1].splitlines()
+    return {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_go_down_the_floors(path):
+    if path == LIBRARY / "__init__.py":
+        pytest.skip("hands on the public names, so it may know every floor")
+    part = _part(path)
+    for name in _imports(path):
+        package, *rest = name.split(".")
+        if package != "albert_tf":
+            continue
+        other = rest[0] if rest else ""
+        assert other in FLOORS, f"imports {name}: name a module of albert_tf"
+        is_neighbour = other == part or FLOORS[other] == FLOORS[part] == 0
+        assert is_neighbour or FLOORS[other] < FLOORS[part], (
+            f"{part} (floor {FLOORS[part]}) must not import {name} "
+            f"(floor {FLOORS[other]})"
+        )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_the_library_knows_no_flags_and_no_scripts(path):
+    scripts = {script.stem for script in ROOT_FILES}
+
+    for name in _imports(path):
+        assert not name.startswith(("absl.flags", "absl.app")), name
+        assert name.split(".")[0] not in scripts, name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_each_part_imports_only_the_frameworks_it_may(path):
+    forbidden = FORBIDDEN_IMPORTS.get(_part(path), set())
+
+    found = {name.split(".")[0] for name in _imports(path)}
+
+    assert not found & forbidden
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_every_module_has_its_test_file(path):
+    if path.name == "__init__.py":
+        pytest.skip("holds a docstring and names")
+    mirror = path.relative_to(LIBRARY).with_name(f"test_{path.name}")
+
+    assert (ROOT / "tests" / mirror).exists(), f"write tests/{mirror}"
+
+
+@pytest.mark.parametrize("path", ROOT_FILES, ids=_name)
+def test_every_script_has_its_test_file(path):
+    mirror = pathlib.Path("tests", "scripts", f"test_{path.name}")
+
+    assert (ROOT / mirror).exists(), f"write {mirror}"
+
+
+@pytest.mark.parametrize("path", MODULES + ROOT_FILES, ids=_name)
+def test_files_and_functions_are_short(path):
+    num_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert num_lines <= MAX_FILE_LINES, f"{num_lines} lines: split the file"
+    for function in _functions(path):
+        num_lines = _num_body_lines(function)
+        assert num_lines <= MAX_FUNCTION_LINES, (
+            f"{function.name} has {num_lines} lines: split it"
+        )
+
+
+def test_the_readme_map_names_every_module_and_script():
+    wanted = {
+        _name(path)
+        for path in MODULES + ROOT_FILES
+        if path.name != "__init__.py"
+    }
+
+    missing = wanted - set(_readme_map())
+
+    assert not missing, f"add to the map in README.md: {sorted(missing)}"
+
+
+def test_the_readme_map_names_only_what_is_there_and_says_what_it_is():
+    for path, comment in _readme_map().items():
+        assert (ROOT / path).exists(), f"the map names {path}; it is gone"
+        assert comment, f"say in the map what {path} is"
+
+
+# The interpreter of these tests ends with this code when a slow import begins.
+_EXIT_SLOW_IMPORT = 99
+_GUARD = f"""
+import os, sys
+class Guard:
+    def find_spec(self, name, path=None, target=None):
+        if name in {sorted(SLOW_IMPORTS)}:
+            os.write(2, f"began to import {{name}}".encode())
+            os._exit({_EXIT_SLOW_IMPORT})
+sys.meta_path.insert(0, Guard())
+"""
+
+
+def _run_guarded(folder, *command):
+    """Runs Python in a process that must not begin a slow import."""
+    (folder / "sitecustomize.py").write_text(_GUARD, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, *map(str, command)],
+        env={"PYTHONPATH": f"{folder}:{ROOT}", "PATH": ""},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode != _EXIT_SLOW_IMPORT, result.stderr
+    return result
+
+
+def test_the_guard_sees_a_slow_import(tmp_path):
+    with pytest.raises(AssertionError, match="began to import tensorflow"):
+        _run_guarded(tmp_path, "-c", "import tensorflow")
+
+
+def test_importing_the_package_is_quick(tmp_path):
+    result = _run_guarded(tmp_path, "-c", "import albert_tf; dir(albert_tf)")
+
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=_name)
+def test_help_answers_before_any_slow_import(script, tmp_path):
+    result = _run_guarded(tmp_path, script, "--help")
+
+    assert "flags:" in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=_name)
+def test_a_wrong_flag_is_one_line_before_any_slow_import(script, tmp_path):
+    result = _run_guarded(tmp_path, script, "--no_such_flag=1")
+
+    assert result.returncode == 1
+    assert re.fullmatch(r"error: .*no_such_flag.*\n", result.stderr)
+
+
+def _own_flags(script, folder):
+    """Names of the flags that this repository, not absl, gives a script."""
+    result = _run_guarded(folder, script, "--helpxml")
+    tree = xml.etree.ElementTree.fromstring(result.stdout)
+    return {
+        flag.findtext("name")
+        for flag in tree.iter("flag")
+        if not flag.findtext("file").startswith("absl")
+    }
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=_name)
+def test_every_flag_is_in_the_help_and_the_readme(script, tmp_path):
+    names = _own_flags(script, tmp_path)
+    shown = _run_guarded(tmp_path, script, "--help").stdout
+    readme = _readme()
+
+    assert names
+    for name in sorted(names):
+        assert re.search(rf"--(\[no\])?{name}\b", shown), f"--help lacks {name}"
+        assert re.search(rf"--(no)?{name}\b", readme), f"README lacks --{name}"
+
+
+_IMPORT_ALL = """
+import importlib, logging, os, sys
+import absl.flags, absl.logging
+for name in {libraries}:
+    importlib.import_module(name)
+
+def state():
+    loggers = [logging.root, *logging.root.manager.loggerDict.values()]
+    return (
+        {{f.name for fs in absl.flags.FLAGS.flags_by_module_dict().values()
+          for f in fs}},
+        {{h for logger in loggers for h in getattr(logger, "handlers", ())}},
+        logging.root.level,
+        dict(os.environ),
+    )
+
+before = state()
+for name in {modules}:
+    importlib.import_module(name)
+for was, now in zip(before, state()):
+    assert was == now, (was, now)
+"""
+
+
+def test_importing_the_library_has_no_effect(tmp_path):
+    libraries = sorted({"tensorflow", "keras", "sklearn", "sentencepiece"})
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in MODULES
+    ]
+    modules = [name.removesuffix(".__init__") for name in modules]
+
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            _IMPORT_ALL.format(libraries=libraries, modules=modules),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr

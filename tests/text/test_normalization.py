@@ -1,0 +1,140 @@
+import re
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.text import normalization
+
+# Letters with accents in both forms, ligatures, fractions, Hangul, spaces of
+# several kinds, controls, and characters that lower-case oddly.
+_HARD = "aZ é\u0301ñ\tﬁ½1,İΣσ한\u1112\u1161\u00a0\u3000\x00\x1c你！\u0345ẞ$^"
+texts = st.text(max_size=40) | st.text(st.sampled_from(_HARD), max_size=40)
+
+
+def reference_normalize(text, do_lower_case):
+    """tokenization.preprocess_text of the original, said again."""
+    text = " ".join(text.strip().split())
+    text = unicodedata.normalize("NFKD", text)
+    text = "".join(c for c in text if not unicodedata.combining(c))
+    return text.lower() if do_lower_case else text
+
+
+@settings(deadline=None)
+@given(texts, st.booleans())
+def test_normalize_equals_the_reference(text, do_lower_case):
+    assert normalization.normalize(
+        text, do_lower_case=do_lower_case
+    ) == reference_normalize(text, do_lower_case)
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_takes_the_short_way_to_the_same_result(text):
+    # A character that normalisation drops forces the long way.
+    long_way = normalization.normalize(text + "\u0301", do_lower_case=True)
+
+    assert normalization.normalize(text, do_lower_case=True) == (
+        long_way if text[-1:].strip() else long_way.rstrip()
+    )
+
+
+def test_accents_go_even_if_case_stays():
+    assert normalization.normalize("Été", do_lower_case=False) == "Ete"
+
+
+def test_half_a_surrogate_pair_becomes_the_replacement_character():
+    assert normalization.normalize("a\ud83db", do_lower_case=True) == "a\ufffdb"
+
+
+def test_lower_casing_never_changes_the_length_of_decomposed_text():
+    for code_point in range(sys.maxunicode + 1):
+        character = unicodedata.normalize("NFKD", chr(code_point))
+        assert len(character.lower()) == len(character) or (
+            unicodedata.combining(character[-1])
+        )
+
+
+@settings(deadline=None)
+@given(texts, st.booleans())
+def test_traced_text_equals_normalized_text(text, do_lower_case):
+    traced = normalization.normalize_traced(text, do_lower_case=do_lower_case)
+
+    assert traced.text == normalization.normalize(
+        text, do_lower_case=do_lower_case
+    )
+    assert len(traced.starts) == len(traced.ends) == len(traced.text)
+
+
+@settings(deadline=None)
+@given(texts, st.booleans())
+def test_traced_words_equal_split_words(text, do_lower_case):
+    traced, words = normalization.split_words_traced(
+        text, do_lower_case=do_lower_case
+    )
+
+    assert [traced.text[start:end] for start, end in words] == (
+        normalization.split_words(text, do_lower_case=do_lower_case)
+    )
+
+
+def test_characters_are_traced_to_the_raw_text():
+    #       0123456
+    text = " Cafe\u0301 ½"
+
+    traced = normalization.normalize_traced(text, do_lower_case=True)
+
+    assert traced.text == "cafe 1⁄2"
+    # The accent belongs to the e; the half is the origin of three characters.
+    assert traced.raw_spans([(0, 4), (3, 4)]) == [(1, 6), (4, 6)]
+    assert traced.raw_spans([(5, 6), (6, 8)]) == [(7, 8), (7, 8)]
+
+
+def test_raw_spans_leave_out_the_spaces_around_them():
+    traced = normalization.normalize_traced("a   b", do_lower_case=True)
+
+    assert traced.raw_spans([(0, 2), (1, 3)]) == [(0, 1), (4, 5)]
+
+
+def test_a_span_of_a_space_is_empty_and_lies_where_the_next_word_starts():
+    traced = normalization.normalize_traced("a   b  ", do_lower_case=True)
+
+    assert traced.raw_spans([(1, 2)]) == [(4, 4)]
+    assert traced.raw_spans([(3, 3)]) == [(7, 7)]
+
+
+def test_an_empty_span_inside_one_raw_character_does_not_run_backwards():
+    traced = normalization.normalize_traced("½", do_lower_case=True)
+
+    assert traced.raw_spans([(0, 1), (1, 1), (2, 3)]) == [(0, 1)] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("it's 5,3", ["it", "'", "s", "5", ",", "3"]),
+        ("中文abc。", ["中", "文", "abc", "。"]),
+        ("a\x00b\ufffdc\u200bd\x0be", ["abcde"]),
+        ("$a^b", ["$", "a", "^", "b"]),
+        ("ÀÉ İ", ["ae", "i"]),
+        ("x\u2028y\u3000z", ["x", "y", "z"]),
+    ],
+)
+def test_words_for_wordpiece(text, words):
+    assert normalization.split_words(text, do_lower_case=True) == words
+
+
+def test_cased_words_keep_their_accents():
+    assert normalization.split_words("Été!", do_lower_case=False) == [
+        "Été",
+        "!",
+    ]
+
+
+def test_words_are_those_of_the_regular_expression():
+    # `str.split()` and `\S+` must agree on what white space is.
+    text = "a".join(map(chr, range(sys.maxunicode + 1)))
+
+    assert text.split() == re.findall(r"\S+", text)

@@ -1,0 +1,280 @@
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_tf.text import normalization, sentencepiece_tokenizer
+
+NORMAL = sentencepiece_model_pb2.ModelProto.SentencePiece.NORMAL
+USER_DEFINED = sentencepiece_model_pb2.ModelProto.SentencePiece.USER_DEFINED
+# Pieces that end in a digit and a comma, given to the tiny vocabulary: with a
+# word mark and without, of one digit and of more than the vocabulary has.
+COMMA_PIECES = ("▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,")
+
+texts = st.text(max_size=60) | st.text(
+    st.sampled_from("the a  ,,.1239xéE\u0301½한\u1112\u1161 [MASK]<pad>\x01"),
+    max_size=60,
+)
+fixture_is_read_only = settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def change_model(source, target, change):
+    """Writes a copy of a model after a change to its protocol buffer."""
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(source.read_bytes())
+    change(model)
+    target.write_bytes(model.SerializeToString())
+    return target
+
+
+def add_comma_pieces(model):
+    for piece in COMMA_PIECES:
+        model.pieces.add(piece=piece, score=-1.0, type=NORMAL)
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_spm_model):
+    return sentencepiece_tokenizer.SentencePieceTokenizer(tiny_spm_model)
+
+
+@pytest.fixture(scope="module")
+def comma_model(tiny_spm_model, tmp_path_factory):
+    return change_model(
+        tiny_spm_model,
+        tmp_path_factory.mktemp("comma") / "comma.model",
+        add_comma_pieces,
+    )
+
+
+@pytest.fixture(scope="module")
+def comma(comma_model):
+    return sentencepiece_tokenizer.SentencePieceTokenizer(comma_model)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
+def released(request, shared_data):
+    """The released tokenizer with the cases recorded for it."""
+    cases = json.loads(
+        (shared_data / "golden/tokenization/sentencepiece.json").read_text()
+    )
+    tokenizer = sentencepiece_tokenizer.SentencePieceTokenizer(
+        shared_data / "data/spm/30k-clean.model", do_lower_case=request.param
+    )
+    return tokenizer, [c for c in cases if c["do_lower_case"] == request.param]
+
+
+def reference_ids(processor, text):
+    """tokenization.encode_pieces of the original on strings, said again."""
+    ids = []
+    for piece in processor.encode(text, out_type=str):
+        if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+            number = piece[:-1].replace("▁", "")
+            parts = [*processor.encode(number, out_type=str), ","]
+            ids += [processor.piece_to_id(part) for part in parts]
+        else:
+            ids.append(processor.piece_to_id(piece))
+    return ids
+
+
+def test_ids_and_pieces_equal_every_recorded_case(released):
+    tokenizer, cases = released
+
+    assert cases
+    for case in cases:
+        ids, spans = tokenizer.encode_with_offsets(case["text"])
+        assert tokenizer.encode(case["text"]) == ids == case["ids"]
+        assert len(spans) == len(ids)
+
+
+def test_a_batch_of_every_recorded_case_has_the_recorded_ids(released):
+    tokenizer, cases = released
+
+    ids, lengths = tokenizer.encode_batch([case["text"] for case in cases])
+
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    np.testing.assert_array_equal(
+        ids, np.concatenate([c["ids"] for c in cases])
+    )
+    np.testing.assert_array_equal(lengths, [len(c["ids"]) for c in cases])
+
+
+def test_facts_of_the_released_vocabulary(released):
+    tokenizer, _ = released
+
+    assert tokenizer.vocab_size == 30000
+    assert tokenizer.word_starts.sum() == 23242
+    assert tokenizer.forbidden_ids.tolist() == [0, 1, 2, 3, 4]
+    cut = [i for i, ids in tokenizer.replacements.items() if len(ids) > 1]
+    assert len(cut) == 141
+
+
+@fixture_is_read_only
+@given(text=texts)
+def test_numbers_and_commas_are_cut_as_in_the_reference(
+    text, comma, comma_model
+):
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=str(comma_model)
+    )
+    normalized = normalization.normalize(text, do_lower_case=True)
+
+    assert comma.encode(text) == reference_ids(processor, normalized)
+
+
+@pytest.mark.parametrize("piece", COMMA_PIECES)
+def test_every_comma_piece_is_cut(comma, piece):
+    ids = comma.replacements[comma.piece_to_id(piece)]
+
+    assert len(ids) > 1
+    assert comma.id_to_piece(ids[-1]) == ","
+
+
+@fixture_is_read_only
+@given(batch=st.lists(texts, max_size=6))
+def test_a_batch_equals_its_texts_one_by_one(batch, comma):
+    ids, lengths = comma.encode_batch(batch)
+
+    rows = np.split(ids, np.cumsum(lengths)[:-1]) if batch else []
+    assert [row.tolist() for row in rows] == [comma.encode(t) for t in batch]
+    assert lengths.shape == (len(batch),)
+
+
+@fixture_is_read_only
+@given(text=texts)
+def test_spans_lie_in_the_text_and_never_go_back(text, comma):
+    ids, spans = comma.encode_with_offsets(text)
+
+    assert ids == comma.encode(text)
+    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    starts, ends = zip(*spans, strict=True) if spans else ((), ())
+    assert list(starts) == sorted(starts)
+    assert list(ends) == sorted(ends)
+
+
+@fixture_is_read_only
+@given(text=st.text(st.sampled_from("thea  ,,.\t1239xéE\u0301Ü"), max_size=60))
+def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, comma):
+    ids, spans = comma.encode_with_offsets(text)
+
+    for piece_id, (start, end) in zip(ids, spans, strict=True):
+        if piece_id != comma.special_ids.unk:
+            assert (
+                normalization.normalize(text[start:end], do_lower_case=True)
+            ) == comma.id_to_piece(piece_id).removeprefix("▁")
+
+
+def test_a_cut_number_shares_its_span_with_the_comma(comma):
+    ids, spans = comma.encode_with_offsets("  in 1974, it")
+
+    number = [comma.id_to_piece(i) for i in comma.encode("1974")]
+    at = len(comma.encode("in"))
+    assert [comma.id_to_piece(i) for i in ids][at:][: len(number)] == number
+    assert spans[at][0] == 5
+    assert spans[at + len(number) - 1][1] == 9
+    assert spans[at + len(number)] == (9, 10)
+
+
+@pytest.mark.parametrize("text", ["[MASK]", "<pad>", "[CLS] [SEP]", "<unk>"])
+def test_names_of_special_pieces_in_text_are_only_text(tiny, text):
+    special = {0, 2, 3, 4}
+
+    assert not special & set(tiny.encode(text))
+
+
+def test_not_even_a_model_that_finds_them_yields_special_pieces(
+    tiny_spm_model, tmp_path
+):
+    def make_findable(model):
+        model.pieces[4].type = USER_DEFINED
+
+    path = change_model(tiny_spm_model, tmp_path / "m.model", make_findable)
+    found = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    tokenizer = sentencepiece_tokenizer.SentencePieceTokenizer(
+        path, do_lower_case=False
+    )
+
+    assert 4 in found.encode("a [MASK]")
+    assert 4 not in tokenizer.encode("a [MASK]")
+    assert 4 in tokenizer.forbidden_ids
+
+
+def test_text_comes_back_normalized(tiny):
+    text = "The café  sells loaves, and none are left"
+
+    assert tiny.decode(tiny.encode(text)) == (
+        "the cafe sells loaves, and none are left"
+    )
+    assert tiny.decode(np.array([2, *tiny.encode("a"), 3])) == "a"
+
+
+def test_pieces_and_ids_are_each_others_inverse(tiny):
+    for piece_id in range(tiny.vocab_size):
+        assert tiny.piece_to_id(tiny.id_to_piece(piece_id)) == piece_id
+    assert tiny.piece_to_id("no such piece") == tiny.special_ids.unk
+
+
+@pytest.mark.parametrize("piece_id", [-1, 300])
+def test_an_id_outside_the_vocabulary_is_an_error(tiny, piece_id):
+    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to 299"):
+        tiny.id_to_piece(piece_id)
+    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to 299"):
+        tiny.decode([piece_id])
+
+
+def test_nothing_gives_no_ids(tiny):
+    assert tiny.encode(" \t\n") == []
+    assert tiny.encode_with_offsets("") == ([], [])
+    ids, lengths = tiny.encode_batch(["", "a", ""])
+    assert lengths.tolist() == [0, len(ids), 0]
+
+
+def test_the_hash_depends_on_content_and_case_only(
+    tiny, tiny_spm_model, comma, tmp_path
+):
+    copy = shutil.copy(tiny_spm_model, tmp_path / "elsewhere.model")
+    load = sentencepiece_tokenizer.SentencePieceTokenizer
+
+    assert load(copy).hash == tiny.hash
+    assert load(copy, do_lower_case=False).hash != tiny.hash
+    assert comma.hash != tiny.hash
+    assert len(tiny.hash) == 64
+
+
+def test_a_tokenizer_can_be_sent_to_another_process(comma):
+    copy = pickle.loads(pickle.dumps(comma))
+
+    assert copy.encode("1974, it") == comma.encode("1974, it")
+
+
+def test_a_missing_model_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="model .*nowhere.model"):
+        sentencepiece_tokenizer.SentencePieceTokenizer(
+            tmp_path / "nowhere.model"
+        )
+
+
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_a_damaged_model_is_named(tiny_spm_model, tmp_path, kept):
+    path = tmp_path / "cut.model"
+    path.write_bytes(tiny_spm_model.read_bytes()[:kept])
+
+    with pytest.raises(ValueError, match=r"cut.model'.* not a SentencePiece"):
+        sentencepiece_tokenizer.SentencePieceTokenizer(path)
+
+
+def test_a_model_without_a_mask_piece_is_refused(tiny_spm_model, tmp_path):
+    def rename_mask(model):
+        model.pieces[4].piece = "[OTHER]"
+
+    path = change_model(tiny_spm_model, tmp_path / "m.model", rename_mask)
+
+    with pytest.raises(ValueError, match=r"no piece \[MASK\]"):
+        sentencepiece_tokenizer.SentencePieceTokenizer(path)

@@ -1,0 +1,304 @@
+import gzip
+import re
+import subprocess
+import sys
+
+import pytest
+import sentencepiece
+
+from albert_tf.text import tokenizer, vocabulary_training
+
+
+def train(corpus, prefix, **settings):
+    settings = {"vocab_size": 200} | settings
+    return vocabulary_training.train(
+        input_files=[corpus], output_prefix=prefix, **settings
+    )
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_first_ids_are_alberts(tiny_corpus, tmp_path):
+    summary = train(tiny_corpus, tmp_path / "p")
+
+    processor = sentencepiece.SentencePieceProcessor(
+        model_file=summary.model_file
+    )
+    pieces = [processor.id_to_piece(i) for i in range(13)]
+    assert pieces[:5] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+    assert pieces[5:] == ["(", ")", '"', "-", ".", "–", "£", "€"]
+    assert processor.get_piece_size() == summary.vocab_size == 200
+    assert [processor.is_control(i) for i in range(6)] == [
+        *(True, False, True, True, True, False)
+    ]
+
+
+def test_the_vocabulary_file_lists_pieces_and_scores(tiny_corpus, tmp_path):
+    train(tiny_corpus, tmp_path / "p")
+
+    rows = (tmp_path / "p.vocab").read_text(encoding="utf-8").split("\n")
+    assert rows.pop() == ""
+    assert rows[:2] == ["<pad>\t0", "<unk>\t0"]
+    assert len(rows) == 200
+    assert all(re.fullmatch(r".+\t-?[0-9.]+", row) for row in rows)
+
+
+def test_the_same_input_gives_the_same_bytes(tiny_corpus, tmp_path):
+    # Fewer sentences than there are, so that some are drawn at random.
+    for name in "ab":
+        train(tiny_corpus, tmp_path / name, input_sentence_size=50)
+    train(tiny_corpus, tmp_path / "c", input_sentence_size=50, seed=2)
+
+    first, again, other = (
+        (tmp_path / f"{name}.model").read_bytes() for name in "abc"
+    )
+    assert first == again != other
+
+
+def test_the_same_input_gives_the_same_bytes_in_another_process(
+    tiny_corpus, tmp_path
+):
+    settings = {"input_files": [str(tiny_corpus)], "vocab_size": 200}
+    settings["input_sentence_size"] = 50
+    settings["output_prefix"] = str(tmp_path / "other")
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from albert_tf.text import vocabulary_training\n"
+            f"vocabulary_training.train(**{settings!r})",
+        ],
+        check=True,
+    )
+    train(tiny_corpus, tmp_path / "here", input_sentence_size=50)
+
+    here, other = (
+        (tmp_path / f"{name}.model").read_bytes() for name in ("here", "other")
+    )
+    assert here == other
+
+
+def test_no_more_sentences_are_used_than_asked_for(tiny_corpus, tmp_path):
+    # Of two sentences in words of their own, one is used: only its letters
+    # are in the vocabulary.
+    corpus = write(tmp_path / "c.txt", "aa bb ab\ncc dd cd\n")
+
+    train(corpus, tmp_path / "p", vocab_size=16, input_sentence_size=1)
+
+    vocabulary = (tmp_path / "p.vocab").read_text(encoding="utf-8")
+    assert ("\na\t" in vocabulary) != ("\nc\t" in vocabulary)
+
+
+def test_gzipped_text_gives_the_same_bytes(tiny_corpus, tmp_path):
+    zipped = tmp_path / "corpus.txt.gz"
+    zipped.write_bytes(gzip.compress(tiny_corpus.read_bytes()))
+
+    train(tiny_corpus, tmp_path / "plain")
+    train(zipped, tmp_path / "zipped")
+
+    plain, from_zip = (
+        (tmp_path / f"{name}.model").read_bytes()
+        for name in ("plain", "zipped")
+    )
+    assert plain == from_zip
+
+
+def test_the_vocabulary_has_capitals_only_if_asked(tiny_corpus, tmp_path):
+    for name, do_lower_case in (("lower", True), ("cased", False)):
+        train(tiny_corpus, tmp_path / name, do_lower_case=do_lower_case)
+    loaded = tokenizer.load_tokenizer(
+        spm_model_file=tmp_path / "cased.model", do_lower_case=False
+    )
+
+    lower = (tmp_path / "lower.vocab").read_text(encoding="utf-8")
+    assert not re.search(r"^▁?[A-Z]", lower, re.MULTILINE)
+    assert loaded.special_ids.unk not in loaded.encode("The")
+
+
+def test_the_summary_counts_sentences_without_empty_lines(
+    tiny_corpus, tmp_path
+):
+    summary = train(tiny_corpus, tmp_path / "p")
+
+    assert summary.num_sentences == 60
+    assert summary.num_long_sentences == 0
+    assert summary.covered_share == 1.0
+
+
+def test_characters_left_out_of_the_vocabulary_are_not_covered(tmp_path):
+    # 98% of 1,000 letters must be covered; the b, 1 in 100, need not be.
+    corpus = write(tmp_path / "c.txt", ("a" * 99 + "b\n") * 10)
+
+    summary = train(
+        corpus, tmp_path / "p", vocab_size=16, character_coverage=0.98
+    )
+
+    assert summary.covered_share == pytest.approx(0.99)
+
+
+def test_sentences_that_are_too_long_are_counted(tiny_corpus, tmp_path):
+    corpus = write(
+        tmp_path / "c.txt",
+        tiny_corpus.read_text(encoding="utf-8")
+        + "é" * 2000 + "\n" + "a" * 4193 + "\n" + "–" * 1398 + "\n",
+    )  # fmt: skip
+
+    summary = train(corpus, tmp_path / "p")
+
+    # 4193 and 3 x 1398 bytes are above 4192; accents are dropped first.
+    assert summary.num_sentences == 63
+    assert summary.num_long_sentences == 2
+
+
+def test_a_corpus_too_small_for_the_size_names_the_size_that_fits(
+    tiny_corpus, tmp_path
+):
+    with pytest.raises(
+        ValueError, match=r"too small for .*=5000.*at most"
+    ) as e:
+        train(tiny_corpus, tmp_path / "p", vocab_size=5000)
+    assert list(tmp_path.iterdir()) == []
+
+    fitting = int(re.search(r"at most (\d+)", str(e.value))[1])
+    summary = train(tiny_corpus, tmp_path / "p", vocab_size=fitting)
+    assert summary.vocab_size == fitting
+
+
+def test_a_size_too_small_for_the_characters_names_the_size_needed(
+    tiny_corpus, tmp_path
+):
+    with pytest.raises(ValueError, match=r"=20 is too small .*at least") as e:
+        train(tiny_corpus, tmp_path / "p", vocab_size=20)
+
+    needed = int(re.search(r"at least (\d+)", str(e.value))[1])
+    assert train(tiny_corpus, tmp_path / "p", vocab_size=needed)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no usable sentence: 0 read"),
+        (" \n\n\t\n", "no usable sentence: 0 read"),
+        ("a" * 5000, "1 read, 1 of them longer than 4192 bytes"),
+    ],
+)
+def test_a_corpus_without_a_sentence_is_an_error(tmp_path, text, message):
+    corpus = write(tmp_path / "c.txt", text)
+
+    with pytest.raises(ValueError, match=message):
+        train(corpus, tmp_path / "p")
+    assert list(tmp_path.iterdir()) == [corpus]
+
+
+def test_bad_bytes_are_named_by_file_and_line(tmp_path):
+    corpus = tmp_path / "c.txt"
+    corpus.write_bytes(b"good\n\nbad \xff\n")
+
+    with pytest.raises(ValueError, match=r"^.*c.txt, line 3: not UTF-8"):
+        train(corpus, tmp_path / "p")
+    assert list(tmp_path.iterdir()) == [corpus]
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere.txt"):
+        train(tmp_path / "nowhere.txt", tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"vocab_size": 13}, "`vocab_size` must be more than 13"),
+        ({"character_coverage": 0.5}, "`character_coverage` must be a share"),
+        ({"character_coverage": 1.1}, "`character_coverage` must be a share"),
+        ({"input_sentence_size": 0}, "`input_sentence_size` must be"),
+    ],
+)
+def test_impossible_settings_are_errors(
+    tiny_corpus, tmp_path, setting, message
+):
+    with pytest.raises(ValueError, match=message):
+        train(tiny_corpus, tmp_path / "p", **setting)
+
+
+def test_an_interruption_while_reading_is_not_turned_into_an_error(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    passes = iter(("counting", "training"))
+
+    def interrupted_lines(path):
+        yield "one line"
+        if next(passes) == "training":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        vocabulary_training.lines, "read_lines", interrupted_lines
+    )
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tiny_corpus, tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_failures_of_the_library_are_passed_on_in_its_words(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    def fail(sentence_iterator, **_):
+        list(sentence_iterator)
+        raise RuntimeError("INTERNAL: odd")
+
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
+
+    with pytest.raises(ValueError, match="could not make .* INTERNAL: odd"):
+        train(tiny_corpus, tmp_path / "p")
+
+
+def test_a_model_with_other_special_ids_is_not_written(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    real_train = sentencepiece.SentencePieceTrainer.train
+
+    def train_with_other_ids(**options):
+        real_train(**options | {"control_symbols": ["[SEP]", "[CLS]"]})
+
+    monkeypatch.setattr(
+        sentencepiece.SentencePieceTrainer, "train", train_with_other_ids
+    )
+
+    with pytest.raises(ValueError, match=r"first ids to .*\[SEP\].*, wanted"):
+        train(tiny_corpus, tmp_path / "p")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_to_stderr(tiny_corpus, tmp_path, capfd):
+    train(tiny_corpus, tmp_path / "p")
+
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_settings_are_those_of_the_released_model(
+    shared_data, tiny_spm_model
+):
+    from sentencepiece import sentencepiece_model_pb2
+
+    ours, released = (
+        sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+        for path in (
+            tiny_spm_model,
+            shared_data / "data/spm/30k-clean.model",
+        )
+    )
+    differing = {
+        "input", "input_format", "model_prefix", "vocab_size",
+        # The sentences are drawn before SentencePiece sees them.
+        "input_sentence_size", "shuffle_input_sentence",
+    }  # fmt: skip
+    for field, value in released.trainer_spec.ListFields():
+        if field.name not in differing:
+            assert getattr(ours.trainer_spec, field.name) == value, field.name
+    for name in ("name", "add_dummy_prefix", "remove_extra_whitespaces"):
+        assert getattr(ours.normalizer_spec, name) == getattr(
+            released.normalizer_spec, name
+        )

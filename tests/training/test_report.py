@@ -1,0 +1,161 @@
+import html.parser
+import math
+import re
+import xml.etree.ElementTree
+
+import pytest
+
+from albert_tf.training import report
+
+VOID_TAGS = {"meta"}
+
+
+class _Reader(html.parser.HTMLParser):
+    """Checks that tags are closed in order; keeps the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open_tags = []
+        self.words = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID_TAGS:
+            self.open_tags.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open_tags.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def _chart(**curves):
+    return report.Chart(title="Loss", unit="nats", curves=curves)
+
+
+def _svg(chart):
+    rendered = report.render_chart(chart)
+    return xml.etree.ElementTree.fromstring(rendered[rendered.index("<svg") :])
+
+
+def _points(svg):
+    return [
+        [tuple(map(float, pair.split(","))) for pair in line.split()]
+        for line in (p.get("points") for p in svg.iter("polyline"))
+    ]
+
+
+def test_page_is_well_formed_and_asks_no_network(tmp_path):
+    path = tmp_path / "new_folder" / "report.html"
+
+    report.write_report(
+        path,
+        title="A run",
+        facts={"steps": 300},
+        charts=[_chart(training=[(1, 8.0), (2, 7.5)])],
+        tables=[report.Table(title="T", header=["a"], rows=[["b"]])],
+    )
+
+    text = path.read_text(encoding="utf-8")
+    reader = _Reader()
+    reader.feed(text)
+    assert reader.open_tags == []
+    assert {"A run", "steps", "300", "Loss", "nats", "T", "a", "b"} <= {
+        word.strip() for word in reader.words
+    }
+    assert not re.search(r"https?:|//|<script|<link|url\(|src=", text)
+
+
+def test_text_from_the_corpus_is_not_read_as_markup(tmp_path):
+    path = tmp_path / "report.html"
+
+    report.write_report(
+        path,
+        title="<b>",
+        facts={"<i>": "<u>"},
+        charts=[
+            report.Chart(title='"<s>', unit="<a>", curves={"<p>": [(1, 1)]})
+        ],
+        tables=[report.Table(title="<q>", header=["<em>"], rows=[["<td>&"]])],
+    )
+
+    text = path.read_text(encoding="utf-8")
+    for tag in ("<b>", "<i>", "<u>", "<s>", "<a>", "<p>", "<q>", "<em>"):
+        assert tag not in text
+    assert "<td>&lt;td&gt;&amp;</td>" in text
+
+
+def test_a_lower_loss_is_drawn_lower_and_a_later_step_further_right():
+    (line,) = _points(_svg(_chart(training=[(0, 8.0), (50, 7.0), (100, 4.0)])))
+
+    assert [x for x, _ in line] == sorted(x for x, _ in line)
+    assert [y for _, y in line] == sorted(y for _, y in line)
+    # Step 50 of 0 to 100 lies half-way.
+    assert line[1][0] == pytest.approx((line[0][0] + line[2][0]) / 2)
+
+
+def test_curves_share_the_axes_and_are_named_in_the_legend():
+    svg = _svg(_chart(training=[(0, 8), (9, 4)], held_out=[(0, 8), (9, 6)]))
+
+    training, held_out = _points(svg)
+    assert training[0] == held_out[0]
+    assert training[1][1] > held_out[1][1]
+    labels = [text.text for text in svg.iter("text")]
+    assert {"training", "held_out", "step", "nats"} <= set(labels)
+
+
+def test_every_point_lies_inside_the_drawing():
+    values = [(step, math.sin(step) * 1e-4) for step in range(37)]
+
+    (line,) = _points(_svg(_chart(rate=values)))
+
+    assert all(
+        report.LEFT <= x <= report.WIDTH - report.RIGHT
+        and report.TOP <= y <= report.HEIGHT - report.BOTTOM
+        for x, y in line
+    )
+
+
+def test_a_single_evaluation_is_a_dot():
+    svg = _svg(_chart(held_out=[(300, 5.0)]))
+
+    assert len(list(svg.iter("circle"))) == 1
+    assert not list(svg.iter("polyline"))
+
+
+def test_values_that_are_not_finite_are_left_out():
+    (line,) = _points(
+        _svg(_chart(loss=[(1, 8.0), (2, math.nan), (3, math.inf), (4, 7.0)]))
+    )
+
+    assert len(line) == 2
+
+
+def test_a_chart_without_values_says_so():
+    rendered = report.render_chart(_chart(loss=[(1, math.nan)], other=[]))
+
+    assert "No values were logged" in rendered
+    assert "<svg" not in rendered
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (3.9, 8.1, [3, 4, 5, 6, 7, 8, 9]),
+        (0, 0.00176, [0, 0.0005, 0.001, 0.0015, 0.002]),
+        (-5, 5, [-6, -4, -2, 0, 2, 4, 6]),
+    ],
+)
+def test_ticks_are_round_and_cover_the_range(low, high, expected):
+    assert report.ticks(low, high) == expected
+
+
+@pytest.mark.parametrize("value", [0, 7, -0.3])
+def test_ticks_around_one_value_leave_room_on_both_sides(value):
+    found = report.ticks(value, value)
+
+    assert found[0] < value < found[-1]
