@@ -20,7 +20,11 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 
 
 def load_checkpoint(
-    model: Any, path: files.Path, *, allow_new_heads: bool = False
+    model: Any,
+    path: files.Path,
+    *,
+    allow_new_heads: bool = False,
+    from_group_0: bool = False,
 ) -> list[str]:
     """Sets all weights of a model from a checkpoint.
 
@@ -32,6 +36,8 @@ def load_checkpoint(
         path: A checkpoint's prefix or folder.
         allow_new_heads: Whether a head of the model may be absent from the
             checkpoint; it then keeps the weights that it has.
+        from_group_0: Whether every group of layers takes the weights of the
+            checkpoint's first group.
 
     Returns:
         Names of what the checkpoint holds for heads that the model has not.
@@ -44,7 +50,12 @@ def load_checkpoint(
     """
     name = files.check_local(path)
     _refuse_other_formats(name)
-    return tf1_checkpoint.load(model, name, allow_new_heads=allow_new_heads)
+    return tf1_checkpoint.load(
+        model,
+        name,
+        allow_new_heads=allow_new_heads,
+        from_group_0=from_group_0,
+    )
 
 
 def global_step(path: files.Path) -> int:

@@ -25,6 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 _INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_GROUP = re.compile(r"/group_\d+/")
 _STATE_FILE = "checkpoint"
 _NAMES_SHOWN = 5
 
@@ -89,7 +90,8 @@ def _prefix_in_state_file(folder: str) -> str:
 def _damage_named(prefix: str) -> Iterator[None]:
     try:
         yield
-    except tf.errors.OpError as error:
+    # The reader raises a data file's end as an IndexError.
+    except (tf.errors.OpError, IndexError) as error:
         raise ValueError(
             f"Checkpoint {prefix!r} is damaged or incomplete "
             f"({' '.join(str(error).split())}). Copy its .index and .data "
@@ -185,7 +187,11 @@ def _remove(path: str) -> None:
 
 
 def load(
-    model: Any, path: files.Path, *, allow_new_heads: bool = False
+    model: Any,
+    path: files.Path,
+    *,
+    allow_new_heads: bool = False,
+    from_group_0: bool = False,
 ) -> list[str]:
     """Sets all weights of a model from a TF1 checkpoint.
 
@@ -198,6 +204,8 @@ def load(
         path: What `resolve_prefix` takes.
         allow_new_heads: Whether a head may be absent from the checkpoint; it
             then keeps the weights that it has.
+        from_group_0: Whether every group of layers takes the weights of the
+            checkpoint's first group; its other groups are not used.
 
     Returns:
         Sorted names of the arrays that belong to heads the model has not.
@@ -210,6 +218,8 @@ def load(
     prefix = resolve_prefix(path)
     variables = variable_names.variables_by_tf1_name(model.weights)
     stored = _stored_weights(prefix)
+    if from_group_0:
+        stored = _first_group_everywhere(variables, stored)
     if allow_new_heads:
         variables = _without_new_heads(variables, stored)
     unused = sorted(set(stored) - set(variables))
@@ -233,6 +243,17 @@ def _stored_weights(prefix: str) -> dict[str, tuple[str, tuple[int, ...]]]:
         if not variable_names.is_training_state(name):
             stored[name] = (full_name, shape)
     return stored
+
+
+def _first_group_everywhere(
+    names: Iterable[str], stored: Mapping[str, Any]
+) -> dict[str, Any]:
+    kept = {name: stored[name] for name in stored if not _GROUP.search(name)}
+    for name in names:
+        source = _GROUP.sub("/group_0/", name)
+        if source in stored:
+            kept[name] = stored[source]
+    return kept
 
 
 def _without_new_heads(

@@ -171,9 +171,18 @@ def _json_text(line: str, where: str) -> str:
             'a line, like {"text": "..."}.'
         ) from error
     text = value.get("text") if isinstance(value, dict) else None
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not _is_text(text):
         raise ValueError(
             f"{where}: no 'text' that is a string. A .jsonl file has one "
             'object a line, like {"text": "..."}.'
         )
     return text
+
+
+def _is_text(text: str) -> bool:
+    """Returns whether UTF-8 can hold it: JSON may have half of a pair."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

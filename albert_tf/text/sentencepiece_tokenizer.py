@@ -74,7 +74,12 @@ class SentencePieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
-        return self.encode_batch([text])[0].tolist()
+        found = self._processor.encode(self._normalize(text))
+        return [
+            piece_id
+            for found_id in found
+            for piece_id in self.replacements.get(found_id, (found_id,))
+        ]
 
     def encode_batch(
         self, texts: Sequence[str]
@@ -158,6 +163,8 @@ class SentencePieceTokenizer:
         TF1: the number is encoded again without its word mark, so that even
         `25,` in the middle of a word begins with `▁`; the code that was to
         remove it compares text with bytes and never runs.
+        Differs: a run of unknown characters that ends in a digit and a comma
+        stays whole. It takes a vocabulary without a comma to make one.
         """
         comma = (self.piece_to_id(","),)
         return {

@@ -273,7 +273,7 @@ class _Pretraining:
         def make(shards: int, index: int, replicas: int) -> tf.data.Dataset:
             return input_pipeline.evaluation_dataset(
                 self._eval_source,
-                global_batch_size=self._job.training.eval_batch_size,
+                batch_size=self._job.training.eval_batch_size,
                 max_steps=self._job.training.max_eval_steps,
                 num_input_shards=shards,
                 shard_index=index,

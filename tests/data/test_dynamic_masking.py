@@ -336,6 +336,20 @@ def test_masks_follow_the_law_of_the_static_ones():
     assert stats.chi2_contingency(places).pvalue > 1e-3
 
 
+def test_longer_ngrams_can_be_favoured():
+    def mean_run(favor_shorter_ngram):
+        settings = _settings(favor_shorter_ngram=favor_shorter_ngram)
+        batch = _draw(_random_pairs(500), settings=settings)
+        counts = _run_lengths(
+            _masked(
+                batch["masked_lm_positions"], batch["masked_lm_weights"], 64
+            )
+        )
+        return (counts * np.arange(1, 7)).sum() / counts.sum()
+
+    assert mean_run(False) > 1.2 * mean_run(True)
+
+
 def _word_starts(rows, batch):
     """The boundaries of the pairs, laid out as the batch is."""
     result = np.zeros(batch["input_ids"].shape, bool)

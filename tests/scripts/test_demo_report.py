@@ -84,7 +84,7 @@ def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     bias = np.zeros(tokenizer.vocab_size)
     bias[piece_id] = 9.0
     bias[piece_id + 1] = 8.0
-    model.masked_lm_head.trainable_variables[-1].assign(bias)
+    model.masked_lm_head.output_bias.assign(bias)
 
     guesses = demo_report.guess(model, blanks, tokenizer)
 

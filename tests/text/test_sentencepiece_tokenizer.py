@@ -229,6 +229,14 @@ def test_an_id_outside_the_vocabulary_is_an_error(tiny, piece_id):
         tiny.decode([piece_id])
 
 
+def test_half_a_surrogate_pair_does_not_stop_a_batch(tiny):
+    ids, lengths = tiny.encode_batch(["a\ud83d", "a"])
+
+    assert ids[-1] == tiny.piece_to_id("▁a")
+    assert lengths[-1] == 1
+    assert ids[: lengths[0]].tolist() == tiny.encode("a\ud83d")
+
+
 def test_nothing_gives_no_ids(tiny):
     assert tiny.encode(" \t\n") == []
     assert tiny.encode_with_offsets("") == ([], [])

@@ -1,0 +1,39 @@
+"""A tiny model, and a checkpoint of it."""
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+
+@pytest.fixture
+def tiny_config():
+    return AlbertConfig(
+        vocab_size=13,
+        embedding_size=4,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=6,
+        max_position_embeddings=7,
+    )
+
+
+@pytest.fixture
+def arrays(tiny_config):
+    """The weights of one such model, by TF1 name."""
+    model = PretrainingModel(tiny_config, seed=1)
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return {name: np.asarray(variable) for name, variable in named.items()}
+
+
+@pytest.fixture
+def prefix(arrays, tmp_path):
+    """A checkpoint of them, with the step counter and one slot."""
+    prefix = str(tmp_path / "run" / "model.ckpt-7")
+    slot = {"bert/pooler/dense/bias/adam_m": np.ones(8, "float32")}
+    step = {"global_step": np.array(7, "int64")}
+    tf1_checkpoint.write(prefix, arrays | slot | step)
+    return prefix

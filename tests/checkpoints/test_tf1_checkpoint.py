@@ -1,0 +1,330 @@
+import dataclasses
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+_PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
+_DATA = ".data-00000-of-00001"
+
+
+def _weights(model):
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return {name: np.asarray(variable) for name, variable in named.items()}
+
+
+def _assert_same(ours, theirs):
+    assert set(ours) == set(theirs)
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+# Where a checkpoint is.
+
+
+@pytest.mark.parametrize("ending", ["", ".index", ".meta", _DATA])
+def test_a_prefix_may_carry_a_file_ending(prefix, ending):
+    assert tf1_checkpoint.resolve_prefix(prefix + ending) == prefix
+
+
+def test_a_folder_stands_for_its_only_checkpoint(prefix):
+    folder = os.path.dirname(prefix)
+
+    assert tf1_checkpoint.resolve_prefix(folder) == prefix
+
+
+def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
+    folder = os.path.dirname(prefix)
+    other = os.path.join(folder, "model.ckpt-9")
+    tf1_checkpoint.write(other, arrays)
+    with pytest.raises(ValueError, match="2 checkpoints.*model.ckpt-7, .*-9"):
+        tf1_checkpoint.resolve_prefix(folder)
+
+    with open(os.path.join(folder, "checkpoint"), "w") as file:
+        file.write('model_checkpoint_path: "/gone/model.ckpt-7"\n')
+
+    assert tf1_checkpoint.resolve_prefix(folder) == prefix
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("", "has no checkpoint"), ("model.ckpt", "no checkpoint '.*model.ckpt'")],
+)
+def test_no_checkpoint_is_an_error(tmp_path, path, words):
+    with pytest.raises(FileNotFoundError, match=words):
+        tf1_checkpoint.resolve_prefix(str(tmp_path / path))
+
+
+# Reading and writing arrays.
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    arrays = {
+        "a/b": np.arange(6, dtype="float32").reshape(2, 3),
+        "global_step": np.array(2**40, "int64"),
+    }
+    tf1_checkpoint.write(tmp_path / "new" / "model", arrays)
+
+    _assert_same(tf1_checkpoint.read(tmp_path / "new"), arrays)
+    assert tf1_checkpoint.read_shapes(tmp_path / "new") == {
+        "a/b": (2, 3),
+        "global_step": (),
+    }
+
+
+def test_some_names_can_be_read_alone(prefix):
+    arrays = tf1_checkpoint.read(prefix, ["global_step"])
+
+    assert {name: int(array) for name, array in arrays.items()} == {
+        "global_step": 7
+    }
+
+
+def test_tensorflow_reads_what_is_written(prefix, arrays):
+    listed = dict(tf.train.list_variables(prefix))
+
+    assert listed["bert/embeddings/word_embeddings"] == [13, 4]
+    assert len(listed) == len(arrays) + 2
+
+
+def test_writing_leaves_two_files_and_replaces_older_ones(prefix):
+    new = {"x": np.ones(3, "float32")}
+
+    tf1_checkpoint.write(prefix, new)
+
+    names = sorted(os.listdir(os.path.dirname(prefix)))
+    assert names == [f"model.ckpt-7{_DATA}", "model.ckpt-7.index"]
+    _assert_same(tf1_checkpoint.read(prefix), new)
+
+
+def test_a_failed_write_leaves_the_older_checkpoint(prefix, monkeypatch):
+    before = tf1_checkpoint.read(prefix)
+
+    def fail(**_):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", fail)
+    with pytest.raises(OSError, match="Cannot write checkpoint.*No space left"):
+        tf1_checkpoint.write(prefix, {"x": np.ones(3)})
+
+    _assert_same(tf1_checkpoint.read(prefix), before)
+    assert len(os.listdir(os.path.dirname(prefix))) == 2
+
+
+# Loading a model.
+
+
+@pytest.mark.parametrize("name", ["model_base", "model_groups"])
+def test_loads_the_weights_of_the_original(name):
+    folder = _PARITY / name
+    config = AlbertConfig.from_json_file(folder / "albert_config.json")
+    model = PretrainingModel(config)
+
+    assert tf1_checkpoint.load(model, folder) == []
+
+    stored = {
+        name.removeprefix("module/"): array
+        for name, array in tf1_checkpoint.read(folder).items()
+    }
+    _assert_same(
+        _weights(model),
+        {
+            name: array
+            for name, array in stored.items()
+            if not variable_names.is_training_state(name)
+        },
+    )
+
+
+@pytest.mark.parametrize("strategy", ["attention", "ffn", "none"])
+def test_every_sharing_strategy_goes_out_and_in(
+    tiny_config, strategy, tmp_path
+):
+    config = dataclasses.replace(
+        tiny_config, parameter_sharing=strategy, inner_group_num=2
+    )
+    saved = _weights(PretrainingModel(config, seed=1))
+    tf1_checkpoint.write(tmp_path / "model", saved)
+    model = PretrainingModel(config, seed=2)
+
+    tf1_checkpoint.load(model, tmp_path)
+
+    _assert_same(_weights(model), saved)
+
+
+def test_heads_that_the_model_has_not_are_listed(prefix, tiny_config, arrays):
+    model = AlbertModel(tiny_config)
+
+    unused = tf1_checkpoint.load(model, prefix)
+
+    assert unused == sorted(n for n in arrays if n.startswith("cls/"))
+    assert len(unused) == 7
+
+
+def test_a_head_that_the_checkpoint_has_not_must_be_allowed(
+    tmp_path, tiny_config, arrays
+):
+    encoder = {n: a for n, a in arrays.items() if n.startswith("bert/")}
+    tf1_checkpoint.write(tmp_path / "model", encoder)
+    model = PretrainingModel(tiny_config, seed=2)
+    heads = {n: a for n, a in _weights(model).items() if n not in encoder}
+
+    with pytest.raises(ValueError, match="lacks 7.*allow_new_heads=True"):
+        tf1_checkpoint.load(model, tmp_path)
+    tf1_checkpoint.load(model, tmp_path, allow_new_heads=True)
+
+    _assert_same(_weights(model), encoder | heads)
+
+
+def test_half_a_head_is_an_error_even_so(tmp_path, tiny_config, arrays):
+    del arrays["cls/predictions/output_bias"]
+    tf1_checkpoint.write(tmp_path / "model", arrays)
+
+    with pytest.raises(
+        ValueError, match="lacks 1.*cls/predictions/output_bias"
+    ):
+        tf1_checkpoint.load(
+            PretrainingModel(tiny_config), tmp_path, allow_new_heads=True
+        )
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [(1, 2), (2, 1)])
+def test_every_group_may_take_the_weights_of_the_first(
+    tiny_config, tmp_path, stored, wanted
+):
+    configs = [
+        dataclasses.replace(tiny_config, num_hidden_groups=number)
+        for number in (stored, wanted)
+    ]
+    source = _weights(PretrainingModel(configs[0], seed=1))
+    tf1_checkpoint.write(tmp_path / "model", source)
+    model = PretrainingModel(configs[1], seed=2)
+
+    tf1_checkpoint.load(model, tmp_path, from_group_0=True)
+
+    loaded = _weights(model)
+    assert any(f"group_{wanted - 1}/" in name for name in loaded)
+    for name, array in loaded.items():
+        first = name.replace("/group_1/", "/group_0/")
+        np.testing.assert_array_equal(array, source[first], err_msg=name)
+
+
+def _missing(arrays):
+    del arrays["bert/pooler/dense/bias"]
+
+
+def _left_over(arrays):
+    arrays["bert/encoder/transformer/group_1/x"] = np.ones(1, "float32")
+
+
+def _misshapen(arrays):
+    arrays["bert/pooler/dense/bias"] = np.ones(9, "float32")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_missing, "lacks 1 variables.*bert/pooler/dense/bias.*Use the config"),
+        (_left_over, "has 1 variables that the model has not.*group_1/x"),
+        (_misshapen, r"bert/pooler/dense/bias is \[9\], wanted \[8\]"),
+    ],
+)
+def test_what_does_not_fit_is_named_and_changes_nothing(
+    tmp_path, tiny_config, arrays, damage, words
+):
+    damage(arrays)
+    tf1_checkpoint.write(tmp_path / "model", arrays)
+    model = PretrainingModel(tiny_config, seed=2)
+    before = _weights(model)
+
+    with pytest.raises(ValueError, match=words):
+        tf1_checkpoint.load(model, tmp_path)
+
+    _assert_same(_weights(model), before)
+
+
+def test_long_lists_of_names_are_cut(tmp_path, tiny_config):
+    tf1_checkpoint.write(tmp_path / "model", {"x": np.ones(1, "float32")})
+
+    with pytest.raises(ValueError, match="lacks 32 variables.*and 27 more"):
+        tf1_checkpoint.load(PretrainingModel(tiny_config), tmp_path)
+
+
+def test_a_checkpoint_without_its_data_is_one_line(prefix, tiny_config):
+    os.remove(prefix + _DATA)
+
+    with pytest.raises(ValueError, match="is damaged or incomplete") as caught:
+        tf1_checkpoint.load(PretrainingModel(tiny_config), prefix)
+
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [_DATA, ".index"])
+def test_a_checkpoint_cut_short_is_an_error(prefix, tiny_config, ending):
+    os.truncate(prefix + ending, os.path.getsize(prefix + ending) // 2)
+
+    with pytest.raises(ValueError, match="is damaged or incomplete"):
+        tf1_checkpoint.load(PretrainingModel(tiny_config), prefix)
+
+
+# Google's released Chinese base model: its index, and outputs of its graph.
+
+
+@pytest.fixture(scope="module")
+def chinese(shared_data):
+    return shared_data / "data" / "checkpoint_albert_base_zh_google"
+
+
+@pytest.fixture(scope="module")
+def chinese_model(chinese):
+    config = AlbertConfig.from_json_file(chinese / "albert_config.json")
+    return PretrainingModel(config)
+
+
+def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
+    shapes = tf1_checkpoint.read_shapes(chinese)
+    variables = variable_names.variables_by_tf1_name(chinese_model.weights)
+
+    del shapes["global_step"]
+    assert shapes == {name: tuple(v.shape) for name, v in variables.items()}
+
+
+def test_the_released_graph_gives_the_same_outputs(
+    chinese, chinese_model, tmp_path
+):
+    shapes = tf1_checkpoint.read_shapes(chinese)
+    seeded = {}
+    for index, name in enumerate(sorted(shapes)):
+        rng = np.random.default_rng(1000 + index)
+        values = rng.standard_normal(shapes[name]) * 0.05
+        seeded[name] = np.float32(values) + name.endswith("gamma")
+    seeded["global_step"] = np.array(0, "int64")
+    tf1_checkpoint.write(tmp_path / "model", seeded)
+    tf1_checkpoint.load(chinese_model, tmp_path)
+    golden = np.load(chinese / "golden_seeded_weights.npz")
+    names = ("input_ids", "input_mask", "segment_ids")
+    batch = {name: golden[name] for name in names}
+    batch["masked_lm_positions"] = golden["mlm_positions"]
+
+    outputs = chinese_model.albert(batch) | chinese_model(batch)
+
+    logits = np.asarray(outputs["masked_lm_logits"]).reshape(6, -1)
+    found = {
+        "embedding_output": outputs["embedding_output"],
+        "sequence_output": outputs["sequence_output"],
+        "pooled_output": outputs["pooled_output"],
+        "sop_logits": outputs["sentence_order_logits"],
+        "mlm_logits_first512": logits[:, :512],
+    }
+    for name, array in found.items():
+        largest = np.abs(golden[name]).max()
+        difference = np.abs(np.asarray(array) - golden[name]).max()
+        assert difference <= 1e-5 * largest, name
+    np.testing.assert_array_equal(logits.argmax(-1), golden["mlm_argmax"])

@@ -1,0 +1,133 @@
+import dataclasses
+
+import pytest
+
+from albert_tf.checkpoints import variable_names
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+_GROUP_0 = "bert/encoder/transformer/group_0/inner_group_0"
+_RELEASED = {
+    "bert/embeddings/word_embeddings",
+    "bert/embeddings/token_type_embeddings",
+    "bert/embeddings/position_embeddings",
+    "bert/embeddings/LayerNorm/beta",
+    "bert/embeddings/LayerNorm/gamma",
+    "bert/encoder/embedding_hidden_mapping_in/kernel",
+    "bert/encoder/embedding_hidden_mapping_in/bias",
+    f"{_GROUP_0}/attention_1/self/query/kernel",
+    f"{_GROUP_0}/attention_1/self/query/bias",
+    f"{_GROUP_0}/attention_1/self/key/kernel",
+    f"{_GROUP_0}/attention_1/self/key/bias",
+    f"{_GROUP_0}/attention_1/self/value/kernel",
+    f"{_GROUP_0}/attention_1/self/value/bias",
+    f"{_GROUP_0}/attention_1/output/dense/kernel",
+    f"{_GROUP_0}/attention_1/output/dense/bias",
+    f"{_GROUP_0}/LayerNorm/beta",
+    f"{_GROUP_0}/LayerNorm/gamma",
+    f"{_GROUP_0}/ffn_1/intermediate/dense/kernel",
+    f"{_GROUP_0}/ffn_1/intermediate/dense/bias",
+    f"{_GROUP_0}/ffn_1/intermediate/output/dense/kernel",
+    f"{_GROUP_0}/ffn_1/intermediate/output/dense/bias",
+    f"{_GROUP_0}/LayerNorm_1/beta",
+    f"{_GROUP_0}/LayerNorm_1/gamma",
+    "bert/pooler/dense/kernel",
+    "bert/pooler/dense/bias",
+    "cls/predictions/transform/dense/kernel",
+    "cls/predictions/transform/dense/bias",
+    "cls/predictions/transform/LayerNorm/beta",
+    "cls/predictions/transform/LayerNorm/gamma",
+    "cls/predictions/output_bias",
+    "cls/seq_relationship/output_weights",
+    "cls/seq_relationship/output_bias",
+}
+
+
+def _names(model):
+    return set(variable_names.variables_by_tf1_name(model.weights))
+
+
+def test_a_model_has_the_released_names(tiny_config):
+    assert _names(PretrainingModel(tiny_config)) == _RELEASED
+
+
+@pytest.mark.parametrize(
+    ("strategy", "attention_groups", "feed_forward_groups"),
+    [("all", 1, 1), ("attention", 1, 2), ("ffn", 2, 1), ("none", 2, 2)],
+)
+def test_what_is_not_shared_counts_layers_as_groups(
+    tiny_config, strategy, attention_groups, feed_forward_groups
+):
+    config = dataclasses.replace(tiny_config, parameter_sharing=strategy)
+
+    names = _names(AlbertModel(config))
+
+    for kind, expected in [
+        ("attention_1/self/query/kernel", attention_groups),
+        ("LayerNorm/gamma", attention_groups),
+        ("ffn_1/intermediate/dense/kernel", feed_forward_groups),
+        ("LayerNorm_1/gamma", feed_forward_groups),
+    ]:
+        found = {n for n in names if "group" in n and n.endswith(f"0/{kind}")}
+        assert found == {
+            f"bert/encoder/transformer/group_{g}/inner_group_0/{kind}"
+            for g in range(expected)
+        }
+
+
+def test_inner_blocks_have_numbers_of_their_own():
+    name = variable_names.tf1_name("albert/encoder/attention_2_1/key/bias")
+
+    assert name == (
+        "bert/encoder/transformer/group_2/inner_group_1/"
+        "attention_1/self/key/bias"
+    )
+
+
+def test_a_model_within_another_keeps_its_names():
+    path = "classifier/albert/pooler/kernel"
+
+    assert variable_names.tf1_name(path) == "bert/pooler/dense/kernel"
+
+
+def test_a_variable_without_a_row_is_an_error_that_names_it():
+    with pytest.raises(ValueError, match="'my_head/kernel' has no name"):
+        variable_names.tf1_name("my_head/kernel")
+
+
+def test_two_models_do_not_share_names(tiny_config):
+    models = [AlbertModel(tiny_config), AlbertModel(tiny_config)]
+
+    with pytest.raises(ValueError, match="both have the name"):
+        variable_names.variables_by_tf1_name(
+            [w for model in models for w in model.weights]
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("bert/pooler/dense/kernel", ""),
+        ("cls/seq_relationship/output_bias", "cls/seq_relationship"),
+        ("cls/squad/output_bias", "cls/squad"),
+        ("output_weights", "task"),
+        ("end_logits/dense_0/kernel", "task"),
+    ],
+)
+def test_heads_are_told_from_the_encoder(name, head):
+    assert variable_names.head_of(name) == head
+    assert variable_names.is_head(name) == bool(head)
+
+
+def test_slots_and_step_are_training_state():
+    state = filter(
+        variable_names.is_training_state,
+        [
+            "bert/pooler/dense/kernel",
+            "bert/pooler/dense/kernel/adam_m",
+            "bert/pooler/dense/kernel/adam_v",
+            "global_step",
+        ],
+    )
+
+    assert len(list(state)) == 3

@@ -1,0 +1,109 @@
+import gzip
+import json
+
+import pytest
+
+from albert_tf.data import corpus
+
+
+def sentences_of(*paths):
+    documents = corpus.read_documents([str(path) for path in paths])
+    return [document.sentences() for document in documents]
+
+
+def test_a_blank_line_ends_a_document(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("One.\nTwo.\n\n \t\nThree.\n")
+
+    assert sentences_of(path) == [["One.", "Two."], ["Three."]]
+
+
+def test_a_new_file_starts_a_new_document(tmp_path):
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text("One.\nTwo.")
+    second.write_text("Three.")
+
+    assert sentences_of(first, second) == [["One.", "Two."], ["Three."]]
+
+
+def test_json_lines_are_documents_split_into_sentences(tmp_path):
+    path = tmp_path / "a.jsonl"
+    texts = ["Mr. Gray came home. He slept.", "", "A second text."]
+    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+
+    stripped = [[s.strip() for s in d] for d in sentences_of(path)]
+    assert stripped == [["Mr. Gray came home.", "He slept."], ["A second text."]]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_compressed_files_read_like_plain_ones(tmp_path, name):
+    text = '{"text": "One. Two."}\n' if name == "a.jsonl" else "One.\nTwo.\n"
+    plain, compressed = tmp_path / name, tmp_path / f"{name}.gz"
+    plain.write_text(text)
+    compressed.write_bytes(gzip.compress(text.encode()))
+
+    assert sentences_of(compressed) == sentences_of(plain)
+
+
+def test_bad_json_is_an_error_that_names_file_and_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "One."}\nTwo.\n')
+
+    with pytest.raises(ValueError, match=r"a\.jsonl', line 2: not JSON"):
+        sentences_of(path)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"body": "One."}', '"One."', '{"text": 1}', '{"text": "\\ud800"}']
+)
+def test_json_without_text_is_an_error_that_names_the_line(tmp_path, line):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"text": "One."}}\n{line}\n')
+
+    with pytest.raises(ValueError, match="line 2: no 'text' that is a string"):
+        sentences_of(path)
+
+
+def test_text_that_is_not_utf_8_is_an_error_that_names_the_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"One.\nCaf\xe9.\n")
+
+    with pytest.raises(ValueError, match="line 2"):
+        sentences_of(path)
+
+
+def test_blocks_hold_whole_documents_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
+    path = tmp_path / "a.txt"
+    documents = [f"Sentence {i}." for i in range(5)]  # 11 characters each.
+    path.write_text("\n\n".join(documents))
+
+    blocks = list(corpus.read_blocks([str(path)]))
+
+    # A block has two documents at least.
+    assert [len(block.documents) for block in blocks] == [2, 2, 1]
+    assert [block.number for block in blocks] == [0, 1, 2]
+    texts = [document.text for block in blocks for document in block.documents]
+    assert texts == documents
+
+
+def test_a_document_without_end_is_cut_so_that_it_need_not_fit_in_memory(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(corpus, "DOCUMENT_CHARACTERS", 8)
+    path = tmp_path / "a.txt"
+    path.write_text("One.\nTwo.\nThree.\n")
+
+    assert sentences_of(path) == [["One.", "Two."], ["Three."]]
+
+
+def test_the_survey_counts_what_the_blocks_hold(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
+    path = tmp_path / "a.txt"
+    path.write_text("Ten chars.\n\nTen chars.\n\nOne.\n")
+
+    survey = corpus.survey([str(path)])
+
+    assert survey.num_documents == 3
+    assert survey.num_blocks == 2
+    assert survey.block_characters == [20, 4]

@@ -1,0 +1,257 @@
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.data import input_pipeline, record_source
+
+_NUM_RECORDS = 10
+
+
+@pytest.fixture
+def static_source(write_records, static_record):
+    records = [static_record(50 + n) for n in range(_NUM_RECORDS)]
+    return record_source.open_records(
+        [
+            write_records("a.tf_record", records[:7]),
+            write_records("b.tf_record", records[7:]),
+        ]
+    )
+
+
+@pytest.fixture
+def dynamic_source(write_records, dynamic_record):
+    records = [dynamic_record(50 + n) for n in range(_NUM_RECORDS)]
+    return record_source.open_records(
+        write_records("a.tf_record", records, masking="dynamic")
+    )
+
+
+def _take(dataset, count):
+    return list(itertools.islice(dataset.as_numpy_iterator(), count))
+
+
+def _training(source, count, **arguments):
+    arguments = {"global_batch_size": 4, "seed": 7} | arguments
+    return _take(input_pipeline.training_dataset(source, **arguments), count)
+
+
+def _numbers(batches):
+    """Which records the rows of static batches are."""
+    return [(b["input_ids"][:, 1] - 50).tolist() for b in batches]
+
+
+def _assert_equal(batches, others):
+    assert len(batches) == len(others)
+    for batch, other in zip(batches, others, strict=True):
+        assert batch.keys() == other.keys()
+        for name in batch:
+            np.testing.assert_array_equal(batch[name], other[name])
+
+
+def test_a_static_batch_holds_what_the_records_hold(static_source):
+    (batch,) = _training(static_source, 1)
+
+    number = batch["input_ids"][:, 1]
+    for name, row in {
+        "input_mask": [1, 1, 1, 1, 1, 1, 0, 0],
+        "segment_ids": [0, 0, 0, 0, 1, 1, 0, 0],
+        "masked_lm_positions": [2, 0],
+        "masked_lm_ids": [7, 0],
+        "masked_lm_weights": [1.0, 0.0],
+    }.items():
+        assert batch[name].tolist() == [row] * 4
+    assert batch["sentence_order_labels"].tolist() == (number % 2).tolist()
+    for row, own in zip(batch["input_ids"], number, strict=True):
+        assert row.tolist() == [2, own, 4, 3, 6, 3, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
+def test_shapes_are_known_before_anything_is_read(kind, request):
+    source = request.getfixturevalue(kind)
+    training = input_pipeline.training_dataset(
+        source, global_batch_size=12, seed=0, replicas_per_shard=4
+    )
+    evaluation = input_pipeline.evaluation_dataset(source, batch_size=3)
+
+    wide, slots = (
+        tf.TensorSpec([3, 8], tf.int32),
+        tf.TensorSpec([3, 2], "int32"),
+    )
+    expected = {
+        "input_ids": wide,
+        "input_mask": wide,
+        "segment_ids": wide,
+        "masked_lm_positions": slots,
+        "masked_lm_ids": slots,
+        "masked_lm_weights": tf.TensorSpec([3, 2], tf.float32),
+        "sentence_order_labels": tf.TensorSpec([3], tf.int32),
+    }
+    weights = {"example_weights": tf.TensorSpec([3], tf.float32)}
+    assert training.element_spec == expected
+    assert evaluation.element_spec == expected | weights
+
+
+def test_training_goes_through_all_records_epoch_by_epoch(static_source):
+    numbers = sum(_numbers(_training(static_source, 10)), [])
+
+    epochs = [numbers[start : start + 10] for start in range(0, 40, 10)]
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(10))
+    assert len({tuple(epoch) for epoch in epochs}) == 4
+
+
+@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
+def test_a_run_that_starts_at_a_step_gets_what_an_unbroken_one_gets(
+    kind, request
+):
+    source = request.getfixturevalue(kind)
+
+    unbroken = _training(source, 9)
+    resumed = _training(source, 3, start_step=6)
+
+    _assert_equal(resumed, unbroken[6:])
+
+
+@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
+def test_replicas_and_shards_get_parts_of_the_global_batch(kind, request):
+    source = request.getfixturevalue(kind)
+    whole = _training(source, 6, global_batch_size=12, start_step=2)
+
+    shards = [
+        _training(
+            source,
+            6 * 3,
+            global_batch_size=12,
+            start_step=2,
+            num_input_shards=2,
+            shard_index=shard,
+            replicas_per_shard=3,
+        )
+        for shard in range(2)
+    ]
+
+    for step, batch in enumerate(whole):
+        parts = shards[0][3 * step : 3 * step + 3]
+        parts += shards[1][3 * step : 3 * step + 3]
+        for name in batch:
+            joined = np.concatenate([part[name] for part in parts])
+            np.testing.assert_array_equal(batch[name], joined)
+
+
+def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
+    record = {
+        "pair_ids": list(range(10, 60)),
+        "token_boundary": [1] * 50,
+        "segment_a_length": [25],
+        "pair_label": [0],
+    }
+    path = write_records(
+        "a",
+        [record],
+        masking="dynamic",
+        max_seq_length=64,
+        max_predictions_per_seq=8,
+        num_prediction_slots=8,
+    )
+    source = record_source.open_records(path)
+
+    first = _training(source, 20, global_batch_size=1)
+    other = _training(source, 20, global_batch_size=1, seed=8)
+
+    def distinct(batches):
+        return {tuple(b["masked_lm_ids"][0].tolist()) for b in batches}
+
+    assert len(distinct(first)) > 15
+    assert len(distinct(first + other)) > 30
+    assert {int(b["sentence_order_labels"][0]) for b in first} == {0, 1}
+
+
+def test_evaluation_reads_every_record_once_and_fills_the_last_batch(
+    static_source,
+):
+    batches = list(
+        input_pipeline.evaluation_dataset(
+            static_source, batch_size=4
+        ).as_numpy_iterator()
+    )
+
+    assert _numbers(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    weights = [batch["example_weights"].tolist() for batch in batches]
+    assert weights == [[1] * 4, [1] * 4, [1, 1, 0, 0]]
+    masked = batches[-1]["masked_lm_weights"]
+    assert masked.tolist() == [[1, 0], [1, 0], [0, 0], [0, 0]]
+
+
+def test_evaluation_in_parts_covers_the_same_rows(static_source):
+    parts = [
+        list(
+            input_pipeline.evaluation_dataset(
+                static_source,
+                batch_size=12,
+                num_input_shards=2,
+                shard_index=shard,
+                replicas_per_shard=3,
+            ).as_numpy_iterator()
+        )
+        for shard in range(2)
+    ]
+
+    batches = parts[0] + parts[1]
+    assert sum(_numbers(batches), []) == [*range(10), 0, 1]
+    weights = np.concatenate([b["example_weights"] for b in batches])
+    assert weights.tolist() == [1] * 10 + [0] * 2
+
+
+def test_evaluation_stops_after_the_steps_asked_for(static_source):
+    dataset = input_pipeline.evaluation_dataset(
+        static_source, batch_size=4, max_steps=2, replicas_per_shard=2
+    )
+
+    assert len(list(dataset)) == 4
+
+
+def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
+    def evaluate(batch_size):
+        dataset = input_pipeline.evaluation_dataset(
+            dynamic_source, batch_size=batch_size
+        )
+        batches = list(dataset.as_numpy_iterator())
+        return {
+            name: np.concatenate([batch[name] for batch in batches])[:10]
+            for name in batches[0]
+        }
+
+    _assert_equal([evaluate(4)], [evaluate(5)])
+
+
+def test_a_batch_that_replicas_cannot_divide_is_refused(static_source):
+    with pytest.raises(ValueError, match="batch size 5, replicas 2"):
+        input_pipeline.training_dataset(
+            static_source, global_batch_size=5, seed=0, replicas_per_shard=2
+        )
+    with pytest.raises(ValueError, match="batch size 5, replicas 2"):
+        input_pipeline.evaluation_dataset(
+            static_source, batch_size=5, num_input_shards=2
+        )
+
+
+def test_the_recorded_records_come_out_as_batches(shared_data):
+    path = shared_data / "golden/pretraining_data/original.tf_record"
+    source = record_source.open_records(str(path))
+
+    batches = list(
+        input_pipeline.evaluation_dataset(
+            source, batch_size=100
+        ).as_numpy_iterator()
+    )
+
+    weights = np.concatenate([b["example_weights"] for b in batches])
+    lengths = np.concatenate([b["input_mask"].sum(axis=1) for b in batches])
+    labels = np.concatenate([b["sentence_order_labels"] for b in batches])
+    # stats.json beside the records has these.
+    assert len(batches) == 9
+    assert weights.sum() == 861
+    assert (lengths * weights).sum() == 94212
+    assert (labels * weights).sum() / 861 == pytest.approx(0.5551684)

@@ -1,0 +1,238 @@
+import subprocess
+import sys
+
+import pytest
+
+from albert_tf.data import inspect, record_files
+from albert_tf.text import tokenizer as tokenizers
+
+_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d"]
+
+
+@pytest.fixture
+def vocab_file(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(_PIECES) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def masked_record(static_record):
+    """`[CLS] a ##c b [SEP] d [SEP]`: the first three are to be predicted."""
+
+    def make(label=0):
+        return static_record(5, num_slots=3) | {
+            "input_ids": [2, 4, 7, 8, 3, 8, 3, 0],
+            "input_mask": [1] * 7 + [0],
+            "segment_ids": [0] * 5 + [1] * 2 + [0],
+            "masked_lm_positions": [1, 2, 3],
+            "masked_lm_ids": [5, 7, 6],
+            "masked_lm_weights": [1.0] * 3,
+            "next_sentence_labels": [label],
+        }
+
+    return make
+
+
+def _run(capsys, *arguments):
+    code = inspect.main([str(a) for a in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_static_record_is_shown_with_its_masks(
+    capsys, write_records, masked_record, vocab_file
+):
+    path = write_records("a", [masked_record()], with_sidecar=False)
+
+    code, out, err = _run(capsys, path, f"--vocab_file={vocab_file}")
+
+    assert (code, err) == (0, "")
+    assert out == (
+        f"{path}: 1 records, static masks\n"
+        "\n"
+        "record 0: 7 pieces of 8, 3 to predict, label 0: in order\n"
+        "  A (5) | [CLS] [MASK:a]{c} {d->b} [SEP]\n"
+        "  B (2) | d [SEP]\n"
+    )
+
+
+def test_without_a_vocabulary_ids_are_shown(
+    capsys, write_records, masked_record
+):
+    path = write_records("a", [masked_record()], num_prediction_slots=3)
+
+    _, out, _ = _run(capsys, path)
+
+    assert "| 2 [MASK:5] {7} {8->6} 3\n" in out
+
+
+def test_labels_are_told_in_words(capsys, write_records, masked_record):
+    for objective, words in {
+        "sop": "label 1: swapped\n",
+        "nsp": "label 1: B comes from elsewhere\n",
+    }.items():
+        path = write_records(
+            objective,
+            [masked_record(label=1)],
+            num_prediction_slots=3,
+            pair_objective=objective,
+        )
+        assert words in _run(capsys, path)[1]
+
+
+def test_a_dynamic_record_is_shown_unmasked(
+    capsys, write_records, dynamic_record
+):
+    path = write_records("a", [dynamic_record(9)], masking="dynamic")
+
+    _, out, _ = _run(capsys, path)
+
+    assert out.endswith(
+        "record 0: 5 pieces without special ones, no masks yet, label 0: "
+        "B follows A\n"
+        "  A (3) | 9 11 12\n"
+        "  B (2) | 13 14\n"
+    )
+
+
+def test_only_as_many_records_as_asked_for_are_shown(
+    capsys, write_records, static_record
+):
+    path = write_records("a", [static_record(n) for n in range(50, 55)])
+
+    assert _run(capsys, path)[1].count("record ") == 3
+    assert _run(capsys, path, "-n", 4)[1].count("record ") == 4
+    assert _run(capsys, path, "-n", 9)[1].count("record ") == 5
+
+
+def _built_with(vocab_file):
+    tokenizer = tokenizers.load_tokenizer(
+        vocab_file=vocab_file, do_lower_case=False
+    )
+    return {
+        "num_prediction_slots": 3,
+        "tokenizer_hash": tokenizer.hash,
+        "flags": {"vocab_file": vocab_file, "do_lower_case": False},
+    }
+
+
+def test_the_vocabulary_of_the_build_is_found_by_the_sidecar(
+    capsys, write_records, masked_record, vocab_file
+):
+    facts = _built_with(vocab_file)
+    path = write_records("a", [masked_record()], **facts)
+
+    assert "[MASK:a]{c} {d->b}" in _run(capsys, path)[1]
+
+
+def test_a_vocabulary_that_changed_since_the_build_is_not_used(
+    capsys, write_records, masked_record, vocab_file, tmp_path
+):
+    facts = _built_with(vocab_file)
+    path = write_records("a", [masked_record()], **facts)
+    (tmp_path / "vocab.txt").write_text("\n".join(_PIECES) + "\ne\n")
+
+    assert "[MASK:5]" in _run(capsys, path)[1]
+
+
+def test_another_vocabulary_than_that_of_the_build_is_refused(
+    capsys, write_records, static_record, vocab_file
+):
+    path = write_records("a", [static_record(9)])
+
+    code, _, err = _run(capsys, path, f"--vocab_file={vocab_file}")
+
+    assert code == 1
+    assert err.startswith("error: The vocabulary is not the one of")
+    assert "wanted abc" in err
+
+
+def test_verify_counts_what_agrees(capsys, write_records, static_record):
+    records = [static_record(n) for n in range(50, 55)]
+    with_sidecar = write_records("a", records)
+    without = write_records("b", records, with_sidecar=False)
+
+    _, out, _ = _run(capsys, with_sidecar, "--verify")
+    assert out.startswith("5 records and the file agree")
+    _, out, _ = _run(capsys, without, "--verify")
+    assert out.startswith("5 records agree with their checksums; no sidecar")
+
+
+def _change_byte(path, place):
+    with open(path, "r+b") as file:
+        file.seek(place)
+        byte = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_verify_finds_a_changed_byte(capsys, write_records, static_record):
+    path = write_records("a", [static_record(9)])
+    _change_byte(path, 30)
+
+    code, _, err = _run(capsys, path, "--verify")
+
+    assert code == 1
+    assert err.startswith("error: ")
+    assert "does not agree with its checksum" in err
+
+
+def test_verify_finds_another_file_of_the_same_size(
+    capsys, write_records, static_record
+):
+    path = write_records("a", [static_record(9)])
+    other = write_records("b", [static_record(8)])
+    with open(path, "wb") as file:
+        file.write(record_files.frame_records(record_files.read_records(other)))
+
+    code, _, err = _run(capsys, path, "--verify")
+
+    assert code == 1
+    assert "is not what its sidecar describes: sha256" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none"], "No file matches 'none'"),
+        (["none", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+        (["none", "-n", "-1"], "-n must not be negative. Received: -1."),
+        ([], "the following arguments are required: file"),
+    ],
+)
+def test_errors_are_one_line_and_end_with_1(capsys, arguments, message):
+    code, out, err = _run(capsys, *arguments)
+
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_it_answers_without_tensorflow():
+    program = (
+        "import sys; from albert_tf.data import inspect; "
+        "print('tensorflow' in sys.modules)"
+    )
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True
+    )
+
+    assert answer.stdout.strip() == b"False"
+
+
+def test_the_recorded_records_are_shown(capsys, shared_data):
+    path = shared_data / "golden/pretraining_data/original.tf_record"
+    model = shared_data / "data/spm/30k-clean.model"
+
+    code, out, _ = _run(
+        capsys, path, "-n", 1, "--verify", f"--spm_model_file={model}"
+    )
+
+    assert code == 0
+    assert out.startswith("861 records agree")
+    assert (
+        "| [CLS] the captain [MASK:and] [MASK:i] [MASK:soon] fell into" in out
+    )

@@ -1,0 +1,215 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from albert_tf.data import masking
+
+CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 2, 3, 4, 5, 100
+
+
+def settings(**changes):
+    values = {
+        "masked_lm_prob": 0.15,
+        "max_predictions": 20,
+        "ngram": 3,
+        "favor_shorter_ngram": True,
+        "permute": False,
+        "mask_id": MASK,
+        "replacement_ids": np.arange(FIRST_ID, VOCAB_SIZE, dtype=np.int32),
+    }
+    return masking.Masking(**values | changes)
+
+
+def rows(rng, num_rows=300, size=60):
+    """Rows of `[CLS] A [SEP] B [SEP]` of random lengths, and their masks."""
+    lengths = rng.integers(9, size + 1, num_rows)[:, None]
+    column = np.arange(size)
+    middle = lengths // 2
+    is_special = (column == 0) | (column == middle) | (column == lengths - 1)
+    is_maskable = (column < lengths) & ~is_special
+    ids = rng.integers(FIRST_ID, VOCAB_SIZE, (num_rows, size))
+    ids = np.where(is_maskable, ids, np.where(column < lengths, SEP, 0))
+    ids[:, 0] = CLS
+    return {
+        "input_ids": ids.astype(np.int32),
+        "lengths": lengths[:, 0],
+        "is_maskable": is_maskable,
+        "is_word_start": rng.random((num_rows, size)) < 0.7,
+    }
+
+
+def mask(batch, seed=1, **changes):
+    return masking.mask_rows(
+        np.random.default_rng(seed), masking=settings(**changes), **batch
+    )
+
+
+def restore(masked):
+    """Puts the targets back into the masked rows."""
+    ids = masked.input_ids.copy()
+    row, slot = np.nonzero(masked.weights)
+    ids[row, masked.positions[row, slot]] = masked.ids[row, slot]
+    return ids
+
+
+def test_ngram_probabilities_follow_one_over_n():
+    # 1 + 1/2 + 1/3 = 11/6, so p = 6/11, 3/11, 2/11.
+    probabilities = masking.ngram_length_probabilities(ngram=3)
+
+    np.testing.assert_allclose(probabilities, [6 / 11, 3 / 11, 2 / 11])
+
+
+def test_ngram_probabilities_can_be_reversed():
+    probabilities = masking.ngram_length_probabilities(
+        ngram=3, favor_shorter_ngram=False
+    )
+
+    np.testing.assert_allclose(probabilities, [2 / 11, 3 / 11, 6 / 11])
+
+
+def test_drawn_lengths_follow_their_law():
+    lengths = masking.draw_lengths(
+        np.random.default_rng(0), (110_000,), settings()
+    )
+
+    counts = np.bincount(lengths)[1:]
+    assert stats.chisquare(counts, [60_000, 30_000, 20_000]).pvalue > 1e-3
+
+
+def test_the_number_to_predict_is_rounded_to_even_at_halves():
+    # 10 x 0.15 = 1.5 and 30 x 0.15 = 4.5.
+    wanted = masking.num_to_predict(
+        np.array([3, 10, 30, 128, 512]), masked_lm_prob=0.15, max_predictions=20
+    )
+
+    assert wanted.tolist() == [1, 2, 4, 19, 20]
+
+
+def test_probability_0_masks_nothing():
+    batch = rows(np.random.default_rng(0), num_rows=4)
+
+    masked = mask(batch, masked_lm_prob=0.0)
+
+    np.testing.assert_array_equal(masked.input_ids, batch["input_ids"])
+    assert not masked.weights.any()
+
+
+@pytest.mark.parametrize("permute", [False, True])
+def test_targets_restore_the_row(permute):
+    batch = rows(np.random.default_rng(0))
+
+    masked = mask(batch, permute=permute)
+
+    np.testing.assert_array_equal(restore(masked), batch["input_ids"])
+    assert (masked.input_ids != batch["input_ids"]).any()
+
+
+@pytest.mark.parametrize("permute", [False, True])
+def test_positions_ascend_and_unused_slots_are_0(permute):
+    masked = mask(rows(np.random.default_rng(0)), permute=permute)
+
+    used = masked.weights == 1
+    assert masked.positions.shape == (300, 40 if permute else 20)
+    assert (np.diff(used.astype(int), axis=1) <= 0).all()
+    assert (np.diff(masked.positions, axis=1)[used[:, 1:]] > 0).all()
+    assert not masked.positions[~used].any() and not masked.ids[~used].any()
+
+
+def test_special_pieces_and_padding_are_never_masked():
+    batch = rows(np.random.default_rng(0))
+
+    masked = mask(batch, permute=True)
+
+    row, slot = np.nonzero(masked.weights)
+    assert batch["is_maskable"][row, masked.positions[row, slot]].all()
+
+
+def test_rows_of_single_pieces_are_masked_to_the_budget_exactly():
+    batch = rows(np.random.default_rng(0))
+    batch["is_word_start"][:] = True
+
+    masked = mask(batch)
+
+    wanted = masking.num_to_predict(
+        batch["lengths"], masked_lm_prob=0.15, max_predictions=20
+    )
+    np.testing.assert_array_equal(masked.weights.sum(axis=1), wanted)
+
+
+def test_words_are_masked_whole():
+    batch = rows(np.random.default_rng(0))
+
+    masked = mask(batch)
+
+    hidden = np.zeros(batch["input_ids"].shape, bool)
+    row, slot = np.nonzero(masked.weights)
+    hidden[row, masked.positions[row, slot]] = True
+    # A piece that continues a word shares the fate of the piece before it.
+    maskable, starts = batch["is_maskable"], batch["is_word_start"]
+    joined = maskable[:, 1:] & maskable[:, :-1] & ~starts[:, 1:]
+    assert (hidden[:, 1:] == hidden[:, :-1])[joined].all()
+
+
+def test_hidden_pieces_are_replaced_80_10_10():
+    ids = np.full((2000, 50), 7, np.int32)
+    hidden = np.ones(ids.shape, bool)
+
+    replaced = masking.replace(
+        np.random.default_rng(0), ids, hidden, masking=settings()
+    )
+
+    # 1 of the 95 random pieces is the original one.
+    num_masked, num_kept = (replaced == MASK).sum(), (replaced == 7).sum()
+    counts = [num_masked, num_kept, ids.size - num_masked - num_kept]
+    other = 0.1 * 94 / 95
+    expected = np.array([0.8, 0.2 - other, other]) * ids.size
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
+
+
+def test_random_pieces_are_uniform_over_those_allowed():
+    ids = np.full((2000, 500), MASK, np.int32)
+    allowed = np.array([6, 8, 9, 30], np.int32)
+
+    replaced = masking.replace(
+        np.random.default_rng(0),
+        ids,
+        np.ones(ids.shape, bool),
+        masking=settings(replacement_ids=allowed),
+    )
+
+    drawn, counts = np.unique(replaced[replaced != MASK], return_counts=True)
+    assert drawn.tolist() == allowed.tolist()
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_permuted_pieces_change_places_within_their_row():
+    ids = np.arange(40, dtype=np.int32).reshape(2, 20)
+    moved = np.zeros(ids.shape, bool)
+    moved[0, 3:12], moved[1, 5:9] = True, True
+
+    permuted = masking.permute(np.random.default_rng(0), ids, moved)
+
+    np.testing.assert_array_equal(permuted[~moved], ids[~moved])
+    assert (permuted[moved] != ids[moved]).any()
+    np.testing.assert_array_equal(np.sort(permuted, axis=1), ids)
+
+
+def test_permutation_adds_as_many_targets_again():
+    batch = rows(np.random.default_rng(0))
+    batch["is_word_start"][:] = True
+
+    masked = mask(batch, permute=True)
+
+    wanted = masking.num_to_predict(
+        batch["lengths"], masked_lm_prob=0.15, max_predictions=20
+    )
+    np.testing.assert_array_equal(masked.weights.sum(axis=1), 2 * wanted)
+
+
+def test_the_same_seed_gives_the_same_masks():
+    batch = rows(np.random.default_rng(0))
+
+    np.testing.assert_array_equal(
+        mask(batch, seed=5).input_ids, mask(batch, seed=5).input_ids
+    )
+    assert (mask(batch, seed=5).input_ids != mask(batch, seed=6).input_ids).any()

@@ -1,0 +1,75 @@
+import os
+import time
+
+import pytest
+
+from albert_tf.data import ordered_workers
+
+
+def slow_square(number):
+    time.sleep(0.02 * (number % 3))
+    return number * number
+
+
+def fail_at_3(number):
+    if number == 3:
+        raise ValueError("three")
+    return number
+
+
+def die(number):
+    os._exit(number)
+
+
+def worker_id(number):
+    return os.getpid()
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_results_come_in_the_order_of_the_items(num_workers):
+    with ordered_workers.map_in_order(
+        slow_square, range(9), num_workers=num_workers
+    ) as results:
+        assert list(results) == [n * n for n in range(9)]
+
+
+def test_items_are_read_only_a_few_ahead():
+    read = []
+
+    def items():
+        for number in range(100):
+            read.append(number)
+            yield number
+
+    with ordered_workers.map_in_order(
+        slow_square, items(), num_workers=2
+    ) as results:
+        next(results)
+
+        # Two for each worker, and one in place of the result.
+        assert len(read) <= 5
+
+
+def test_an_error_in_a_worker_reaches_the_caller():
+    with (
+        ordered_workers.map_in_order(
+            fail_at_3, range(9), num_workers=2
+        ) as results,
+        pytest.raises(ValueError, match="three"),
+    ):
+        list(results)
+
+
+def test_a_dead_worker_is_an_error_that_says_what_to_do():
+    with (
+        ordered_workers.map_in_order(die, [3], num_workers=2) as results,
+        pytest.raises(ChildProcessError, match="Run the command again"),
+    ):
+        list(results)
+
+
+def test_one_worker_is_this_process():
+    with ordered_workers.map_in_order(
+        worker_id, [0], num_workers=1
+    ) as results:
+        assert list(results) == [os.getpid()]

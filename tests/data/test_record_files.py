@@ -1,0 +1,142 @@
+import hashlib
+import resource
+import struct
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.data import record_files
+
+RECORDS = [b"first", b"", b"third record"]
+
+
+def write(path, records):
+    with record_files.open_writer(path) as writer:
+        writer.write(record_files.frame_records(records))
+    return writer
+
+
+def test_tensorflow_reads_what_is_written(tmp_path):
+    path = str(tmp_path / "a.tf_record")
+
+    write(path, RECORDS)
+
+    read = tf.data.TFRecordDataset(path).as_numpy_iterator()
+    assert list(read) == RECORDS
+
+
+def test_records_come_back_in_order(tmp_path):
+    path = tmp_path / "a.tf_record"
+
+    write(path, RECORDS)
+
+    assert list(record_files.read_records(path)) == RECORDS
+
+
+def test_the_index_says_where_each_record_lies(tmp_path):
+    path = tmp_path / "a.tf_record"
+    write(path, RECORDS)
+
+    offsets, lengths = record_files.index_records(path)
+
+    # A frame has 12 bytes before the record and 4 after it.
+    assert offsets.tolist() == [12, 33, 49]
+    assert lengths.tolist() == [5, 0, 12]
+    assert path.read_bytes()[49 : 49 + 12] == b"third record"
+
+
+def test_an_empty_file_has_no_records(tmp_path):
+    path = tmp_path / "a.tf_record"
+    path.touch()
+
+    offsets, lengths = record_files.index_records(path)
+
+    assert len(offsets) == len(lengths) == 0
+
+
+def test_the_writer_knows_size_and_checksum_of_the_file(tmp_path):
+    path = tmp_path / "a.tf_record"
+
+    writer = write(path, RECORDS)
+
+    content = path.read_bytes()
+    assert writer.num_bytes == len(content)
+    assert writer.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_the_original_s_records_are_read(shared_data):
+    path = shared_data / "golden/pretraining_data/original.tf_record"
+
+    assert sum(1 for _ in record_files.read_records(path)) == 861
+
+
+@pytest.mark.parametrize("missing", [1, 4, 17, 20])
+def test_a_file_cut_short_is_an_error_that_names_the_byte(tmp_path, missing):
+    path = tmp_path / "a.tf_record"
+    write(path, RECORDS)
+    path.write_bytes(path.read_bytes()[:-missing])
+
+    # The last record's frame begins at 5 + 16 + 16.
+    with pytest.raises(ValueError, match=r"a\.tf_record' was cut short.*byte 37"):
+        record_files.index_records(path)
+
+
+def test_text_in_place_of_records_is_an_error(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("It was a dark and stormy night.\n")
+
+    with pytest.raises(ValueError, match=r"a\.txt' is not a TFRecord file"):
+        record_files.index_records(path)
+
+
+def test_a_file_of_a_few_bytes_is_an_error(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("It")
+
+    with pytest.raises(ValueError, match="not a TFRecord file"):
+        record_files.index_records(path)
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no record file"):
+        record_files.index_records(tmp_path / "none")
+
+
+def test_a_damaged_record_is_an_error(tmp_path):
+    path = tmp_path / "a.tf_record"
+    write(path, RECORDS)
+    path.write_bytes(path.read_bytes().replace(b"third", b"thirs"))
+
+    with pytest.raises(ValueError, match="is damaged: the record at byte 49"):
+        list(record_files.read_records(path))
+
+
+def test_a_length_beyond_the_file_is_no_reason_to_read_on(tmp_path):
+    path = tmp_path / "a.tf_record"
+    length = struct.pack("<Q", 2**63)
+    checksum = struct.pack("<I", record_files.masked_checksum(length))
+    path.write_bytes(length + checksum + bytes(20))
+
+    with pytest.raises(ValueError, match="cut short"):
+        record_files.index_records(path)
+
+
+def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path):
+    path = tmp_path / "a.tf_record"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write(path, [bytes(100_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OSError, match="file"):
+        write(tmp_path / "file" / "a.tf_record", RECORDS)

@@ -1,0 +1,250 @@
+import numpy as np
+import pytest
+
+from albert_tf.data import segment_pairs
+
+
+def block(*documents):
+    """A block of documents given by the lengths of their sentences."""
+    lengths = [length for document in documents for length in document]
+    return segment_pairs.PieceBlock(
+        ids=np.arange(sum(lengths), dtype=np.int32),
+        sentence_starts=np.cumsum([0, *lengths]),
+        document_starts=np.cumsum([0, *map(len, documents)]),
+    )
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def pairs_of(*rows):
+    columns = np.array(rows).T
+    return segment_pairs.Pairs(
+        a_start=columns[0],
+        a_length=columns[1],
+        b_start=columns[2],
+        b_length=columns[3],
+        label=np.zeros(len(rows), np.int64),
+    )
+
+
+def cut_by_loop(a_length, b_length, budget):
+    while a_length + b_length > budget:
+        if a_length > b_length:
+            a_length -= 1
+        else:
+            b_length -= 1
+    return a_length, b_length
+
+
+def test_sentence_order_pairs_split_chunks_of_neighbouring_sentences():
+    text = block([4, 3, 5, 2, 6, 4])
+
+    pairs, without = segment_pairs.sentence_order_pairs(
+        text, rng(), budget=10, short_prob=0.0
+    )
+
+    # A chunk is closed by the sentence with which it has 10 pieces.
+    assert pairs.a_start.tolist() == [0, 12]
+    assert (pairs.b_start + pairs.b_length).tolist() == [12, 24]
+    assert (pairs.a_start + pairs.a_length == pairs.b_start).all()
+    assert set(pairs.b_start.tolist()) <= set(text.sentence_starts.tolist())
+    assert pairs.label.tolist() == [0, 0]
+    assert without == 0
+
+
+def test_every_way_to_split_a_chunk_is_equally_likely():
+    text = block(*[[2, 2, 2, 2]] * 3000)
+
+    pairs, _ = segment_pairs.sentence_order_pairs(
+        text, rng(), budget=8, short_prob=0.0
+    )
+
+    counts = np.bincount(pairs.a_length, minlength=7)[[2, 4, 6]]
+    # 4 standard deviations of a binomial count of 1000.
+    assert np.abs(counts - 1000).max() < 4 * np.sqrt(3000 * 2 / 9)
+
+
+def test_chunks_do_not_cross_documents():
+    pairs, _ = segment_pairs.sentence_order_pairs(
+        block([2, 2], [3, 3]), rng(), budget=100, short_prob=0.0
+    )
+
+    assert pairs.a_start.tolist() == [0, 4]
+    assert (pairs.b_start + pairs.b_length).tolist() == [4, 10]
+
+
+def test_a_chunk_of_one_sentence_gives_no_pair_and_is_counted():
+    pairs, without = segment_pairs.sentence_order_pairs(
+        block([50, 3, 3], [4]), rng(), budget=20, short_prob=0.0
+    )
+
+    assert pairs.a_start.tolist() == [50]
+    assert without == 2
+
+
+def test_reference_pairs_give_a_lone_sentence_another_document():
+    pairs, without = segment_pairs.sentence_order_pairs(
+        block([50], [4, 4]),
+        rng(),
+        budget=20,
+        short_prob=0.0,
+        reference_pairs=True,
+    )
+
+    assert without == 0
+    assert pairs.label.tolist() == [1, 0]
+    assert pairs.a_length[0] == 50
+    assert pairs.b_start[0] in (50, 54)
+    # A is longer than the target, so B is a single sentence.
+    assert pairs.b_length[0] == 4
+
+
+def test_short_sequences_have_targets_from_2_to_the_budget():
+    text = block(*[[1] * 12] * 4000)
+
+    pairs, _ = segment_pairs.sentence_order_pairs(
+        text, rng(), budget=12, short_prob=1.0
+    )
+
+    # Sentences of one piece make the first chunk as long as its target.
+    first = pairs.a_start % 12 == 0
+    targets = (pairs.a_length + pairs.b_length)[first]
+    assert targets.min() == 2 and targets.max() == 12
+    assert np.abs(np.bincount(targets)[2:] - 4000 / 11).max() < 4 * 20
+
+
+def test_half_of_the_next_sentence_pairs_are_unrelated():
+    text = block(*[[3] * 20] * 300)
+
+    pairs = segment_pairs.next_sentence_pairs(
+        text, rng(), budget=12, short_prob=0.0
+    )
+
+    is_next = pairs.b_start == pairs.a_start + pairs.a_length
+    same_document = pairs.a_start // 60 == pairs.b_start // 60
+    np.testing.assert_array_equal(pairs.label == 0, is_next & same_document)
+    assert not same_document[pairs.label == 1].any()
+    # The last sentence of a document, if left alone, adds to the half.
+    assert 0.45 < pairs.label.mean() < 0.6
+
+
+def test_sentences_that_an_unrelated_one_stands_in_for_are_used_next():
+    pairs = segment_pairs.next_sentence_pairs(
+        block([3] * 20, [3] * 20), rng(), budget=12, short_prob=0.0
+    )
+
+    used = np.where(pairs.label == 0, pairs.b_length, 0) + pairs.a_length
+    for document in (0, 60):
+        here = (pairs.a_start >= document) & (pairs.a_start < document + 60)
+        ends = (pairs.a_start + used)[here]
+        assert pairs.a_start[here].tolist() == [document, *ends[:-1]]
+        assert ends[-1] == document + 60
+
+
+def test_an_unrelated_segment_fills_the_pair_up_to_its_target():
+    pairs = segment_pairs.next_sentence_pairs(
+        block([3] * 20, [3] * 20), rng(), budget=12, short_prob=0.0
+    )
+
+    unrelated = pairs.label == 1
+    total = (pairs.a_length + pairs.b_length)[unrelated]
+    reaches_end = ((pairs.b_start + pairs.b_length) % 60 == 0)[unrelated]
+    assert ((total == 12) | reaches_end).all()
+
+
+def test_a_lone_document_is_its_own_random_document():
+    pairs = segment_pairs.next_sentence_pairs(
+        block([5, 5]), rng(), budget=4, short_prob=0.0
+    )
+
+    assert pairs.label.tolist() == [1, 1]
+    assert set(pairs.b_start.tolist()) <= {0, 5}
+
+
+def test_single_segments_cover_the_text():
+    segments = segment_pairs.single_segments(
+        block([4, 3, 5], [30, 2]), rng(), budget=7, short_prob=0.0
+    )
+
+    assert segments.a_start.tolist() == [0, 7, 12, 42]
+    assert segments.a_length.tolist() == [7, 5, 30, 2]
+    assert not segments.b_length.any() and not segments.label.any()
+
+
+def test_half_of_the_pairs_are_swapped_and_labelled():
+    pairs = pairs_of(*[(0, 3, 3, 5)] * 4000)
+
+    swapped = segment_pairs.swap_half(pairs, rng())
+
+    is_swapped = swapped.label == 1
+    assert abs(is_swapped.sum() - 2000) < 4 * np.sqrt(1000)
+    assert (swapped.a_start[is_swapped] == 3).all()
+    assert (swapped.a_length[is_swapped] == 5).all()
+    assert (swapped.b_start[~is_swapped] == 3).all()
+
+
+def test_unrelated_pairs_are_not_swapped():
+    pairs = pairs_of(*[(0, 3, 30, 5)] * 50)
+    unrelated = segment_pairs.Pairs(
+        **vars(pairs) | {"label": np.ones(50, np.int64)}
+    )
+
+    swapped = segment_pairs.swap_half(unrelated, rng())
+
+    assert (swapped.a_start == 0).all() and (swapped.label == 1).all()
+
+
+def test_truncation_leaves_the_lengths_that_the_loop_leaves():
+    lengths = [(a, b) for a in range(1, 15) for b in range(1, 15)]
+    pairs = pairs_of(*[(100, a, 200, b) for a, b in lengths])
+
+    for budget in (2, 7, 10, 40):
+        cut = segment_pairs.truncate(pairs, rng(), budget=budget)
+
+        expected = [cut_by_loop(a, b, budget) for a, b in lengths]
+        np.testing.assert_array_equal(
+            np.stack([cut.a_length, cut.b_length], axis=1), expected
+        )
+
+
+def test_truncation_takes_from_front_and_back_with_equal_chance():
+    pairs = pairs_of(*[(0, 12, 12, 2)] * 4000)
+
+    cut = segment_pairs.truncate(pairs, rng(), budget=6)
+
+    # 8 pieces go; Binomial(8, 1/2) of them at the front.
+    assert (cut.a_length == 4).all()
+    expected = np.array([1, 8, 28, 56, 70, 56, 28, 8, 1]) / 256 * 4000
+    counts = np.bincount(cut.a_start, minlength=9)
+    assert (np.abs(counts - expected) < 4 * np.sqrt(expected) + 4).all()
+
+
+@pytest.mark.parametrize("budget", [9, 11])
+def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
+    pairs = pairs_of(*[(0, 20, 20, 20)] * 4000)
+
+    cut = segment_pairs.truncate(
+        pairs, rng(), budget=budget, random_ties=True
+    )
+
+    assert (cut.a_length + cut.b_length == budget).all()
+    assert abs((cut.a_length > cut.b_length).sum() - 2000) < 4 * np.sqrt(1000)
+
+
+def test_pairs_that_fit_are_not_cut():
+    pairs = pairs_of((3, 4, 7, 5), (0, 1, 1, 1))
+
+    cut = segment_pairs.truncate(pairs, rng(), budget=9, random_ties=True)
+
+    for name, values in vars(pairs).items():
+        np.testing.assert_array_equal(vars(cut)[name], values)
+
+
+def test_a_block_without_documents_has_no_pairs():
+    pairs, without = segment_pairs.sentence_order_pairs(
+        block(), rng(), budget=10, short_prob=0.1
+    )
+
+    assert len(pairs) == 0 and without == 0

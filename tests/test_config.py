@@ -1,0 +1,175 @@
+import dataclasses
+import json
+
+import pytest
+
+from albert_tf.config import (
+    PUBLISHED_SIZES,
+    AlbertConfig,
+    published_config,
+)
+
+
+def test_defaults_are_those_of_xxlarge():
+    config = AlbertConfig(vocab_size=30000)
+
+    assert config == published_config("xxlarge_v2")
+
+
+def test_a_config_cannot_be_changed():
+    config = AlbertConfig(vocab_size=9)
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.vocab_size = 10
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"vocab_size": 0}, "`vocab_size` must be a whole number.*=0"),
+        ({"num_hidden_layers": 2.5}, "`num_hidden_layers` must be a whole"),
+        ({"embedding_size": True}, "`embedding_size` must be a whole number"),
+        (
+            {"hidden_dropout_prob": 1.0},
+            "`hidden_dropout_prob` must be a number",
+        ),
+        ({"attention_probs_dropout_prob": -0.1}, "from 0 to below 1.*-0.1"),
+        ({"initializer_range": "wide"}, "`initializer_range`.*'wide'"),
+        ({"hidden_act": "swish"}, "one of gelu, relu, tanh, linear.*'swish'"),
+        ({"parameter_sharing": "half"}, "one of all, attention, ffn, none"),
+        (
+            {"hidden_size": 512, "num_attention_heads": 6},
+            "each head takes an equal slice.*hidden_size=512",
+        ),
+        (
+            {"num_hidden_layers": 2, "num_hidden_groups": 3},
+            "must not exceed `num_hidden_layers`.*groups=3",
+        ),
+    ],
+)
+def test_impossible_values_are_refused_by_name(fields, words):
+    with pytest.raises(ValueError, match=words):
+        AlbertConfig(**{"vocab_size": 9, **fields})
+
+
+def test_head_size_is_an_equal_slice():
+    config = AlbertConfig(vocab_size=9, hidden_size=768, num_attention_heads=12)
+
+    assert config.head_size == 64
+
+
+@pytest.mark.parametrize("num_layers", [12, 22, 47])
+def test_groups_take_equal_runs_of_layers(num_layers):
+    # In floating point, 22 groups of 22 layers would use one group twice.
+    config = AlbertConfig(
+        vocab_size=9, num_hidden_layers=num_layers, num_hidden_groups=num_layers
+    )
+
+    groups = [config.group_of_layer(layer) for layer in range(num_layers)]
+
+    assert groups == list(range(num_layers))
+
+
+def test_a_file_is_read_back_as_written(tmp_path):
+    config = published_config("base_zh")
+
+    config.to_json_file(tmp_path / "albert_config.json")
+
+    assert (
+        AlbertConfig.from_json_file(tmp_path / "albert_config.json") == config
+    )
+
+
+def test_inert_keys_of_released_files_are_accepted_at_their_neutral_value():
+    values = {"vocab_size": 9, "net_structure_type": 0, "layers_to_keep": []}
+
+    assert AlbertConfig.from_dict(values) == AlbertConfig(vocab_size=9)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"vocab_size": 9, "gap_size": 1}, "'gap_size' never had an effect"),
+        ({"vocab_size": 9, "hiden_size": 8}, "Unknown config key 'hiden_size'"),
+        ({"hidden_size": 64}, "no 'vocab_size'"),
+    ],
+)
+def test_keys_that_would_be_ignored_are_refused(values, words):
+    with pytest.raises(ValueError, match=words):
+        AlbertConfig.from_dict(values)
+
+
+@pytest.mark.parametrize("name", ["", None])
+def test_an_empty_activation_is_none_at_all(name):
+    config = AlbertConfig.from_dict({"vocab_size": 9, "hidden_act": name})
+
+    assert config.hidden_act == "linear"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "albert_config.json: Expecting"),
+        ("[1]", "albert_config.json: expected a JSON object"),
+        ('{"vocab_size": -1}', "albert_config.json: `vocab_size` must be"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path, text, words):
+    path = tmp_path / "albert_config.json"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=words):
+        AlbertConfig.from_json_file(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing.json"):
+        AlbertConfig.from_json_file(tmp_path / "nothing.json")
+
+
+def test_the_config_of_a_released_model_is_ours(shared_data):
+    path = shared_data / "data" / "configs" / "albert_base_zh_google.json"
+
+    assert AlbertConfig.from_json_file(path) == published_config("base_zh")
+
+
+def test_sizes_of_the_paper():
+    # Lan et al. 2020, table 1.
+    expected = {
+        "base_v1": (12, 768, 128),
+        "large_v1": (24, 1024, 128),
+        "xlarge_v1": (24, 2048, 128),
+        "xxlarge_v1": (12, 4096, 128),
+        "bert_base": (12, 768, 768),
+        "bert_large": (24, 1024, 1024),
+    }
+    found = {name: published_config(name) for name in expected}
+
+    assert {
+        name: (c.num_hidden_layers, c.hidden_size, c.embedding_size)
+        for name, c in found.items()
+    } == expected
+
+
+def test_every_published_size_is_possible():
+    for name in PUBLISHED_SIZES:
+        json.dumps(published_config(name).to_dict())
+
+
+def test_only_small_v1_models_were_trained_with_dropout():
+    rates = {
+        name: published_config(name).hidden_dropout_prob
+        for name in ("base_v1", "xxlarge_v1", "base_v2", "base_zh")
+    }
+
+    assert rates == {
+        "base_v1": 0.1,
+        "xxlarge_v1": 0.0,
+        "base_v2": 0.0,
+        "base_zh": 0.0,
+    }
+
+
+def test_an_unknown_published_name_is_refused():
+    with pytest.raises(ValueError, match="must be one of base_v1"):
+        published_config("base_v3")

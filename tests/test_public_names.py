@@ -1,0 +1,34 @@
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import albert_tf
+from albert_tf.modeling import albert_model
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def test_names_are_those_of_their_modules():
+    assert albert_tf.AlbertModel is albert_model.AlbertModel
+
+
+@pytest.mark.parametrize("name", albert_tf.__all__)
+def test_every_public_name_is_there_and_listed(name):
+    assert callable(getattr(albert_tf, name))
+    assert name in dir(albert_tf)
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(AttributeError, match="'Bert'.*AlbertConfig, Albert"):
+        albert_tf.Bert  # noqa: B018
+
+
+def test_the_config_and_the_package_do_not_import_tensorflow():
+    program = (
+        "import sys, albert_tf; albert_tf.AlbertConfig(vocab_size=9); "
+        "dir(albert_tf); assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", program], cwd=_ROOT, check=True)
