@@ -73,8 +73,8 @@ _PATTERNS = tuple((_pattern(ours), tf1) for ours, tf1 in LAYER_NAMES)
 def tf1_name(path: str) -> str:
     """Returns the name of one of our variables in a TF1 checkpoint.
 
-    >>> tf1_name("albert/encoder/attention_0_0/query/kernel")[-24:]
-    'attention_1/self/query/kernel'[-24:]
+    >>> tf1_name("albert/embeddings/layer_norm/gamma")
+    'bert/embeddings/LayerNorm/gamma'
 
     Args:
         path: `path` of the Keras variable.

@@ -53,6 +53,7 @@ class BuildReport:
     Args:
         counts: Of all shards, those found finished too.
         built: Of the shards that this run built.
+        kept_files: Shards that were found finished.
         seconds: How long this run took.
         masking: `static` or `dynamic`.
         pair_objective: `sop`, `nsp` or `none`.
@@ -61,6 +62,7 @@ class BuildReport:
 
     counts: BuildCounts
     built: BuildCounts
+    kept_files: tuple[str, ...]
     seconds: float
     masking: str
     pair_objective: str
@@ -69,7 +71,7 @@ class BuildReport:
     def __str__(self) -> str:
         counts = self.counts
         mean_length = counts.record_pieces / max(1, counts.records)
-        lines = {
+        values = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
             "pieces": f"{counts.pieces:,}",
@@ -82,7 +84,9 @@ class BuildReport:
             "masked pieces": self._masked_share(),
             "pieces a second": self._speed(),
         }
-        return "\n".join(f"{name:<22} {text}" for name, text in lines.items())
+        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
+        lines += [f"{name:<22} {text}" for name, text in values.items()]
+        return "\n".join(lines)
 
     def _label_balance(self) -> str:
         if self.pair_objective == "none":

@@ -83,8 +83,9 @@ def build(
         survey.num_blocks,
         _made_by(config, tokenizer, paths),
     )
-    finished = [shards.finished_counts(shard) for shard in planned]
-    pending = [s for s, c in zip(planned, finished, strict=True) if c is None]
+    found = {shard.path: shards.finished_counts(shard) for shard in planned}
+    kept = {path: counts for path, counts in found.items() if counts}
+    pending = [shard for shard in planned if shard.path not in kept]
     make_records = functools.partial(
         _make_records, vocabulary=vocabulary, config=config
     )
@@ -92,11 +93,12 @@ def build(
         make_records, _pending_blocks(paths, pending), num_workers=num_workers
     ) as results:
         built = _write_shards(pending, results, survey)
-    counts = sum((c for c in finished if c is not None), start=built)
+    counts = sum(kept.values(), start=built)
     _warn_of_unknown_pieces(counts)
     return BuildReport(
         counts=counts,
         built=built,
+        kept_files=tuple(kept),
         seconds=time.monotonic() - started,
         masking=config.masking,
         pair_objective=config.pair_objective,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import counter_random, masking, sidecar, dynamic_spans
+from albert_tf.data import counter_random, dynamic_spans, masking, sidecar
 
 # Streams of random numbers, one for each decision.
 _SWAP, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)

@@ -133,7 +133,7 @@ class PretrainingDataConfig:
         self, name: str, least: int, most: int | None = None
     ) -> None:
         value = getattr(self, name)
-        if value < least or (most is not None and value > most):
+        if not (least <= value and (most is None or value <= most)):
             end = "" if most is None else f" and at most {most}"
             raise ValueError(
                 f"`{name}` must be at least {least}{end}. "

@@ -115,7 +115,6 @@ def finished_counts(shard: Shard) -> BuildCounts | None:
     if os.path.getsize(shard.path) != found.num_bytes:
         _LOGGER.warning("%s was cut short; it is built again", shard.path)
         return None
-    _LOGGER.info("%s is finished; it is kept", shard.path)
     return BuildCounts(**found.counts)
 
 

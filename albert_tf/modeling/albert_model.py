@@ -83,7 +83,7 @@ class AlbertModel(keras.Model):
         )
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         self.embeddings.build()
         self.encoder.build()
         self.pooler.build((None, self.config.hidden_size))
@@ -105,7 +105,7 @@ class AlbertModel(keras.Model):
             return None
         return self.dropout_generator.next() if seed is None else seed
 
-    def call(  # noqa: D102
+    def call(
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,

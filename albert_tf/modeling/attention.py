@@ -119,7 +119,7 @@ class AttentionSublayer(keras.layers.Layer):
             dtype=self.dtype_policy,
         )
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         for projection in (
             self.query,
             self.key,
@@ -129,7 +129,7 @@ class AttentionSublayer(keras.layers.Layer):
             projection.build((None, self.config.hidden_size))
         self.layer_norm.build()
 
-    def call(  # noqa: D102
+    def call(
         self,
         hidden: Any,
         attention_mask: Any,

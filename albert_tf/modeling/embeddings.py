@@ -52,7 +52,7 @@ class Embeddings(keras.layers.Layer):
         self.seed = seed
         self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         config = self.config
         self.word_embeddings = self._add_table(
             "word_embeddings", config.vocab_size
@@ -76,7 +76,7 @@ class Embeddings(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(  # noqa: D102
+    def call(
         self, input_ids: Any, segment_ids: Any, seed: Any | None = None
     ) -> Any:
         self._check_length(input_ids.shape[1])

@@ -81,13 +81,13 @@ class Encoder(keras.layers.Layer):
             name=name,
         )
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         if self.embedding_projection is not None:
             self.embedding_projection.build((None, self.config.embedding_size))
         for layer in [*self.attention_sublayers, *self.feed_forward_sublayers]:
             layer.build()
 
-    def call(  # noqa: D102
+    def call(
         self, embedded: Any, attention_mask: Any, seed: Any | None = None
     ) -> list[Any]:
         hidden = embedded

@@ -58,14 +58,12 @@ class FeedForwardSublayer(keras.layers.Layer):
             dtype=self.dtype_policy,
         )
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         self.intermediate.build((None, self.config.hidden_size))
         self.output_projection.build((None, self.config.intermediate_size))
         self.layer_norm.build()
 
-    def call(  # noqa: D102
-        self, hidden: Any, seed: Any | None = None, site: int = 0
-    ) -> Any:
+    def call(self, hidden: Any, seed: Any | None = None, site: int = 0) -> Any:
         inner = self.activation(self.intermediate(hidden))  # [B, S, F]
         output = dropout.dropout(
             self.output_projection(inner),

@@ -51,7 +51,7 @@ class LayerNorm(keras.layers.Layer):
         super().__init__(dtype=dtype, name=name)
         self.size = size
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         self.beta = self._add_float32("beta", "zeros")
         self.gamma = self._add_float32("gamma", "ones")
 
@@ -64,6 +64,6 @@ class LayerNorm(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs: Any) -> Any:  # noqa: D102
+    def call(self, inputs: Any) -> Any:
         outputs = layer_norm(inputs, self.gamma, self.beta)
         return ops.cast(outputs, self.compute_dtype)

@@ -73,7 +73,7 @@ class MaskedLmHead(keras.layers.Layer):
         )
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         self.transform.build((None, self.config.hidden_size))
         self.layer_norm.build()
         self.output_bias = self.add_weight(
@@ -83,7 +83,7 @@ class MaskedLmHead(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(  # noqa: D102
+    def call(
         self, sequence_output: Any, positions: Any, word_embeddings: Any
     ) -> Any:
         hidden = gather_positions(sequence_output, positions)  # [B, P, H]

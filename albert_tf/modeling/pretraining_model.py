@@ -78,7 +78,7 @@ class PretrainingModel(keras.Model):
             dtype=self.dtype_policy,
         )
 
-    def call(  # noqa: D102
+    def call(
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,

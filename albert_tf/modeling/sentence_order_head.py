@@ -44,7 +44,7 @@ class SentenceOrderHead(keras.layers.Layer):
         self.seed = seed
         self.build()
 
-    def build(self, input_shape: Any = None) -> None:  # noqa: D102
+    def build(self, input_shape: Any = None) -> None:
         # TF1: `[out, in]`, unlike every kernel.
         self.output_weights = self.add_weight(
             name="output_weights",
@@ -62,6 +62,6 @@ class SentenceOrderHead(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, pooled_output: Any) -> Any:  # noqa: D102
+    def call(self, pooled_output: Any) -> Any:
         logits = ops.matmul(pooled_output, ops.transpose(self.output_weights))
         return ops.cast(logits, "float32") + self.output_bias

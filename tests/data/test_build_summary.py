@@ -17,6 +17,7 @@ def report(**changes):
     values = {
         "counts": COUNTS,
         "built": COUNTS,
+        "kept_files": (),
         "seconds": 2.0,
         "masking": "static",
         "pair_objective": "sop",
@@ -71,7 +72,11 @@ def test_single_segments_have_no_labels():
 
 
 def test_a_run_that_found_all_finished_has_no_speed():
-    summary = lines(report(built=BuildCounts()))
+    text = str(report(built=BuildCounts(), kept_files=("a", "b")))
 
+    first, second, *rest = text.splitlines()
+    summary = lines("\n".join(rest))
+    assert first == "a is finished; it is kept"
+    assert second == "b is finished; it is kept"
     assert summary["pieces a second"] == "nothing to build"
     assert summary["records"] == "400"

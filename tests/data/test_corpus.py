@@ -32,7 +32,10 @@ def test_json_lines_are_documents_split_into_sentences(tmp_path):
     path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
 
     stripped = [[s.strip() for s in d] for d in sentences_of(path)]
-    assert stripped == [["Mr. Gray came home.", "He slept."], ["A second text."]]
+    assert stripped == [
+        ["Mr. Gray came home.", "He slept."],
+        ["A second text."],
+    ]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])

@@ -212,4 +212,6 @@ def test_the_same_seed_gives_the_same_masks():
     np.testing.assert_array_equal(
         mask(batch, seed=5).input_ids, mask(batch, seed=5).input_ids
     )
-    assert (mask(batch, seed=5).input_ids != mask(batch, seed=6).input_ids).any()
+    assert (
+        mask(batch, seed=5).input_ids != mask(batch, seed=6).input_ids
+    ).any()

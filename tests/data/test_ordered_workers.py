@@ -69,7 +69,5 @@ def test_a_dead_worker_is_an_error_that_says_what_to_do():
 
 
 def test_one_worker_is_this_process():
-    with ordered_workers.map_in_order(
-        worker_id, [0], num_workers=1
-    ) as results:
+    with ordered_workers.map_in_order(worker_id, [0], num_workers=1) as results:
         assert list(results) == [os.getpid()]

@@ -77,7 +77,9 @@ def test_a_file_cut_short_is_an_error_that_names_the_byte(tmp_path, missing):
     path.write_bytes(path.read_bytes()[:-missing])
 
     # The last record's frame begins at 5 + 16 + 16.
-    with pytest.raises(ValueError, match=r"a\.tf_record' was cut short.*byte 37"):
+    with pytest.raises(
+        ValueError, match=r"a\.tf_record' was cut short.*byte 37"
+    ):
         record_files.index_records(path)
 
 

@@ -225,9 +225,7 @@ def test_truncation_takes_from_front_and_back_with_equal_chance():
 def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
     pairs = pairs_of(*[(0, 20, 20, 20)] * 4000)
 
-    cut = segment_pairs.truncate(
-        pairs, rng(), budget=budget, random_ties=True
-    )
+    cut = segment_pairs.truncate(pairs, rng(), budget=budget, random_ties=True)
 
     assert (cut.a_length + cut.b_length == budget).all()
     assert abs((cut.a_length > cut.b_length).sum() - 2000) < 4 * np.sqrt(1000)

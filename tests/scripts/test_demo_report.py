@@ -60,7 +60,9 @@ def test_each_blank_hides_one_whole_word(sentences, tokenizer):
     for blank in blanks:
         restored = list(blank.ids)
         assert restored[blank.position] == tokenizer.special_ids.mask
-        restored[blank.position] = tokenizer.piece_to_id(f"▁{blank.word.lower()}")
+        restored[blank.position] = tokenizer.piece_to_id(
+            f"▁{blank.word.lower()}"
+        )
         sentence = blank.text.replace("[MASK]", blank.word)
         assert restored[1:-1] == tokenizer.encode(sentence)
 

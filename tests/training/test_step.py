@@ -67,8 +67,7 @@ class EndToEnd:
             rows.append(values.numpy())
         rows = np.concatenate(rows)
         sums = [
-            dict(zip(train_step.result_names, row, strict=True))
-            for row in rows
+            dict(zip(train_step.result_names, row, strict=True)) for row in rows
         ]
         return task, optimizer, sums
 

@@ -1,0 +1,197 @@
+"""Times the whole pretraining step, alone or in turn with other programs.
+
+    python benchmarks/training.py --precision=bfloat16 --batch=8 --length=128 \
+        --peer='other=python other_benchmark.py' --alternations=5 --json
+
+A step is forward, backward, clipping and LAMB, with both objectives, on
+batches of random pieces without padding. A peer is any command whose last
+line is a JSON object with `tokens_per_second`; each runs in a process of its
+own, in turn with ours, and the medians and the median of the pairwise ratios
+are printed. The last line of the output is one JSON object.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+WARM_UP_STEPS = 3
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--config", default="base_v2", help="published name")
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--length", type=int, default=128)
+    parser.add_argument("--predictions", type=int, default=20)
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--optimizer", default="lamb")
+    parser.add_argument("--jit", action="store_true", help="compile with XLA")
+    parser.add_argument("--steps", type=int, default=8, help="timed steps")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="program to run in turn with this one; may be repeated",
+    )
+    parser.add_argument("--alternations", type=int, default=5)
+    parser.add_argument(
+        "--json", action="store_true", help="print the JSON line only"
+    )
+    return parser.parse_args()
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Times steps in this process."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, str(ROOT))
+    import numpy as np
+    import tensorflow as tf
+
+    from albert_tf import config as configs
+    from albert_tf.optimization import factory
+    from albert_tf.optimization.optimizer_config import OptimizerConfig
+    from albert_tf.tasks.pretraining import PretrainingTask
+    from albert_tf.training import loss_scaling, options, step
+
+    config = configs.published_config(arguments.config)
+    dtype = options.TrainingConfig(precision=arguments.precision).dtype_policy
+    task = PretrainingTask(config, dtype=dtype)
+    settings = OptimizerConfig(name=arguments.optimizer)
+    optimizer = factory.create_optimizer(settings)
+    optimizer.build(task.model.trainable_variables)
+    train_step = step.TrainStep(
+        task,
+        optimizer,
+        settings,
+        tf.distribute.get_strategy(),
+        step.StepOptions(
+            scale_loss=arguments.precision == "float16",
+            jit_compile=arguments.jit,
+        ),
+    )
+    batch = _random_batch(np.random.default_rng(0), arguments, config)
+    batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    seconds = []
+    for number in range(WARM_UP_STEPS + arguments.steps):
+        start = time.perf_counter()
+        rows, _ = train_step.run(
+            batches,
+            tf.constant(number, tf.int64),
+            tf.constant(1),
+            tf.constant(1.0),
+            tf.constant(loss_scaling.initial()),
+        )
+        rows.numpy()
+        seconds.append(time.perf_counter() - start)
+    step_seconds = statistics.median(seconds[WARM_UP_STEPS:])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "what": "pretraining step",
+        "config": arguments.config,
+        "precision": arguments.precision,
+        "jit": arguments.jit,
+        "batch": arguments.batch,
+        "length": arguments.length,
+        "step_seconds": step_seconds,
+        "sequences_per_second": arguments.batch / step_seconds,
+        "tokens_per_second": arguments.batch * arguments.length / step_seconds,
+        "peak_memory_mib": round(peak),
+    }
+
+
+def _random_batch(
+    rng: Any, arguments: argparse.Namespace, config: Any
+) -> dict[str, Any]:
+    import numpy as np
+
+    shape = (arguments.batch, arguments.length)
+    slots = (arguments.batch, arguments.predictions)
+    first_word = 5  # after the special pieces
+    ids = rng.integers(first_word, config.vocab_size, shape, dtype=np.int32)
+    half = np.arange(arguments.length) >= arguments.length // 2
+    return {
+        "input_ids": ids,
+        "input_mask": np.ones(shape, np.int32),
+        "segment_ids": np.broadcast_to(half.astype(np.int32), shape),
+        "masked_lm_positions": rng.integers(
+            1, arguments.length, slots, dtype=np.int32
+        ),
+        "masked_lm_ids": rng.integers(
+            first_word, config.vocab_size, slots, dtype=np.int32
+        ),
+        "masked_lm_weights": np.ones(slots, np.float32),
+        "sentence_order_labels": rng.integers(
+            0, 2, arguments.batch, dtype=np.int32
+        ),
+    }
+
+
+def compare(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Runs ourselves and the peers in turn; returns medians and ratios."""
+    own = [sys.executable, __file__, "--json", *_without_peers(sys.argv[1:])]
+    commands = {"albert_tf": own}
+    for peer in arguments.peer:
+        name, _, command = peer.partition("=")
+        commands[name] = shlex.split(command)
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
+    for round_number in range(arguments.alternations):
+        for name, command in commands.items():
+            results[name].append(_run(command))
+            if not arguments.json:
+                speed = results[name][-1]["tokens_per_second"]
+                print(f"{round_number + 1} {name:12} {speed:9.1f} tokens/s")
+    ours = [result["tokens_per_second"] for result in results["albert_tf"]]
+    summary = dict(results["albert_tf"][-1])
+    summary["tokens_per_second"] = statistics.median(ours)
+    summary["alternations"] = arguments.alternations
+    for name in list(commands)[1:]:
+        theirs = [result["tokens_per_second"] for result in results[name]]
+        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        summary[f"{name}_tokens_per_second"] = statistics.median(theirs)
+        summary[f"ratio_to_{name}"] = statistics.median(ratios)
+    return summary
+
+
+def _without_peers(arguments: list[str]) -> list[str]:
+    kept, skip = [], False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument in ("--peer", "--alternations"):
+            skip = True
+        elif not argument.startswith(("--peer=", "--alternations=")):
+            kept.append(argument)
+    return [argument for argument in kept if argument != "--json"]
+
+
+def _run(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        sys.exit(f"error: {shlex.join(command)} failed: {last}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main() -> None:
+    """Measures, and prints."""
+    arguments = parse_arguments()
+    result = compare(arguments) if arguments.peer else measure(arguments)
+    if not arguments.json:
+        for name, value in result.items():
+            print(f"{name:24} {value}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

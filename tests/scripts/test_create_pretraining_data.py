@@ -1,0 +1,155 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from albert_tf.data import record_files, sidecar
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
+TEXT = "a b c\nd d\nb c a a\n\nc c b\nd a b\nb b\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    (tmp_path / "corpus.txt").write_text(TEXT)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder):
+    """Runs the script in the folder; later flags override."""
+
+    def start(*extra):
+        return subprocess.run(
+            [
+                sys.executable,
+                ROOT / "create_pretraining_data.py",
+                "--input_file=corpus.txt",
+                "--output_file=out.tf_record",
+                "--vocab_file=vocab.txt",
+                "--max_seq_length=16",
+                "--max_predictions_per_seq=3",
+                *extra,
+            ],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+
+    return start
+
+
+def made_by(folder):
+    return sidecar.read(folder / "out.tf_record")
+
+
+def assert_fails(result, *words):
+    lines = result.stderr.splitlines()
+    assert result.returncode == 1
+    assert lines[-1].startswith("error: ")
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in lines[-1]
+
+
+def test_records_a_sidecar_and_a_summary_are_made(run, folder):
+    result = run()
+
+    assert result.returncode == 0, result.stderr
+    offsets, _ = record_files.index_records(folder / "out.tf_record")
+    assert made_by(folder).counts["records"] == len(offsets)
+    assert made_by(folder).flags["dupe_factor"] == 40
+    assert "documents              2" in result.stdout
+    assert "pieces a second" in result.stdout
+    assert "\r" not in result.stderr  # No progress bar outside a terminal.
+
+
+def test_dynamic_records_are_made_once_by_default(run, folder):
+    result = run("--masking=dynamic")
+
+    assert result.returncode == 0, result.stderr
+    assert made_by(folder).masking == "dynamic"
+    assert made_by(folder).flags["dupe_factor"] == 1
+
+
+def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
+    result = run(
+        "--random_next_sentence=True",
+        "--dupe_factor=5",
+        "--input_file_mode=r",
+        "--nodo_lower_case",
+        "--do_permutation",
+        "--nofavor_shorter_ngram",
+        "--nodo_whole_word_mask",
+        "--ngram=2",
+        "--masked_lm_prob=0.2",
+        "--short_seq_prob=0.3",
+        "--random_seed=4",
+    )
+
+    assert result.returncode == 0, result.stderr
+    facts = made_by(folder)
+    assert facts.pair_objective == "nsp"
+    assert facts.num_prediction_slots == 6
+    assert not facts.favor_shorter_ngram and not facts.do_whole_word_mask
+    assert facts.ngram == 2 and facts.masked_lm_prob == 0.2
+    assert facts.flags["short_seq_prob"] == 0.3
+    assert facts.flags["random_seed"] == 4
+    assert not facts.flags["do_lower_case"]
+
+
+def test_a_conflict_of_pair_flags_is_an_error(run):
+    result = run("--random_next_sentence", "--pair_objective=sop")
+
+    assert_fails(result, "--random_next_sentence", "--pair_objective=sop")
+
+
+def test_a_second_run_keeps_what_is_finished(run):
+    first, second = run(), run()
+
+    assert first.returncode == second.returncode == 0
+    assert "out.tf_record is finished; it is kept" in second.stdout
+    assert "nothing to build" in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--input_file=none.txt", ["No file matches", "none.txt"]),
+        ("--input_file=*.text", ["No file matches", "*.text"]),
+        ("--vocab_file=none.txt", ["none.txt"]),
+        ("--vocab_file=", ["No vocabulary is given"]),
+        ("--max_predictions_per_seq=14", ["`max_predictions_per_seq`", "13"]),
+        ("--max_seq_length=4", ["`max_seq_length` must be at least 8"]),
+        ("--masked_lm_prob=1.5", ["`masked_lm_prob`"]),
+        ("--num_workers=0", ["num_workers=0"]),
+        ("--runner=beam", ["runner", "beam"]),
+        ("--masking=whole", ["masking", "whole"]),
+        ("--output_file=corpus.txt/out", ["corpus.txt"]),
+        ("--output_file=corpus.txt", ["no sidecar"]),
+        ("--output_file=a,b", ["at most 1"]),
+        ("--output_file=gs://bucket/a", ["remote path"]),
+    ],
+)
+def test_a_bad_flag_is_an_error_of_one_line(run, flag, words):
+    assert_fails(run(flag), *words)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["no sentence"]),
+        (b"a b c\n", ["a pair needs two sentences"]),
+        (b"a b\nb \xff\n", ["corpus.txt", "line 2"]),
+    ],
+)
+def test_a_bad_corpus_is_an_error_of_one_line(run, folder, content, words):
+    (folder / "corpus.txt").write_bytes(content)
+
+    assert_fails(run(), *words)
+    assert not list(folder.glob("out*"))
