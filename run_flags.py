@@ -5,10 +5,12 @@ that `--help` and flag errors answer at once; a script imports the parts of
 the library that need TensorFlow inside its `main`.
 """
 
+import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from absl import app, flags
@@ -41,6 +43,7 @@ def run_script(
     flags.disclaim_key_flags()
     app.define_help_flags()
     define_flags()
+    values.set_default("verbosity", absl_logging.INFO)
     try:
         rest = values(list(argv if argv is not None else sys.argv))
         if len(rest) > 1:
@@ -56,20 +59,53 @@ def run_script(
         print("error: interrupted", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
-        if absl_logging.get_verbosity() >= absl_logging.DEBUG:
-            raise
-        if not _is_user_error(error):
+        if _is_debugging() or not _is_user_error(error):
             raise
         _fail(_one_line(error))
     sys.exit(0)
 
 
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
+    """Holds back what TensorFlow's C++ code says while it is imported.
+
+    It greets on stderr before it reads any log level, so the stream itself is
+    put aside, and shown only if the import fails. `--verbosity=1`, or a
+    TF_CPP_MIN_LOG_LEVEL that the user has set, lets everything through.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ or _is_debugging():
+        yield
+        return
+    # Errors among it (no CUDA) come back as exceptions where they matter.
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    with tempfile.TemporaryFile() as chatter:
+        sys.stderr.flush()
+        stderr = os.dup(2)
+        os.dup2(chatter.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            chatter.seek(0)
+            os.write(stderr, chatter.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
 def _set_up_logging() -> None:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    absl_logging.use_absl_handler()
-    logging.getLogger().setLevel(
-        absl_logging.converter.absl_to_standard(absl_logging.get_verbosity())
+    level = absl_logging.converter.absl_to_standard(
+        absl_logging.get_verbosity()
     )
+    absl_logging.use_absl_handler()
+    logging.getLogger("albert_tf").setLevel(level)
+    if not _is_debugging():
+        # Other libraries tell of every start at INFO.
+        logging.getLogger().setLevel(max(level, logging.WARNING))
+
+
+def _is_debugging() -> bool:
+    return absl_logging.get_verbosity() >= absl_logging.DEBUG
 
 
 def _is_user_error(error: Exception) -> bool:
@@ -114,6 +150,12 @@ def albert_config(values: flags.FlagValues) -> AlbertConfig:
     name = values.albert_config_file
     if name in config.PUBLISHED_SIZES:
         return config.published_config(name)
+    if not os.path.exists(name):
+        published = ", ".join(config.PUBLISHED_SIZES)
+        raise FileNotFoundError(
+            f"--albert_config_file={name} is neither a file nor a published "
+            f"model, of which there are {published}."
+        )
     return AlbertConfig.from_json_file(name)
 
 

@@ -11,7 +11,9 @@ paper's: LAMB, rate 0.00176, batch 4096, 125,000 steps, 3,125 of warm-up.
 from absl import flags
 
 import run_flags
+from albert_tf import files
 from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.training import options
 from albert_tf.training.options import TrainingConfig
 
 
@@ -57,28 +59,26 @@ def main(values: flags.FlagValues) -> None:
             "--masked_lm_budget has no effect in the original either. Build "
             "the records with --masking=dynamic to draw masks while training."
         )
-    config = run_flags.albert_config(values)
-    training = run_flags.training_config(values)
-    optimizer = run_flags.optimizer_config(values)
-
-    from albert_tf.training import pretrain
-
-    scores = pretrain.run(
-        pretrain.PretrainingRun(
-            config=config,
-            training=training,
-            optimizer=optimizer,
-            output_dir=values.output_dir,
-            input_files=values.input_file if values.do_train else "",
-            eval_files=values.eval_file if values.do_eval else "",
-            max_seq_length=values.max_seq_length,
-            max_predictions_per_seq=values.max_predictions_per_seq,
-            objectives=tuple(values.objectives),
-            init_checkpoint=values.init_checkpoint,
-            init_from_group0=values.init_from_group0,
-            flags_text=run_flags.flags_text(values),
-        )
+    job = options.PretrainingRun(
+        config=run_flags.albert_config(values),
+        training=run_flags.training_config(values),
+        optimizer=run_flags.optimizer_config(values),
+        output_dir=values.output_dir,
+        input_files=values.input_file if values.do_train else "",
+        eval_files=values.eval_file if values.do_eval else "",
+        max_seq_length=values.max_seq_length,
+        max_predictions_per_seq=values.max_predictions_per_seq,
+        objectives=tuple(values.objectives),
+        init_checkpoint=values.init_checkpoint,
+        init_from_group0=values.init_from_group0,
+        flags_text=run_flags.flags_text(values),
     )
+    for patterns in filter(None, (job.input_files, job.eval_files)):
+        files.expand_globs(patterns)
+    with run_flags.quiet_import():
+        from albert_tf.training import pretrain
+
+    scores = pretrain.run(job)
     for name, value in (scores or {}).items():
         print(f"{name} = {value:.6g}")
 

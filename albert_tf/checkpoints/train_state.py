@@ -8,6 +8,8 @@ under another name and renamed, so that a folder of that name is whole.
 Floor: checkpoints.
 """
 
+import contextlib
+import glob
 import json
 import os
 import re
@@ -25,6 +27,26 @@ MODEL_PREFIX = "model.ckpt"
 BEST_FOLDER = "best"
 _FOLDER = re.compile(r"step-(\d{8,})$")
 _STATE = "state.json"
+_OLD = ".old"
+
+
+def latest_checkpoint(output_dir: str) -> str | None:
+    """Returns the folder of a run's newest checkpoint; None without any."""
+    folder = _checkpoints_folder(output_dir)
+    steps = _steps(folder)
+    return _path(folder, steps[-1]) if steps else None
+
+
+def step_of(path: str | None) -> int:
+    """Returns the updates that made the checkpoint in a folder.
+
+    >>> step_of("run/checkpoints/step-00000100")
+    100
+
+    Args:
+        path: As `latest_checkpoint` returns it; None counts as -1.
+    """
+    return -1 if path is None else int(path.rpartition("-")[2])
 
 
 class Checkpointer:
@@ -47,25 +69,31 @@ class Checkpointer:
         optimizer: Any,
         keep_max: int,
     ) -> None:
-        self._folder = os.path.join(output_dir, "checkpoints")
+        self._output_dir = output_dir
+        self._folder = _checkpoints_folder(output_dir)
         self._best = os.path.join(output_dir, BEST_FOLDER)
         self._weights = variable_names.variables_by_tf1_name(
             model.trainable_variables
         )
         self._slots = _named_slots(self._weights, optimizer)
         self._keep_max = keep_max
+        _finish_replacements(output_dir)
+        _finish_replacements(self._folder)
 
     def latest(self) -> str | None:
         """Returns the folder of the newest checkpoint; None without any."""
-        steps = self._steps()
-        return self._path(steps[-1]) if steps else None
+        return latest_checkpoint(self._output_dir)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Writes a checkpoint and removes the oldest beyond `keep_max`."""
         arrays = _arrays(self._weights | self._slots, step)
-        _write_folder(self._path(step), arrays, state)
-        for old in self._steps()[: -self._keep_max]:
-            shutil.rmtree(self._path(old))
+        _write_folder(_path(self._folder, step), arrays, state)
+        for old in _steps(self._folder)[: -self._keep_max]:
+            shutil.rmtree(_path(self._folder, old))
+
+    def replace_state(self, step: int, state: Mapping[str, Any]) -> None:
+        """Gives a checkpoint another state; its arrays stay."""
+        _write_state(_path(self._folder, step), state)
 
     def save_best(self, step: int, state: Mapping[str, Any]) -> None:
         """Replaces the weights of the best evaluation."""
@@ -88,14 +116,19 @@ class Checkpointer:
             variable.assign(arrays[name])
         return json.loads(files.read_text(os.path.join(path, _STATE)))
 
-    def _steps(self) -> list[int]:
-        if not os.path.isdir(self._folder):
-            return []
-        matches = (_FOLDER.match(name) for name in os.listdir(self._folder))
-        return sorted(int(match.group(1)) for match in matches if match)
 
-    def _path(self, step: int) -> str:
-        return os.path.join(self._folder, f"step-{step:08d}")
+def _checkpoints_folder(output_dir: str) -> str:
+    return os.path.join(output_dir, "checkpoints")
+
+
+def _steps(folder: str) -> list[int]:
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    matches = (_FOLDER.match(name) for name in names)
+    return sorted(int(match.group(1)) for match in matches if match)
+
+
+def _path(folder: str, step: int) -> str:
+    return os.path.join(folder, f"step-{step:08d}")
 
 
 def _named_slots(
@@ -128,15 +161,29 @@ def _write_folder(
     os.makedirs(partial)
     try:
         tf1_checkpoint.write(os.path.join(partial, MODEL_PREFIX), arrays)
-        files.write_text(os.path.join(partial, _STATE), json.dumps(state))
+        _write_state(partial, state)
         _replace_folder(partial, path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
 
 
+def _write_state(path: str, state: Mapping[str, Any]) -> None:
+    files.write_text(os.path.join(path, _STATE), json.dumps(state))
+
+
+def _finish_replacements(folder: str) -> None:
+    """Brings back what a kill within `_replace_folder` has left nameless."""
+    for old in glob.glob(os.path.join(glob.escape(folder), f"*{_OLD}")):
+        path = old.removesuffix(_OLD)
+        if not os.path.exists(path):
+            # Another worker may be quicker.
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(old, path)
+
+
 def _replace_folder(new: str, path: str) -> None:
-    old = f"{path}.old"
+    old = path + _OLD
     shutil.rmtree(old, ignore_errors=True)
     if os.path.exists(path):
         os.replace(path, old)

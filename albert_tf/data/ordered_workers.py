@@ -13,6 +13,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import process
+from multiprocessing import connection
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -46,16 +47,23 @@ def map_in_order(
     if num_workers == 1:
         yield map(function, items)
         return
+    # A fork would copy the locks of threads that it does not copy.
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
     executor = concurrent.futures.ProcessPoolExecutor(
         num_workers,
-        # A fork would copy the threads' locks of whatever is loaded.
-        mp_context=multiprocessing.get_context("spawn"),
+        mp_context=context,
         initializer=_prepare_worker,
+        initargs=(reader,),
     )
-    try:
-        yield _results(executor, function, iter(items), num_workers)
-    finally:
-        executor.shutdown(cancel_futures=True)
+    with reader, writer:
+        try:
+            yield _results(executor, function, iter(items), num_workers)
+        except BaseException:
+            writer.close()  # Nobody waits for what is at work.
+            raise
+        finally:
+            executor.shutdown(cancel_futures=True)
 
 
 def _results(
@@ -81,15 +89,13 @@ def _results(
         ) from error
 
 
-def _prepare_worker() -> None:
+def _prepare_worker(lifeline: connection.Connection) -> None:
     # Ctrl-C reaches every process; the parent alone decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    # A killed parent cannot end its workers, and they would wait for ever.
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(lifeline: connection.Connection) -> None:
+    """Ends this process when the parent lets go of its end, or is killed."""
+    lifeline.poll(None)
+    os._exit(1)

@@ -53,11 +53,8 @@ def _resolve_auto(tpu: options.TpuAddress) -> str:
         return "multi_worker"
     if tpu.name:
         return "tpu"
-    return (
-        "mirrored"
-        if len(tf.config.list_logical_devices("GPU")) > 1
-        else ("one")
-    )
+    has_several_gpus = len(tf.config.list_logical_devices("GPU")) > 1
+    return "mirrored" if has_several_gpus else "one"
 
 
 def _tpu_strategy(tpu: options.TpuAddress) -> tf.distribute.Strategy:
@@ -68,7 +65,7 @@ def _tpu_strategy(tpu: options.TpuAddress) -> tf.distribute.Strategy:
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
         raise ValueError(
             f"No TPU can be used as {name!r}: {str(error).splitlines()[0]} "
             "Pass --strategy=one to train without."
@@ -101,6 +98,46 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
         and resolver.task_id == 0
         and "chief" not in resolver.cluster_spec().jobs
     )
+
+
+def any_worker(strategy: tf.distribute.Strategy, value: bool) -> bool:
+    """Whether `value` is true in any worker; all of them must ask."""
+    return _sum_over_replicas(strategy, int(value)) > 0
+
+
+def wait_for_all(strategy: tf.distribute.Strategy) -> None:
+    """Returns when all workers have come here."""
+    _sum_over_replicas(strategy, 0)
+
+
+def check_agreement(
+    strategy: tf.distribute.Strategy, name: str, value: int
+) -> None:
+    """Checks that all workers have the same value.
+
+    Raises:
+        ValueError: They do not; raised in each whose value is not the mean.
+    """
+    total = _sum_over_replicas(strategy, value)
+    if total != value * strategy.num_replicas_in_sync:
+        raise ValueError(
+            f"The workers do not find the same {name} in --output_dir: this "
+            f"one has {value}, their mean is "
+            f"{total / strategy.num_replicas_in_sync:g}. Let --output_dir be "
+            "a folder that all of them share."
+        )
+
+
+def _sum_over_replicas(strategy: tf.distribute.Strategy, value: int) -> int:
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return value * strategy.num_replicas_in_sync
+    totals = strategy.run(_sum_all, args=(tf.constant(value, tf.int64),))
+    return int(strategy.experimental_local_results(totals)[0])
+
+
+def _sum_all(value: tf.Tensor) -> tf.Tensor:
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
 
 def distribute(

@@ -9,10 +9,12 @@ import math
 # The running level is a mean over about this many steps, and no verdict is
 # given before it has seen as many.
 HORIZON = 50
-# A jump is a loss above its level by half, and by this many times the mean
-# absolute deviation of single steps, so that small noisy batches pass.
+# A jump is a loss above its level by half, by this many times the mean
+# absolute deviation of single steps, so that small noisy batches pass, and by
+# one nat, so that one hard example of a task that is all but learnt passes.
 RELATIVE_JUMP = 0.5
 DEVIATIONS = 8.0
+ABSOLUTE_JUMP = 1.0
 
 
 @dataclasses.dataclass
@@ -39,7 +41,11 @@ class LossLevel:
             return f"the loss is {loss}"
         if self.num_steps < HORIZON:
             return None
-        margin = max(RELATIVE_JUMP * self.mean, DEVIATIONS * self.deviation)
+        margin = max(
+            ABSOLUTE_JUMP,
+            RELATIVE_JUMP * self.mean,
+            DEVIATIONS * self.deviation,
+        )
         if loss > self.mean + margin:
             return (
                 f"the loss jumped to {loss:.4g} from a running level of "

@@ -27,6 +27,10 @@ _LOGGER = logging.getLogger(__name__)
 
 MAX_ROLLBACKS = 10
 ROLLBACK_RATE_FACTOR = 0.5
+# Sums of a window that the log has no mean of.
+_COUNTED = ("updates", "seconds", "examples", "pieces")
+# What the progress bar shows.
+_SHOWN = ("loss", "sequences_per_second")
 
 Batches = Iterable[tasks.Batch]
 
@@ -82,15 +86,18 @@ class Hooks:
 
     Args:
         batches: From a data position, gives the batches that follow.
+        training_scores: The task's, from the sums of a step to log values.
         evaluate: Scores of the model as it is; None not to evaluate.
         best_key: Which score the best checkpoint is chosen by.
-        training_scores: The task's, from the sums of a step to log values.
+        any_worker: Whether something is true of any worker; all of them ask
+            at the same steps.
     """
 
     batches: Callable[[int], Batches]
     training_scores: Callable[[Mapping[str, float]], dict[str, float]]
     evaluate: Callable[[], dict[str, float]] | None = None
     best_key: str = ""
+    any_worker: Callable[[bool], bool] = bool
 
 
 class TrainingLoop:
@@ -124,55 +131,72 @@ class TrainingLoop:
         self._hooks = hooks
         self._steps_per_loop = steps_per_loop
         self._is_chief = is_chief
-        self._stop_signal: int | None = None
+        self._logged_names = ["learning_rate", "gradient_norm"]
+        if config.precision == "float16":
+            self._logged_names.append("loss_scale")
+        self._is_told_to_stop = False
         self.state = RunState()
 
-    def run(self, state: RunState) -> bool:
+    def run(self, state: RunState | None) -> bool:
         """Trains from `state` on; returns whether the run is finished.
 
         It is not when SIGTERM came: then a checkpoint has been written.
+
+        Args:
+            state: Of the checkpoint that was restored; None for a run that
+                starts, which is evaluated and saved first.
 
         Raises:
             TrainingDiverged: As `--on_divergence` wants it, or after
                 `MAX_ROLLBACKS`.
         """
-        self.state = state
-        if state.step == 0:
-            self._evaluate()
-            self._save()
-        previous = signal.signal(signal.SIGTERM, self._remember_signal)
-        bar = metric_log.progress_bar(
-            total=self._config.num_train_steps, done=state.step
-        )
+        previous = signal.signal(signal.SIGTERM, self._on_signal)
         try:
+            if state is None:
+                self._evaluate()
+                self._save()
+            else:
+                self.state = state
+            bar = metric_log.progress_bar(
+                total=self._config.num_train_steps, done=self.state.step
+            )
             with bar:
                 self._train(bar)
         finally:
             signal.signal(signal.SIGTERM, previous)
+        return self._is_finished()
+
+    def _on_signal(self, *_: Any) -> None:
+        self._is_told_to_stop = True
+
+    def _is_finished(self) -> bool:
         return self.state.step >= self._config.num_train_steps
 
-    def _remember_signal(self, number: int, _: Any) -> None:
-        self._stop_signal = number
+    def _is_checkpoint_due(self) -> bool:
+        interval = self._config.save_checkpoints_steps
+        return self._is_finished() or self.state.step % interval == 0
 
     def _train(self, bar: Any) -> None:
         batches = self._open_batches()
-        while self.state.step < self._config.num_train_steps:
+        while not self._is_finished():
+            if self._hooks.any_worker(self._is_told_to_stop):
+                self._stop()
+                return
             try:
                 self._run_chunk(batches, bar)
             except TrainingDiverged as problem:
                 self._roll_back(problem)
                 bar.n = self.state.step
                 batches = self._open_batches()
-                continue
-            if self._stop_signal is not None:
-                self._save()
-                _LOGGER.warning(
-                    "Stopped by signal %d after step %d; a checkpoint is "
-                    "written. Run the same command to go on.",
-                    self._stop_signal,
-                    self.state.step,
-                )
-                return
+
+    def _stop(self) -> None:
+        if not self._is_checkpoint_due():
+            self._save()
+        _LOGGER.warning(
+            "Stopped by a signal after step %d; a checkpoint is written. Run "
+            "the same command to go on.",
+            self.state.step,
+        )
 
     def _open_batches(self) -> Iterator[tasks.Batch]:
         return iter(self._hooks.batches(self.state.data_position))
@@ -200,8 +224,7 @@ class TrainingLoop:
         state.loss_scale = loss_scale.numpy().tolist()
         for row in values:
             self._take_in(row, seconds, bar)
-        is_last = state.step == config.num_train_steps
-        if is_last or not state.step % config.save_checkpoints_steps:
+        if self._is_checkpoint_due():
             self._evaluate()
             self._save()
 
@@ -211,44 +234,39 @@ class TrainingLoop:
         sums = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
-        scores = self._hooks.training_scores(sums)
-        self._check(scores["loss"], sums["gradient_norm"])
+        values = {name: sums[name] for name in ("examples", "pieces")}
+        values["seconds"] = seconds
+        is_finite = np.isfinite(sums["gradient_norm"])
+        # An overflow of float16 has been answered: the update was skipped, and
+        # the scale is halved. Its loss may be nan, and says nothing.
+        if is_finite or sums["loss_scale"] <= loss_scaling.SMALLEST_SCALE:
+            scores = self._hooks.training_scores(sums)
+            self._check(scores["loss"], sums["gradient_norm"])
+            logged = {name: sums[name] for name in self._logged_names}
+            values |= scores | logged | {"updates": 1.0}
         state.step += 1
-        values = scores | {
-            "learning_rate": sums["learning_rate"],
-            "gradient_norm": sums["gradient_norm"],
-            "seconds": seconds,
-            "examples": sums["examples"],
-            "pieces": sums["pieces"],
-            "steps": 1.0,
-        }
         for name, value in values.items():
             state.window[name] = state.window.get(name, 0.0) + value
-        is_last = state.step == self._config.num_train_steps
-        if is_last or not state.step % self._config.log_steps:
+        if self._is_finished() or not state.step % self._config.log_steps:
             line = _log_line(state.window)
             state.window = {}
             self._log.write(state.step, line)
-            bar.set_postfix(
-                {
-                    "loss": f"{line['loss']:.4f}",
-                    "sequences/s": f"{line['sequences_per_second']:.1f}",
-                }
-            )
+            bar.set_postfix({k: f"{line[k]:.4g}" for k in _SHOWN if k in line})
         bar.update()
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.level.problem(loss)
-        scales_loss = self._config.precision == "float16"
-        if not problem and not np.isfinite(gradient_norm) and not scales_loss:
+        if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
         if problem:
+            more = "or pass --on_divergence=rollback"
+            if self._config.on_divergence == "rollback":
+                more = f"since {self.state.num_rollbacks} rollbacks did not do"
             raise TrainingDiverged(
                 f"Training diverged at step {self.state.step + 1}, batch "
                 f"{self.state.data_position}: {problem}. The last good "
                 f"checkpoint is {self._checkpointer.latest()!r}. Lower "
-                "--learning_rate, lengthen --num_warmup_steps, or pass "
-                "--on_divergence=rollback."
+                f"--learning_rate, lengthen --num_warmup_steps, {more}."
             )
         self.state.level.update(loss)
 
@@ -277,7 +295,10 @@ class TrainingLoop:
         self._log.write(state.step, incident)
         _LOGGER.warning("Back to step %d: %s", state.step, incident)
         # So that a kill right now does not bring the skipped batches back.
-        self._save()
+        if self._is_chief:
+            self._checkpointer.replace_state(
+                state.step, dataclasses.asdict(state)
+            )
 
     def _evaluate(self) -> None:
         if self._hooks.evaluate is None:
@@ -303,13 +324,12 @@ class TrainingLoop:
 
 
 def _log_line(window: Mapping[str, float]) -> dict[str, float]:
-    """Means over the steps of a window; rates from the time they took."""
-    steps, seconds = window["steps"], window["seconds"]
-    counted = ("steps", "seconds", "examples", "pieces")
+    """Means over the updates of a window; rates from the time it took."""
+    seconds = window["seconds"]
     line = {
-        name: value / steps
+        name: value / window["updates"]
         for name, value in window.items()
-        if name not in counted
+        if name not in _COUNTED
     }
     return line | {
         "sequences_per_second": window["examples"] / seconds,

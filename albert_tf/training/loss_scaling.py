@@ -8,6 +8,8 @@ Source: Micikevicius et al. 2018, "Mixed precision training", section 3.2.
 import tensorflow as tf
 
 INITIAL_SCALE = 2.0**15
+# At this one, a gradient that is not finite is not the fault of the scale.
+SMALLEST_SCALE = 1.0
 GROWTH_STEPS = 2000
 LARGEST_SCALE = 2.0**24
 
@@ -32,5 +34,7 @@ def updated(state: tf.Tensor, is_finite: tf.Tensor) -> tf.Tensor:
             tf.where(grows, tf.zeros_like(steps), steps),
         ]
     )
-    if_not = tf.stack([tf.maximum(scale / 2, 1.0), tf.zeros_like(steps)])
+    if_not = tf.stack(
+        [tf.maximum(scale / 2, SMALLEST_SCALE), tf.zeros_like(steps)]
+    )
     return tf.where(is_finite, if_finite, if_not)

@@ -5,10 +5,16 @@ TensorFlow is imported.
 """
 
 import dataclasses
+from collections.abc import Sequence
+
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
+# The score that the best checkpoint is chosen by, as in the reference.
+BEST_KEYS = {"mlm": "masked_lm_accuracy", "sop": "sentence_order_accuracy"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,6 +105,80 @@ class TrainingConfig:
         if self.precision == "float32":
             return "float32"
         return f"mixed_{self.precision}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingRun:
+    """What to pretrain, on what, and where to put it.
+
+    Args:
+        config: Shape of the model.
+        training: How to train and evaluate.
+        optimizer: Update rule and rate; its `num_train_steps` is the run's.
+        output_dir: Folder of the run.
+        input_files: Globs of the records to train on; empty not to train.
+        eval_files: Globs of the records to evaluate on; empty for none.
+        max_seq_length: S, which the records must have.
+        max_predictions_per_seq: Masked positions the records must have room
+            for (twice as many if they were made with permutation).
+        objectives: `mlm`, `sop` or both.
+        init_checkpoint: Weights to start from; None for random ones. Slots
+            and step start anew.
+        init_from_group0: Whether every group of layers takes the weights of
+            the checkpoint's first group.
+        flags_text: Written to `flags.txt`.
+
+    Raises:
+        ValueError: Two values contradict each other.
+    """
+
+    config: AlbertConfig
+    training: TrainingConfig
+    optimizer: OptimizerConfig
+    output_dir: str
+    input_files: str = ""
+    eval_files: str = ""
+    max_seq_length: int = 512
+    max_predictions_per_seq: int = 20
+    objectives: Sequence[str] = ("mlm", "sop")
+    init_checkpoint: str | None = None
+    init_from_group0: bool = False
+    flags_text: str = ""
+
+    def __post_init__(self) -> None:
+        names = set(self.objectives)
+        is_known = names and names <= set(BEST_KEYS)
+        if not is_known or len(names) < len(self.objectives):
+            raise ValueError(
+                f"`objectives` must be one or more of {', '.join(BEST_KEYS)}, "
+                f"each once. Received: objectives={','.join(self.objectives)}."
+            )
+        for name in ("max_seq_length", "max_predictions_per_seq"):
+            _check_at_least(1, name, getattr(self, name))
+        if self.init_from_group0 and not self.init_checkpoint:
+            raise ValueError(
+                "`init_from_group0` says how to read `init_checkpoint`, and "
+                "none is given. Pass one, or leave it out."
+            )
+        longest = self.config.max_position_embeddings
+        if self.max_seq_length > longest:
+            raise ValueError(
+                f"`max_seq_length` must not exceed the {longest} position "
+                "embeddings of the config. Received: "
+                f"max_seq_length={self.max_seq_length}."
+            )
+        if not self.input_files and not self.eval_files:
+            raise ValueError(
+                "There is nothing to do: pass --input_file to train, "
+                "--eval_file to evaluate."
+            )
+        if self.training.num_train_steps != self.optimizer.num_train_steps:
+            raise ValueError(
+                "`num_train_steps` must be the same for the training and for "
+                "the optimizer, whose rate falls to 0 over them. Received: "
+                f"{self.training.num_train_steps} and "
+                f"{self.optimizer.num_train_steps}."
+            )
 
 
 def per_replica_batch_size(

@@ -5,10 +5,11 @@ Floor: training.
 Source: google-research/albert, `run_pretraining.main`.
 """
 
+import contextlib
 import dataclasses
+import functools
 import logging
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -18,7 +19,6 @@ from albert_tf.checkpoints import load, train_state
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, record_source
 from albert_tf.optimization import factory
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import (
     distribution,
@@ -29,64 +29,9 @@ from albert_tf.training import (
     run_folder,
     step,
 )
+from albert_tf.training.options import PretrainingRun
 
 _LOGGER = logging.getLogger(__name__)
-
-# The score that the best checkpoint is chosen by, as in the reference.
-BEST_KEYS = {"mlm": "masked_lm_accuracy", "sop": "sentence_order_accuracy"}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingRun:
-    """What to pretrain, on what, and where to put it.
-
-    Args:
-        config: Shape of the model.
-        training: How to train and evaluate.
-        optimizer: Update rule and rate; its `num_train_steps` is the run's.
-        output_dir: Folder of the run.
-        input_files: Globs of the records to train on; empty not to train.
-        eval_files: Globs of the records to evaluate on; empty for none.
-        max_seq_length: S, which the records must have.
-        max_predictions_per_seq: Masked positions the records must have room
-            for (twice as many if they were made with permutation).
-        objectives: `mlm`, `sop` or both.
-        init_checkpoint: Weights to start from; None for random ones. Slots
-            and step start anew.
-        init_from_group0: Whether every group of layers takes the weights of
-            the checkpoint's first group.
-        flags_text: Written to `flags.txt`.
-
-    Raises:
-        ValueError: Two values contradict each other.
-    """
-
-    config: AlbertConfig
-    training: options.TrainingConfig
-    optimizer: OptimizerConfig
-    output_dir: str
-    input_files: str = ""
-    eval_files: str = ""
-    max_seq_length: int = 512
-    max_predictions_per_seq: int = 20
-    objectives: Sequence[str] = ("mlm", "sop")
-    init_checkpoint: str | None = None
-    init_from_group0: bool = False
-    flags_text: str = ""
-
-    def __post_init__(self) -> None:
-        longest = self.config.max_position_embeddings
-        if self.max_seq_length > longest:
-            raise ValueError(
-                f"`max_seq_length` must not exceed the {longest} position "
-                "embeddings of the config. Received: "
-                f"max_seq_length={self.max_seq_length}."
-            )
-        if not self.input_files and not self.eval_files:
-            raise ValueError(
-                "There is nothing to do: pass --input_file to train, "
-                "--eval_file to evaluate."
-            )
 
 
 def run(job: PretrainingRun) -> dict[str, float] | None:
@@ -122,9 +67,7 @@ class _Pretraining:
         self._is_chief = distribution.is_chief(self._strategy)
         self._check_batch_sizes()
         if self._train_source and self._is_chief:
-            run_folder.claim(
-                job.output_dir, config=job.config, identity=self._identity()
-            )
+            run_folder.check(job.output_dir, self._identity())
         with self._strategy.scope():
             self._task = PretrainingTask(
                 job.config,
@@ -136,15 +79,18 @@ class _Pretraining:
 
     def run(self) -> dict[str, float] | None:
         """Trains if there are records to train on; then evaluates."""
-        if self._is_chief and self._job.flags_text:
-            run_folder.write_flags(self._job.output_dir, self._job.flags_text)
-        if self._train_source and not self._train():
+        train, evaluation_source = self._train_source, self._eval_source
+        if train and not self._train(train):
             return None
-        if not self._eval_source:
+        if not evaluation_source:
             return None
+        # The chief may still be writing it.
+        distribution.wait_for_all(self._strategy)
         path = self._checkpoint_to_evaluate()
         load.load_checkpoint(self._task.model, path)
-        scores = self._evaluate() | {"global_step": load.global_step(path)}
+        scores = self._evaluate(evaluation_source) | {
+            "global_step": load.global_step(path)
+        }
         if self._is_chief:
             run_folder.write_results(self._job.output_dir, scores)
         return scores
@@ -161,19 +107,22 @@ class _Pretraining:
     def _check_batch_sizes(self) -> None:
         replicas = self._strategy.num_replicas_in_sync
         config = self._job.training
-        options.per_replica_batch_size(
-            "train_batch_size",
-            config.train_batch_size,
-            num_replicas=replicas,
-            num_parts=config.gradient_accumulation_steps,
-        )
-        options.per_replica_batch_size(
-            "eval_batch_size", config.eval_batch_size, num_replicas=replicas
-        )
+        if self._train_source:
+            options.per_replica_batch_size(
+                "train_batch_size",
+                config.train_batch_size,
+                num_replicas=replicas,
+                num_parts=config.gradient_accumulation_steps,
+            )
+        if self._eval_source:
+            options.per_replica_batch_size(
+                "eval_batch_size", config.eval_batch_size, num_replicas=replicas
+            )
 
     def _identity(self) -> dict[str, Any]:
         job, config = self._job, self._job.training
         return {
+            "config": job.config.to_dict(),
             "train_batch_size": config.train_batch_size,
             "precision": config.precision,
             "random_seed": config.random_seed,
@@ -181,10 +130,11 @@ class _Pretraining:
             "objectives": list(job.objectives),
             "max_seq_length": job.max_seq_length,
             "init_checkpoint": job.init_checkpoint,
+            "init_from_group0": job.init_from_group0,
             "records": self._train_source and self._train_source.fingerprint,
         }
 
-    def _train(self) -> bool:
+    def _train(self, source: record_source.RecordSource) -> bool:
         """Trains; returns whether the run is finished."""
         job, config = self._job, self._job.training
         with self._strategy.scope():
@@ -197,37 +147,60 @@ class _Pretraining:
             keep_max=config.keep_checkpoint_max,
         )
         state = self._starting_state(checkpointer)
+        if self._is_chief:
+            # Only now, so that a checkpoint that cannot be loaded leaves no
+            # folder behind that belongs to the run that failed.
+            self._claim_folder()
         if state and state.step >= config.num_train_steps:
             _LOGGER.info("The run is finished: %d steps are done.", state.step)
             return True
-        training_loop = loop.TrainingLoop(
-            config,
-            train_step=self._train_step(optimizer),
-            checkpointer=checkpointer,
-            log=metric_log.MetricLog(
-                job.output_dir,
-                last_step=state.step if state else None,
-                is_writer=self._is_chief,
-            ),
-            hooks=loop.Hooks(
-                batches=self._training_batches,
-                evaluate=self._evaluate if self._eval_source else None,
-                best_key=BEST_KEYS[job.objectives[0]],
-                training_scores=self._task.training_scores,
-            ),
-            steps_per_loop=config.steps_per_loop
-            or distribution.AUTO_STEPS_PER_LOOP[
-                distribution.device_type(self._strategy)
-            ],
-            is_chief=self._is_chief,
+        log = metric_log.MetricLog(
+            job.output_dir,
+            last_step=state.step if state else None,
+            is_writer=self._is_chief,
         )
-        return training_loop.run(state or loop.RunState())
+        with contextlib.closing(log):
+            return loop.TrainingLoop(
+                config,
+                train_step=self._train_step(optimizer),
+                checkpointer=checkpointer,
+                log=log,
+                hooks=self._hooks(source),
+                steps_per_loop=config.steps_per_loop
+                or distribution.AUTO_STEPS_PER_LOOP[
+                    distribution.device_type(self._strategy)
+                ],
+                is_chief=self._is_chief,
+            ).run(state)
+
+    def _claim_folder(self) -> None:
+        job = self._job
+        run_folder.claim(
+            job.output_dir, config=job.config, identity=self._identity()
+        )
+        run_folder.write_flags(job.output_dir, job.flags_text)
+
+    def _hooks(self, source: record_source.RecordSource) -> loop.Hooks:
+        return loop.Hooks(
+            batches=functools.partial(self._training_batches, source),
+            training_scores=self._task.training_scores,
+            evaluate=functools.partial(self._evaluate, self._eval_source)
+            if self._eval_source
+            else None,
+            best_key=options.BEST_KEYS[self._job.objectives[0]],
+            any_worker=functools.partial(
+                distribution.any_worker, self._strategy
+            ),
+        )
 
     def _starting_state(
         self, checkpointer: train_state.Checkpointer
     ) -> loop.RunState | None:
         """Restores the newest checkpoint, or starts; None if it starts."""
         latest = checkpointer.latest()
+        distribution.check_agreement(
+            self._strategy, "checkpoint", train_state.step_of(latest)
+        )
         if latest:
             state = loop.RunState.from_dict(checkpointer.restore(latest))
             _LOGGER.info("Going on from %s.", latest)
@@ -255,10 +228,12 @@ class _Pretraining:
             ),
         )
 
-    def _training_batches(self, position: int) -> loop.Batches:
+    def _training_batches(
+        self, source: record_source.RecordSource, position: int
+    ) -> loop.Batches:
         def make(shards: int, index: int, replicas: int) -> tf.data.Dataset:
             return input_pipeline.training_dataset(
-                self._train_source,
+                source,
                 global_batch_size=self._job.training.train_batch_size,
                 seed=self._job.training.random_seed,
                 start_step=position,
@@ -269,10 +244,10 @@ class _Pretraining:
 
         return distribution.distribute(self._strategy, make)
 
-    def _evaluate(self) -> dict[str, float]:
+    def _evaluate(self, source: record_source.RecordSource) -> dict[str, float]:
         def make(shards: int, index: int, replicas: int) -> tf.data.Dataset:
             return input_pipeline.evaluation_dataset(
-                self._eval_source,
+                source,
                 batch_size=self._job.training.eval_batch_size,
                 max_steps=self._job.training.max_eval_steps,
                 num_input_shards=shards,
@@ -285,15 +260,19 @@ class _Pretraining:
         )
 
     def _checkpoint_to_evaluate(self) -> str:
-        best = os.path.join(self._job.output_dir, train_state.BEST_FOLDER)
         if not self._train_source and self._job.init_checkpoint:
             return self._job.init_checkpoint
-        if not os.path.isdir(best):
+        best = os.path.join(self._job.output_dir, train_state.BEST_FOLDER)
+        # The newest is for a run that was trained without evaluation.
+        newest = train_state.latest_checkpoint(self._job.output_dir)
+        path = best if os.path.isdir(best) else newest
+        if path is None:
             raise ValueError(
-                f"There is no checkpoint to evaluate in {best!r}. Pass "
-                "--init_checkpoint, or train first."
+                "There is no checkpoint to evaluate in "
+                f"{self._job.output_dir!r}. Pass --init_checkpoint, or train "
+                "first."
             )
-        return best
+        return path
 
 
 def _check_sources(

@@ -29,27 +29,49 @@ def claim(
             values. A folder whose run had another identity is refused.
 
     Raises:
-        ValueError: The folder belongs to another run, or holds files of
-            something else.
+        ValueError: See `check`.
     """
-    wanted = {"config": config.to_dict(), **identity}
+    check(output_dir, identity)
+    # First of all files, so that a kill leaves a folder that is known.
+    files.write_text(
+        os.path.join(output_dir, IDENTITY_FILE),
+        json.dumps(identity, indent=2) + "\n",
+    )
+    config.to_json_file(os.path.join(output_dir, CONFIG_FILE))
+
+
+def check(output_dir: str, identity: Mapping[str, Any]) -> None:
+    """Checks that a folder is this run's, or nobody's.
+
+    Raises:
+        ValueError: It belongs to another run, holds files of something else,
+            or is itself a file.
+    """
     path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
     if os.path.exists(path):
-        _check_same(output_dir, json.loads(files.read_text(path)), wanted)
-        return
-    if os.path.isdir(output_dir) and os.listdir(output_dir):
+        _check_same(output_dir, json.loads(files.read_text(path)), identity)
+    elif os.path.lexists(output_dir) and not os.path.isdir(output_dir):
+        raise ValueError(
+            f"{output_dir!r} is a file. Pass a folder as --output_dir."
+        )
+    else:
+        _check_empty(output_dir)
+
+
+def _check_empty(output_dir: str) -> None:
+    found = os.listdir(output_dir) if os.path.isdir(output_dir) else []
+    # What a kill while `run.json` was written may have left.
+    if set(found) - {f"{IDENTITY_FILE}.partial"}:
         raise ValueError(
             f"{output_dir!r} holds files but no {IDENTITY_FILE}, so they are "
             "not a run's. Pass another --output_dir, or empty it."
         )
-    config.to_json_file(os.path.join(output_dir, CONFIG_FILE))
-    files.write_text(path, json.dumps(wanted, indent=2) + "\n")
 
 
 def _check_same(
     output_dir: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
-    wanted = json.loads(json.dumps(wanted))
+    found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
     different = [
         f"{name}={found.get(name)!r} (now {wanted.get(name)!r})"
         for name in sorted({*found, *wanted})
@@ -61,6 +83,18 @@ def _check_same(
             f"{'; '.join(different)}. Pass another --output_dir, or the same "
             "settings to go on with that run."
         )
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values with those of inner objects among them."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            inner = _flat(value).items()
+            flat |= {f"{name}.{key}": item for key, item in inner}
+        else:
+            flat[name] = value
+    return flat
 
 
 def write_flags(output_dir: str, lines: str) -> None:

@@ -78,7 +78,12 @@ class TrainStep:
     @property
     def result_names(self) -> tuple[str, ...]:
         """What the columns of the results of `run` are."""
-        return (*self._task.sum_names, "learning_rate", "gradient_norm")
+        return (
+            *self._task.sum_names,
+            "learning_rate",
+            "loss_scale",
+            "gradient_norm",
+        )
 
     def _run(
         self,
@@ -99,16 +104,18 @@ class TrainStep:
 
         Returns:
             Float32 `[num_steps, K]`, columns as `result_names`: the task's
-            sums over the global batch, the learning rate and the norm of the
-            gradient before clipping; and the new `loss_scale`.
+            sums over the global batch, the learning rate, the scale of the
+            loss (1 if it is not scaled) and the norm of the gradient before
+            clipping; and the new `loss_scale`.
         """
         results = tf.TensorArray(tf.float32, num_steps)
         for index in tf.range(num_steps):
             step = first_step + tf.cast(index, tf.int64)
             rate = rate_factor * schedules.learning_rate(step, self._settings)
+            scale = loss_scale[0] if self._options.scale_loss else 1.0
             rows = self._strategy.run(
                 self._replica_step,
-                args=(next(iterator), step, rate, loss_scale[0]),
+                args=(next(iterator), step, rate, scale),
             )
             row = self._strategy.experimental_local_results(rows)[0]
             results = results.write(index, row)
@@ -137,7 +144,7 @@ class TrainStep:
             self._settings.clip_norm,
         )
         context.merge_call(self._apply, args=(gradients, step, rate, norm))
-        return tf.concat([sums, [rate, norm]], 0)
+        return tf.concat([sums, [rate, scale, norm]], 0)
 
     def _step_seed(
         self, step: tf.Tensor, context: tf.distribute.ReplicaContext

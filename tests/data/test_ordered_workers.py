@@ -21,6 +21,10 @@ def die(number):
     os._exit(number)
 
 
+def sleep(seconds):
+    time.sleep(seconds)
+
+
 def worker_id(number):
     return os.getpid()
 
@@ -71,3 +75,18 @@ def test_a_dead_worker_is_an_error_that_says_what_to_do():
 def test_one_worker_is_this_process():
     with ordered_workers.map_in_order(worker_id, [0], num_workers=1) as results:
         assert list(results) == [os.getpid()]
+
+
+def test_an_interruption_does_not_wait_for_what_is_at_work():
+    started = time.monotonic()
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        ordered_workers.map_in_order(
+            sleep, [0, 60, 60], num_workers=2
+        ) as results,
+    ):
+        next(results)
+        raise KeyboardInterrupt
+
+    assert time.monotonic() - started < 30

@@ -1,4 +1,4 @@
-"""The training step against numbers recorded from the original."""
+"""The training step: recorded numbers, replicas, accumulation, precisions."""
 
 import numpy as np
 import pytest
@@ -122,3 +122,212 @@ def test_six_steps_equal_the_recorded_ones(shared_data, name, options):
             ):
                 expected = arrays[f"final/{tf1_name}/{suffix}"]
                 assert_close(slot, expected, 1e-4)
+
+
+def assert_same_weights(actual, expected):
+    for name, wanted in expected.items():
+        # Golden README, 8.4: the gradient of a key's bias is rounding noise.
+        floor = 1e-4 if name.endswith("key/bias") else 0.0
+        assert_close(actual[name], wanted, 1e-5, floor)
+
+
+def assert_same_results(actual, expected, tolerance=1e-4):
+    for one, other in zip(actual, expected, strict=True):
+        assert one == pytest.approx(other, rel=tolerance)
+
+
+CLIP_NORM = 0.5
+
+
+@pytest.fixture(scope="module")
+def whole_runs():
+    """What one device gets from whole batches; filled by `run_whole`."""
+    return {}
+
+
+@pytest.fixture
+def run_whole(whole_runs, trainer, settings, tiny_batches):
+    """A function that runs 6 steps once for each optimizer."""
+
+    def run(optimizer):
+        if optimizer not in whole_runs:
+            whole = trainer(settings(name=optimizer, clip_norm=CLIP_NORM))
+            results, _ = whole.run(tiny_batches(6))
+            whole_runs[optimizer] = results, whole.weights()
+        return whole_runs[optimizer]
+
+    return run
+
+
+SPLITS = {
+    "replicas": {"replicas": 2},
+    "accumulated": {"num_micro_batches": 4},
+    "replicas_accumulated": {"replicas": 2, "num_micro_batches": 2},
+    "replicas_compiled": {"replicas": 2, "jit_compile": True},
+    "three_calls": {"per_call": 2},
+}
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_global_batch_gives_the_same_update_however_it_is_split(
+    split, optimizer, run_whole, trainer, settings, tiny_batches, two_replicas
+):
+    # The half of the rows that one replica gets has a quarter of the targets.
+    options = dict(SPLITS[split])
+    strategy = two_replicas if options.pop("replicas", 1) == 2 else None
+    per_call = options.pop("per_call", None)
+    wanted, weights = run_whole(optimizer)
+    split_trainer = trainer(
+        settings(name=optimizer, clip_norm=CLIP_NORM),
+        strategy=strategy,
+        **options,
+    )
+
+    got, _ = split_trainer.run(tiny_batches(6), per_call=per_call)
+
+    assert min(row["gradient_norm"] for row in wanted) > CLIP_NORM
+    assert_same_results(got, wanted)
+    assert_same_weights(split_trainer.weights(), weights)
+
+
+def test_weights_are_the_same_on_every_replica(
+    trainer, settings, tiny_batches, two_replicas
+):
+    replicated = trainer(settings(), strategy=two_replicas)
+
+    replicated.run(tiny_batches(3))
+
+    for variable in replicated.task.model.trainable_variables:
+        first, second = variable.value.values
+        np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_float16_follows_float32(
+    replicas, run_whole, trainer, settings, tiny_batches, two_replicas
+):
+    wanted, _ = run_whole("lamb")
+    half = trainer(
+        settings(clip_norm=CLIP_NORM),
+        strategy=two_replicas if replicas == 2 else None,
+        dtype="mixed_float16",
+        scale_loss=True,
+    )
+
+    got, scale = half.run(tiny_batches(6))
+
+    for name in ("masked_lm_loss", "sentence_order_loss", "gradient_norm"):
+        assert_close([r[name] for r in got], [r[name] for r in wanted], 0.01)
+    assert [row["loss_scale"] for row in got] == [
+        loss_scaling.INITIAL_SCALE
+    ] * 6
+    assert scale == [loss_scaling.INITIAL_SCALE, 6.0]
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
+    replicas, trainer, settings, tiny_batches, two_replicas
+):
+    half = trainer(
+        settings(),
+        strategy=two_replicas if replicas == 2 else None,
+        dtype="mixed_float16",
+        scale_loss=True,
+    )
+    before = half.weights()
+    too_large = 2.0**30
+
+    got, scale = half.run(tiny_batches(1), loss_scale=[too_large, 7.0])
+
+    assert not np.isfinite(got[0]["gradient_norm"])
+    assert got[0]["loss_scale"] == too_large
+    assert scale == [too_large / 2, 0.0]
+    for name, weight in half.weights().items():
+        np.testing.assert_array_equal(weight, before[name])
+    for variable in half.task.model.trainable_variables:
+        for slot in half.optimizer.slots(variable):
+            assert not np.any(slot)
+
+
+def test_the_scale_of_float16_falls_until_updates_are_made_again(
+    trainer, settings, tiny_batches
+):
+    half = trainer(settings(), dtype="mixed_float16", scale_loss=True)
+    before = half.weights()
+
+    got, _ = half.run(tiny_batches(20), loss_scale=[2.0**30, 0.0])
+
+    scales = [row["loss_scale"] for row in got]
+    is_finite = np.isfinite([row["gradient_norm"] for row in got])
+    num_skipped = np.argmax(is_finite)
+    assert 0 < num_skipped < 20
+    assert is_finite[num_skipped:].all()
+    assert scales == [2.0 ** (30 - min(i, num_skipped)) for i in range(20)]
+    assert any(np.any(w != before[n]) for n, w in half.weights().items())
+
+
+def test_bfloat16_stays_near_float32(
+    run_whole, trainer, settings, tiny_batches
+):
+    wanted, _ = run_whole("lamb")
+    short = trainer(settings(clip_norm=CLIP_NORM), dtype="mixed_bfloat16")
+
+    got, _ = short.run(tiny_batches(6))
+
+    for name in ("masked_lm_loss", "sentence_order_loss", "gradient_norm"):
+        assert_close([r[name] for r in got], [r[name] for r in wanted], 0.05)
+    for variable in short.task.model.trainable_variables:
+        assert variable.dtype == "float32"
+
+
+def repeated(batches, times):
+    """The first row of the first batch, as all rows of all batches."""
+    return {
+        name: np.broadcast_to(values[:1, :1], (times, *values.shape[1:])).copy()
+        for name, values in batches.items()
+    }
+
+
+def losses_with_dropout(trainer, settings, tiny_config, batches, **options):
+    # A rate of almost 0, so that steps differ by their masks alone.
+    made = trainer(
+        settings(learning_rate=1e-20),
+        config=tiny_config(dropout=0.3),
+        **options,
+    )
+    return [row["masked_lm_loss"] for row in made.run(batches)[0]]
+
+
+def test_dropout_is_decided_by_seed_and_step(
+    trainer, settings, tiny_config, tiny_batches
+):
+    batches = repeated(tiny_batches(1), 4)
+    arguments = trainer, settings, tiny_config, batches
+
+    first = losses_with_dropout(*arguments, seed=5)
+
+    assert len(set(first)) == 4
+    assert losses_with_dropout(*arguments, seed=5) == first
+    assert losses_with_dropout(*arguments, seed=6) != first
+
+
+def test_replicas_and_micro_batches_have_dropout_masks_of_their_own(
+    trainer, settings, tiny_config, tiny_batches, two_replicas
+):
+    # If both halves of a batch of equal rows had the masks of the first, its
+    # loss would be that of half the batch.
+    batches = repeated(tiny_batches(1), 1)
+    half_batches = {
+        name: v[:, : v.shape[1] // 2] for name, v in batches.items()
+    }
+    arguments = trainer, settings, tiny_config
+
+    (half,) = losses_with_dropout(*arguments, half_batches)
+    (parts,) = losses_with_dropout(*arguments, batches, num_micro_batches=2)
+    (replicas,) = losses_with_dropout(
+        *arguments, batches, strategy=two_replicas
+    )
+
+    assert abs(parts - 2 * half) > 0.01
+    assert abs(replicas - 2 * half) > 0.01

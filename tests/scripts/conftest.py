@@ -1,0 +1,219 @@
+"""Scripts run as a user runs them, without a TensorFlow import for each.
+
+One process imports TensorFlow and then forks a child for each command; the
+child runs the script from its first line, in the folder and with the flags
+that are asked for. Nothing is shared between two commands but the import.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIG = {
+    "vocab_size": 300,
+    "embedding_size": 8,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 32,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+}
+
+# TensorFlow starts its threads at the first operation, so before it a process
+# may fork. The server answers each command with two lines: the process id of
+# the child, and how the child ended.
+_SERVER = """
+import json, os, runpy, sys
+import albert_tf.training.pretrain
+
+def run(job):
+    null = os.open(os.devnull, os.O_RDONLY)
+    files = [os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+             for name in ("stdout", "stderr")]
+    for target, file in enumerate([null, *files]):
+        os.dup2(file, target)
+    sys.stdin = open(0)
+    os.chdir(job["folder"])
+    sys.argv = job["command"]
+    try:
+        exec(job["before"], {})
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+print("ready", flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        code = run(json.loads(line))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Command:
+    """A script that runs.
+
+    Args:
+        server: The process that forks.
+        output: Folder for what the script prints.
+        job: What the server is told.
+    """
+
+    def __init__(self, server, output, job):
+        self._server = server
+        self._files = output / "stdout", output / "stderr"
+        job |= {"stdout": str(self._files[0]), "stderr": str(self._files[1])}
+        server.stdin.write(json.dumps(job) + "\n")
+        server.stdin.flush()
+        self._process_id = int(server.stdout.readline())
+
+    def kill(self, number=signal.SIGKILL):
+        """Sends a signal."""
+        os.kill(self._process_id, number)
+
+    def wait(self):
+        """Waits for the end; returns the exit code and what was printed."""
+        code = int(self._server.stdout.readline())
+        texts = (file.read_text("utf-8") for file in self._files)
+        return subprocess.CompletedProcess((), code, *texts)
+
+
+@pytest.fixture(scope="session")
+def _server():
+    with subprocess.Popen(
+        [sys.executable, "-c", _SERVER],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout.readline() == "ready\n"
+        yield server
+        server.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def start_script(_server, tmp_path_factory):
+    """Starts a script: its name, flags, `folder`, and code to run `before`."""
+
+    def start(script, *flags, folder, before=""):
+        job = {
+            "command": [str(ROOT / script), *map(str, flags)],
+            "folder": str(folder),
+            "before": before,
+        }
+        return Command(_server, tmp_path_factory.mktemp("output"), job)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def run_script(start_script):
+    """As `start_script`, and waits for its end."""
+
+    def run(script, *flags, folder, before=""):
+        return start_script(script, *flags, folder=folder, before=before).wait()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory, tiny_corpus, tiny_spm_model):
+    """A folder with what a pretraining needs, made by the scripts.
+
+    `config.json` has 300 pieces, 32 positions and dropout; `train.tf_record`
+    and `eval.tf_record` have dynamic masks. Read it; write elsewhere.
+    """
+    folder = tmp_path_factory.mktemp("workshop")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    for name, seed in {"train": 1, "eval": 2}.items():
+        subprocess.run(
+            [
+                sys.executable,
+                ROOT / "create_pretraining_data.py",
+                f"--input_file={tiny_corpus}",
+                f"--output_file={name}.tf_record",
+                f"--spm_model_file={tiny_spm_model}",
+                "--masking=dynamic",
+                "--dupe_factor=10",
+                "--max_seq_length=32",
+                "--max_predictions_per_seq=5",
+                f"--random_seed={seed}",
+            ],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pretraining_flags(workshop):
+    """Flags of a run of 10 steps, without `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--input_file={workshop / 'train.tf_record'}",
+        f"--eval_file={workshop / 'eval.tf_record'}",
+        "--do_eval",
+        "--max_seq_length=32",
+        "--max_predictions_per_seq=5",
+        "--train_batch_size=8",
+        "--eval_batch_size=32",
+        "--num_train_steps=10",
+        "--num_warmup_steps=2",
+        "--learning_rate=0.01",
+        "--save_checkpoints_steps=5",
+        "--log_steps=2",
+    )
+
+
+@pytest.fixture(scope="session")
+def finished_run(run_script, pretraining_flags, workshop, tmp_path_factory):
+    """The folder of a finished run; read it only."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    done = run_script(
+        "run_pretraining.py",
+        *pretraining_flags,
+        f"--output_dir={folder}",
+        folder=workshop,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mounts an empty disk: a function of its size in bytes."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(size):
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
+        done = subprocess.run(
+            [*command, folder], capture_output=True, text=True
+        )
+        if done.returncode:
+            pytest.skip(f"no small disk can be mounted: {done.stderr}")
+        return folder
+
+    yield mount
+    subprocess.run(["umount", folder], stderr=subprocess.DEVNULL)

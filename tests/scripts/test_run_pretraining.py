@@ -1,0 +1,387 @@
+"""The command line of pretraining, as a user meets it."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from albert_tf.data import sidecar
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = "run_pretraining.py"
+SCORES = [
+    "masked_lm_loss",
+    "masked_lm_accuracy",
+    "sentence_order_loss",
+    "sentence_order_accuracy",
+    "global_step",
+]
+# A checkpoint of the tiny model takes 76 kB.
+NUM_BYTES_FOR_THREE = 280_000
+TWO_DEVICES = """
+import tensorflow as tf
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
+"""
+
+
+@pytest.fixture
+def run(run_script, pretraining_flags, tmp_path):
+    """Runs the script with an output folder; later flags override."""
+
+    def start(*extra, before=""):
+        return run_script(
+            SCRIPT,
+            *pretraining_flags,
+            f"--output_dir={tmp_path / 'run'}",
+            *extra,
+            folder=tmp_path,
+            before=before,
+        )
+
+    return start
+
+
+def assert_fails(done, *words):
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+
+
+def results_of(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def without_tensorflow(tmp_path_factory):
+    """A folder whose `tensorflow` and `keras` cannot be imported."""
+    folder = tmp_path_factory.mktemp("without_tensorflow")
+    for name in ("tensorflow", "keras"):
+        text = f"raise RuntimeError('{name} is imported too early')\n"
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--albert_config_file=", ["--albert_config_file must be given"]),
+        ("--output_dir=", ["--output_dir must be given"]),
+        ("--input_file=", ["--input_file must be given"]),
+        ("--eval_file=", ["--eval_file must be given"]),
+        ("--nodo_train --nodo_eval", ["nothing to do"]),
+        ("--no_such_flag=1", ["no_such_flag"]),
+        ("--input_file=nowhere/x", ["No file matches 'nowhere/x'"]),
+        ("--eval_file=nowhere/*", ["No file matches 'nowhere/*'"]),
+        ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
+        ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
+        ("--num_train_steps=-1", ["`num_train_steps`", "-1"]),
+        ("--train_batch_size=0", ["`train_batch_size`"]),
+        ("--learning_rate=nan", ["`learning_rate`"]),
+        ("--log_steps=some", ["--log_steps=some"]),
+        ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
+        ("--max_seq_length=-1", ["`max_seq_length`", "-1"]),
+        ("--max_predictions_per_seq=0", ["`max_predictions_per_seq`"]),
+        ("--objectives=mlm,nsp", ["`objectives`", "mlm,nsp"]),
+        ("--objectives=", ["`objectives`"]),
+        ("--objectives=sop,sop", ["`objectives`", "each once"]),
+        ("--optimizer=adam", ["optimizer", "lamb|adamw"]),
+        ("--precision=float8", ["precision", "float16"]),
+        ("--strategy=all", ["strategy", "mirrored"]),
+        ("--masked_lm_budget=3", ["--masked_lm_budget", "--masking=dynamic"]),
+        ("--init_from_group0", ["`init_from_group0`", "`init_checkpoint`"]),
+    ],
+)
+def test_bad_flags_are_one_line_before_tensorflow_is_imported(
+    flags, words, pretraining_flags, without_tensorflow, tmp_path
+):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / SCRIPT,
+            *pretraining_flags,
+            "--output_dir=run",
+            *flags.split(),
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{without_tensorflow}:{ROOT}"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert_fails(done, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_sise": 3}, ["c.json", "Unknown config key 'hidden_sise'"]),
+        (
+            {"num_attention_heads": 3},
+            ["c.json", "hidden_size=16", "num_attention_heads=3"],
+        ),
+        ({"vocab_size": 301}, ["300 pieces", "vocab_size=301"]),
+    ],
+)
+def test_a_config_that_cannot_be(change, words, run, workshop, tmp_path):
+    config = json.loads((workshop / "config.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps(config | change))
+
+    assert_fails(run("--albert_config_file=c.json"), *words)
+    assert not (tmp_path / "run").exists()
+
+
+def copy_records(workshop, folder, **facts):
+    """Copies the training records; the sidecar says `facts` instead."""
+    path = folder / "records"
+    shutil.copy(workshop / "train.tf_record", path)
+    source = sidecar.sidecar_path(workshop / "train.tf_record")
+    values = json.loads(pathlib.Path(source).read_text()) | facts
+    pathlib.Path(sidecar.sidecar_path(path)).write_text(json.dumps(values))
+    return path
+
+
+def test_records_that_were_cut_short(run, workshop, tmp_path):
+    records = copy_records(workshop, tmp_path)
+    os.truncate(records, records.stat().st_size - 7)
+
+    assert_fails(run("--input_file=records"), "'records' was cut short")
+    assert not (tmp_path / "run").exists()
+
+
+def test_text_instead_of_records(run, tiny_corpus):
+    done = run(f"--input_file={tiny_corpus}")
+
+    assert_fails(done, "corpus.txt' is not a TFRecord file", "not text")
+
+
+@pytest.mark.parametrize(
+    "flag", ["--max_seq_length=16", "--max_predictions_per_seq=4"]
+)
+def test_records_of_another_length(run, flag, tmp_path):
+    assert_fails(run(flag), "train.tf_record", flag.removeprefix("--"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_records_of_another_tokenizer(run, workshop, tmp_path):
+    copy_records(workshop, tmp_path, tokenizer_hash="abc")
+
+    assert_fails(run("--eval_file=records"), "different tokenizers")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_of_another_shape(run, finished_run, workshop, tmp_path):
+    config = json.loads((workshop / "config.json").read_text())
+    config["hidden_size"] = 20
+    (tmp_path / "c.json").write_text(json.dumps(config))
+
+    done = run(
+        f"--init_checkpoint={finished_run / 'best'}",
+        "--albert_config_file=c.json",
+    )
+
+    assert_fails(done, "another shape", "[8, 16], wanted [8, 20]")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_damaged_checkpoint(run, finished_run, tmp_path):
+    shutil.copytree(finished_run / "best", tmp_path / "best")
+    data = tmp_path / "best" / "model.ckpt.data-00000-of-00001"
+    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
+
+    assert_fails(run("--init_checkpoint=best"), "is damaged", "Checksum")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_without_its_data(run, finished_run, tmp_path):
+    shutil.copytree(finished_run / "best", tmp_path / "best")
+    (tmp_path / "best" / "model.ckpt.data-00000-of-00001").unlink()
+
+    done = run("--init_checkpoint=best/model.ckpt")
+
+    assert_fails(done, "'best/model.ckpt' is damaged or incomplete")
+
+
+def test_a_checkpoint_that_is_not_there(run, tmp_path):
+    assert_fails(run("--init_checkpoint=nowhere"), "no checkpoint 'nowhere'")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_of_another_run(run, finished_run):
+    before = sorted(finished_run.rglob("*"))
+
+    done = run(f"--output_dir={finished_run}", "--learning_rate=0.02")
+
+    assert_fails(
+        done, "belongs to another run", "learning_rate=0.01 (now 0.02)"
+    )
+    assert sorted(finished_run.rglob("*")) == before
+
+
+def test_a_folder_of_something_else(run, workshop):
+    done = run(f"--output_dir={workshop}")
+
+    assert_fails(done, "holds files but no run.json")
+
+
+def test_a_file_as_output_folder(run, workshop):
+    done = run(f"--output_dir={workshop / 'config.json'}")
+
+    assert_fails(done, "config.json' is a file")
+
+
+@pytest.mark.parametrize(
+    "flag", ["--train_batch_size=7", "--eval_batch_size=7"]
+)
+def test_a_batch_that_two_replicas_cannot_share(run, flag, tmp_path):
+    done = run("--strategy=mirrored", flag, before=TWO_DEVICES)
+
+    assert_fails(done, "multiple of replicas", "2 x 1", flag[2:])
+    assert not (tmp_path / "run").exists()
+
+
+def test_evaluation_of_what_was_never_trained(run, tmp_path):
+    assert_fails(run("--nodo_train"), "no checkpoint to evaluate", "'")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(run, small_disk):
+    folder = small_disk(NUM_BYTES_FOR_THREE) / "run"
+
+    done = run(f"--output_dir={folder}", "--nodo_eval", "--num_train_steps=50")
+
+    assert_fails(done, "No space left on device")
+    checkpoints = sorted(path.name for path in folder.glob("checkpoints/*"))
+    assert checkpoints == ["step-00000000", "step-00000005", "step-00000010"]
+    newest = folder / "checkpoints" / checkpoints[-1]
+    after = run("--nodo_train", f"--init_checkpoint={newest}")
+    assert after.returncode == 0, after.stderr
+    assert "global_step = 10" in after.stdout
+
+
+def test_a_run_from_another_folder_is_quiet_and_leaves_all_it_promises(
+    pretraining_flags, tmp_path
+):
+    flags = [*pretraining_flags, "--output_dir=my rüns/first one"]
+
+    done = subprocess.run(
+        [sys.executable, ROOT / SCRIPT, *flags],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    chatter = [
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith("I") or "pretrain.py" not in line
+    ]
+    assert chatter == []
+    assert [line.split(" = ")[0] for line in done.stdout.splitlines()] == SCORES
+    folder = tmp_path / "my rüns" / "first one"
+    names = {path.name for path in folder.iterdir()}
+    events = {name for name in names if name.startswith("events.out.tfevents")}
+    assert len(events) == 1
+    assert names - events == {
+        "albert_config.json",
+        "best",
+        "checkpoints",
+        "eval_results.json",
+        "flags.txt",
+        "metrics.jsonl",
+        "run.json",
+    }
+    assert "--output_dir=my rüns/first one\n" in (
+        folder / "flags.txt"
+    ).read_text("utf-8")
+    assert sorted(results_of(folder)) == sorted(SCORES)
+
+
+def test_a_finished_run_says_so_and_changes_nothing(run, finished_run):
+    log = (finished_run / "metrics.jsonl").read_bytes()
+    results = results_of(finished_run)
+
+    done = run(f"--output_dir={finished_run}")
+
+    assert done.returncode == 0, done.stderr
+    assert "The run is finished: 10 steps are done." in done.stderr
+    assert (finished_run / "metrics.jsonl").read_bytes() == log
+    assert results_of(finished_run) == results
+
+
+def test_evaluation_alone_scores_another_run_s_best(
+    run, finished_run, tmp_path
+):
+    done = run("--nodo_train", f"--init_checkpoint={finished_run / 'best'}")
+
+    assert done.returncode == 0, done.stderr
+    assert results_of(tmp_path / "run") == results_of(finished_run)
+
+
+def test_evaluation_alone_reads_google_s_checkpoints(
+    run, shared_data, workshop, tmp_path
+):
+    folder = shared_data / "golden" / "model_base"
+    copy_records(workshop, tmp_path, vocab_size=1000)
+
+    done = run(
+        "--nodo_train",
+        "--eval_file=records",
+        f"--albert_config_file={folder / 'albert_config.json'}",
+        f"--init_checkpoint={folder / 'model.ckpt-best'}",
+    )
+
+    assert done.returncode == 0, done.stderr
+    # ../golden/README.md, section 1.
+    assert results_of(tmp_path / "run")["global_step"] == 125000
+
+
+def test_one_objective_alone_goes_on_from_both(run, finished_run, tmp_path):
+    done = run(
+        "--objectives=mlm",
+        f"--init_checkpoint={finished_run / 'best'}",
+        "--num_train_steps=2",
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "not used: cls/seq_relationship/output_bias" in done.stderr
+    assert sorted(results_of(tmp_path / "run")) == [
+        "global_step",
+        "masked_lm_accuracy",
+        "masked_lm_loss",
+    ]
+
+
+def test_control_c_is_one_line_and_130(
+    start_script, pretraining_flags, tmp_path
+):
+    command = start_script(
+        SCRIPT,
+        *pretraining_flags,
+        "--num_train_steps=100000",
+        "--output_dir=run",
+        folder=tmp_path,
+    )
+    log = tmp_path / "run" / "metrics.jsonl"
+    while not log.exists() or len(log.read_text().splitlines()) < 2:
+        time.sleep(0.05)
+
+    command.kill(signal.SIGINT)
+    done = command.wait()
+
+    assert done.returncode == 130
+    assert done.stderr.startswith("error: interrupted")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,219 @@
+"""A tiny pretraining and a much smaller task, on one or two virtual devices."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework import config as tf_config
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import losses
+from albert_tf.modeling.sentence_order_head import SentenceOrderHead
+from albert_tf.optimization import factory
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.training import distribution, loss_scaling, step
+
+V, S, P = 50, 16, 4
+FIRST_WORD = 5  # after the special pieces
+
+# Before TensorFlow looks for devices: two CPUs, for tests with two replicas.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
+
+
+def make_config(dropout=0.0, **settings):
+    values = {
+        "vocab_size": V,
+        "embedding_size": 6,
+        "hidden_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 12,
+        "max_position_embeddings": S,
+        "initializer_range": 0.3,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+    }
+    return AlbertConfig(**values | settings)
+
+
+def make_batches(num_batches, size=8, seed=0):
+    """Global batches, stacked; the rows of one half have fewer targets."""
+    rng = np.random.default_rng(seed)
+    shape = (num_batches, size)
+    lengths = rng.integers(S // 2, S + 1, (*shape, 1))
+    input_mask = (np.arange(S) < lengths).astype(np.int32)
+    ids = rng.integers(FIRST_WORD, V, (*shape, S)).astype(np.int32)
+    is_sparse = np.arange(size)[:, None] < size // 2
+    num_targets = np.where(is_sparse, 1, P)
+    targets = np.arange(P) < num_targets
+    slots = (*shape, P)
+    return {
+        "input_ids": ids * input_mask,
+        "input_mask": input_mask,
+        "segment_ids": (np.arange(S) > S // 3).astype(np.int32) * input_mask,
+        "masked_lm_positions": rng.integers(1, S // 2, slots, dtype=np.int32),
+        "masked_lm_ids": rng.integers(FIRST_WORD, V, slots, dtype=np.int32),
+        "masked_lm_weights": np.broadcast_to(targets, slots).astype("float32"),
+        "sentence_order_labels": rng.integers(0, 2, shape, dtype=np.int32),
+    }
+
+
+class Trainer:
+    """A task and its step, and the results of the updates it has done."""
+
+    def __init__(
+        self,
+        settings,
+        *,
+        strategy=None,
+        config=None,
+        task=None,
+        dtype="float32",
+        **step_options,
+    ):
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.settings = settings
+        with self.strategy.scope():
+            self.task = task or PretrainingTask(
+                config or make_config(), dtype=dtype, seed=3
+            )
+            self.optimizer = factory.create_optimizer(settings)
+            self.optimizer.build(self.task.model.trainable_variables)
+        self.step = step.TrainStep(
+            self.task,
+            self.optimizer,
+            settings,
+            self.strategy,
+            step.StepOptions(**step_options),
+        )
+
+    def dataset(self, batches):
+        replicas = self.strategy.num_replicas_in_sync
+
+        def make(*_):
+            parts = {
+                name: values.reshape(
+                    (-1, values.shape[1] // replicas, *values.shape[2:])
+                )
+                for name, values in batches.items()
+            }
+            return tf.data.Dataset.from_tensor_slices(parts)
+
+        return distribution.distribute(self.strategy, make)
+
+    def run(self, batches, *, per_call=None, first_step=0, loss_scale=None):
+        """Returns one dict a step, and the loss scale after the last."""
+        iterator = iter(self.dataset(batches))
+        num_steps = len(batches["input_ids"])
+        state = tf.constant(loss_scale or loss_scaling.initial())
+        rows = []
+        for start in range(0, num_steps, per_call or num_steps):
+            values, state = self.step.run(
+                iterator,
+                tf.constant(first_step + start, tf.int64),
+                tf.constant(per_call or num_steps),
+                tf.constant(1.0),
+                state,
+            )
+            rows.extend(values.numpy().tolist())
+        names = self.step.result_names
+        steps = [dict(zip(names, row, strict=True)) for row in rows]
+        return steps, state.numpy().tolist()
+
+    def weights(self):
+        return {
+            variable.path: keras.ops.convert_to_numpy(variable)
+            for variable in self.task.model.trainable_variables
+        }
+
+
+class OrderTask:
+    """A linear classifier of 8 numbers: what the loop can train quickly."""
+
+    sum_names = ("examples", "pieces", "loss_sum", "weight")
+
+    def __init__(self):
+        head = SentenceOrderHead(make_config(), seed=0)
+        inputs = keras.Input((8,))
+        self.model = keras.Model(inputs, head(inputs))
+
+    def normalizers(self, batch):
+        return {"order": tf.reduce_sum(batch["weights"])}
+
+    def loss(self, batch, normalizers, *, seed):
+        logits = self.model(batch["inputs"], training=seed is not None)
+        sums = losses.sentence_order_sums(
+            logits, batch["labels"], batch["weights"]
+        )
+        examples = tf.cast(tf.shape(batch["labels"])[0], tf.float32)
+        return sums.loss / normalizers["order"], {
+            "examples": examples,
+            "pieces": 3 * examples,
+            "loss_sum": sums.loss,
+            "weight": sums.weight,
+        }
+
+    def training_scores(self, sums):
+        return {"loss": sums["loss_sum"] / sums["weight"]}
+
+    def evaluation_scores(self, sums):
+        return {"negative_loss": -sums["loss_sum"] / sums["weight"]}
+
+
+def make_settings(**values):
+    """LAMB with a constant rate, so that runs of any length are alike."""
+    defaults = {
+        "learning_rate": 0.01,
+        "num_train_steps": 100,
+        "num_warmup_steps": 0,
+        "poly_power": 0.0,
+    }
+    return OptimizerConfig(**defaults | values)
+
+
+@pytest.fixture
+def tiny_config():
+    """A function that makes the shape of a tiny model."""
+    return make_config
+
+
+@pytest.fixture
+def tiny_batches():
+    """A function that makes global batches for it."""
+    return make_batches
+
+
+@pytest.fixture
+def settings():
+    """A function that makes settings of an optimizer."""
+    return make_settings
+
+
+@pytest.fixture
+def trainer():
+    """The class that trains the tiny model on given batches."""
+    return Trainer
+
+
+@pytest.fixture
+def order_task():
+    """The class of a task that is quick to train."""
+    return OrderTask
+
+
+@pytest.fixture(scope="session")
+def two_replicas():
+    """A strategy over two virtual devices."""
+    return distribution.create_strategy("mirrored")
+
+
+@pytest.fixture
+def deterministic():
+    """Operations that give the same bits each time."""
+    tf_config.enable_op_determinism()
+    yield
+    tf_config.disable_op_determinism()
