@@ -184,20 +184,6 @@ def pretraining_flags(workshop):
     )
 
 
-@pytest.fixture(scope="session")
-def finished_run(run_script, pretraining_flags, workshop, tmp_path_factory):
-    """The folder of a finished run; read it only."""
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    done = run_script(
-        "run_pretraining.py",
-        *pretraining_flags,
-        f"--output_dir={folder}",
-        folder=workshop,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
 @pytest.fixture
 def small_disk(tmp_path):
     """Mounts an empty disk: a function of its size in bytes."""

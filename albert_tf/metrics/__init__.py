@@ -1,1 +1,0 @@
-"""Scores. Floor 1: plain Python, no TensorFlow."""

@@ -1,0 +1,204 @@
+import dataclasses
+import json
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import load, tf1_checkpoint, train_state
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.optimization import factory
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+
+
+class Trained:
+    """A model and its optimizer, with random weights and slots."""
+
+    def __init__(self, config, folder, *, seed, keep_max=3):
+        self.model = PretrainingModel(config, seed=seed)
+        self.optimizer = factory.create_optimizer(OptimizerConfig())
+        self.optimizer.build(self.model.trainable_variables)
+        rng = np.random.default_rng(seed)
+        for variable in self.variables():
+            variable.assign(rng.normal(size=variable.shape))
+        self.checkpointer = train_state.Checkpointer(
+            str(folder),
+            model=self.model,
+            optimizer=self.optimizer,
+            keep_max=keep_max,
+        )
+
+    def variables(self):
+        weights = self.model.trainable_variables
+        slots = [s for w in weights for s in self.optimizer.slots(w)]
+        return weights + slots
+
+    def values(self):
+        return [keras.ops.convert_to_numpy(v) for v in self.variables()]
+
+
+def assert_equal(actual, expected):
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture
+def make(tiny_config, tmp_path):
+    """A function that makes a model for the folder `run`."""
+    return lambda seed, **options: Trained(
+        tiny_config, tmp_path / "run", seed=seed, **options
+    )
+
+
+def names_of(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+STATE = {"step": 7, "window": {"loss": 0.1 + 0.2}, "best_score": None}
+
+
+def test_weights_slots_and_state_come_back_as_they_were(make):
+    saved, other = make(1), make(2)
+    saved.checkpointer.save(7, STATE)
+
+    state = other.checkpointer.restore(other.checkpointer.latest())
+
+    assert state == STATE
+    assert_equal(other.values(), saved.values())
+
+
+def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
+    saved = make(1)
+    saved.checkpointer.save(7, STATE)
+    path = saved.checkpointer.latest()
+    model = PretrainingModel(tiny_config, seed=5)
+
+    load.load_checkpoint(model, path)
+
+    assert_equal(model.trainable_variables, saved.model.trainable_variables)
+    assert load.global_step(path) == 7
+    slot = "bert/pooler/dense/bias/adam_v"
+    assert slot in tf1_checkpoint.read_shapes(path)
+
+
+def test_a_folder_without_checkpoints_has_no_latest(make, tmp_path):
+    assert make(1).checkpointer.latest() is None
+    assert train_state.latest_checkpoint(str(tmp_path / "nowhere")) is None
+    assert train_state.step_of(None) == -1
+
+
+def test_the_latest_is_that_of_the_highest_step(make, tmp_path):
+    checkpointer = make(1).checkpointer
+    for step in (9, 100_000_000, 10):
+        checkpointer.save(step, STATE)
+
+    latest = train_state.latest_checkpoint(str(tmp_path / "run"))
+
+    assert latest == checkpointer.latest()
+    assert os.path.basename(latest) == "step-100000000"
+    assert train_state.step_of(latest) == 100_000_000
+
+
+def test_only_the_newest_are_kept(make, tmp_path):
+    checkpointer = make(1, keep_max=2).checkpointer
+    for step in (1, 2, 3, 4):
+        checkpointer.save(step, STATE)
+
+    assert names_of(tmp_path / "run" / "checkpoints") == [
+        "step-00000003",
+        "step-00000004",
+    ]
+
+
+def test_the_best_has_weights_and_no_slots(make, tmp_path):
+    saved = make(1)
+    saved.checkpointer.save_best(3, {"step": 3, "accuracy": 0.5})
+    saved.checkpointer.save_best(4, {"step": 4, "accuracy": 0.6})
+
+    best = tmp_path / "run" / train_state.BEST_FOLDER
+
+    arrays = tf1_checkpoint.read(best)
+    assert len(arrays) == len(saved.model.trainable_variables) + 1
+    assert arrays["global_step"] == 4
+    assert json.loads((best / "state.json").read_text())["accuracy"] == 0.6
+
+
+def test_a_state_can_be_replaced_alone(make):
+    saved = make(1)
+    saved.checkpointer.save(7, STATE)
+    saved.checkpointer.replace_state(7, STATE | {"rate_factor": 0.5})
+
+    other = make(2)
+    state = other.checkpointer.restore(other.checkpointer.latest())
+
+    assert state == STATE | {"rate_factor": 0.5}
+    assert_equal(other.values(), saved.values())
+
+
+def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
+    make(1).checkpointer.save(5, STATE)
+    folder = tmp_path / "run" / "checkpoints"
+    shutil.copytree(folder / "step-00000005", folder / "step-00000010.partial")
+
+    checkpointer = make(1).checkpointer
+
+    assert checkpointer.latest().endswith("step-00000005")
+    checkpointer.save(10, STATE)
+    assert names_of(folder) == ["step-00000005", "step-00000010"]
+
+
+def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
+    make, tmp_path, monkeypatch
+):
+    saved = make(1)
+    saved.checkpointer.save(5, STATE)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tf1_checkpoint, "write", fail)
+    with pytest.raises(OSError, match="No space left"):
+        saved.checkpointer.save(10, STATE)
+
+    assert names_of(tmp_path / "run" / "checkpoints") == ["step-00000005"]
+
+
+@pytest.mark.parametrize("name", ["best", "checkpoints/step-00000005"])
+def test_a_kill_between_two_renames_loses_nothing(name, make, tmp_path):
+    saved = make(1)
+    saved.checkpointer.save(5, STATE)
+    saved.checkpointer.save_best(5, {"step": 5})
+    path = tmp_path / "run" / name
+    path.rename(f"{path}.old")
+
+    checkpointer = make(2).checkpointer
+
+    assert path.is_dir()
+    assert checkpointer.latest().endswith("step-00000005")
+
+
+def test_what_a_finished_replacement_left_does_not_come_back(make, tmp_path):
+    saved = make(1)
+    saved.checkpointer.save_best(5, {"step": 5})
+    best = tmp_path / "run" / "best"
+    shutil.copytree(best, f"{best}.old")
+    saved.checkpointer.save_best(6, {"step": 6})
+
+    make(2)
+
+    assert json.loads((best / "state.json").read_text()) == {"step": 6}
+    assert names_of(tmp_path / "run") == ["best"]
+
+
+def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):
+    make(1).checkpointer.save(5, STATE)
+    wider = dataclasses.replace(tiny_config, intermediate_size=10)
+    other = Trained(wider, tmp_path / "run", seed=1)
+
+    with pytest.raises(
+        ValueError,
+        match="has no 'bert/.*ffn_1.*' of shape .*, so it is of another model",
+    ):
+        other.checkpointer.restore(other.checkpointer.latest())

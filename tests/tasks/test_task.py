@@ -1,0 +1,46 @@
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.task import Task
+
+CONFIG = AlbertConfig(
+    vocab_size=11,
+    embedding_size=4,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=6,
+    max_position_embeddings=5,
+)
+
+
+def test_pretraining_is_a_task():
+    pretraining: Task = PretrainingTask(CONFIG)
+
+    promised = {*vars(Task), *Task.__annotations__}
+    for name in (name for name in promised if not name.startswith("_")):
+        assert hasattr(pretraining, name), name
+
+
+def test_what_a_task_returns_has_the_keys_and_shapes_it_promises():
+    task: Task = PretrainingTask(CONFIG)
+    batch = {
+        "input_ids": tf.constant([[2, 4, 6, 3, 0], [2, 7, 4, 8, 3]]),
+        "input_mask": tf.constant([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]),
+        "segment_ids": tf.zeros([2, 5], tf.int32),
+        "masked_lm_positions": tf.constant([[1, 0, 0], [2, 3, 0]]),
+        "masked_lm_ids": tf.constant([[9, 0, 0], [6, 8, 0]]),
+        "masked_lm_weights": tf.constant([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]),
+        "sentence_order_labels": tf.constant([0, 1]),
+    }
+
+    normalizers = task.normalizers(batch)
+    loss, sums = task.loss(batch, normalizers, seed=tf.constant([1, 2]))
+
+    assert set(sums) == set(task.sum_names)
+    for value in [loss, *normalizers.values(), *sums.values()]:
+        assert value.dtype == tf.float32
+        assert value.shape == []
+    scores = task.training_scores({k: float(v) for k, v in sums.items()})
+    assert abs(scores["loss"] - float(loss)) < 1e-5

@@ -1,0 +1,502 @@
+"""The loop on a task that trains in milliseconds."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import tf1_checkpoint, train_state
+from albert_tf.training import loop, metric_log
+from albert_tf.training.options import TrainingConfig
+
+SIZE, FEATURES = 4, 8
+BAD_WEIGHT = np.inf  # gives inf / inf
+
+
+class Killed(BaseException):
+    """What stands for a kill: nothing in the loop may handle it."""
+
+
+class Log(metric_log.MetricLog):
+    """A log that does something before it writes the lines of a step."""
+
+    def __init__(self, folder, *, last_step, at_step=None, action=None):
+        super().__init__(folder, last_step=last_step)
+        self._at_step, self._action = at_step, action
+
+    def write(self, step, values):
+        if step == self._at_step:
+            self._action()
+        super().write(step, values)
+
+
+def kill():
+    raise Killed
+
+
+def terminate():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def make_examples(num_batches, changes):
+    """Global batches; `changes` by batch: factors of weights and inputs."""
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(num_batches, SIZE, FEATURES)).astype("float32")
+    weights = np.ones((num_batches, SIZE), "float32")
+    labels = (inputs[..., 0] > 0).astype("int32")
+    for batch, (weight, factor) in changes.items():
+        weights[batch] *= weight
+        inputs[batch] *= factor
+    return {"inputs": inputs, "labels": labels, "weights": weights}
+
+
+class Run:
+    """A run in a folder: made anew, it goes on where the folder stands.
+
+    `changes` are those of `make_examples`; `scores` what evaluations give,
+    by step; the rest of the arguments are settings and hooks.
+    """
+
+    def __init__(self, make, folder, *, changes=None, scores=None, **options):
+        hooks = {
+            name: options.pop(name)
+            for name in ("any_worker",)
+            if name in options
+        }
+        log = {
+            name: options.pop(name)
+            for name in ("at_step", "action")
+            if name in options
+        }
+        is_chief = options.pop("is_chief", True)
+        self.config = TrainingConfig(
+            **{
+                "train_batch_size": SIZE,
+                "num_train_steps": 12,
+                "save_checkpoints_steps": 5,
+                "log_steps": 4,
+                "steps_per_loop": 1,
+            }
+            | options
+        )
+        self.folder = folder
+        self.examples = make_examples(200, changes or {})
+        self.positions = []
+        trainer = make(scale_loss=self.config.precision == "float16")
+        self.task = trainer.task
+        self.checkpointer = train_state.Checkpointer(
+            str(folder),
+            model=trainer.task.model,
+            optimizer=trainer.optimizer,
+            keep_max=self.config.keep_checkpoint_max,
+        )
+        path = self.checkpointer.latest()
+        self.start = path and loop.RunState.from_dict(
+            self.checkpointer.restore(path)
+        )
+        self.scores = scores
+        self.loop = loop.TrainingLoop(
+            self.config,
+            train_step=trainer.step,
+            checkpointer=self.checkpointer,
+            log=Log(
+                str(folder),
+                last_step=self.start.step if self.start else None,
+                **log,
+            ),
+            hooks=loop.Hooks(
+                batches=self.batches,
+                training_scores=trainer.task.training_scores,
+                evaluate=self.evaluate if scores else None,
+                best_key="accuracy",
+                **hooks,
+            ),
+            steps_per_loop=self.config.steps_per_loop,
+            is_chief=is_chief,
+        )
+
+    def batches(self, position):
+        self.positions.append(position)
+        rest = {name: v[position:] for name, v in self.examples.items()}
+        return tf.data.Dataset.from_tensor_slices(rest)
+
+    def evaluate(self):
+        return {"accuracy": self.scores[self.loop.state.step]}
+
+    def go(self):
+        return self.loop.run(self.start)
+
+    def weights(self):
+        return [
+            keras.ops.convert_to_numpy(variable)
+            for variable in self.task.model.trainable_variables
+        ]
+
+    def checkpoints(self):
+        return sorted(os.listdir(self.folder / "checkpoints"))
+
+
+def lines_of(folder):
+    """The log of a run without what depends on the clock."""
+    lines = []
+    for text in (folder / metric_log.FILE_NAME).read_text().splitlines():
+        line = json.loads(text, parse_constant=pytest.fail)
+        lines.append(
+            {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
+        )
+    return lines
+
+
+@pytest.fixture
+def make(trainer, settings, order_task):
+    """A function that makes a task, its optimizer and its step."""
+
+    def make_trainer(**options):
+        return trainer(settings(), task=order_task(), **options)
+
+    return make_trainer
+
+
+@pytest.fixture
+def run(make, tmp_path):
+    """A function that makes a run in the folder of that name."""
+    return lambda name, **options: Run(make, tmp_path / name, **options)
+
+
+def assert_same_run(one, other):
+    assert lines_of(one.folder) == lines_of(other.folder)
+    for a, b in zip(one.weights(), other.weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.loop.state.best_score == other.loop.state.best_score
+
+
+def test_a_run_logs_every_window_and_finishes(run):
+    whole = run("whole")
+
+    assert whole.go()
+
+    assert [line["step"] for line in lines_of(whole.folder)] == [4, 8, 12]
+    assert set(lines_of(whole.folder)[0]) == {
+        "step",
+        "loss",
+        "learning_rate",
+        "gradient_norm",
+    }
+    assert whole.checkpoints() == [
+        f"step-{step:08d}" for step in (0, 5, 10, 12)
+    ]
+
+
+def test_a_line_holds_the_means_of_its_window(run):
+    each, windows = run("each", log_steps=1), run("windows", log_steps=5)
+    each.go()
+    windows.go()
+
+    losses = [line["loss"] for line in lines_of(each.folder)]
+    means = [line["loss"] for line in lines_of(windows.folder)]
+    wanted = [np.mean(part) for part in (losses[:5], losses[5:10], losses[10:])]
+    assert means == pytest.approx(wanted)
+
+
+def test_rates_count_examples_and_pieces_without_padding(run):
+    whole = run("whole")
+    whole.go()
+
+    text = (whole.folder / metric_log.FILE_NAME).read_text()
+    for line in map(json.loads, text.splitlines()):
+        # The task counts 3 pieces an example.
+        assert line["sequences_per_second"] > 0
+        assert line["tokens_per_second"] == pytest.approx(
+            3 * line["sequences_per_second"]
+        )
+
+
+def test_several_steps_a_call_give_the_same_as_one(run):
+    one, several = run("one"), run("several", steps_per_loop=4)
+    one.go()
+    several.go()
+
+    assert_same_run(one, several)
+
+
+SCORES = {0: 0.1, 5: 0.7, 10: 0.5, 12: 0.6}
+
+
+@pytest.mark.parametrize("killed_at", [0, 4, 5, 8, 10, 12])
+def test_a_killed_run_goes_on_as_if_it_had_lived(killed_at, run):
+    # The window of steps 5 to 8 straddles the checkpoint of step 5.
+    whole = run("whole", scores=SCORES)
+    whole.go()
+    killed = run("killed", scores=SCORES, at_step=killed_at, action=kill)
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = run("killed", scores=SCORES)
+
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+def test_a_run_killed_before_its_first_step_is_not_evaluated_twice(run):
+    whole = run("whole", scores=SCORES)
+    whole.go()
+    killed = run("killed", scores=SCORES, at_step=4, action=kill)
+    with pytest.raises(Killed):
+        killed.go()
+
+    run("killed", scores=SCORES).go()
+
+    assert [line["step"] for line in lines_of(whole.folder)].count(0) == 1
+    assert lines_of(killed.folder) == lines_of(whole.folder)
+
+
+@pytest.mark.parametrize("step", [4, 5, 8])
+def test_sigterm_saves_and_the_next_run_goes_on(step, run):
+    scores = {5: 0.7, 0: 0.1, 10: 0.5, 12: 0.6}
+    whole = run("whole", scores=scores)
+    whole.go()
+    previous = signal.getsignal(signal.SIGTERM)
+    stopped = run("stopped", scores=scores, at_step=step, action=terminate)
+
+    assert not stopped.go()
+    assert signal.getsignal(signal.SIGTERM) is previous
+    assert stopped.checkpoints()[-1] == f"step-{step:08d}"
+
+    resumed = run("stopped", scores=scores)
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+def test_sigterm_before_the_first_step_leaves_a_checkpoint(run):
+    stopped = run("run", scores=SCORES, at_step=0, action=terminate)
+
+    assert not stopped.go()
+    assert stopped.checkpoints() == ["step-00000000"]
+
+
+def test_sigterm_at_the_last_step_finishes_the_run(run, caplog):
+    finished = run("run", at_step=12, action=terminate)
+
+    assert finished.go()
+    assert "Stopped by a signal" not in caplog.text
+
+
+def test_a_signal_to_another_worker_stops_this_one_too(run, caplog):
+    answers = iter([False, False, True])
+    stopped = run("run", any_worker=lambda _: next(answers))
+
+    assert not stopped.go()
+    assert stopped.checkpoints() == ["step-00000000", "step-00000002"]
+    assert "Stopped by a signal after step 2" in caplog.text
+
+
+def test_a_finished_run_trains_no_more(run):
+    finished = run("run")
+    finished.go()
+    lines = lines_of(finished.folder)
+
+    again = run("run")
+
+    assert again.go()
+    assert lines_of(again.folder) == lines
+    for a, b in zip(again.weights(), finished.weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_only_the_newest_checkpoints_are_kept(run):
+    short = run("run", save_checkpoints_steps=2, keep_checkpoint_max=2)
+    short.go()
+
+    assert short.checkpoints() == ["step-00000010", "step-00000012"]
+
+
+def test_only_the_chief_writes_checkpoints(run):
+    worker = run("run", scores=SCORES, is_chief=False)
+
+    assert worker.go()
+    assert not (worker.folder / "checkpoints").exists()
+    assert not (worker.folder / "best").exists()
+
+
+def stored(folder):
+    return tf1_checkpoint.read(os.path.join(folder, train_state.MODEL_PREFIX))
+
+
+def test_best_holds_the_weights_of_the_best_evaluation(run):
+    whole = run("run", scores=SCORES)
+    whole.go()
+
+    best = stored(whole.folder / "best")
+    same = stored(whole.folder / "checkpoints" / "step-00000005")
+    last = stored(whole.folder / "checkpoints" / "step-00000012")
+    assert best.pop("global_step") == 5
+    for name, value in best.items():
+        np.testing.assert_array_equal(value, same[name])
+    assert any(np.any(value != last[name]) for name, value in best.items())
+
+
+def test_of_equal_evaluations_the_first_stays_best(run):
+    whole = run("run", scores=dict.fromkeys((0, 5, 10, 12), 0.5))
+    whole.go()
+
+    assert stored(whole.folder / "best")["global_step"] == 0
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 5])
+def test_a_loss_that_is_not_finite_stops_the_run(steps_per_loop, run):
+    changes = {7: (BAD_WEIGHT, 1.0)}
+    bad = run("run", changes=changes, steps_per_loop=steps_per_loop)
+
+    with pytest.raises(
+        loop.TrainingDiverged,
+        match=r"diverged at step 8, batch 7: the loss is nan\. The last good "
+        r"checkpoint is '.*step-00000005'\. Lower --learning_rate.*"
+        "--on_divergence=rollback",
+    ):
+        bad.go()
+
+    assert [line["step"] for line in lines_of(bad.folder)] == [4]
+    again = run("run")
+    assert again.start.step == 5
+    assert all(np.isfinite(weight).all() for weight in again.weights())
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(run):
+    # The loss is about 1e29; the square of its gradient is no float32.
+    with pytest.raises(
+        loop.TrainingDiverged,
+        match="step 3, batch 2: the norm of the gradient is inf",
+    ):
+        run("run", changes={2: (1.0, 1e30)}).go()
+
+
+def test_a_loss_that_jumps_stops_the_run(run):
+    bad = run("run", changes={70: (1.0, -100.0)}, num_train_steps=80)
+
+    with pytest.raises(
+        loop.TrainingDiverged,
+        match="step 71, batch 70: the loss jumped to .* from a running level",
+    ):
+        bad.go()
+    assert bad.checkpoints()[-1] == "step-00000070"
+
+
+def roll_back(run, name, bad_batches, **options):
+    changes = {batch: (BAD_WEIGHT, 1.0) for batch in bad_batches}
+    return run(name, changes=changes, on_divergence="rollback", **options)
+
+
+def test_a_rollback_skips_the_batches_and_halves_the_rate(run):
+    recovered = roll_back(run, "run", [7])
+
+    assert recovered.go()
+
+    # Back to step 5; batches 5, 6 and 7 are skipped.
+    assert recovered.positions == [0, 8]
+    event, *later = lines_of(recovered.folder)[1:]
+    assert event["step"] == 5
+    assert event["event"] == "rollback"
+    assert "step 8, batch 7: the loss is nan" in event["problem"]
+    assert event["skipped_batches"] == 3
+    assert [line["step"] for line in later] == [8, 12]
+    # One step of the first window was done at the full rate.
+    assert later[0]["learning_rate"] == pytest.approx(0.01 * (1 + 3 / 2) / 4)
+    assert later[1]["learning_rate"] == pytest.approx(0.01 / 2)
+
+
+def test_what_a_rollback_gives_is_what_clean_batches_give(run):
+    recovered = roll_back(run, "run", [7])
+    recovered.go()
+    run("clean", num_train_steps=5).go()
+    clean = run("clean")
+    clean.start.skipped_batches = 3
+    clean.start.rate_factor = 0.5
+
+    clean.go()
+
+    for a, b in zip(recovered.weights(), clean.weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_second_rollback_skips_more_and_halves_again(run):
+    recovered = roll_back(run, "run", [7, 9])
+
+    assert recovered.go()
+
+    assert recovered.positions == [0, 8, 10]
+    state = recovered.loop.state
+    assert (state.skipped_batches, state.rate_factor) == (5, 0.25)
+    assert state.num_rollbacks == 2
+
+
+def test_too_many_rollbacks_stop_the_run(run, monkeypatch):
+    monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
+    hopeless = roll_back(run, "run", range(7, 200))
+
+    with pytest.raises(
+        loop.TrainingDiverged, match="since 2 rollbacks did not do"
+    ):
+        hopeless.go()
+    events = [line for line in lines_of(hopeless.folder) if "event" in line]
+    assert len(events) == 2
+
+
+@pytest.mark.parametrize("killed_at", [8, 12])
+def test_a_run_killed_after_a_rollback_goes_on(killed_at, run):
+    whole = roll_back(run, "whole", [7])
+    whole.go()
+    killed = roll_back(run, "killed", [7], at_step=killed_at, action=kill)
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = roll_back(run, "killed", [7])
+
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+def test_a_skipped_update_of_float16_does_not_stop_the_run(run):
+    half = run("run", changes={5: (BAD_WEIGHT, 1.0)}, precision="float16")
+
+    assert half.go()
+
+    assert [line["step"] for line in lines_of(half.folder)] == [4, 8, 12]
+    scales = [line["loss_scale"] for line in lines_of(half.folder)]
+    # The second window has a step at 2^15, one skipped, and two at 2^14.
+    assert scales == [2.0**15, pytest.approx(2.0**15 * 2 / 3), 2.0**14]
+    assert half.loop.state.level.num_steps == 11
+
+
+def test_a_window_of_skipped_updates_has_no_loss_to_report(run):
+    changes = {batch: (BAD_WEIGHT, 1.0) for batch in range(4, 8)}
+    half = run("run", changes=changes, precision="float16")
+
+    assert half.go()
+
+    assert lines_of(half.folder)[1] == {"step": 8}
+
+
+def test_float16_that_overflows_at_every_scale_stops_the_run(run):
+    # From 2^15, the 15 steps 3 to 17 halve the scale to 1; step 18 fails.
+    changes = {batch: (BAD_WEIGHT, 1.0) for batch in range(2, 200)}
+    half = run("run", changes=changes, precision="float16", num_train_steps=50)
+
+    with pytest.raises(
+        loop.TrainingDiverged, match="step 18, batch 17: the loss is nan"
+    ):
+        half.go()
+
+
+def test_the_state_of_a_run_survives_json():
+    state = loop.RunState(step=3, skipped_batches=2, window={"loss": 0.1})
+    state.level.update(0.3)
+
+    text = json.dumps(dataclasses.asdict(state))
+
+    assert loop.RunState.from_dict(json.loads(text)) == state
+    assert state.data_position == 5

@@ -1,0 +1,112 @@
+import io
+import json
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.training import metric_log
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A folder with the log of steps 5, 10 and 15."""
+    log = metric_log.MetricLog(str(tmp_path), last_step=None)
+    for step in (5, 10, 15):
+        log.write(step, {"loss": 1 / step})
+    log.close()
+    return tmp_path
+
+
+def lines_of(folder):
+    text = (folder / metric_log.FILE_NAME).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_line_is_an_object_with_step_and_exact_values(written):
+    assert lines_of(written) == [
+        {"step": 5, "loss": 1 / 5},
+        {"step": 10, "loss": 1 / 10},
+        {"step": 15, "loss": 1 / 15},
+    ]
+
+
+def test_a_resumed_run_drops_the_lines_it_will_write_again(written):
+    metric_log.MetricLog(str(written), last_step=10).write(15, {"loss": 7.0})
+
+    assert [line["step"] for line in lines_of(written)] == [5, 10, 15]
+    assert lines_of(written)[-1]["loss"] == 7.0
+
+
+def test_a_run_that_starts_drops_what_a_killed_one_left(written):
+    metric_log.MetricLog(str(written), last_step=None)
+
+    assert lines_of(written) == []
+
+
+def test_a_line_that_a_kill_cut_short_is_dropped(written):
+    path = written / metric_log.FILE_NAME
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"step": 20, "lo')
+
+    metric_log.MetricLog(str(written), last_step=20)
+
+    assert path.read_bytes() == whole
+
+
+def test_a_file_that_is_good_is_not_touched(written):
+    path = written / metric_log.FILE_NAME
+    before = path.stat().st_ino
+
+    metric_log.MetricLog(str(written), last_step=15)
+
+    assert path.stat().st_ino == before
+
+
+def test_rewinding_drops_later_lines(written):
+    log = metric_log.MetricLog(str(written), last_step=15)
+
+    log.rewind(5)
+
+    assert [line["step"] for line in lines_of(written)] == [5]
+
+
+def test_tensorboard_gets_every_number(tmp_path):
+    log = metric_log.MetricLog(str(tmp_path), last_step=None)
+    log.write(3, {"loss": 0.5, "event": "rollback"})
+    log.close()
+
+    (path,) = tmp_path.glob("events.out.tfevents.*")
+    scalars = [
+        (event.step, value.tag, float(tf.make_ndarray(value.tensor)))
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    ]
+    assert scalars == [(3, "loss", 0.5)]
+
+
+def test_only_the_process_that_writes_files_writes(written):
+    before = sorted(path.name for path in written.iterdir())
+    log = metric_log.MetricLog(str(written), last_step=5, is_writer=False)
+
+    log.write(10, {"loss": 1.0})
+    log.rewind(0)
+    log.close()
+
+    assert sorted(path.name for path in written.iterdir()) == before
+    assert [line["step"] for line in lines_of(written)] == [5, 10, 15]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, _Terminal])
+def test_the_progress_bar_is_for_terminals(stream, monkeypatch):
+    stderr = stream()
+    monkeypatch.setattr("sys.stderr", stderr)
+
+    with metric_log.progress_bar(total=4, done=1) as bar:
+        bar.update()
+
+    assert ("2/4" in stderr.getvalue()) == stderr.isatty()

@@ -1,0 +1,525 @@
+"""Whole runs of a tiny model on tiny record files."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from albert_tf import features
+from albert_tf.checkpoints import tf1_checkpoint, train_state
+from albert_tf.config import AlbertConfig
+from albert_tf.data import example_codec, record_files, sidecar
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.training import metric_log, pretrain
+from albert_tf.training.options import TrainingConfig
+
+S, P, V = 16, 4, 50
+NUM_STEPS = 6
+SCORES = {
+    "masked_lm_loss",
+    "masked_lm_accuracy",
+    "sentence_order_loss",
+    "sentence_order_accuracy",
+}
+
+
+def write_records(path, batches, **facts):
+    """Writes the examples of global batches, and their sidecar."""
+    columns = {
+        name: values.reshape((-1, *values.shape[2:]))
+        for name, values in batches.items()
+    }
+    labels = columns["sentence_order_labels"]
+    columns["sentence_order_labels"] = labels[:, None]
+    columns["token_boundary"] = columns["input_mask"]
+    examples = example_codec.encode_examples(
+        features.static_pretraining_features(
+            max_seq_length=S, max_predictions=P
+        ),
+        columns,
+    )
+    data = record_files.frame_records(examples)
+    path.write_bytes(data)
+    values = {
+        "masking": "static",
+        "max_seq_length": S,
+        "max_predictions_per_seq": P,
+        "num_prediction_slots": P,
+        "pair_objective": "sop",
+        "masked_lm_prob": 0.15,
+        "ngram": 3,
+        "favor_shorter_ngram": True,
+        "do_whole_word_mask": True,
+        "tokenizer_hash": "abc",
+        "vocab_size": V,
+        "special_ids": {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
+        "forbidden_ids": [0, 1, 2, 3, 4],
+        "flags": {},
+        "counts": {"records": len(examples)},
+        "num_bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    sidecar.write(path, sidecar.Sidecar(**values | facts))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pretrain")
+
+
+@pytest.fixture
+def records(folder, tiny_batches):
+    """Paths of 20 records to train on and 10 to evaluate on."""
+    paths = folder / "train.tfrecord", folder / "eval.tfrecord"
+    for seed, (path, size) in enumerate(zip(paths, (20, 10), strict=True)):
+        if not path.exists():
+            write_records(path, tiny_batches(1, size=size, seed=seed))
+    return tuple(map(str, paths))
+
+
+@pytest.fixture
+def job(records, tiny_config, settings, tmp_path):
+    """A function that makes a job; settings of the training by name, too."""
+    names = {field.name for field in dataclasses.fields(TrainingConfig)}
+
+    def make(output="run", **changes):
+        training = TrainingConfig(
+            **{
+                "train_batch_size": 8,
+                "eval_batch_size": 4,
+                "num_train_steps": NUM_STEPS,
+                "save_checkpoints_steps": 3,
+                "log_steps": 2,
+                "strategy": "one",
+            }
+            | {name: changes.pop(name) for name in names & set(changes)}
+        )
+        values = {
+            "config": tiny_config(),
+            "training": training,
+            "optimizer": settings(num_train_steps=training.num_train_steps),
+            "output_dir": str(tmp_path / output),
+            "input_files": records[0],
+            "eval_files": records[1],
+            "max_seq_length": S,
+            "max_predictions_per_seq": P,
+            "flags_text": "--do_train\n",
+        }
+        return pretrain.PretrainingRun(**values | changes)
+
+    return make
+
+
+@pytest.fixture
+def trained(folder, job):
+    """The job of a run that is finished, and its scores."""
+    done = job(output_dir=str(folder / "trained"))
+    if not hasattr(trained_scores, "value"):
+        trained_scores.value = pretrain.run(done)
+    return done, trained_scores.value
+
+
+def trained_scores():
+    """Carries what `trained` has computed once."""
+
+
+def lines_of(output_dir):
+    path = os.path.join(output_dir, metric_log.FILE_NAME)
+    with open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [
+        {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
+        for line in lines
+    ]
+
+
+def arrays_of(output_dir, step=NUM_STEPS):
+    path = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
+    return tf1_checkpoint.read(os.path.join(path, train_state.MODEL_PREFIX))
+
+
+def assert_same_arrays(one, other):
+    assert set(one) == set(other)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_a_run_leaves_what_was_promised(trained):
+    done, scores = trained
+    names = set(os.listdir(done.output_dir))
+
+    assert {
+        "albert_config.json",
+        "run.json",
+        "flags.txt",
+        "checkpoints",
+        "best",
+        "metrics.jsonl",
+        "eval_results.json",
+    } < names
+    assert [name for name in names if name.startswith("events.out.tfevents")]
+    with open(os.path.join(done.output_dir, "eval_results.json")) as file:
+        assert json.load(file) == scores
+    assert set(scores) == SCORES | {"global_step"}
+    config = os.path.join(done.output_dir, "albert_config.json")
+    assert AlbertConfig.from_json_file(config) == done.config
+    with open(os.path.join(done.output_dir, "flags.txt")) as file:
+        assert file.read() == done.flags_text
+
+
+def test_the_log_has_steps_and_evaluations_in_order(trained):
+    lines = lines_of(trained[0].output_dir)
+
+    kinds = [(line["step"], "loss" in line) for line in lines]
+    assert kinds == [
+        (0, False),
+        (2, True),
+        (3, False),
+        (4, True),
+        (6, True),
+        (6, False),
+    ]
+    assert set(lines[1]) == {
+        "step",
+        "loss",
+        "masked_lm_loss",
+        "sentence_order_loss",
+        "learning_rate",
+        "gradient_norm",
+    }
+    assert set(lines[0]) == {"step", *(f"eval_{name}" for name in SCORES)}
+
+
+def test_the_scores_are_those_of_the_best_evaluation(trained):
+    done, scores = trained
+
+    evaluations = {
+        line["step"]: line["eval_masked_lm_accuracy"]
+        for line in lines_of(done.output_dir)
+        if "loss" not in line
+    }
+    assert scores["masked_lm_accuracy"] == max(evaluations.values())
+    assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
+
+
+def test_a_finished_run_says_so_and_gives_its_scores_again(trained, caplog):
+    done, scores = trained
+    lines = lines_of(done.output_dir)
+    caplog.set_level("INFO")
+
+    assert pretrain.run(done) == scores
+    assert "The run is finished: 6 steps are done." in caplog.text
+    assert lines_of(done.output_dir) == lines
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    strategy, job, tiny_config, monkeypatch, deterministic
+):
+    options = {
+        "config": tiny_config(dropout=0.1),
+        "gradient_accumulation_steps": 2,
+        "strategy": strategy,
+        "deterministic": True,
+    }
+    whole, stopped = job("whole", **options), job("stopped", **options)
+    scores = pretrain.run(whole)
+    write = metric_log.MetricLog.write
+
+    def write_and_stop(log, step, values):
+        write(log, step, values)
+        if step == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(metric_log.MetricLog, "write", write_and_stop)
+        assert pretrain.run(stopped) is None
+    assert not os.path.exists(
+        os.path.join(stopped.output_dir, "eval_results.json")
+    )
+
+    assert pretrain.run(stopped) == scores
+    assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
+    assert_same_arrays(
+        arrays_of(stopped.output_dir), arrays_of(whole.output_dir)
+    )
+
+
+def test_two_replicas_give_the_scores_of_one(trained, job):
+    _, scores = trained
+
+    together = pretrain.run(job(strategy="mirrored"))
+
+    assert together == pytest.approx(scores, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("objective", "name"), [("mlm", "masked_lm"), ("sop", "sentence_order")]
+)
+def test_one_objective_alone_is_trained_and_scored(objective, name, job):
+    one = job(objectives=[objective], num_train_steps=2)
+
+    scores = pretrain.run(one)
+
+    assert set(scores) == {f"{name}_loss", f"{name}_accuracy", "global_step"}
+    log = lines_of(one.output_dir)[1]
+    assert log["loss"] == log[f"{name}_loss"]
+
+
+def test_training_starts_from_the_weights_of_a_checkpoint(trained, job):
+    done, _ = trained
+    start = os.path.join(done.output_dir, "checkpoints", "step-00000003")
+    again = job(init_checkpoint=start, num_train_steps=1, eval_files="")
+
+    pretrain.run(again)
+
+    first = arrays_of(again.output_dir, 0)
+    for name, array in arrays_of(done.output_dir, 3).items():
+        # Slots and step start anew.
+        is_state = name.endswith(("/adam_m", "/adam_v", "global_step"))
+        wanted = np.zeros_like(array) if is_state else array
+        np.testing.assert_array_equal(first[name], wanted, err_msg=name)
+
+
+def test_every_group_may_start_from_the_first(trained, job, tiny_config):
+    done, _ = trained
+    grouped = job(
+        config=tiny_config(num_hidden_groups=2),
+        init_checkpoint=os.path.join(done.output_dir, "best"),
+        init_from_group0=True,
+        num_train_steps=1,
+        eval_files="",
+    )
+
+    pretrain.run(grouped)
+
+    first = arrays_of(grouped.output_dir, 0)
+    seconds = [name for name in first if "/group_1/" in name]
+    assert seconds
+    for name in seconds:
+        same = first[name.replace("/group_1/", "/group_0/")]
+        np.testing.assert_array_equal(first[name], same)
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_no_folder(
+    trained, job, tiny_config
+):
+    done, _ = trained
+    wrong = job(
+        config=tiny_config(intermediate_size=20),
+        init_checkpoint=os.path.join(done.output_dir, "best"),
+    )
+
+    with pytest.raises(ValueError, match="of another shape than the model's"):
+        pretrain.run(wrong)
+    assert not os.path.exists(wrong.output_dir)
+
+
+def test_a_checkpoint_can_be_evaluated_alone(trained, job):
+    done, scores = trained
+    alone = job(
+        input_files="",
+        init_checkpoint=os.path.join(done.output_dir, "best"),
+        train_batch_size=4096,
+    )
+
+    assert pretrain.run(alone) == scores
+    assert os.listdir(alone.output_dir) == ["eval_results.json"]
+
+
+def test_the_best_of_a_folder_can_be_evaluated_alone(trained):
+    done, scores = trained
+    alone = dataclasses.replace(done, input_files="", flags_text="--do_eval\n")
+
+    assert pretrain.run(alone) == scores
+    with open(os.path.join(done.output_dir, "flags.txt")) as file:
+        assert file.read() == done.flags_text
+
+
+def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
+    blind = job(num_train_steps=2, eval_files="")
+    seeing = job(num_train_steps=2)
+    assert pretrain.run(blind) is None
+
+    assert pretrain.run(seeing)["global_step"] == 2
+
+
+def test_evaluation_needs_a_checkpoint(job):
+    with pytest.raises(ValueError, match="no checkpoint to evaluate in .*run"):
+        pretrain.run(job(input_files=""))
+
+
+def test_the_folder_of_another_run_is_refused(trained):
+    done, _ = trained
+    other = dataclasses.replace(
+        done, training=dataclasses.replace(done.training, random_seed=7)
+    )
+
+    with pytest.raises(
+        ValueError,
+        match=r"belongs to another run, with random_seed=12345 \(now 7\)",
+    ):
+        pretrain.run(other)
+
+
+def test_the_folder_of_a_run_on_other_records_is_refused(
+    trained, tmp_path, tiny_batches
+):
+    path = write_records(tmp_path / "other", tiny_batches(1, size=20, seed=9))
+
+    with pytest.raises(ValueError, match="another run, with records="):
+        pretrain.run(dataclasses.replace(trained[0], input_files=path))
+
+
+@pytest.mark.parametrize("name", ["train_batch_size", "eval_batch_size"])
+def test_batches_must_divide_over_the_replicas(name, job):
+    odd = job(strategy="mirrored", **{name: 7})
+
+    with pytest.raises(
+        ValueError, match=rf"`{name}` must be a multiple of .*\(2 x 1\).*=7"
+    ):
+        pretrain.run(odd)
+    assert not os.path.exists(odd.output_dir)
+
+
+def test_batches_must_divide_into_accumulation_steps(job):
+    with pytest.raises(ValueError, match=r"replicas .* \(1 x 3\).*=8"):
+        pretrain.run(job(gradient_accumulation_steps=3))
+
+
+def test_records_of_another_vocabulary_size_are_refused(job, tiny_config):
+    with pytest.raises(
+        ValueError, match="vocabulary of 50 pieces, .* vocab_size=51"
+    ):
+        pretrain.run(job(config=tiny_config(vocab_size=51)))
+
+
+def test_records_of_two_tokenizers_are_refused(job, tmp_path, tiny_batches):
+    path = write_records(
+        tmp_path / "other", tiny_batches(1), tokenizer_hash="def"
+    )
+
+    with pytest.raises(ValueError, match="different tokenizers"):
+        pretrain.run(job(eval_files=path))
+
+
+def test_records_longer_than_the_positions_are_refused(job, tiny_config):
+    with pytest.raises(
+        ValueError, match="not exceed the 8 position .*max_seq_length=16"
+    ):
+        job(config=tiny_config(max_position_embeddings=8))
+
+
+def test_a_run_has_something_to_do(job):
+    with pytest.raises(ValueError, match="nothing to do: pass --input_file"):
+        job(input_files="", eval_files="")
+
+
+def test_the_rate_falls_over_the_steps_of_the_run(job):
+    with pytest.raises(ValueError, match="`num_train_steps` .*: 6 and 100000"):
+        job(
+            optimizer=OptimizerConfig(num_train_steps=100_000),
+        )
+
+
+WORKER = """
+import json, sys
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.training import loop, metric_log, pretrain
+from albert_tf.training.options import TrainingConfig
+
+values = json.loads(sys.argv[1])
+stop_at = values.pop("stop_at")
+ask = pretrain.distribution.any_worker
+asked = []
+
+def ask_and_stop(strategy, value):
+    asked.append(value)
+    return ask(strategy, value or len(asked) == stop_at)
+
+pretrain.distribution.any_worker = ask_and_stop
+job = pretrain.PretrainingRun(
+    config=AlbertConfig(**values.pop("config")),
+    training=TrainingConfig(**values.pop("training")),
+    optimizer=OptimizerConfig(**values.pop("optimizer")),
+    **values,
+)
+print(json.dumps(pretrain.run(job)))
+"""
+
+
+def run_workers(job, folders, stop_at=(None, None)):
+    """Runs a job in two processes; returns what each of them prints."""
+    addresses = []
+    with socket.socket() as one, socket.socket() as other:
+        for free in (one, other):
+            free.bind(("127.0.0.1", 0))
+            addresses.append(f"127.0.0.1:{free.getsockname()[1]}")
+    workers = []
+    for index, folder in enumerate(folders):
+        values = dataclasses.asdict(job)
+        values["training"].pop("tpu")
+        values |= {"output_dir": folder, "stop_at": stop_at[index]}
+        task = {"type": "worker", "index": index}
+        cluster = {"cluster": {"worker": addresses}, "task": task}
+        workers.append(
+            subprocess.Popen(
+                [sys.executable, "-c", WORKER, json.dumps(values)],
+                env=os.environ | {"TF_CONFIG": json.dumps(cluster)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    try:
+        ended = [worker.communicate(timeout=300) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
+    for worker, (_, stderr) in zip(workers, ended, strict=True):
+        assert worker.returncode == 0, stderr[-3000:]
+    return [json.loads(stdout) for stdout, _ in ended]
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_run_of_one(trained, job, tmp_path):
+    done, scores = trained
+    shared = str(tmp_path / "shared")
+    workers = job(strategy="multi_worker")
+
+    # A signal to the second stops both after 4 steps.
+    assert run_workers(workers, [shared] * 2, (None, 5)) == [None, None]
+    assert sorted(os.listdir(os.path.join(shared, "checkpoints")))[-1] == (
+        "step-00000004"
+    )
+    first, second = run_workers(workers, [shared] * 2)
+
+    assert first == second == pytest.approx(scores, rel=1e-4)
+    events = [n for n in os.listdir(shared) if n.startswith("events")]
+    assert len(events) == 2  # the chief's, of both runs
+    lines = lines_of(shared)
+    for one, other in zip(lines, lines_of(done.output_dir), strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+    arrays = arrays_of(shared)
+    for name, wanted in arrays_of(done.output_dir).items():
+        if "/key/bias" not in name:  # rounding noise, amplified
+            scale = np.abs(wanted).max()
+            assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name
+
+
+@pytest.mark.slow
+def test_workers_with_folders_of_their_own_are_stopped(job, tmp_path):
+    folders = [str(tmp_path / "one"), str(tmp_path / "two")]
+    pretrain.run(job("one", num_train_steps=3))
+
+    with pytest.raises(AssertionError, match="Let --output_dir be a folder"):
+        run_workers(job(strategy="multi_worker"), folders)

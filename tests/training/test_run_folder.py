@@ -1,0 +1,107 @@
+import json
+
+import pytest
+
+from albert_tf.config import AlbertConfig
+from albert_tf.training import run_folder
+
+CONFIG = AlbertConfig(vocab_size=11)
+IDENTITY = {"random_seed": 1, "optimizer": {"name": "lamb"}, "objectives": None}
+
+
+def claim(folder, **changes):
+    run_folder.claim(str(folder), config=CONFIG, identity=IDENTITY | changes)
+
+
+def test_a_new_folder_gets_the_config_and_the_identity(tmp_path):
+    folder = tmp_path / "deep" / "run"
+
+    claim(folder)
+
+    config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
+    assert config == CONFIG
+    identity = json.loads((folder / run_folder.IDENTITY_FILE).read_text())
+    assert identity == IDENTITY
+
+
+def test_the_same_run_may_come_again(tmp_path):
+    claim(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+
+    claim(tmp_path)
+
+
+def test_another_run_is_refused_by_the_settings_that_differ(tmp_path):
+    claim(tmp_path)
+
+    with pytest.raises(
+        ValueError,
+        match=r"belongs to another run, with random_seed=1 \(now 2\)\. Pass",
+    ):
+        claim(tmp_path, random_seed=2)
+
+
+def test_settings_that_one_of_them_lacks_differ(tmp_path):
+    claim(tmp_path, precision="float16")
+
+    with pytest.raises(ValueError, match=r"precision='float16' \(now None\)"):
+        claim(tmp_path)
+
+
+def test_files_of_something_else_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+
+    with pytest.raises(ValueError, match=r"files but no run\.json.*empty it"):
+        claim(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_checking_writes_nothing(tmp_path):
+    run_folder.check(str(tmp_path / "run"), IDENTITY)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "left", ["run.json.partial", "run.json", "albert_config.json.partial"]
+)
+def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
+    left, tmp_path
+):
+    whole = tmp_path / "whole"
+    claim(whole)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / left).write_bytes(b'{"rando')
+    if left != "run.json.partial":
+        text = (whole / run_folder.IDENTITY_FILE).read_text()
+        (folder / run_folder.IDENTITY_FILE).write_text(text)
+
+    claim(folder)
+
+    config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
+    assert config == CONFIG
+
+
+def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
+    tmp_path, monkeypatch
+):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(AlbertConfig, "to_json_file", fail)
+        with pytest.raises(OSError, match="No space left"):
+            claim(tmp_path)
+
+    claim(tmp_path)
+
+
+def test_flags_and_results_are_written_as_they_are(tmp_path):
+    run_folder.write_flags(str(tmp_path), "--log_steps=5\n")
+    run_folder.write_results(str(tmp_path), {"b": 0.1, "a": 3})
+
+    flags = (tmp_path / run_folder.FLAGS_FILE).read_text()
+    results = (tmp_path / run_folder.RESULTS_FILE).read_text()
+    assert flags == "--log_steps=5\n"
+    assert results == '{\n  "a": 3,\n  "b": 0.1\n}\n'
