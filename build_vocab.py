@@ -56,6 +56,7 @@ def define_flags() -> None:
 
 def main(values: flags.FlagValues) -> None:
     """Trains the vocabulary and prints what came of it."""
+    run_flags.require(values, "input_file", "output_prefix")
     from albert_tf import files
     from albert_tf.text import vocabulary_training
 

@@ -1,4 +1,4 @@
-"""Makes pretraining records of text files.
+r"""Makes pretraining records of text files.
 
     python create_pretraining_data.py --input_file='corpus/*.txt' \
         --output_file=train.tf_record --spm_model_file=30k-clean.model

@@ -26,7 +26,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 VOCAB_SIZE = 2000
 MAX_SEQ_LENGTH = 128
 MAX_PREDICTIONS = 20
-BATCH_SIZE = 32
+BATCH_SIZE = 16
 LEARNING_RATE = 0.005
 # Each copy cuts the text into other pairs.
 NUM_COPIES = 4
@@ -46,7 +46,7 @@ def define_flags() -> None:
     """Defines the flags of this script."""
     flags.DEFINE_string("output_dir", "demo_output", "Where everything goes.")
     flags.DEFINE_integer(
-        "num_train_steps", 400, "How long to pretrain.", lower_bound=10
+        "num_train_steps", 800, "How long to pretrain.", lower_bound=10
     )
     flags.DEFINE_bool(
         "fresh", False, "Begin anew: remove what a demo left in --output_dir."

@@ -28,10 +28,10 @@ MAX_SENTENCE_CHARACTERS = 110
 SEED = 1
 
 _SCORES = {
-    "masked_lm_loss": "Held-out masked-LM loss, nats",
-    "masked_lm_accuracy": "Held-out masked-LM accuracy",
-    "sentence_order_loss": "Held-out sentence-order loss, nats",
-    "sentence_order_accuracy": "Held-out sentence-order accuracy",
+    "masked_lm_loss": "Masked-LM loss, nats",
+    "masked_lm_accuracy": "Masked-LM accuracy",
+    "sentence_order_loss": "Sentence-order loss, nats",
+    "sentence_order_accuracy": "Sentence-order accuracy",
 }
 
 Log = Sequence[Mapping[str, Any]]
@@ -84,9 +84,12 @@ def write(
     report.write_report(
         path,
         title="A small ALBERT, pretrained on Python's own help()",
-        facts={**facts, **_run_facts(run_folder, log), **_scores(evaluations)},
+        facts={**facts, **_run_facts(run_folder, log)},
         charts=_charts(log),
-        tables=[_guesses_table(run_folder, blanks, tokenizer)],
+        tables=[
+            _scores_table(before, after),
+            _guesses_table(run_folder, blanks, tokenizer),
+        ],
     )
     return before["eval_masked_lm_loss"], after["eval_masked_lm_loss"]
 
@@ -171,9 +174,10 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
 
 def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
     best = np.argsort(-probabilities)[:NUM_GUESSES]
+    pieces = [tokenizer.id_to_piece(int(i)).lstrip("▁") or "▁" for i in best]
     return ", ".join(
-        f"{tokenizer.id_to_piece(int(i)).lstrip('▁')} {probabilities[i]:.2%}"
-        for i in best
+        f"“{piece}” {share:.1%}"
+        for piece, share in zip(pieces, probabilities[best], strict=True)
     )
 
 
@@ -214,13 +218,21 @@ def _run_facts(run_folder: str, log: Log) -> dict[str, str]:
     }
 
 
-def _scores(evaluations: Log) -> dict[str, str]:
-    before, after = evaluations[0], evaluations[-1]
-    return {
-        title: f"{before[f'eval_{key}']:.3f} before, "
-        f"{after[f'eval_{key}']:.3f} after"
-        for key, title in _SCORES.items()
-    }
+def _scores_table(
+    before: Mapping[str, float], after: Mapping[str, float]
+) -> report.Table:
+    return report.Table(
+        title="Scores on the held-out text",
+        header=["", "Before training", "After"],
+        rows=[
+            [
+                title,
+                f"{before[f'eval_{key}']:.3f}",
+                f"{after[f'eval_{key}']:.3f}",
+            ]
+            for key, title in _SCORES.items()
+        ],
+    )
 
 
 def _charts(log: Log) -> list[report.Chart]:

@@ -25,6 +25,7 @@ from albert_tf.training.options import TpuAddress, TrainingConfig
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
 
 
 def run_script(
@@ -45,24 +46,37 @@ def run_script(
     define_flags()
     values.set_default("verbosity", absl_logging.INFO)
     try:
-        rest = values(list(argv if argv is not None else sys.argv))
+        _parse(values, list(argv if argv is not None else sys.argv))
+        _set_up_logging()
+        main(values)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # Who read stdout (`| head`) has had enough; Python flushes once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_BROKEN_PIPE)
+    except Exception as error:
+        if _is_debugging() or not _is_user_error(error):
+            raise
+        _fail(_one_line(error))
+    sys.exit(0)
+
+
+def _parse(values: flags.FlagValues, argv: list[str]) -> None:
+    try:
+        rest = values(argv)
         if len(rest) > 1:
             raise flags.Error(
                 f"unexpected argument {rest[1]!r}; flags look like --name=value"
             )
     except flags.Error as error:
         _fail(str(error))
-    _set_up_logging()
-    try:
-        main(values)
-    except KeyboardInterrupt:
-        print("error: interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
-    except Exception as error:
-        if _is_debugging() or not _is_user_error(error):
-            raise
-        _fail(_one_line(error))
-    sys.exit(0)
+    except SystemExit:
+        # Help was asked for and given, which absl ends with 1.
+        sys.stdout.flush()
+        sys.exit(0)
 
 
 @contextlib.contextmanager

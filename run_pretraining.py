@@ -1,4 +1,4 @@
-"""Pretrains ALBERT on records made by create_pretraining_data.py.
+r"""Pretrains ALBERT on records made by create_pretraining_data.py.
 
     python run_pretraining.py --albert_config_file=base_v2 \
         --input_file='records/train-*' --eval_file=records/eval \

@@ -81,6 +81,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     Bytes go to `<path>.partial`, which is flushed to disk and renamed when
     the block ends, and removed when it fails. Missing folders are made.
+
+    Raises:
+        OSError: It could not be written (no space, no permission); the error
+            names the file.
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
@@ -91,9 +95,12 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, name)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+    except BaseException as error:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.remove(partial)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            # A failing write knows its reason but not its file.
+            raise OSError(error.errno, error.strerror, name) from error
         raise
 
 

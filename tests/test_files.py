@@ -1,3 +1,4 @@
+import errno
 import os
 
 import pytest
@@ -105,3 +106,15 @@ def test_a_file_has_no_name_until_it_is_whole(tmp_path):
 
     assert not seen_while_writing
     assert path.read_bytes() == b"whole"
+
+
+def test_a_write_that_the_system_refuses_names_the_file(tmp_path):
+    path = tmp_path / "file.bin"
+
+    with (
+        pytest.raises(OSError, match=r"No space left.*file\.bin'"),
+        files.atomic_write(path),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert os.listdir(tmp_path) == []

@@ -81,7 +81,7 @@ def build(
     planned = shards.plan_shards(
         [files.check_local(path) for path in output_files],
         survey.num_blocks,
-        _made_by(config, tokenizer, paths),
+        _made_by(config, vocabulary, tokenizer, paths),
     )
     found = {shard.path: shards.finished_counts(shard) for shard in planned}
     kept = {path: counts for path, counts in found.items() if counts}
@@ -113,7 +113,7 @@ def _survey(paths: Sequence[str]) -> corpus.Survey:
             f"The corpus has no sentence: {', '.join(paths)}. Pass files with "
             "one sentence a line and a blank line between documents."
         )
-    _LOGGER.info(
+    _LOGGER.debug(
         "%d files, %d documents, %d characters",
         len(paths),
         survey.num_documents,
@@ -123,12 +123,18 @@ def _survey(paths: Sequence[str]) -> corpus.Survey:
 
 
 def _made_by(
-    config: PretrainingDataConfig, tokenizer: Tokenizer, paths: Sequence[str]
+    config: PretrainingDataConfig,
+    vocabulary: Vocabulary,
+    tokenizer: Tokenizer,
+    paths: Sequence[str],
 ) -> sidecar.Sidecar:
     """Returns a sidecar, but for what is measured."""
     # Names and sizes tell one corpus from another, wherever it is copied to.
     corpus_files = [[os.path.basename(p), os.path.getsize(p)] for p in paths]
     flags: dict[str, Any] = dataclasses.asdict(config)
+    for name in shards.VOCABULARY_FLAGS:
+        path = getattr(vocabulary, name)
+        flags[name] = path and os.fspath(path)
     flags |= {
         "do_lower_case": tokenizer.do_lower_case,
         "corpus_files": corpus_files,

@@ -83,14 +83,8 @@ def open_writer(path: files.Path) -> Iterator[FramedWriter]:
         OSError: It could not be written (no space, no permission); the error
             names `path`, and no half-written file is left.
     """
-    try:
-        with files.atomic_write(path) as file:
-            yield FramedWriter(file)
-    except OSError as error:
-        if error.filename is not None or error.errno is None:
-            raise
-        # A failing write knows its reason but not its file.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    with files.atomic_write(path) as file:
+        yield FramedWriter(file)
 
 
 def index_records(path: files.Path) -> tuple[np.ndarray, np.ndarray]:

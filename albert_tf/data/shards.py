@@ -15,6 +15,8 @@ from albert_tf.data.build_summary import BuildCounts
 _LOGGER = logging.getLogger(__name__)
 
 # What a build finds out, as opposed to what it is told.
+# Where the vocabulary lay; what it holds is in `tokenizer_hash`.
+VOCABULARY_FLAGS = ("spm_model_file", "vocab_file")
 _MEASURED_FIELDS = ("counts", "num_bytes", "sha256")
 
 
@@ -121,9 +123,10 @@ def finished_counts(shard: Shard) -> BuildCounts | None:
 def _told(values: sidecar.Sidecar) -> dict[str, Any]:
     """Returns what a build was told, by name; flags by theirs."""
     told = dataclasses.asdict(values)
-    for name in _MEASURED_FIELDS:
-        del told[name]
-    return told.pop("flags") | told
+    told |= told.pop("flags")
+    for name in _MEASURED_FIELDS + VOCABULARY_FLAGS:
+        told.pop(name, None)
+    return told
 
 
 def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:

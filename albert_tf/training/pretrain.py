@@ -80,8 +80,13 @@ class _Pretraining:
     def run(self) -> dict[str, float] | None:
         """Trains if there are records to train on; then evaluates."""
         train, evaluation_source = self._train_source, self._eval_source
-        if train and not self._train(train):
-            return None
+        if train:
+            if not self._train(train):
+                return None
+            _LOGGER.info(
+                "The run is finished: %d steps are done.",
+                self._job.training.num_train_steps,
+            )
         if not evaluation_source:
             return None
         # The chief may still be writing it.
@@ -152,8 +157,13 @@ class _Pretraining:
             # folder behind that belongs to the run that failed.
             self._claim_folder()
         if state and state.step >= config.num_train_steps:
-            _LOGGER.info("The run is finished: %d steps are done.", state.step)
             return True
+        _LOGGER.info(
+            "Training on %d records; replicas: %d %s.",
+            source.num_records,
+            self._strategy.num_replicas_in_sync,
+            distribution.device_type(self._strategy),
+        )
         log = metric_log.MetricLog(
             job.output_dir,
             last_step=state.step if state else None,

@@ -35,6 +35,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
 th, td { border-bottom: 1px solid var(--rule); padding: 0.3rem 0.6rem;
   text-align: left; vertical-align: top; overflow-wrap: break-word; }
+td:first-child { min-width: 8rem; }
 svg { width: 100%; height: auto; }
 svg text { fill: var(--ink); font-size: 12px; }
 svg .grid { stroke: var(--rule); stroke-width: 1; }

@@ -232,3 +232,11 @@ def test_the_sidecar_is_readable_json(build, tmp_path):
     values = json.loads((tmp_path / "out.json").read_text())
 
     assert values["flags"]["blocks"] == [0, 6]
+
+
+def test_the_sidecar_says_where_the_vocabulary_lay(build, vocabulary, tmp_path):
+    build("one")
+
+    flags = sidecar.read(tmp_path / "one").flags
+    assert flags["vocab_file"] == vocabulary.vocab_file
+    assert flags["spm_model_file"] is None

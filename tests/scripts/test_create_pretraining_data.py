@@ -49,12 +49,12 @@ def made_by(folder):
 
 
 def assert_fails(result, *words):
-    lines = result.stderr.splitlines()
     assert result.returncode == 1
-    assert lines[-1].startswith("error: ")
-    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
     for word in words:
-        assert word in lines[-1]
+        assert word in result.stderr
 
 
 def test_records_a_sidecar_and_a_summary_are_made(run, folder):
@@ -153,3 +153,15 @@ def test_a_bad_corpus_is_an_error_of_one_line(run, folder, content, words):
 
     assert_fails(run(), *words)
     assert not list(folder.glob("out*"))
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_a_full_disk_is_an_error_that_leaves_nothing(
+    run, small_disk, num_workers
+):
+    disk = small_disk(8192)
+
+    result = run(f"--output_file={disk}/out", f"--num_workers={num_workers}")
+
+    assert_fails(result, "disk/out: No space left on device")
+    assert list(disk.iterdir()) == []

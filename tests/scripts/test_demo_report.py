@@ -94,7 +94,7 @@ def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     for text in guesses:
         words = [guess.split()[0] for guess in text.split(", ")]
         shares = [float(g.split()[1].rstrip("%")) for g in text.split(", ")]
-        assert words[0] == "value"
+        assert words[0] == "“value”"
         assert len(shares) == demo_report.NUM_GUESSES
         assert shares == sorted(shares, reverse=True)
 
@@ -149,5 +149,5 @@ def test_report_tells_what_was_run_and_what_came_out(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for text in ("python demo.py", "50 sequences per second", "[MASK]"):
         assert text in page
-    assert "8.000 before, 6.000 after" in page
+    assert "<td>Masked-LM loss, nats</td><td>8.000</td><td>6.000</td>" in page
     assert page.count("<svg") == 3

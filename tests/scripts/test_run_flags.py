@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = '''"""Counts to a number."""
 
 import logging
+import os
 
 from absl import flags
 
@@ -23,6 +24,12 @@ def define_flags():
 
 def main(values):
     logging.getLogger("counter").warning("counting")
+    logging.getLogger("counter").info("no one asked")
+    logging.getLogger("albert_tf.data").info("read on")
+    with run_flags.quiet_import():
+        os.write(2, b"chatter\\n")
+        if values.failure == "dependency":
+            raise ImportError("a library is missing")
     if values.failure:
         raise {{
             "value": ValueError("`number` is\\n    too large"),
@@ -38,22 +45,44 @@ def main(values):
 
 run_flags.run_script(define_flags, main)
 '''
-FAILURES = ["value", "file", "told", "import", "empty", "bug", "interrupt"]
+FAILURES = [
+    "value",
+    "file",
+    "told",
+    "import",
+    "dependency",
+    "empty",
+    "bug",
+    "interrupt",
+]
 
 
 @pytest.fixture
-def run(tmp_path):
+def command(tmp_path):
+    """Starts the script."""
     script = tmp_path / "count.py"
     script.write_text(SCRIPT.format(failures=FAILURES), encoding="utf-8")
 
-    def run_with(*arguments):
-        return subprocess.run(
+    def start(*arguments, **environment):
+        return subprocess.Popen(
             [sys.executable, script, *arguments],
-            env={"PYTHONPATH": str(ROOT)},
-            capture_output=True,
+            env={"PYTHONPATH": str(ROOT), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
+
+    return start
+
+
+@pytest.fixture
+def run(command):
+    """Runs the script to its end."""
+
+    def run_with(*arguments, **environment):
+        process = command(*arguments, **environment)
+        texts = process.communicate()
+        return subprocess.CompletedProcess((), process.returncode, *texts)
 
     return run_with
 
@@ -67,6 +96,7 @@ def test_flags_reach_main_and_success_ends_with_0(run):
 def test_help_tells_what_the_script_is_for_and_each_flag(run):
     result = run("--help")
 
+    assert result.returncode == 0
     assert "Counts to a number." in result.stdout
     assert "--number: How far to count." in result.stdout
     assert result.stderr == ""
@@ -124,6 +154,17 @@ def test_a_bug_of_ours_is_not_hidden(run):
     assert "RuntimeError: a bug" in result.stderr
 
 
+@pytest.mark.parametrize("argument", ["--help", "--number=9"])
+def test_a_reader_that_has_had_enough_is_no_error(argument, command):
+    with command(argument) as script:
+        script.stdout.close()
+        messages = script.stderr.read()
+
+    assert "Traceback" not in messages
+    assert "error" not in messages
+    assert script.returncode == 141
+
+
 def test_control_c_ends_with_130(run):
     result = run("--failure=interrupt")
 
@@ -136,3 +177,41 @@ def test_the_log_goes_to_stderr(run):
 
     assert "counting" in result.stderr
     assert "counting" not in result.stdout
+
+
+def test_our_log_shows_and_that_of_others_only_from_warnings_on(run):
+    result = run()
+
+    assert "read on" in result.stderr
+    assert "no one asked" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "ours", "others"), [(1, True, True), (-1, False, False)]
+)
+def test_verbosity_makes_the_log_longer_or_shorter(
+    run, verbosity, ours, others
+):
+    result = run(f"--verbosity={verbosity}")
+
+    assert ("read on" in result.stderr) == ours
+    assert ("no one asked" in result.stderr) == others
+    assert "counting" in result.stderr
+
+
+def test_what_is_said_at_an_import_does_not_show(run):
+    assert "chatter" not in run().stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--failure=dependency"], {}),
+        (["--verbosity=1"], {}),
+        ([], {"TF_CPP_MIN_LOG_LEVEL": "0"}),
+    ],
+)
+def test_what_is_said_at_an_import_shows_when_it_matters(
+    run, arguments, environment
+):
+    assert "chatter\n" in run(*arguments, **environment).stderr

@@ -4,8 +4,10 @@ import sys
 
 import pytest
 
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training import options
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.options import PretrainingRun, TrainingConfig
 
 
 def test_the_defaults_are_those_of_the_paper():
@@ -83,6 +85,56 @@ def test_a_batch_that_cannot_be_divided_evenly_is_refused(batch_size):
         options.per_replica_batch_size(
             "train_batch_size", batch_size, num_replicas=2, num_parts=3
         )
+
+
+def make_run(**values):
+    defaults = {
+        "config": AlbertConfig(vocab_size=9, max_position_embeddings=64),
+        "training": TrainingConfig(),
+        "optimizer": OptimizerConfig(),
+        "output_dir": "run",
+        "input_files": "records",
+        "max_seq_length": 64,
+    }
+    return PretrainingRun(**defaults | values)
+
+
+@pytest.mark.parametrize("objectives", [(), ("mlm", "nsp"), ("sop", "sop")])
+def test_objectives_are_known_and_named_once(objectives):
+    with pytest.raises(ValueError, match="`objectives` .* mlm, sop, each once"):
+        make_run(objectives=objectives)
+
+
+@pytest.mark.parametrize("name", ["max_seq_length", "max_predictions_per_seq"])
+def test_lengths_of_records_start_at_one(name):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1.*=0"):
+        make_run(**{name: 0})
+
+
+def test_a_sequence_is_no_longer_than_the_positions():
+    with pytest.raises(
+        ValueError, match="not exceed the 64 position .*max_seq_length=65"
+    ):
+        make_run(max_seq_length=65)
+
+
+def test_a_run_has_something_to_do():
+    with pytest.raises(ValueError, match="nothing to do: pass --input_file"):
+        make_run(input_files="")
+
+
+def test_the_rate_falls_over_the_steps_of_the_run():
+    with pytest.raises(ValueError, match="`num_train_steps` .*: 125000 and 9"):
+        make_run(
+            optimizer=OptimizerConfig(num_train_steps=9, num_warmup_steps=0)
+        )
+
+
+def test_how_to_read_a_checkpoint_needs_a_checkpoint():
+    with pytest.raises(
+        ValueError, match="`init_checkpoint`, and none is given"
+    ):
+        make_run(init_from_group0=True)
 
 
 def test_settings_are_read_without_tensorflow():

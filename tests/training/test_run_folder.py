@@ -56,6 +56,22 @@ def test_files_of_something_else_are_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "run").write_text("")
+
+    with pytest.raises(ValueError, match="run' is a file. Pass a folder"):
+        claim(tmp_path / "run")
+
+
+def test_what_differs_inside_a_setting_is_named_alone(tmp_path):
+    claim(tmp_path)
+
+    with pytest.raises(
+        ValueError, match=r"with optimizer\.name='lamb' \(now 'adamw'\)\. Pass"
+    ):
+        claim(tmp_path, optimizer={"name": "adamw"})
+
+
 def test_checking_writes_nothing(tmp_path):
     run_folder.check(str(tmp_path / "run"), IDENTITY)
 
