@@ -4,8 +4,15 @@ import os
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from albert_tf.text import vocabulary_training
+
+# Two CPUs for the tests with two replicas, before anything asks for devices.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2,
+)
 
 _FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
 _BESIDE = pathlib.Path(__file__).resolve().parents[2] / "shared"

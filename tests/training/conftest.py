@@ -17,12 +17,6 @@ from albert_tf.training import distribution, loss_scaling, step
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special pieces
 
-# Before TensorFlow looks for devices: two CPUs, for tests with two replicas.
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2,
-)
-
 
 def make_config(dropout=0.0, **settings):
     values = {
