@@ -409,6 +409,15 @@ def test_a_rollback_skips_the_batches_and_halves_the_rate(run):
     assert later[1]["learning_rate"] == pytest.approx(0.01 / 2)
 
 
+def test_a_rollback_takes_back_the_lines_of_the_steps_it_undoes(run):
+    recovered = roll_back(run, "run", [7], log_steps=1)
+
+    recovered.go()
+
+    steps = [line["step"] for line in lines_of(recovered.folder)]
+    assert steps == [1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12]
+
+
 def test_what_a_rollback_gives_is_what_clean_batches_give(run):
     recovered = roll_back(run, "run", [7])
     recovered.go()
