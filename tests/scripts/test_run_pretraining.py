@@ -50,6 +50,8 @@ def first_run(pretraining_flags, tmp_path_factory):
             f"--output_dir={name}",
         ],
         cwd=folder,
+        # As a user's shell has it, whatever other tests have set.
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
         capture_output=True,
         text=True,
     )
