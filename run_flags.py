@@ -154,8 +154,9 @@ def define_model_flags() -> None:
     flags.DEFINE_string(
         "init_checkpoint",
         None,
-        "Weights to start from: a TF1 checkpoint (prefix or folder), or a "
-        "checkpoint folder of a run.",
+        "Weights to start from: a TF1 checkpoint (prefix or folder), the "
+        "folder of a run or of its checkpoint, a Hugging Face folder "
+        "(safetensors), or a KerasHub preset folder.",
     )
 
 

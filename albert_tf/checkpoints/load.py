@@ -1,7 +1,6 @@
 """Weights into a model, whatever the checkpoint's format.
 
-The format is recognised by what is at the path, not asked for. Today: TF1
-checkpoints, which our own training checkpoints are too.
+The format is recognised by what is at the path, not asked for.
 
 Floor: checkpoints.
 """
@@ -10,11 +9,20 @@ import os
 from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints import (
+    assignment,
+    huggingface,
+    keras_hub,
+    tf1_checkpoint,
+    tf1_folder,
+    variable_names,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint
 
 _ACCEPTED = (
-    "Accepted: a TF1 checkpoint or one of ours (the path without "
-    "`.index`, or its folder)"
+    "Accepted: a TF1 checkpoint or one of ours (the path without `.index`, or "
+    "its folder), the folder of a run, a Hugging Face folder with "
+    "model.safetensors, a KerasHub preset folder"
 )
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 
@@ -33,7 +41,7 @@ def load_checkpoint(
     Args:
         model: An `AlbertModel`, a `PretrainingModel`, or another Keras model
             made of their layers.
-        path: A checkpoint's prefix or folder.
+        path: Of a checkpoint in any format that `recognise` knows.
         allow_new_heads: Whether a head of the model may be absent from the
             checkpoint; it then keeps the weights that it has.
         from_group_0: Whether every group of layers takes the weights of the
@@ -44,18 +52,58 @@ def load_checkpoint(
 
     Raises:
         FileNotFoundError: There is no checkpoint there.
+        ImportError: The format needs a package that is not installed.
         ValueError: The format is not one of the accepted ones; or the
             checkpoint is damaged, or a variable is missing, left over or of
-            another shape.
+            another shape, or its config gives the model's weights another
+            meaning.
     """
-    name = files.check_local(path)
-    _refuse_other_formats(name)
-    return tf1_checkpoint.load(
+    name = os.fspath(path)
+    if recognise(path) == "tf1":
+        weights = tf1_folder.read_arrays(path, with_slots=False)
+    else:
+        source = read(path)
+        _check_same_meaning(model, source, name)
+        weights = source.weights
+    return assignment.assign(
         model,
+        weights,
         name,
         allow_new_heads=allow_new_heads,
         from_group_0=from_group_0,
     )
+
+
+def read(path: files.Path) -> Checkpoint:
+    """Reads a checkpoint of any format.
+
+    Args:
+        path: Of a checkpoint in any format that `recognise` knows.
+
+    Raises:
+        FileNotFoundError, ImportError, ValueError: See `load_checkpoint`.
+    """
+    kind = recognise(path)
+    if kind == "huggingface":
+        return huggingface.read(path)
+    if kind == "keras_hub":
+        return keras_hub.read(path)
+    return tf1_folder.read(path)
+
+
+def recognise(path: files.Path) -> str:
+    """Returns `tf1` (ours are too), `huggingface` or `keras_hub`.
+
+    Raises:
+        ValueError: What is there is of another format.
+    """
+    name = files.check_local(path)
+    if huggingface.is_folder(name):
+        return "huggingface"
+    if keras_hub.is_folder(name):
+        return "keras_hub"
+    _refuse_other_formats(name)
+    return "tf1"
 
 
 def global_step(path: files.Path) -> int:
@@ -63,12 +111,30 @@ def global_step(path: files.Path) -> int:
 
     Raises:
         FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged.
+        ValueError: It is damaged, or of another format.
     """
-    name = variable_names.GLOBAL_STEP
-    if name not in tf1_checkpoint.read_shapes(path):
+    if recognise(path) != "tf1":
         return 0
-    return int(tf1_checkpoint.read(path, [name])[name])
+    prefix = tf1_folder.resolve(path)
+    name = variable_names.GLOBAL_STEP
+    if name not in tf1_checkpoint.read_shapes(prefix):
+        return 0
+    return int(tf1_checkpoint.read(prefix, [name])[name])
+
+
+def _check_same_meaning(model: Any, source: Checkpoint, where: str) -> None:
+    """Checks what the shapes of the weights do not tell."""
+    wanted = getattr(model, "config", None)
+    if wanted is None or source.config is None:
+        return
+    for field in ("hidden_act", "num_attention_heads"):
+        theirs, ours = getattr(source.config, field), getattr(wanted, field)
+        if theirs != ours:
+            raise ValueError(
+                f"Checkpoint {where!r} was made with {field}={theirs!r}, the "
+                f"model has {field}={ours!r}. Use the config that the "
+                "checkpoint was made with."
+            )
 
 
 def _refuse_other_formats(path: str) -> None:

@@ -7,7 +7,6 @@ Floor: checkpoints.
 """
 
 import glob
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,16 +17,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import variable_names
-
-_LOGGER = logging.getLogger(__name__)
+from albert_tf.checkpoints import checkpoint
 
 _INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-_GROUP = re.compile(r"/group_\d+/")
 _STATE_FILE = "checkpoint"
-_NAMES_SHOWN = 5
 
 
 def resolve_prefix(path: files.Path) -> str:
@@ -70,7 +65,7 @@ def _prefix_in_folder(folder: str) -> str:
         raise ValueError(
             f"Folder {folder!r} has {len(found)} checkpoints and no file "
             f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
-            f"{_some(found)}."
+            f"{checkpoint.some(found)}."
         )
     return found[0]
 
@@ -184,129 +179,3 @@ def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
 def _remove(path: str) -> None:
     if os.path.exists(path):
         os.remove(path)
-
-
-def load(
-    model: Any,
-    path: files.Path,
-    *,
-    allow_new_heads: bool = False,
-    from_group_0: bool = False,
-) -> list[str]:
-    """Sets all weights of a model from a TF1 checkpoint.
-
-    Optimizer slots and the step counter are passed over, and so is the
-    `module/` in front of the names of TF-Hub modules. If anything is wrong,
-    no weight is changed.
-
-    Args:
-        model: A Keras model whose layers are in `variable_names`.
-        path: What `resolve_prefix` takes.
-        allow_new_heads: Whether a head may be absent from the checkpoint; it
-            then keeps the weights that it has.
-        from_group_0: Whether every group of layers takes the weights of the
-            checkpoint's first group; its other groups are not used.
-
-    Returns:
-        Sorted names of the arrays that belong to heads the model has not.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged, or a variable is missing, left over or of
-            another shape; the message names it.
-    """
-    prefix = resolve_prefix(path)
-    variables = variable_names.variables_by_tf1_name(model.weights)
-    stored = _stored_weights(prefix)
-    if from_group_0:
-        stored = _first_group_everywhere(variables, stored)
-    if allow_new_heads:
-        variables = _without_new_heads(variables, stored)
-    unused = sorted(set(stored) - set(variables))
-    unused_heads = [name for name in unused if variable_names.is_head(name)]
-    _check_complete(prefix, variables, stored)
-    _check_nothing_left(prefix, sorted(set(unused) - set(unused_heads)))
-    _check_shapes(prefix, variables, stored)
-    arrays = read(prefix, [stored[name][0] for name in variables])
-    for name, variable in variables.items():
-        variable.assign(arrays[stored[name][0]])
-    if unused_heads:
-        _LOGGER.info("%s: not used: %s", prefix, ", ".join(unused_heads))
-    return unused_heads
-
-
-def _stored_weights(prefix: str) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Returns, by TF1 name, the name in the file and the shape."""
-    stored = {}
-    for full_name, shape in read_shapes(prefix).items():
-        name = full_name.removeprefix(variable_names.MODULE_PREFIX)
-        if not variable_names.is_training_state(name):
-            stored[name] = (full_name, shape)
-    return stored
-
-
-def _first_group_everywhere(
-    names: Iterable[str], stored: Mapping[str, Any]
-) -> dict[str, Any]:
-    kept = {name: stored[name] for name in stored if not _GROUP.search(name)}
-    for name in names:
-        source = _GROUP.sub("/group_0/", name)
-        if source in stored:
-            kept[name] = stored[source]
-    return kept
-
-
-def _without_new_heads(
-    variables: Mapping[str, Any], stored: Iterable[str]
-) -> dict[str, Any]:
-    kept = {"", *map(variable_names.head_of, stored)}
-    new = [n for n in variables if variable_names.head_of(n) not in kept]
-    if new:
-        _LOGGER.info("not in the checkpoint, left as made: %s", ", ".join(new))
-    return {n: v for n, v in variables.items() if n not in new}
-
-
-def _check_complete(
-    prefix: str, variables: Mapping[str, Any], stored: Mapping[str, Any]
-) -> None:
-    missing = sorted(set(variables) - set(stored))
-    if not missing:
-        return
-    advice = "Use the config that the checkpoint was made with."
-    if all(variable_names.is_head(name) for name in missing):
-        advice = "Pass allow_new_heads=True to start absent heads anew."
-    raise ValueError(
-        f"Checkpoint {prefix!r} lacks {len(missing)} variables of the model: "
-        f"{_some(missing)}. {advice}"
-    )
-
-
-def _check_nothing_left(prefix: str, left_over: list[str]) -> None:
-    if left_over:
-        raise ValueError(
-            f"Checkpoint {prefix!r} has {len(left_over)} variables that the "
-            f"model has not: {_some(left_over)}. Use the config that the "
-            "checkpoint was made with."
-        )
-
-
-def _check_shapes(
-    prefix: str, variables: Mapping[str, Any], stored: Mapping[str, Any]
-) -> None:
-    wrong = [
-        f"{name} is {list(stored[name][1])}, wanted {list(variable.shape)}"
-        for name, variable in variables.items()
-        if tuple(variable.shape) != stored[name][1]
-    ]
-    if wrong:
-        raise ValueError(
-            f"Checkpoint {prefix!r} has {len(wrong)} variables of another "
-            f"shape than the model's: {_some(wrong, '; ')}. Use the config "
-            "that the checkpoint was made with."
-        )
-
-
-def _some(names: list[str], separator: str = ", ") -> str:
-    shown = separator.join(names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return shown if rest <= 0 else f"{shown}{separator}and {rest} more"

@@ -25,6 +25,7 @@ from albert_tf.checkpoints import tf1_checkpoint, variable_names
 
 MODEL_PREFIX = "model.ckpt"
 BEST_FOLDER = "best"
+CHECKPOINTS_FOLDER = "checkpoints"
 _FOLDER = re.compile(r"step-(\d{8,})$")
 _STATE = "state.json"
 _OLD = ".old"
@@ -118,7 +119,7 @@ class Checkpointer:
 
 
 def _checkpoints_folder(output_dir: str) -> str:
-    return os.path.join(output_dir, "checkpoints")
+    return os.path.join(output_dir, CHECKPOINTS_FOLDER)
 
 
 def _steps(folder: str) -> list[int]:

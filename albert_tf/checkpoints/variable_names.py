@@ -1,50 +1,19 @@
-"""The names of our variables in the checkpoint formats that others made.
+"""The names of a variable in the formats that others made, and back.
 
-One row for each layer that has variables; the last component of a variable's
-name (`kernel`, `bias`, `gamma`, ...) is the same in both columns.
+Arrays are known by their TF1 names everywhere in this folder.
 
 Floor: checkpoints. Plain Python: no TensorFlow.
-
-Source: names of google-research/albert's released checkpoints.
 """
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Any
 
-# {set} is the group of layers where the sublayer is shared. Where it is not,
-# it is the layer, as in the original with as many groups as layers. The
-# original has no checkpoints that share one half of a block: then the two
-# halves of the name `group_{set}` count differently, and so stand apart.
-_ATTENTION = "albert/encoder/attention_{set}_{inner}"
-_FEED_FORWARD = "albert/encoder/feed_forward_{set}_{inner}"
-_GROUP = "bert/encoder/transformer/group_{set}/inner_group_{inner}"
+from albert_tf.checkpoints.variable_table import TABLE, TRANSPOSED, Row
+from albert_tf.config import AlbertConfig
 
-# Path of our layer, and its name in a TF1 checkpoint.
-LAYER_NAMES: tuple[tuple[str, str], ...] = (
-    ("albert/embeddings", "bert/embeddings"),
-    ("albert/embeddings/layer_norm", "bert/embeddings/LayerNorm"),
-    (
-        "albert/encoder/embedding_projection",
-        "bert/encoder/embedding_hidden_mapping_in",
-    ),
-    (f"{_ATTENTION}/query", f"{_GROUP}/attention_1/self/query"),
-    (f"{_ATTENTION}/key", f"{_GROUP}/attention_1/self/key"),
-    (f"{_ATTENTION}/value", f"{_GROUP}/attention_1/self/value"),
-    (f"{_ATTENTION}/output", f"{_GROUP}/attention_1/output/dense"),
-    (f"{_ATTENTION}/layer_norm", f"{_GROUP}/LayerNorm"),
-    (f"{_FEED_FORWARD}/intermediate", f"{_GROUP}/ffn_1/intermediate/dense"),
-    # TF1: the output layer's scope was opened inside the intermediate's.
-    (f"{_FEED_FORWARD}/output", f"{_GROUP}/ffn_1/intermediate/output/dense"),
-    (f"{_FEED_FORWARD}/layer_norm", f"{_GROUP}/LayerNorm_1"),
-    ("albert/pooler", "bert/pooler/dense"),
-    ("masked_lm_head/transform", "cls/predictions/transform/dense"),
-    ("masked_lm_head/layer_norm", "cls/predictions/transform/LayerNorm"),
-    ("masked_lm_head", "cls/predictions"),
-    ("sentence_order_head", "cls/seq_relationship"),
-)
-
-ENCODER_PREFIX = "bert/"
+POOLER_PREFIX = "bert/pooler/"
 # Everything that a checkpoint may hold for a head, fine-tuning included.
 _HEAD_PREFIXES = (
     "cls/",
@@ -60,14 +29,76 @@ GLOBAL_STEP = "global_step"
 MODULE_PREFIX = "module/"
 
 
-def _pattern(layer: str) -> re.Pattern[str]:
-    # A model inside another scope has more components in front.
-    numbered = layer.replace("{set}", r"(?P<set>\d+)")
-    numbered = numbered.replace("{inner}", r"(?P<inner>\d+)")
-    return re.compile(rf"(?:^|.*/){numbered}/(?P<variable>\w+)$")
+@functools.cache
+def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
+    # A model of ours within another scope has more components in front.
+    front = "(?:.*/)?" if column == "ours" else ""
+    patterns = []
+    for row in TABLE:
+        name = getattr(row, column).removesuffix(TRANSPOSED)
+        if name:
+            numbered = re.escape(name).replace(r"\{set\}", r"(?P<set>\d+)")
+            numbered = numbered.replace(r"\{inner\}", r"(?P<inner>\d+)")
+            patterns.append((re.compile(front + numbered), row))
+    return tuple(patterns)
 
 
-_PATTERNS = tuple((_pattern(ours), tf1) for ours, tf1 in LAYER_NAMES)
+def _find(name: str, column: str) -> tuple[Row, dict[str, str]] | None:
+    for pattern, row in _patterns(column):
+        match = pattern.fullmatch(name)
+        if match:
+            return row, match.groupdict()
+    return None
+
+
+def translate(
+    name: str, *, source: str, target: str
+) -> tuple[str, bool] | None:
+    """Returns a variable's name in another column of the table.
+
+    >>> translate("bert/pooler/dense/kernel", source="tf1",
+    ...           target="huggingface")
+    ('albert.pooler.weight', True)
+
+    Args:
+        name: Its name in the column `source`.
+        source: `ours`, `tf1`, `huggingface` or `keras_hub`.
+        target: Likewise.
+
+    Returns:
+        The name, and whether the matrix is the other way round there. None if
+        the table has no such variable, or the other format has not.
+    """
+    found = _find(name, source)
+    if not found or not getattr(found[0], target):
+        return None
+    row, numbers = found
+    template = getattr(row, target)
+    turns = {c.endswith(TRANSPOSED) for c in (template, getattr(row, source))}
+    name = template.removesuffix(TRANSPOSED).format(**numbers)
+    return name, len(turns) > 1
+
+
+def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
+    """Returns the shape that a config gives a TF1 name.
+
+    Returns:
+        None for a length that the config does not tell; and None instead of
+        the tuple for a name that is not in the table.
+    """
+    found = _find(name, "tf1")
+    if not found:
+        return None
+    lengths = {
+        "V": config.vocab_size,
+        "E": config.embedding_size,
+        "H": config.hidden_size,
+        "F": config.intermediate_size,
+        "S": config.max_position_embeddings,
+        "T": config.type_vocab_size,
+        "2": 2,
+    }
+    return tuple(lengths.get(letter) for letter in found[0].shape)
 
 
 def tf1_name(path: str) -> str:
@@ -80,17 +111,15 @@ def tf1_name(path: str) -> str:
         path: `path` of the Keras variable.
 
     Raises:
-        ValueError: The table has no row for the variable's layer.
+        ValueError: The table has no row for the variable.
     """
-    for pattern, layer in _PATTERNS:
-        match = pattern.match(path)
-        if match:
-            numbers = match.groupdict()
-            return f"{layer.format(**numbers)}/{numbers['variable']}"
-    raise ValueError(
-        f"Variable {path!r} has no name in TF1 checkpoints. Give its layer a "
-        "row in albert_tf/checkpoints/variable_names.py."
-    )
+    found = translate(path, source="ours", target="tf1")
+    if found is None:
+        raise ValueError(
+            f"Variable {path!r} has no name in TF1 checkpoints. Give it a row "
+            "in albert_tf/checkpoints/variable_table.py."
+        )
+    return found[0]
 
 
 def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:

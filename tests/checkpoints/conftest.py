@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
@@ -37,3 +38,9 @@ def prefix(arrays, tmp_path):
     step = {"global_step": np.array(7, "int64")}
     tf1_checkpoint.write(prefix, arrays | slot | step)
     return prefix
+
+
+@pytest.fixture
+def source(tiny_config, arrays):
+    """The same weights, as what every format reads and writes."""
+    return Checkpoint(arrays=arrays, config=tiny_config)

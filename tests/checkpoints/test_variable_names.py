@@ -131,3 +131,48 @@ def test_slots_and_step_are_training_state():
     )
 
     assert len(list(state)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "expected"),
+    [
+        (
+            f"{_GROUP_0}/ffn_1/intermediate/dense/kernel",
+            "huggingface",
+            (
+                "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight",
+                True,
+            ),
+        ),
+        (
+            "bert/embeddings/LayerNorm/gamma",
+            "huggingface",
+            ("albert.embeddings.LayerNorm.weight", False),
+        ),
+        ("output_weights", "huggingface", ("classifier.weight", False)),
+        ("output_weights", "keras_hub", ("logits/kernel", True)),
+        (
+            "bert/pooler/dense/kernel",
+            "keras_hub",
+            ("pooled_dense/kernel", False),
+        ),
+        ("cls/seq_relationship/output_bias", "keras_hub", None),
+        ("bert/pooler/dense/kernel/adam_m", "huggingface", None),
+        ("start_logits/dense/kernel", "huggingface", None),
+    ],
+)
+def test_names_are_translated_there_and_back(name, target, expected):
+    found = variable_names.translate(name, source="tf1", target=target)
+
+    assert found == expected
+    if found:
+        back = variable_names.translate(found[0], source=target, target="tf1")
+        assert back == (name, found[1])
+
+
+def test_shapes_follow_the_config(tiny_config, arrays):
+    for name, array in arrays.items():
+        assert variable_names.shape_of(name, tiny_config) == array.shape
+
+    assert variable_names.shape_of("output_weights", tiny_config) == (None, 8)
+    assert variable_names.shape_of("x", tiny_config) is None

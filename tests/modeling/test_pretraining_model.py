@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints import load, tf1_checkpoint, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.albert_model import AlbertModel
@@ -27,7 +27,7 @@ class Recorded:
         self.numbers = np.load(folder / "golden.npz")
         self.config = AlbertConfig.from_json_file(folder / "albert_config.json")
         self.model = PretrainingModel(self.config)
-        tf1_checkpoint.load(self.model, folder)
+        load.load_checkpoint(self.model, folder)
         self.batch = {name: self.numbers[name] for name in _INPUTS}
 
     def sums(self, weights="masked_lm_weights"):

@@ -1,0 +1,113 @@
+"""Converts checkpoints between the formats in use.
+
+    python convert_checkpoint.py --input_path=albert_base \
+        --output_path=albert_base_hf --output_format=huggingface --verify
+
+The input's format is recognised: Google's TF1 checkpoints, folders of our
+runs, Hugging Face folders (safetensors), KerasHub presets.
+"""
+
+from absl import flags
+
+import run_flags
+from albert_tf import config as config_lib
+from albert_tf.checkpoints import conversion_job
+from albert_tf.checkpoints.conversion_job import ConversionJob
+
+
+def define_flags() -> None:
+    """Defines the flags of this script."""
+    strings = {
+        "input_path": "Checkpoint to read: prefix or folder.",
+        "output_path": "Folder to write; it must not exist, or be empty.",
+        "albert_config_file": "JSON file with the shape of the model, or the "
+        "name of a published one; needed if there is none beside the input.",
+        "spm_model_file": "SentencePiece model to put beside the weights; "
+        "default: the one beside the input.",
+        "vocab_file": "WordPiece vocabulary, likewise.",
+        "merge_from": "Another checkpoint of the same encoder, whose heads "
+        "are added.",
+    }
+    for name, text in strings.items():
+        flags.DEFINE_string(name, None, text)
+    flags.DEFINE_enum(
+        "output_format",
+        None,
+        conversion_job.FORMATS,
+        "tf1: Google's; keras: as our runs write it.",
+    )
+    flags.DEFINE_bool(
+        "do_lower_case",
+        None,
+        "Whether the vocabulary is for lower-cased text; default: as the "
+        "input says, or true.",
+    )
+    flags.DEFINE_bool(
+        "verify",
+        False,
+        "Run a fixed batch through the weights of both sides, print the "
+        "largest difference by output, and fail above 1e-5.",
+    )
+    _define_warm_start_flags()
+
+
+def _define_warm_start_flags() -> None:
+    flags.DEFINE_integer(
+        "num_hidden_layers",
+        None,
+        "Layers of the output, for a warm start.",
+        lower_bound=1,
+    )
+    flags.DEFINE_integer(
+        "num_hidden_groups",
+        None,
+        "Groups of layers of the output, copies of the input's first.",
+        lower_bound=1,
+    )
+    flags.DEFINE_enum(
+        "parameter_sharing",
+        None,
+        config_lib.SHARING_STRATEGIES,
+        "What the output's layers share; shared blocks are copied to layers.",
+    )
+
+
+def main(values: flags.FlagValues) -> None:
+    """Checks the flags, converts, and prints what was done."""
+    run_flags.require(values, "input_path", "output_path", "output_format")
+    if values.vocab_file and not values.vocab_file.endswith(".txt"):
+        raise ValueError(
+            f"--vocab_file={values.vocab_file} must end in .txt. Pass a "
+            "SentencePiece model as --spm_model_file."
+        )
+    has_config = values.albert_config_file is not None
+    job = ConversionJob(
+        input_path=values.input_path,
+        output_path=values.output_path,
+        output_format=values.output_format,
+        config=run_flags.albert_config(values) if has_config else None,
+        vocabulary=values.spm_model_file or values.vocab_file,
+        do_lower_case=values.do_lower_case,
+        merge_from=values.merge_from or "",
+        num_hidden_layers=values.num_hidden_layers,
+        num_hidden_groups=values.num_hidden_groups,
+        parameter_sharing=values.parameter_sharing,
+        verify=values.verify,
+    )
+    with run_flags.quiet_import():
+        from albert_tf.checkpoints import conversion
+
+    summary = conversion.run(job)
+    print(f"read      {job.input_path} ({summary.input_format})")
+    print(
+        f"written   {job.output_path} ({job.output_format}): "
+        f"{summary.num_weights} variables, {summary.num_parameters:,} values"
+    )
+    for name in summary.left_out:
+        print(f"left out  {name} (the format has no place for it)")
+    for name, difference in summary.differences.items():
+        print(f"{name} differs by at most {difference:.3g}")
+
+
+if __name__ == "__main__":
+    run_flags.run_script(define_flags, main)

@@ -1,0 +1,259 @@
+"""KerasHub's presets: ours read back, and both ways with KerasHub itself."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+import keras_hub as theirs
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import keras_hub, tf1_folder, verification
+
+_PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
+_SOP = [
+    "cls/seq_relationship/output_bias",
+    "cls/seq_relationship/output_weights",
+]
+_CLASSIFIER = {
+    "output_weights": np.arange(24, dtype="float32").reshape(3, 8),
+    "output_bias": np.arange(3, dtype="float32"),
+}
+
+
+def _assert_same(arrays, expected):
+    assert set(arrays) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
+
+
+def _starting(source, *prefixes):
+    return {n: a for n, a in source.arrays.items() if n.startswith(prefixes)}
+
+
+def _edit_json(path, edit):
+    values = json.loads(path.read_text())
+    edit(values)
+    path.write_text(json.dumps(values))
+
+
+@pytest.fixture
+def folder(source, tmp_path):
+    keras_hub.write(str(tmp_path), source)
+    return tmp_path
+
+
+def test_a_masked_lm_is_read_back_and_the_rest_is_listed(source, tmp_path):
+    assert keras_hub.write(str(tmp_path), source) == _SOP
+
+    found = keras_hub.read(tmp_path)
+
+    _assert_same(found.arrays, _starting(source, "bert/", "cls/predictions/"))
+    assert found.config == source.config
+
+
+def test_a_classifier_is_read_back(source, tmp_path):
+    arrays = _starting(source, "bert/") | _CLASSIFIER
+    keras_hub.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
+
+    _assert_same(keras_hub.read(tmp_path).arrays, arrays)
+    model = theirs.models.AlbertTextClassifier.from_preset(
+        str(tmp_path), preprocessor=None
+    )
+    assert model.num_classes == 3
+
+
+def test_equal_widths_travel_with_an_identity(tmp_path):
+    source = tf1_folder.read(_PARITY / "model_groups")
+    config = dataclasses.replace(source.config, hidden_act="gelu")
+    arrays = _starting(source, "bert/", "cls/predictions/")
+    keras_hub.write(
+        str(tmp_path),
+        dataclasses.replace(source, config=config, arrays=arrays),
+    )
+
+    found = keras_hub.read(tmp_path)
+
+    _assert_same(found.arrays, arrays)
+    assert found.config == config
+
+
+def test_keras_hub_gives_the_recorded_outputs(tmp_path):
+    source = tf1_folder.read(_PARITY / "model_base")
+    keras_hub.write(str(tmp_path), source)
+    with np.load(_PARITY / "model_base" / "golden.npz") as file:
+        golden = dict(file)
+
+    backbone = theirs.models.AlbertBackbone.from_preset(str(tmp_path))
+    found = backbone(
+        {
+            "token_ids": golden["input_ids"],
+            "padding_mask": golden["input_mask"],
+            "segment_ids": golden["segment_ids"],
+        }
+    )
+
+    for name in ("sequence_output", "pooled_output"):
+        largest = np.abs(golden[name]).max()
+        difference = np.abs(np.asarray(found[name]) - golden[name]).max()
+        assert difference <= 1e-5 * largest, name
+
+
+# KerasHub leaves the vocabulary's file open.
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
+@pytest.mark.parametrize("has_tokenizer", [False, True])
+def test_the_task_and_its_tokenizer_load(
+    source, tmp_path, tiny_spm_model, has_tokenizer
+):
+    if has_tokenizer:
+        source = dataclasses.replace(source, vocabulary=str(tiny_spm_model))
+    keras_hub.write(str(tmp_path), source)
+
+    model = theirs.models.AlbertMaskedLM.from_preset(
+        str(tmp_path), **({} if has_tokenizer else {"preprocessor": None})
+    )
+
+    found = keras_hub.read(tmp_path)
+    assert (found.vocabulary is not None) == has_tokenizer
+    if has_tokenizer:
+        assert model.preprocessor.tokenizer.vocabulary_size() == 300
+        assert (
+            pathlib.Path(found.vocabulary).read_bytes()
+            == tiny_spm_model.read_bytes()
+        )
+
+
+def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
+    backbone = theirs.models.AlbertBackbone(
+        vocabulary_size=13,
+        num_layers=4,
+        num_heads=2,
+        num_groups=2,
+        num_inner_repetitions=2,
+        embedding_dim=4,
+        hidden_dim=8,
+        intermediate_dim=6,
+        max_sequence_length=9,
+    )
+    rng = np.random.default_rng(0)
+    for variable in backbone.weights:
+        variable.assign(rng.standard_normal(variable.shape) * 0.5)
+    backbone.save_to_preset(str(tmp_path))
+    batch = {
+        "input_ids": rng.integers(0, 13, (2, 9)),
+        "input_mask": np.array([[1] * 9, [1] * 5 + [0] * 4]),
+        "segment_ids": rng.integers(0, 2, (2, 9)),
+    }
+    expected = backbone(
+        {
+            "token_ids": batch["input_ids"],
+            "padding_mask": batch["input_mask"],
+            "segment_ids": batch["segment_ids"],
+        }
+    )
+
+    found = verification.outputs(keras_hub.read(tmp_path), batch)
+
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(
+            found[name], np.asarray(expected[name]), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_act": "relu"}, "cannot express hidden_act='relu'"),
+        (
+            {"hidden_dropout_prob": 0.1},
+            "hidden_dropout_prob=0.1 beside attention_probs_dropout_prob=0",
+        ),
+        (
+            {"num_hidden_layers": 3, "num_hidden_groups": 2},
+            "its groups must divide the layers",
+        ),
+        ({"parameter_sharing": "ffn"}, "KerasHub cannot express parameter_sh"),
+    ],
+)
+def test_what_keras_hub_cannot_express_is_refused(
+    source, tmp_path, change, words
+):
+    config = dataclasses.replace(source.config, **change)
+
+    with pytest.raises(ValueError, match=words):
+        keras_hub.write(
+            str(tmp_path), dataclasses.replace(source, config=config)
+        )
+
+
+def test_a_pooler_is_asked_for(source, tmp_path):
+    arrays = {n: a for n, a in source.arrays.items() if "pooler" not in n}
+
+    with pytest.raises(ValueError, match="bert/pooler.*--merge_from"):
+        keras_hub.write(
+            str(tmp_path), dataclasses.replace(source, arrays=arrays)
+        )
+
+
+@pytest.mark.parametrize("name", ["model.weights.h5", "task.weights.h5"])
+def test_damaged_weights_are_one_line(folder, name):
+    os.truncate(folder / name, os.path.getsize(folder / name) // 2)
+
+    with pytest.raises(ValueError, match=f"{name}.*is damaged") as caught:
+        keras_hub.read(folder)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_weights_are_named(folder):
+    (folder / "model.weights.h5").unlink()
+
+    with pytest.raises(FileNotFoundError, match="no file.*model.weights.h5"):
+        keras_hub.read(folder)
+
+
+def test_weights_of_another_config_are_refused(folder):
+    _edit_json(
+        folder / "config.json", lambda v: v["config"].update(hidden_dim=10)
+    )
+
+    with pytest.raises(ValueError, match="not of the config beside it"):
+        keras_hub.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "words"),
+    [
+        (
+            "config.json",
+            lambda v: v.update(registered_name="keras_hub>BertBackbone"),
+            "of a 'keras_hub>BertBackbone'. Only 'keras_hub>AlbertBackbone'",
+        ),
+        (
+            "config.json",
+            lambda v: v["config"].pop("num_heads"),
+            "config.json' lacks num_heads",
+        ),
+        (
+            "task.json",
+            lambda v: v.update(registered_name="my>Task"),
+            "of a 'my>Task'. Only",
+        ),
+    ],
+)
+def test_a_preset_of_something_else_is_refused(folder, file, edit, words):
+    _edit_json(folder / file, edit)
+
+    with pytest.raises(ValueError, match=words):
+        keras_hub.read(folder)
+
+
+def test_a_config_that_is_no_json_is_an_error(folder):
+    (folder / "config.json").write_text("{")
+
+    with pytest.raises(ValueError, match="is not JSON"):
+        keras_hub.read(folder)
