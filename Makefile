@@ -28,7 +28,7 @@ format: .venv/dev.stamp
 	$(RUN) -m ruff format
 
 # Newest versions that pyproject.toml allows, one set for every Python and
-# machine it names. Needs uv (https://docs.astral.sh/uv); using the locks does
+# machine it names. Needs uv, a package of its own; using the locks does
 # not. Each development version equals the runtime one.
 COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
 	--fork-strategy fewest --no-annotate --quiet \
