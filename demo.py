@@ -68,7 +68,9 @@ def main(values: flags.FlagValues) -> None:
     print("4/5 Pretraining")
     facts["Command"] = pretrain(paths, num_train_steps=values.num_train_steps)
     print("5/5 Report")
-    import demo_report  # imports TensorFlow, so not before the flags are good
+    # It imports TensorFlow, so not before the flags are good.
+    with run_flags.quiet_import():
+        import demo_report
 
     first, last = demo_report.write(
         paths.report,
