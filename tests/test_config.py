@@ -153,7 +153,9 @@ def test_sizes_of_the_paper():
 
 def test_every_published_size_is_possible():
     for name in PUBLISHED_SIZES:
-        json.dumps(published_config(name).to_dict())
+        config = published_config(name)
+        text = json.dumps(config.to_dict())
+        assert AlbertConfig.from_dict(json.loads(text)) == config
 
 
 def test_only_small_v1_models_were_trained_with_dropout():

@@ -59,7 +59,9 @@ def test_impossible_settings_are_refused_by_name(values, message):
 
 
 def test_a_run_may_consist_of_warm_up_alone():
-    OptimizerConfig(num_train_steps=100, num_warmup_steps=100)
+    config = OptimizerConfig(num_train_steps=100, num_warmup_steps=100)
+
+    assert config.num_warmup_steps == config.num_train_steps
 
 
 def test_settings_are_checked_without_importing_tensorflow():

@@ -83,6 +83,8 @@ def test_fresh_removes_what_a_demo_makes_and_nothing_else(tmp_path):
 def test_fresh_of_an_empty_folder_is_fine(tmp_path):
     demo.Paths(tmp_path / "not_there").remove_all()
 
+    assert not list(tmp_path.iterdir())
+
 
 def test_commands_are_echoed_as_a_user_may_type_them(
     commands, capsys, monkeypatch
