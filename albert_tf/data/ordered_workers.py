@@ -4,17 +4,16 @@ Floor: data. Plain Python.
 """
 
 import collections
-import concurrent.futures
 import contextlib
 import itertools
 import multiprocessing
 import os
+import queue
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import process
-from multiprocessing import connection
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing import connection, context, resource_tracker
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,7 +32,8 @@ def map_in_order(
     """Gives `map(function, items)`, computed by `num_workers` processes.
 
     Only a few items and results exist at a time, however many there are. The
-    processes end with the block, and also if this process is killed.
+    processes end with the block, whatever they are at, and also if this
+    process is killed.
 
     Args:
         function: Can be pickled, as can items and results. One worker is this
@@ -47,55 +47,95 @@ def map_in_order(
     if num_workers == 1:
         yield map(function, items)
         return
+    with contextlib.ExitStack() as stack:
+        with _without_interrupts():
+            pipes = [_start(function, stack) for _ in range(num_workers)]
+        yield _results(pipes, iter(items))
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Starts processes that Ctrl-C does not reach; here it waits.
+
+    Ctrl-C goes to every process, and the parent alone decides what to do.
+    """
+    # Started with the first worker, it would let interruptions through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(
+    function: Callable[[Any], Any], stack: contextlib.ExitStack
+) -> connection.Connection:
+    """Starts a worker that ends with the stack; returns our end of its pipe."""
     # A fork would copy the locks of threads that it does not copy.
-    context = multiprocessing.get_context("spawn")
-    reader, writer = context.Pipe(duplex=False)
-    executor = concurrent.futures.ProcessPoolExecutor(
-        num_workers,
-        mp_context=context,
-        initializer=_prepare_worker,
-        initargs=(reader,),
-    )
-    with reader, writer:
-        try:
-            yield _results(executor, function, iter(items), num_workers)
-        except BaseException:
-            writer.close()  # Nobody waits for what is at work.
-            raise
-        finally:
-            executor.shutdown(cancel_futures=True)
+    spawn: context.SpawnContext = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    with theirs:
+        worker = spawn.Process(target=_work, args=(function, theirs))
+        worker.daemon = True
+        worker.start()
+    stack.callback(worker.join)
+    return stack.enter_context(ours)
 
 
 def _results(
-    executor: concurrent.futures.Executor,
-    function: Callable[[Item], Result],
-    items: Iterator[Item],
-    num_workers: int,
-) -> Iterator[Result]:
-    waiting: collections.deque[concurrent.futures.Future[Result]]
-    waiting = collections.deque()
+    pipes: Sequence[connection.Connection], items: Iterator[Any]
+) -> Iterator[Any]:
+    """Deals the items out in turn, and so takes the results in turn."""
+    waiting: collections.deque[connection.Connection] = collections.deque()
+    turns = itertools.islice(
+        itertools.cycle(pipes), len(pipes) * _ITEMS_PER_WORKER
+    )
+    for pipe, item in zip(turns, items, strict=False):
+        _exchange(pipe.send, item)
+        waiting.append(pipe)
+    while waiting:
+        pipe = waiting.popleft()
+        result, error = _exchange(pipe.recv)
+        if error is not None:
+            raise error
+        for item in itertools.islice(items, 1):
+            _exchange(pipe.send, item)
+            waiting.append(pipe)
+        yield result
+
+
+def _exchange(send_or_receive: Callable[..., Any], *items: Any) -> Any:
     try:
-        for item in itertools.islice(items, num_workers * _ITEMS_PER_WORKER):
-            waiting.append(executor.submit(function, item))
-        while waiting:
-            result = waiting.popleft().result()
-            for item in itertools.islice(items, 1):
-                waiting.append(executor.submit(function, item))
-            yield result
-    except process.BrokenProcessPool as error:
+        return send_or_receive(*items)
+    except (EOFError, ConnectionError) as error:
         raise ChildProcessError(
             "A worker process died, perhaps for lack of memory. Run the "
             "command again with fewer workers; finished files are kept."
         ) from error
 
 
-def _prepare_worker(lifeline: connection.Connection) -> None:
-    # Ctrl-C reaches every process; the parent alone decides what to do.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
+    items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    # Items are read while one is at work, so that the parent never waits to
+    # send one to a worker that waits to send a result.
+    threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
+    while True:
+        pipe.send(_outcome(function, items.get()))
 
 
-def _end_with(lifeline: connection.Connection) -> None:
+def _outcome(
+    function: Callable[[Any], Any], item: Any
+) -> tuple[Any, Exception | None]:
+    try:
+        return function(item), None
+    except Exception as error:  # For the parent, where it is raised again.
+        return None, error
+
+
+def _read(pipe: connection.Connection, items: "queue.SimpleQueue[Any]") -> None:
     """Ends this process when the parent lets go of its end, or is killed."""
-    lifeline.poll(None)
-    os._exit(1)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            items.put(pipe.recv())
+    os._exit(0)

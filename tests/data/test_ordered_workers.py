@@ -29,6 +29,10 @@ def worker_id(number):
     return os.getpid()
 
 
+def large(number):
+    return bytes(4 * 10**6)
+
+
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_results_come_in_the_order_of_the_items(num_workers):
     with ordered_workers.map_in_order(
@@ -90,3 +94,26 @@ def test_an_interruption_does_not_wait_for_what_is_at_work():
         raise KeyboardInterrupt
 
     assert time.monotonic() - started < 30
+
+
+def test_an_interruption_does_not_wait_for_a_result_on_its_way():
+    started = time.monotonic()
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        ordered_workers.map_in_order(
+            large, range(100), num_workers=2
+        ) as results,
+    ):
+        next(results)
+        time.sleep(0.5)  # The next results fill the pipes.
+        raise KeyboardInterrupt
+
+    assert time.monotonic() - started < 30
+
+
+def test_large_items_and_large_results_do_not_wait_for_each_other():
+    items = [bytes(4 * 10**6)] * 9
+
+    with ordered_workers.map_in_order(large, items, num_workers=2) as results:
+        assert len(list(results)) == 9
