@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from absl import app, flags
 from absl import logging as absl_logging
@@ -210,17 +210,20 @@ def define_optimizer_flags(defaults: OptimizerConfig) -> None:
     )
 
 
-def optimizer_config(values: flags.FlagValues) -> OptimizerConfig:
-    """Reads the flags of `define_optimizer_flags` back."""
-    return OptimizerConfig(
-        name=values.optimizer,
-        learning_rate=values.learning_rate,
-        poly_power=values.poly_power,
-        num_train_steps=values.num_train_steps,
-        num_warmup_steps=values.num_warmup_steps,
-        start_warmup_step=values.start_warmup_step,
-        corrected_lamb=values.corrected_lamb,
-    )
+def optimizer_config(
+    values: flags.FlagValues, **changes: int
+) -> OptimizerConfig:
+    """Reads the flags of `define_optimizer_flags` back, some changed."""
+    settings: dict[str, Any] = {
+        "name": values.optimizer,
+        "learning_rate": values.learning_rate,
+        "poly_power": values.poly_power,
+        "num_train_steps": values.num_train_steps,
+        "num_warmup_steps": values.num_warmup_steps,
+        "start_warmup_step": values.start_warmup_step,
+        "corrected_lamb": values.corrected_lamb,
+    }
+    return OptimizerConfig(**settings | changes)
 
 
 def define_training_flags(defaults: TrainingConfig) -> None:

@@ -12,6 +12,38 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class ArraySpec:
+    """One array of a fine-tuning record, and how a batch of it is padded.
+
+    A record is one example as numbers: a dict of arrays without padding. Its
+    length s is that of its sequence arrays, which all have the same.
+
+    Args:
+        name: Its name in a record and in a batch.
+        dtype: `int32` or `float32`.
+        shape: Of the array in a record, without the sequence axis.
+        is_sequence: Whether the array has a last axis of the length s.
+        pad_value: What fills that axis up in a batch.
+
+    Raises:
+        ValueError: The type is another one.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    is_sequence: bool = False
+    pad_value: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("int32", "float32"):
+            raise ValueError(
+                "`dtype` must be int32 or float32. Received: "
+                f"dtype={self.dtype!r} for {self.name!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
     """One field of a record.
 

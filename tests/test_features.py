@@ -49,3 +49,10 @@ def test_a_feature_cannot_be_changed():
 
     with pytest.raises(AttributeError):
         feature.length = 5
+
+
+def test_an_array_is_of_one_of_two_types():
+    with pytest.raises(
+        ValueError, match="`dtype` must be int32 or float32.*'int64' for 'ids'"
+    ):
+        features.ArraySpec(name="ids", dtype="int64")

@@ -30,8 +30,9 @@ def assign(
         model: A Keras model whose variables are in `variable_table`.
         weights: By TF1 name, without optimizer slots and step counter.
         where: Path of the checkpoint, for messages.
-        allow_new_heads: Whether a head may be absent from the checkpoint; it
-            then keeps the weights that it has.
+        allow_new_heads: Whether a head may be absent from the checkpoint, or
+            be another task's there, of another shape; it then keeps the
+            weights that it has.
         from_group_0: Whether every group of layers takes the weights of the
             checkpoint's first group; its other groups are not used.
 
@@ -46,7 +47,7 @@ def assign(
     if from_group_0:
         weights = _first_group_everywhere(variables, weights)
     if allow_new_heads:
-        variables = _without_new_heads(variables, weights)
+        variables = _without_new_heads(variables, weights, where)
     unused = sorted(set(weights) - set(variables))
     unused_heads = [name for name in unused if variable_names.is_head(name)]
     _check_complete(where, variables, weights)
@@ -71,12 +72,18 @@ def _first_group_everywhere(
 
 
 def _without_new_heads(
-    variables: Mapping[str, Any], weights: Iterable[str]
+    variables: Mapping[str, Any], weights: Mapping[str, np.ndarray], where: str
 ) -> dict[str, Any]:
-    kept = {"", *map(variable_names.head_of, weights)}
-    new = [n for n in variables if variable_names.head_of(n) not in kept]
+    """Leaves out heads that are absent, or another task's: of other shape."""
+    head_of = variable_names.head_of
+    kept = {"", *map(head_of, weights)} - {
+        head_of(name)
+        for name, variable in variables.items()
+        if name in weights and tuple(variable.shape) != weights[name].shape
+    }
+    new = [n for n in variables if head_of(n) and head_of(n) not in kept]
     if new:
-        _LOGGER.info("not in the checkpoint, left as made: %s", ", ".join(new))
+        _LOGGER.info("%s: new heads: %s", where, ", ".join(new))
     return {n: v for n, v in variables.items() if n not in new}
 
 
@@ -86,13 +93,19 @@ def _check_complete(
     missing = sorted(set(variables) - set(weights))
     if not missing:
         return
-    advice = "Use the config that the checkpoint was made with."
-    if all(variable_names.is_head(name) for name in missing):
-        advice = "Pass allow_new_heads=True to start absent heads anew."
     raise ValueError(
         f"Checkpoint {where!r} lacks {len(missing)} variables of the model: "
-        f"{checkpoint.some(missing)}. {advice}"
+        f"{checkpoint.some(missing)}. {_advice(missing)}"
     )
+
+
+def _advice(names: Iterable[str]) -> str:
+    if all(variable_names.is_head(name) for name in names):
+        return (
+            "Take a checkpoint that has this head, or a model without it; in "
+            "Python, allow_new_heads=True starts it anew."
+        )
+    return "Use the config that the checkpoint was made with."
 
 
 def _check_nothing_left(where: str, left_over: list[str]) -> None:
@@ -107,14 +120,15 @@ def _check_nothing_left(where: str, left_over: list[str]) -> None:
 def _check_shapes(
     where: str, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]
 ) -> None:
-    wrong = [
-        f"{name} is {list(weights[name].shape)}, wanted {list(variable.shape)}"
+    wrong = {
+        name: f"{name} is {list(weights[name].shape)}, wanted "
+        f"{list(variable.shape)}"
         for name, variable in variables.items()
         if tuple(variable.shape) != weights[name].shape
-    ]
+    }
     if wrong:
         raise ValueError(
             f"Checkpoint {where!r} has {len(wrong)} variables of another "
-            f"shape than the model's: {checkpoint.some(wrong, '; ')}. Use the "
-            "config that the checkpoint was made with."
+            f"shape than the model's: {checkpoint.some(wrong.values(), '; ')}. "
+            f"{_advice(wrong)}"
         )

@@ -50,9 +50,10 @@ _FIELDS = (
     "type_vocab_size",
     "initializer_range",
 )
+_CLASSIFIER = "AlbertForSequenceClassification"
 # Which of their classes stands for which heads; the first that fits.
 _ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
-    ({"output_weights"}, "AlbertForSequenceClassification"),
+    ({"task"}, _CLASSIFIER),
     ({"cls/squad"}, "AlbertForQuestionAnswering"),
     ({"cls/predictions", "cls/seq_relationship"}, "AlbertForPreTraining"),
     ({"cls/predictions"}, "AlbertForMaskedLM"),
@@ -303,7 +304,7 @@ def _write_safetensors(path: str, tensors: Mapping[str, np.ndarray]) -> None:
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
     theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     values: dict[str, Any] = {
-        "architectures": [_architecture(source)],
+        "architectures": _architectures(source),
         "model_type": "albert",
         **{name: getattr(config, name) for name in _FIELDS},
         "hidden_act": theirs[config.hidden_act],
@@ -313,16 +314,26 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         "tie_word_embeddings": True,
         **_special_ids(source),
     }
-    if "output_weights" in source.arrays:
-        labels = range(len(source.arrays["output_weights"]))
+    if "task" in source.heads:
+        labels = range(_num_labels(source))
         values["id2label"] = {str(i): f"LABEL_{i}" for i in labels}
         values["label2id"] = {f"LABEL_{i}": i for i in labels}
     return values
 
 
-def _architecture(source: Checkpoint) -> str:
-    found = source.heads | ({"output_weights"} & set(source.arrays))
-    return next(name for heads, name in _ARCHITECTURES if heads <= found)
+def _architectures(source: Checkpoint) -> list[str]:
+    first = next(
+        name for heads, name in _ARCHITECTURES if heads <= source.heads
+    )
+    if first == _CLASSIFIER and _num_labels(source) == 1:
+        # Regression or multiple choice: the weights do not tell, and are the
+        # same in both.
+        return [first, "AlbertForMultipleChoice"]
+    return [first]
+
+
+def _num_labels(source: Checkpoint) -> int:
+    return len(source.arrays["output_weights"])
 
 
 def _special_ids(source: Checkpoint) -> dict[str, int]:

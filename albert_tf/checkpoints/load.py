@@ -43,7 +43,8 @@ def load_checkpoint(
             made of their layers.
         path: Of a checkpoint in any format that `recognise` knows.
         allow_new_heads: Whether a head of the model may be absent from the
-            checkpoint; it then keeps the weights that it has.
+            checkpoint, or be another task's there, of another shape; it then
+            keeps the weights that it has.
         from_group_0: Whether every group of layers takes the weights of the
             checkpoint's first group.
 

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -60,6 +60,7 @@ class Checkpointer:
         optimizer: Whose slots are kept; built. Its `slots(variable)` gives
             the two moments of a variable.
         keep_max: Number of checkpoints to keep, the newest.
+        trained: Weights that the optimizer was built with; None for all.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Checkpointer:
         model: keras.Model,
         optimizer: Any,
         keep_max: int,
+        trained: Iterable[keras.Variable] | None = None,
     ) -> None:
         self._output_dir = output_dir
         self._folder = _checkpoints_folder(output_dir)
@@ -76,7 +78,12 @@ class Checkpointer:
         self._weights = variable_names.variables_by_tf1_name(
             model.trainable_variables
         )
-        self._slots = _named_slots(self._weights, optimizer)
+        self._slots = _named_slots(
+            self._weights
+            if trained is None
+            else variable_names.variables_by_tf1_name(trained),
+            optimizer,
+        )
         self._keep_max = keep_max
         _finish_replacements(output_dir)
         _finish_replacements(self._folder)

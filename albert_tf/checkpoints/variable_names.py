@@ -15,14 +15,8 @@ from albert_tf.config import AlbertConfig
 
 POOLER_PREFIX = "bert/pooler/"
 # Everything that a checkpoint may hold for a head, fine-tuning included.
-_HEAD_PREFIXES = (
-    "cls/",
-    "output_weights",
-    "output_bias",
-    "start_logits/",
-    "end_logits/",
-    "answer_class/",
-)
+_BEAM_PREFIXES = ("start_logits/", "end_logits/", "answer_class/")
+_HEAD_PREFIXES = ("cls/", "output_weights", "output_bias", *_BEAM_PREFIXES)
 SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
 # TF-Hub modules put this before every name.
@@ -96,6 +90,8 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
         "F": config.intermediate_size,
         "S": config.max_position_embeddings,
         "T": config.type_vocab_size,
+        "D": 2 * config.hidden_size,
+        "1": 1,
         "2": 2,
     }
     return tuple(lengths.get(letter) for letter in found[0].shape)
@@ -157,6 +153,8 @@ def head_of(name: str) -> str:
     """
     if not is_head(name):
         return ""
+    if name.startswith(_BEAM_PREFIXES):
+        return "beam"
     components = name.split("/")
     return "/".join(components[:2]) if name.startswith("cls/") else "task"
 

@@ -25,7 +25,8 @@ class Row:
 
     Args:
         shape: In TF1, as letters: V, E, H, F; S positions, T segment types;
-            a digit is itself, K a number of labels that no config tells.
+            D twice H; a digit is itself, K a number of labels that no config
+            tells.
         ours: Path of the Keras variable.
         tf1: Name in a TF1 checkpoint.
         huggingface: Name in a `model.safetensors`.
@@ -82,6 +83,21 @@ def _embedding(name: str, shape: str, keras_hub: str) -> Row:
         tf1=f"bert/embeddings/{name}",
         huggingface=f"albert.embeddings.{name}.weight",
         keras_hub=f"{keras_hub}/embeddings",
+    )
+
+
+def _beam(shape: str, *, ours: str, tf1: str) -> tuple[Row, Row]:
+    return (
+        Row(
+            shape=shape,
+            ours=f"beam_span_head/{ours}/kernel",
+            tf1=f"{tf1}/kernel",
+        ),
+        Row(
+            shape=shape[-1],
+            ours=f"beam_span_head/{ours}/bias",
+            tf1=f"{tf1}/bias",
+        ),
     )
 
 
@@ -209,28 +225,49 @@ HEADS: tuple[Row, ...] = (
         tf1="cls/seq_relationship/output_bias",
         huggingface="sop_classifier.classifier.bias",
     ),
+    # Of GLUE with K labels, and of RACE with K = 1.
     Row(
         shape="KH",
+        ours="task_head/output_weights",
         tf1="output_weights",
         huggingface="classifier.weight",
         keras_hub="logits/kernel^T",
     ),
     Row(
         shape="K",
+        ours="task_head/output_bias",
         tf1="output_bias",
         huggingface="classifier.bias",
         keras_hub="logits/bias",
     ),
     Row(
         shape="2H",
+        ours="span_head/output_weights",
         tf1="cls/squad/output_weights",
         huggingface="qa_outputs.weight",
     ),
     Row(
         shape="2",
+        ours="span_head/output_bias",
         tf1="cls/squad/output_bias",
         huggingface="qa_outputs.bias",
     ),
+    # SQuAD 2.0; D is two vectors side by side.
+    *_beam("H1", ours="start_dense", tf1="start_logits/dense"),
+    *_beam("DH", ours="end_dense_0", tf1="end_logits/dense_0"),
+    Row(
+        shape="H",
+        ours="beam_span_head/end_layer_norm/gamma",
+        tf1="end_logits/LayerNorm/gamma",
+    ),
+    Row(
+        shape="H",
+        ours="beam_span_head/end_layer_norm/beta",
+        tf1="end_logits/LayerNorm/beta",
+    ),
+    *_beam("H1", ours="end_dense_1", tf1="end_logits/dense_1"),
+    *_beam("DH", ours="answer_dense_0", tf1="answer_class/dense_0"),
+    _beam("H1", ours="answer_dense_1", tf1="answer_class/dense_1")[0],
 )
 TABLE: tuple[Row, ...] = (
     *EMBEDDINGS,

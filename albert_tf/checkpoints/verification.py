@@ -11,6 +11,7 @@ from albert_tf.checkpoints import assignment, checkpoint, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.beam_span_model import BeamSpanModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
 LARGEST_DIFFERENCE = 1e-5
@@ -40,7 +41,8 @@ def outputs(
 
     Args:
         source: With a config; the pooler may be absent.
-        batch: What `PretrainingModel` takes; None for a fixed one.
+        batch: What `PretrainingModel` takes; None for a fixed one. Answers
+            are looked for everywhere, and given that they start at 0.
 
     Returns:
         Float32 arrays: `sequence_output` `[B, S, H]`; with a pooler,
@@ -67,7 +69,23 @@ def outputs(
         )
         logits = masked_lm(batch)["masked_lm_logits"]
         found["masked_lm_logits"] = np.asarray(logits)
+    if "beam" in source.heads:
+        spans = BeamSpanModel(config)
+        assignment.assign(spans, _part(weights, "", "beam"), "the checkpoint")
+        found |= _span_outputs(spans, batch)
     return found | _linear_heads(found, weights)
+
+
+def _span_outputs(
+    model: BeamSpanModel, batch: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    input_ids = np.asarray(batch["input_ids"])
+    targets = {
+        "p_mask": np.zeros(input_ids.shape, np.float32),
+        "start_positions": np.zeros(len(input_ids), np.int32),
+    }
+    answers = model(dict(batch) | targets, teacher_forcing=True)
+    return {name: np.asarray(array) for name, array in answers.items()}
 
 
 def _part(

@@ -57,7 +57,7 @@ class PretrainingDataConfig:
             (single segments).
         max_seq_length: S, special pieces included.
         max_predictions_per_seq: Most pieces masked in a record.
-        masked_lm_prob: Share of pieces masked; 0 masks none.
+        masked_lm_prob: Share of pieces masked, above 0.
         short_seq_prob: Share of documents cut into shorter sequences.
         ngram: Longest n-gram of words masked together.
         favor_shorter_ngram: Whether p(n) is proportional to 1/n, or reversed.
@@ -94,7 +94,7 @@ class PretrainingDataConfig:
         self._check_range("ngram", 1)
         self._check_range("dupe_factor", 1)
         self._check_range("random_seed", 0)
-        self._check_range("masked_lm_prob", 0, 1)
+        self._check_masked_lm_prob()
         self._check_range("short_seq_prob", 0, 1)
         self._check_range("max_predictions_per_seq", 1, self.piece_budget)
         if self.do_permutation and self.masking == "dynamic":
@@ -120,6 +120,15 @@ class PretrainingDataConfig:
     def num_prediction_slots(self) -> int:
         """P, the length of the masked_lm fields."""
         return self.max_predictions_per_seq * (2 if self.do_permutation else 1)
+
+    def _check_masked_lm_prob(self) -> None:
+        # Differs: the original takes 0, and writes records without a target.
+        if not 0 < self.masked_lm_prob <= 1:
+            raise ValueError(
+                "`masked_lm_prob` must be above 0 and at most 1, because "
+                "pretraining learns from what is masked. Received: "
+                f"masked_lm_prob={self.masked_lm_prob!r}."
+            )
 
     def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
         value = getattr(self, name)

@@ -41,6 +41,22 @@ class _GivenSeed(keras.random.SeedGenerator):
         return self._seed
 
 
+def check_rate(name: str, rate: float) -> None:
+    """Checks the dropout of a head; those of the config, it checks itself.
+
+    Args:
+        name: Of the argument, for the message.
+        rate: Its value.
+
+    Raises:
+        ValueError: It is not from 0 to below 1.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(
+            f"`{name}` must be at least 0 and below 1. Received: {name}={rate}."
+        )
+
+
 def block_site(block_pass: int) -> int:
     """Returns the first of the sites of pass `block_pass` through a block."""
     return FIRST_BLOCK_SITE + SITES_PER_BLOCK * block_pass

@@ -46,7 +46,13 @@ def truncated_normal(
 
 
 def dense(
-    units: int, *, stddev: float, seed: int, name: str, dtype: Any
+    units: int,
+    *,
+    stddev: float,
+    seed: int,
+    name: str,
+    dtype: Any,
+    use_bias: bool = True,
 ) -> keras.layers.Dense:
     """Returns a linear layer: seeded kernel `[in, out]`, zero bias.
 
@@ -56,9 +62,11 @@ def dense(
         seed: Seed of the layer that holds it.
         name: Its name within that layer.
         dtype: Keras dtype policy.
+        use_bias: Whether it has a bias.
     """
     return keras.layers.Dense(
         units,
+        use_bias=use_bias,
         kernel_initializer=truncated_normal(
             stddev, seed=derive_seed(seed, name), name="kernel"
         ),

@@ -58,7 +58,7 @@ def masked_lm_sums(logits: Any, ids: Any, weights: Any) -> LossSums:
         ids: Int tensor `[B, P]`, the hidden pieces; unused slots hold 0.
         weights: Float tensor `[B, P]`, 1 for a target, 0 for an unused slot.
     """
-    return _weighted_sums(logits, ids, weights)
+    return weighted_sums(logits, ids, weights)
 
 
 def sentence_order_sums(
@@ -74,10 +74,17 @@ def sentence_order_sums(
     """
     labels = ops.reshape(labels, (-1,))
     weights = ops.ones_like(labels) if weights is None else weights
-    return _weighted_sums(logits, labels, ops.reshape(weights, (-1,)))
+    return weighted_sums(logits, labels, ops.reshape(weights, (-1,)))
 
 
-def _weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
+def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
+    """Returns the sums of a cross entropy.
+
+    Args:
+        logits: Float tensor `[..., K]`.
+        labels: Int tensor `[...]`, 0 to K - 1.
+        weights: Tensor `[...]`.
+    """
     weights = ops.cast(weights, "float32")
     is_correct = ops.equal(
         ops.argmax(logits, axis=-1), ops.cast(labels, "int32")

@@ -6,16 +6,13 @@ google-research/albert, `run_pretraining.get_sentence_order_output`.
 
 from typing import Any
 
-import keras
-from keras import ops
-
 from albert_tf import config as config_lib
-from albert_tf.modeling import initialization
+from albert_tf.modeling.output_layer import OutputLayer
 
 NUM_ORDERS = 2
 
 
-class SentenceOrderHead(keras.layers.Layer):
+class SentenceOrderHead(OutputLayer):
     """Tells segments in order (label 0) from swapped ones (label 1).
 
     Args:
@@ -39,29 +36,11 @@ class SentenceOrderHead(keras.layers.Layer):
         dtype: Any = None,
         name: str = "sentence_order_head",
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
-        self.seed = seed
-        self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        # TF1: `[out, in]`, unlike every kernel.
-        self.output_weights = self.add_weight(
-            name="output_weights",
-            shape=(NUM_ORDERS, self.config.hidden_size),
-            initializer=initialization.truncated_normal(
-                self.config.initializer_range,
-                seed=self.seed,
-                name="output_weights",
-            ),
+        super().__init__(
+            NUM_ORDERS,
+            hidden_size=config.hidden_size,
+            stddev=config.initializer_range,
+            seed=seed,
+            dtype=dtype,
+            name=name,
         )
-        self.output_bias = self.add_weight(
-            name="output_bias",
-            shape=(NUM_ORDERS,),
-            initializer="zeros",
-            autocast=False,
-        )
-
-    def call(self, pooled_output: Any) -> Any:
-        logits = ops.matmul(pooled_output, ops.transpose(self.output_weights))
-        return ops.cast(logits, "float32") + self.output_bias

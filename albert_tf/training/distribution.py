@@ -3,6 +3,7 @@
 Floor: training.
 """
 
+import functools
 import os
 from collections.abc import Callable
 
@@ -44,8 +45,15 @@ def create_strategy(
     if name == "mirrored":
         gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([d.name for d in devices])
+        return _mirrored_strategy(tuple(d.name for d in devices))
     return tf.distribute.get_strategy()
+
+
+# Collective operations are numbered by strategy but known by process, so that
+# those of two strategies over the same devices are taken for one another.
+@functools.cache
+def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def _resolve_auto(tpu: options.TpuAddress) -> str:

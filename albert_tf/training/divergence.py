@@ -31,15 +31,19 @@ class LossLevel:
     deviation: float = 0.0
     num_steps: int = 0
 
-    def problem(self, loss: float) -> str | None:
+    def problem(self, loss: float, *, checks_jumps: bool = True) -> str | None:
         """Says what is wrong with the loss of the next step, if anything.
 
         >>> LossLevel().problem(float("nan"))
         'the loss is nan'
+
+        Args:
+            loss: Of the next step.
+            checks_jumps: Whether a jump is wrong, too.
         """
         if not math.isfinite(loss):
             return f"the loss is {loss}"
-        if self.num_steps < HORIZON:
+        if not checks_jumps or self.num_steps < HORIZON:
             return None
         margin = max(
             ABSOLUTE_JUMP,

@@ -53,6 +53,7 @@ class RunState:
         level: Running level of the loss.
         window: Sums over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
+        evaluations_since_best: How many there were without a better one.
     """
 
     step: int = 0
@@ -67,6 +68,7 @@ class RunState:
     )
     window: dict[str, float] = dataclasses.field(default_factory=dict)
     best_score: float | None = None
+    evaluations_since_best: int = 0
 
     @property
     def data_position(self) -> int:
@@ -89,6 +91,13 @@ class Hooks:
         training_scores: The task's, from the sums of a step to log values.
         evaluate: Scores of the model as it is; None not to evaluate.
         best_key: Which score the best checkpoint is chosen by.
+        evaluates_start: Whether a run that starts is evaluated first.
+        patience: Evaluations without a better score after which the run is
+            finished; 0 for any number.
+        on_checkpoint: Called with the step before a checkpoint is written,
+            after the evaluation; may raise to end the run without it.
+        checks_jumps: Whether a jump of the loss is a divergence. Small
+            batches jump: one hard example of a task that is all but learnt.
         any_worker: Whether something is true of any worker; all of them ask
             at the same steps.
     """
@@ -97,6 +106,10 @@ class Hooks:
     training_scores: Callable[[Mapping[str, float]], dict[str, float]]
     evaluate: Callable[[], dict[str, float]] | None = None
     best_key: str = ""
+    evaluates_start: bool = True
+    patience: int = 0
+    on_checkpoint: Callable[[int], None] | None = None
+    checks_jumps: bool = True
     any_worker: Callable[[bool], bool] = bool
 
 
@@ -153,7 +166,8 @@ class TrainingLoop:
         previous = signal.signal(signal.SIGTERM, self._on_signal)
         try:
             if state is None:
-                self._evaluate()
+                if self._hooks.evaluates_start:
+                    self._evaluate()
                 self._save()
             else:
                 self.state = state
@@ -170,7 +184,12 @@ class TrainingLoop:
         self._is_told_to_stop = True
 
     def _is_finished(self) -> bool:
-        return self.state.step >= self._config.num_train_steps
+        is_at_end = self.state.step >= self._config.num_train_steps
+        return is_at_end or self._has_lost_patience()
+
+    def _has_lost_patience(self) -> bool:
+        patience = self._hooks.patience
+        return 0 < patience <= self.state.evaluations_since_best
 
     def _is_checkpoint_due(self) -> bool:
         interval = self._config.save_checkpoints_steps
@@ -226,6 +245,8 @@ class TrainingLoop:
             self._take_in(row, seconds, bar)
         if self._is_checkpoint_due():
             self._evaluate()
+            if self._hooks.on_checkpoint:
+                self._hooks.on_checkpoint(state.step)
             self._save()
 
     def _take_in(self, row: np.ndarray, seconds: float, bar: Any) -> None:
@@ -251,11 +272,20 @@ class TrainingLoop:
             line = _log_line(state.window)
             state.window = {}
             self._log.write(state.step, line)
-            bar.set_postfix({k: f"{line[k]:.4g}" for k in _SHOWN if k in line})
+            self._show(line, bar)
         bar.update()
 
+    def _show(self, line: Mapping[str, float], bar: Any) -> None:
+        shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
+        bar.set_postfix(shown)
+        if bar.disable and self._is_chief:
+            facts = ", ".join(f"{k} {v}" for k, v in shown.items())
+            _LOGGER.info("Step %d: %s", self.state.step, facts)
+
     def _check(self, loss: float, gradient_norm: float) -> None:
-        problem = self.state.level.problem(loss)
+        problem = self.state.level.problem(
+            loss, checks_jumps=self._hooks.checks_jumps
+        )
         if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
         if problem:
@@ -309,8 +339,10 @@ class TrainingLoop:
         )
         score = scores[self._hooks.best_key]
         best = self.state.best_score
+        self.state.evaluations_since_best += 1
         if best is None or score > best:
             self.state.best_score = score
+            self.state.evaluations_since_best = 0
             if self._is_chief:
                 self._checkpointer.save_best(
                     self.state.step, {"step": self.state.step, **scores}

@@ -74,6 +74,15 @@ class MetricLog:
             self._events.close()
 
 
+def read_lines(output_dir: str) -> list[dict[str, Any]]:
+    """Returns the whole lines of a run's log; none if it has no log."""
+    path = os.path.join(output_dir, FILE_NAME)
+    if not os.path.exists(path):
+        return []
+    lines = files.read_text(path).splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
 def progress_bar(
     *, total: int, done: int, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":

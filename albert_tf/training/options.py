@@ -90,14 +90,14 @@ class TrainingConfig:
             "keep_checkpoint_max",
             "log_steps",
         ):
-            _check_at_least(1, name, getattr(self, name))
-        _check_at_least(0, "steps_per_loop", self.steps_per_loop)
-        _check_at_least(0, "random_seed", self.random_seed)
+            check_at_least(1, name, getattr(self, name))
+        check_at_least(0, "steps_per_loop", self.steps_per_loop)
+        check_at_least(0, "random_seed", self.random_seed)
         if self.max_eval_steps is not None:
-            _check_at_least(1, "max_eval_steps", self.max_eval_steps)
-        _check_choice("strategy", self.strategy, STRATEGIES)
-        _check_choice("precision", self.precision, PRECISIONS)
-        _check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+            check_at_least(1, "max_eval_steps", self.max_eval_steps)
+        check_choice("strategy", self.strategy, STRATEGIES)
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
 
     @property
     def dtype_policy(self) -> str:
@@ -154,7 +154,7 @@ class PretrainingRun:
                 f"each once. Received: objectives={','.join(self.objectives)}."
             )
         for name in ("max_seq_length", "max_predictions_per_seq"):
-            _check_at_least(1, name, getattr(self, name))
+            check_at_least(1, name, getattr(self, name))
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(
                 "`init_from_group0` says how to read `init_checkpoint`, and "
@@ -202,14 +202,16 @@ def per_replica_batch_size(
     return size
 
 
-def _check_at_least(least: int, name: str, value: int) -> None:
+def check_at_least(least: int, name: str, value: int) -> None:
+    """Raises ValueError if a setting is below the least it may be."""
     if value < least:
         raise ValueError(
             f"`{name}` must be at least {least}. Received: {name}={value}."
         )
 
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises ValueError if a setting is none of its choices."""
     if value not in choices:
         raise ValueError(
             f"`{name}` must be one of {', '.join(choices)}. "

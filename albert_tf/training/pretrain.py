@@ -5,29 +5,24 @@ Floor: training.
 Source: google-research/albert, `run_pretraining.main`.
 """
 
-import contextlib
 import dataclasses
 import functools
 import logging
-import os
 from typing import Any
 
-import keras
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, train_state
+from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, record_source
-from albert_tf.optimization import factory
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import (
     distribution,
     evaluation,
     loop,
-    metric_log,
     options,
     run_folder,
-    step,
+    trainer,
 )
 from albert_tf.training.options import PretrainingRun
 
@@ -58,9 +53,7 @@ class _Pretraining:
         self._train_source = self._open(job.input_files)
         self._eval_source = self._open(job.eval_files)
         _check_sources(job.config, self._train_source, self._eval_source)
-        if config.deterministic:
-            keras.utils.set_random_seed(config.random_seed)
-            tf.config.experimental.enable_op_determinism()
+        trainer.make_deterministic(config)
         self._strategy = distribution.create_strategy(
             config.strategy, tpu=config.tpu
         )
@@ -141,54 +134,20 @@ class _Pretraining:
 
     def _train(self, source: record_source.RecordSource) -> bool:
         """Trains; returns whether the run is finished."""
-        job, config = self._job, self._job.training
-        with self._strategy.scope():
-            optimizer = factory.create_optimizer(job.optimizer)
-            optimizer.build(self._task.model.trainable_variables)
-        checkpointer = train_state.Checkpointer(
-            job.output_dir,
-            model=self._task.model,
-            optimizer=optimizer,
-            keep_max=config.keep_checkpoint_max,
-        )
-        state = self._starting_state(checkpointer)
-        if self._is_chief:
-            # Only now, so that a checkpoint that cannot be loaded leaves no
-            # folder behind that belongs to the run that failed.
-            self._claim_folder()
-        if state and state.step >= config.num_train_steps:
-            return True
-        _LOGGER.info(
-            "Training on %d records; replicas: %d %s.",
-            source.num_records,
-            self._strategy.num_replicas_in_sync,
-            distribution.device_type(self._strategy),
-        )
-        log = metric_log.MetricLog(
-            job.output_dir,
-            last_step=state.step if state else None,
-            is_writer=self._is_chief,
-        )
-        with contextlib.closing(log):
-            return loop.TrainingLoop(
-                config,
-                train_step=self._train_step(optimizer),
-                checkpointer=checkpointer,
-                log=log,
-                hooks=self._hooks(source),
-                steps_per_loop=config.steps_per_loop
-                or distribution.AUTO_STEPS_PER_LOOP[
-                    distribution.device_type(self._strategy)
-                ],
-                is_chief=self._is_chief,
-            ).run(state)
-
-    def _claim_folder(self) -> None:
         job = self._job
-        run_folder.claim(
-            job.output_dir, config=job.config, identity=self._identity()
+        plan = trainer.RunPlan(
+            config=job.config,
+            training=job.training,
+            optimizer=job.optimizer,
+            output_dir=job.output_dir,
+            identity=self._identity(),
+            init_checkpoint=job.init_checkpoint,
+            init_from_group0=job.init_from_group0,
+            flags_text=job.flags_text,
         )
-        run_folder.write_flags(job.output_dir, job.flags_text)
+        return trainer.Trainer(
+            plan, task=self._task, strategy=self._strategy
+        ).train(self._hooks(source), num_records=source.num_records)
 
     def _hooks(self, source: record_source.RecordSource) -> loop.Hooks:
         return loop.Hooks(
@@ -200,41 +159,6 @@ class _Pretraining:
             best_key=options.BEST_KEYS[self._job.objectives[0]],
             any_worker=functools.partial(
                 distribution.any_worker, self._strategy
-            ),
-        )
-
-    def _starting_state(
-        self, checkpointer: train_state.Checkpointer
-    ) -> loop.RunState | None:
-        """Restores the newest checkpoint, or starts; None if it starts."""
-        latest = checkpointer.latest()
-        distribution.check_agreement(
-            self._strategy, "checkpoint", train_state.step_of(latest)
-        )
-        if latest:
-            state = loop.RunState.from_dict(checkpointer.restore(latest))
-            _LOGGER.info("Going on from %s.", latest)
-            return state
-        if self._job.init_checkpoint:
-            load.load_checkpoint(
-                self._task.model,
-                self._job.init_checkpoint,
-                from_group_0=self._job.init_from_group0,
-            )
-        return None
-
-    def _train_step(self, optimizer: keras.optimizers.Optimizer) -> Any:
-        config = self._job.training
-        return step.TrainStep(
-            self._task,
-            optimizer,
-            self._job.optimizer,
-            self._strategy,
-            step.StepOptions(
-                num_micro_batches=config.gradient_accumulation_steps,
-                scale_loss=config.precision == "float16",
-                jit_compile=config.jit_compile,
-                seed=config.random_seed,
             ),
         )
 
@@ -272,10 +196,7 @@ class _Pretraining:
     def _checkpoint_to_evaluate(self) -> str:
         if not self._train_source and self._job.init_checkpoint:
             return self._job.init_checkpoint
-        best = os.path.join(self._job.output_dir, train_state.BEST_FOLDER)
-        # The newest is for a run that was trained without evaluation.
-        newest = train_state.latest_checkpoint(self._job.output_dir)
-        path = best if os.path.isdir(best) else newest
+        path = trainer.trained_weights(self._job.output_dir)
         if path is None:
             raise ValueError(
                 "There is no checkpoint to evaluate in "

@@ -14,6 +14,7 @@ from albert_tf import files
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
 NUM_TICKS = 5
+MAX_BAR_NAMES = 16
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, with dashes
 # for those who print in grey.
@@ -45,18 +46,35 @@ svg .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Curves over the steps of a run that share one vertical axis.
+    """Curves, over the steps of a run, that share one vertical axis.
 
     Args:
         title: What the curves show.
         unit: Name of the vertical axis.
         curves: Points `(step, value)` by name, in order of step. Values that
             are not finite are left out.
+        x_label: Name of the horizontal axis, if it is not steps.
     """
 
     title: str
     unit: str
     curves: Mapping[str, Sequence[tuple[float, float]]]
+    x_label: str = "step"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bars:
+    """A bar for each name, side by side.
+
+    Args:
+        title: What the bars show.
+        unit: Name of the vertical axis.
+        bars: Finite values of at least 0 by name, in this order.
+    """
+
+    title: str
+    unit: str
+    bars: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +99,7 @@ def write_report(
     facts: Mapping[str, object],
     charts: Sequence[Chart],
     tables: Sequence[Table] = (),
+    bars: Sequence[Bars] = (),
 ) -> None:
     """Writes a page that opens without a network; whole or not at all.
 
@@ -89,13 +108,15 @@ def write_report(
         title: Heading of the page.
         facts: What was run and what came out, by name.
         charts: Shown below the facts, in this order.
-        tables: Shown below the charts.
+        tables: Shown below the charts and bars.
+        bars: Shown below the charts.
     """
     about = [(name, str(value)) for name, value in facts.items()]
     facts_table = Table(title="The run", header=(), rows=about)
     parts = [
         _render_table(facts_table),
         *map(render_chart, charts),
+        *map(render_bars, bars),
         *map(_render_table, tables),
     ]
     page = (
@@ -120,15 +141,48 @@ def render_chart(chart: Chart) -> str:
     if not points:
         return f"{heading}\n<p>No values were logged.</p>"
     frame = _Frame.around(points)
-    described = f"{chart.title}: {', '.join(curves)}, by step."
+    described = f"{chart.title}: {', '.join(curves)}, by {chart.x_label}."
     return "\n".join(
         [
             heading,
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
             f'aria-label="{html.escape(described)}">',
-            *_axes(frame, chart.unit),
+            *_axes(frame, chart.unit, chart.x_label),
             *_curves(frame, curves),
             *_legend(list(curves)),
+            "</svg>",
+        ]
+    )
+
+
+def render_bars(chart: Bars) -> str:
+    """Returns a heading and an SVG bar chart, or a note that it is empty."""
+    heading = f"<h2>{html.escape(chart.title)}</h2>"
+    if not chart.bars:
+        return f"{heading}\n<p>There is nothing to count.</p>"
+    top = [(0.0, max(chart.bars.values()))]
+    frame = _Frame.around([(0.0, 0.0), *top, (float(len(chart.bars)), 0.0)])
+    space = (WIDTH - LEFT - RIGHT) / len(chart.bars)
+    every = -(-len(chart.bars) // MAX_BAR_NAMES)
+    parts = []
+    for number, (name, value) in enumerate(chart.bars.items()):
+        x, y = LEFT + space * number, frame.y(value)
+        parts.append(
+            f'<rect x="{x + space / 10:.1f}" y="{y}" '
+            f'width="{space * 0.8:.1f}" '
+            f'height="{frame.y(0.0) - y:.1f}" fill="{_STROKES[0][0]}">'
+            f"<title>{html.escape(name)}: {value:g}</title></rect>"
+        )
+        if number % every == 0:
+            parts.append(_text(x + space / 2, HEIGHT - BOTTOM + 18, name))
+    described = f"{chart.title}: {', '.join(chart.bars)}."
+    return "\n".join(
+        [
+            heading,
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+            f'aria-label="{html.escape(described)}">',
+            *_value_axis(frame, chart.unit),
+            *parts,
             "</svg>",
         ]
     )
@@ -176,7 +230,7 @@ class _Frame:
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def _axes(frame: _Frame, unit: str) -> Iterator[str]:
+def _value_axis(frame: _Frame, unit: str) -> Iterator[str]:
     bottom = HEIGHT - BOTTOM
     for value in frame.values:
         y = frame.y(value)
@@ -185,14 +239,18 @@ def _axes(frame: _Frame, unit: str) -> Iterator[str]:
             f'y1="{y}" y2="{y}"/>'
         )
         yield _text(LEFT - 8, y + 4, f"{value:g}", anchor="end")
-    for step in frame.steps:
-        yield _text(frame.x(step), bottom + 18, f"{step:g}")
-    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, "step")
     middle = (TOP + bottom) / 2
     yield (
         f'<text transform="translate(14 {middle}) rotate(-90)" '
         f'text-anchor="middle">{html.escape(unit)}</text>'
     )
+
+
+def _axes(frame: _Frame, unit: str, x_label: str) -> Iterator[str]:
+    yield from _value_axis(frame, unit)
+    for step in frame.steps:
+        yield _text(frame.x(step), HEIGHT - BOTTOM + 18, f"{step:g}")
+    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label)
 
 
 def _curves(

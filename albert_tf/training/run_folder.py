@@ -3,10 +3,12 @@
 Floor: training. Plain Python.
 """
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
 
 from albert_tf import files
 from albert_tf.config import AlbertConfig
@@ -15,6 +17,11 @@ IDENTITY_FILE = "run.json"
 CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
+LOCK_FILE = "run.lock"
+CACHE_FOLDER = "cache"
+# What a run that failed early may have left, and what a kill while `run.json`
+# was written.
+_HARMLESS = {LOCK_FILE, CACHE_FOLDER, f"{IDENTITY_FILE}.partial"}
 
 
 def claim(
@@ -40,6 +47,42 @@ def claim(
     config.to_json_file(os.path.join(output_dir, CONFIG_FILE))
 
 
+@contextlib.contextmanager
+def locked(output_dir: str) -> Iterator[None]:
+    """Keeps other processes from training in a folder meanwhile.
+
+    The system lets go of the lock when the process ends, however it ends. A
+    new folder that holds nothing else afterwards is removed.
+
+    Raises:
+        ValueError: Another process has the lock.
+    """
+    is_new = not os.path.isdir(output_dir)
+    os.makedirs(output_dir, exist_ok=True)
+    path = os.path.join(output_dir, LOCK_FILE)
+    with open(path, "a", encoding="utf-8") as file:
+        _lock(file, output_dir)
+        try:
+            yield
+        finally:
+            if is_new and os.listdir(output_dir) == [LOCK_FILE]:
+                os.remove(path)
+                os.rmdir(output_dir)
+
+
+def _lock(file: IO[str], output_dir: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Who had it may have removed the file since it was opened.
+        if not os.path.exists(file.name):
+            raise BlockingIOError
+    except BlockingIOError:
+        raise ValueError(
+            f"Another process is training in {output_dir!r}. Wait for its "
+            "end, or pass another --output_dir."
+        ) from None
+
+
 def check(output_dir: str, identity: Mapping[str, Any]) -> None:
     """Checks that a folder is this run's, or nobody's.
 
@@ -58,10 +101,31 @@ def check(output_dir: str, identity: Mapping[str, Any]) -> None:
         _check_empty(output_dir)
 
 
+def check_use(output_dir: str, identity: Mapping[str, Any]) -> None:
+    """Checks that the weights of a folder are those of the model wanted.
+
+    Args:
+        output_dir: The folder; it may belong to nobody.
+        identity: The part of the identity that decides it.
+
+    Raises:
+        ValueError: It belongs to another run.
+    """
+    found = read_identity(output_dir)
+    if found:
+        kept = {name: found.get(name) for name in identity}
+        _check_same(output_dir, kept, identity)
+
+
+def read_identity(output_dir: str) -> dict[str, Any]:
+    """Returns the identity of the run in a folder; empty without one."""
+    path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
+    return json.loads(files.read_text(path)) if os.path.exists(path) else {}
+
+
 def _check_empty(output_dir: str) -> None:
     found = os.listdir(output_dir) if os.path.isdir(output_dir) else []
-    # What a kill while `run.json` was written may have left.
-    if set(found) - {f"{IDENTITY_FILE}.partial"}:
+    if set(found) - _HARMLESS:
         raise ValueError(
             f"{output_dir!r} holds files but no {IDENTITY_FILE}, so they are "
             "not a run's. Pass another --output_dir, or empty it."

@@ -12,7 +12,7 @@ Floor: training.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import keras
 import tensorflow as tf
@@ -35,12 +35,20 @@ class StepOptions:
             update of a step whose gradients overflow.
         jit_compile: Whether XLA compiles the forward and backward pass.
         seed: From which each step's dropout is drawn.
+        rate_factors: What the learning rate of a weight is multiplied by, by
+            its path; 1 for those that are not named. A weight with 0 keeps
+            its value, and no gradient of it is computed.
     """
 
     num_micro_batches: int = 1
     scale_loss: bool = False
     jit_compile: bool = False
     seed: int = 0
+    rate_factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def rate_factor(self, variable: keras.Variable) -> float:
+        """Returns what the learning rate of a weight is multiplied by."""
+        return self.rate_factors.get(variable.path, 1.0)
 
 
 class TrainStep:
@@ -48,7 +56,8 @@ class TrainStep:
 
     Args:
         task: What is learnt.
-        optimizer: Built on the task's trainable variables.
+        optimizer: Built on the task's trainable variables, without those
+            whose `rate_factor` is 0.
         settings: Rate law and clip norm.
         strategy: The replicas.
         options: How to compute.
@@ -63,7 +72,11 @@ class TrainStep:
         options: StepOptions,
     ) -> None:
         self._task = task
-        self._variables = task.model.trainable_variables
+        self._variables = [
+            variable
+            for variable in task.model.trainable_variables
+            if options.rate_factor(variable)
+        ]
         self._optimizer = optimizer
         self._settings = settings
         self._strategy = strategy
@@ -168,10 +181,7 @@ class TrainStep:
         parts = self._options.num_micro_batches
         if parts == 1:
             return self._micro_gradients(batch, normalizers, seed, scale)
-        micro = {
-            name: tf.reshape(value, (parts, -1, *value.shape[1:]))
-            for name, value in batch.items()
-        }
+        micro = {name: _split(value, parts) for name, value in batch.items()}
         gradients = [tf.zeros(v.shape) for v in self._variables]
         sums = tf.zeros([len(self._task.sum_names)])
         for part in tf.range(parts):
@@ -219,8 +229,10 @@ class TrainStep:
             self._optimizer.iterations.value, _assign, args=(step,)
         )
         for variable, gradient in zip(self._variables, gradients, strict=True):
+            factor = self._options.rate_factor(variable)
+            own_rate = rate if factor == 1 else rate * factor
             strategy.extended.update(
-                variable.value, self._update, args=(gradient, rate, norm)
+                variable.value, self._update, args=(gradient, own_rate, norm)
             )
 
     def _update(
@@ -237,6 +249,16 @@ class TrainStep:
             tf.cond(tf.math.is_finite(norm), update, lambda: None)
         else:
             update()
+
+
+def _split(value: tf.Tensor, parts: int) -> tf.Tensor:
+    """Divides the rows of a batch: `[b, ...]` to `[parts, b / parts, ...]`."""
+    shape = [parts, value.shape[0] // parts, *value.shape[1:]]
+    if None not in shape:
+        return tf.reshape(value, shape)
+    # The length of a batch may differ from step to step.
+    split = tf.reshape(value, tf.concat([shape[:2], tf.shape(value)[1:]], 0))
+    return tf.ensure_shape(split, shape)
 
 
 def _assign(variable: tf.Variable, value: tf.Tensor) -> None:

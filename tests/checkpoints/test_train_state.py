@@ -202,3 +202,34 @@ def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):
         match="has no 'bert/.*ffn_1.*' of shape .*, so it is of another model",
     ):
         other.checkpointer.restore(other.checkpointer.latest())
+
+
+def test_weights_that_are_not_trained_are_kept_without_slots(
+    tiny_config, tmp_path
+):
+    model = PretrainingModel(tiny_config, seed=0)
+    frozen, *trained = model.trainable_variables
+    optimizer = factory.create_optimizer(OptimizerConfig())
+    optimizer.build(trained)
+    checkpointer = train_state.Checkpointer(
+        str(tmp_path),
+        model=model,
+        optimizer=optimizer,
+        keep_max=1,
+        trained=trained,
+    )
+    before = keras.ops.convert_to_numpy(frozen)
+
+    checkpointer.save(1, {})
+    frozen.assign(before + 1)
+    checkpointer.restore(checkpointer.latest())
+
+    np.testing.assert_array_equal(keras.ops.convert_to_numpy(frozen), before)
+    names = tf1_checkpoint.read_shapes(
+        os.path.join(checkpointer.latest(), train_state.MODEL_PREFIX)
+    )
+    own = "bert/embeddings/word_embeddings"
+    assert frozen.path.endswith("word_embeddings")
+    assert own in names
+    assert f"{own}/adam_m" not in names
+    assert len(names) == 1 + 3 * len(trained) + 1

@@ -111,7 +111,7 @@ def test_two_models_do_not_share_names(tiny_config):
         ("cls/seq_relationship/output_bias", "cls/seq_relationship"),
         ("cls/squad/output_bias", "cls/squad"),
         ("output_weights", "task"),
-        ("end_logits/dense_0/kernel", "task"),
+        ("end_logits/dense_0/kernel", "beam"),
     ],
 )
 def test_heads_are_told_from_the_encoder(name, head):

@@ -2,7 +2,8 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.checkpoints import verification
+from albert_tf.checkpoints import variable_names, verification
+from albert_tf.modeling.beam_span_model import BeamSpanModel
 
 
 def _with(source, **arrays):
@@ -43,8 +44,21 @@ def test_task_heads_are_outputs_too(source):
         "cls/squad/output_bias": np.zeros(2, "float32"),
     }
 
+    spans = BeamSpanModel(source.config)
+    named = variable_names.variables_by_tf1_name(spans.weights)
+    heads |= {
+        name: np.asarray(variable)
+        for name, variable in named.items()
+        if variable_names.is_head(name)
+    }
+
     outputs = verification.outputs(_with(source, **heads))
 
+    for name in ("start_log_probs", "end_log_probs"):
+        np.testing.assert_allclose(
+            np.exp(outputs[name]).sum(axis=1), 1, rtol=1e-5
+        )
+    assert outputs["cls_logits"].shape == (2,)
     expected = outputs["pooled_output"] @ weights.T + np.arange(3)
     np.testing.assert_allclose(outputs["task_logits"], expected, rtol=1e-6)
     assert outputs["span_logits"].shape == (2, 7, 2)

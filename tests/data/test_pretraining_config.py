@@ -33,6 +33,7 @@ def test_permutation_doubles_the_prediction_slots():
         ("max_predictions_per_seq", 0),
         ("max_predictions_per_seq", 510),
         ("masked_lm_prob", -0.1),
+        ("masked_lm_prob", 0),
         ("masked_lm_prob", 1.5),
         ("masked_lm_prob", float("nan")),
         ("short_seq_prob", 1.5),

@@ -1,13 +1,19 @@
 """A tiny pretraining and a much smaller task, on one or two virtual devices."""
 
+import dataclasses
+import json
+import os
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
+from albert_tf import features, files
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
+from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sentence_order_head import SentenceOrderHead
 from albert_tf.optimization import factory
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -211,3 +217,128 @@ def deterministic():
     tf_config.enable_op_determinism()
     yield
     tf_config.disable_op_determinism()
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """An example of `WordTask`."""
+
+    guid: str
+    pieces: tuple[int, ...]
+    label: int
+
+
+class WordData:
+    """Whether a sequence has high ids or low ones: records, scores."""
+
+    name = "words"
+    headline = "accuracy"
+    array_specs = (
+        features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),
+        features.ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
+        features.ArraySpec(name="segment_ids", dtype="int32", is_sequence=True),
+        features.ArraySpec(name="label_ids", dtype="int32"),
+    )
+
+    def __init__(self, **settings):
+        self.settings = {"max_seq_length": S} | settings
+        self.calls = 0
+
+    def records(self, examples, *, is_training):
+        self.calls += 1
+        for example in examples:
+            ids = np.array(example.pieces, np.int32)
+            yield {
+                "input_ids": ids,
+                "input_mask": np.ones_like(ids),
+                "segment_ids": np.zeros_like(ids),
+                "label_ids": np.array(example.label, np.int32),
+            }
+
+    def scores(self, examples, outputs):
+        labels = [example.label for example in examples]
+        predictions = np.argmax(outputs["logits"], axis=-1)
+        return {"accuracy": float(np.mean(predictions == labels))}
+
+    def write_predictions(self, examples, outputs, output_dir):
+        path = os.path.join(output_dir, "predictions.json")
+        answers = {
+            example.guid: int(np.argmax(row))
+            for example, row in zip(examples, outputs["logits"], strict=True)
+        }
+        files.write_text(path, json.dumps(answers))
+        return [path]
+
+
+class WordTask:
+    """A tiny ALBERT whose sentence-order head says which label it is."""
+
+    sum_names = ("examples", "pieces", "loss_sum", "weight")
+    sequence_outputs = frozenset({"piece_sums"})
+
+    def __init__(self, config, *, seed, dtype):
+        self.model = PretrainingModel(
+            config, objectives=("sop",), seed=seed, dtype=dtype
+        )
+
+    def normalizers(self, batch):
+        return {"words": tf.reduce_sum(batch["example_weights"])}
+
+    def loss(self, batch, normalizers, *, seed):
+        outputs = self.model(batch, training=seed is not None, seed=seed)
+        weights = batch["example_weights"]
+        sums = losses.sentence_order_sums(
+            outputs["sentence_order_logits"], batch["label_ids"], weights
+        )
+        pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
+        return sums.loss / normalizers["words"], {
+            "examples": tf.reduce_sum(weights),
+            "pieces": pieces,
+            "loss_sum": sums.loss,
+            "weight": sums.weight,
+        }
+
+    def training_scores(self, sums):
+        return {"loss": sums["loss_sum"] / sums["weight"]}
+
+    def evaluation_scores(self, sums):
+        return self.training_scores(sums)
+
+    def outputs(self, batch):
+        outputs = self.model(batch, training=False)
+        return {
+            "logits": outputs["sentence_order_logits"],
+            "piece_sums": tf.cast(batch["input_ids"] * 2, tf.float32),
+        }
+
+
+def make_sentences(number, seed=0):
+    rng = np.random.default_rng(seed)
+    sentences = []
+    for index in range(number):
+        length = int(rng.integers(3, S + 1))
+        label = int(rng.integers(0, 2))
+        low = V // 2 if label else FIRST_WORD
+        pieces = (2, *rng.integers(low, low + 4, length - 1).tolist())
+        sentences.append(
+            Sentence(guid=f"{seed}-{index}", pieces=pieces, label=label)
+        )
+    return sentences
+
+
+@pytest.fixture
+def sentences():
+    """A function that makes examples of a task that is easily learnt."""
+    return make_sentences
+
+
+@pytest.fixture
+def word_data():
+    """The class of that task's data half."""
+    return WordData
+
+
+@pytest.fixture
+def word_task():
+    """The class of that task's TensorFlow half."""
+    return WordTask

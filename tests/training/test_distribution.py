@@ -179,3 +179,9 @@ def test_workers_that_find_different_checkpoints_are_told(monkeypatch):
         "their mean is 49.5. Let --output_dir be a folder that all",
     ):
         distribution.check_agreement(strategy, "checkpoint", -1)
+
+
+def test_a_process_has_one_mirrored_strategy():
+    one = distribution.create_strategy("mirrored")
+
+    assert distribution.create_strategy("mirrored") is one

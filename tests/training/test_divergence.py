@@ -56,3 +56,13 @@ def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
     falling = level_after([10.0] * 50 + [5.0] * 200)
 
     assert falling.mean == pytest.approx(5.0, abs=5 * 0.98**199)
+
+
+def test_a_jump_may_be_none_of_ours_but_nan_always_is():
+    level = divergence.LossLevel()
+    for _ in range(divergence.HORIZON):
+        level.update(1.0)
+
+    assert "jumped" in level.problem(9.0)
+    assert level.problem(9.0, checks_jumps=False) is None
+    assert level.problem(float("nan"), checks_jumps=False) == "the loss is nan"

@@ -65,7 +65,13 @@ class Run:
     def __init__(self, make, folder, *, changes=None, scores=None, **options):
         hooks = {
             name: options.pop(name)
-            for name in ("any_worker",)
+            for name in (
+                "any_worker",
+                "patience",
+                "evaluates_start",
+                "on_checkpoint",
+                "checks_jumps",
+            )
             if name in options
         }
         log = {
@@ -509,3 +515,62 @@ def test_the_state_of_a_run_survives_json():
 
     assert loop.RunState.from_dict(json.loads(text)) == state
     assert state.data_position == 5
+
+
+def test_a_run_without_a_terminal_says_a_line_each_log_step(run, caplog):
+    caplog.set_level("INFO")
+
+    run("whole").go()
+
+    said = [r.message for r in caplog.records if r.message.startswith("Step ")]
+    assert [text.split(":")[0] for text in said] == [
+        "Step 4",
+        "Step 8",
+        "Step 12",
+    ]
+    assert "loss " in said[0]
+    assert "sequences_per_second " in said[0]
+
+
+def test_training_ends_after_evaluations_without_a_better_score(run):
+    scores = {0: 0.1, 2: 0.5, 4: 0.4, 6: 0.5, 8: 0.9, 10: 0.9, 12: 0.9}
+    options = {"scores": scores, "patience": 2, "save_checkpoints_steps": 2}
+    one = run("one", **options)
+
+    assert one.go()
+
+    assert one.loop.state.step == 6
+    assert one.loop.state.best_score == 0.5
+    again = run("one", **options)
+    assert again.go()
+    assert again.loop.state.step == 6
+
+
+def test_a_run_need_not_be_evaluated_before_its_first_step(run):
+    scores = {5: 0.1, 10: 0.2, 12: 0.3}
+
+    assert run("one", scores=scores, evaluates_start=False).go()
+
+
+def test_who_is_called_before_a_checkpoint_may_end_the_run(run):
+    steps = []
+
+    def end(step):
+        steps.append(step)
+        if step == 10:
+            raise Killed
+
+    one = run("one", on_checkpoint=end)
+    with pytest.raises(Killed):
+        one.go()
+
+    assert steps == [5, 10]
+    assert one.checkpoints() == ["step-00000000", "step-00000005"]
+
+
+def test_a_jump_of_the_loss_may_be_none_of_ours(run):
+    jump = {"changes": {70: (1, -1e4)}, "num_train_steps": 80}
+
+    assert run("one", checks_jumps=False, **jump).go()
+    with pytest.raises(loop.TrainingDiverged, match="jumped"):
+        run("other", **jump).go()

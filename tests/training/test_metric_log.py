@@ -110,3 +110,11 @@ def test_the_progress_bar_is_for_terminals(stream, monkeypatch):
         bar.update()
 
     assert ("2/4" in stderr.getvalue()) == stderr.isatty()
+
+
+def test_lines_are_read_back_but_not_one_that_is_half_written(tmp_path):
+    assert metric_log.read_lines(str(tmp_path)) == []
+    path = tmp_path / metric_log.FILE_NAME
+    path.write_text('{"step": 1}\n{"step": 2}\n{"ste')
+
+    assert metric_log.read_lines(str(tmp_path)) == [{"step": 1}, {"step": 2}]

@@ -159,3 +159,45 @@ def test_ticks_around_one_value_leave_room_on_both_sides(value):
     found = report.ticks(value, value)
 
     assert found[0] < value < found[-1]
+
+
+def test_bars_rise_with_their_values():
+    chart = report.Bars(
+        title="Lengths", unit="records", bars={"to 16": 2.0, "to 32": 8.0}
+    )
+    rendered = report.render_bars(chart)
+    svg = xml.etree.ElementTree.fromstring(rendered[rendered.index("<svg") :])
+
+    first, second = (float(r.get("height")) for r in svg.iter("rect"))
+    assert second == pytest.approx(4 * first, rel=0.01)
+    words = [text.text for text in svg.iter("text")]
+    assert "to 16" in words
+    assert "records" in words
+
+
+def test_of_many_bars_only_some_have_their_name_below():
+    bars = {f"to {number}": 1.0 for number in range(40)}
+    rendered = report.render_bars(
+        report.Bars(title="Lengths", unit="records", bars=bars)
+    )
+
+    assert rendered.count("<rect") == 40
+    assert rendered.count(">to ") - 40 <= report.MAX_BAR_NAMES
+
+
+def test_no_bars_are_said_to_be_none():
+    chart = report.Bars(title="Lengths", unit="records", bars={})
+
+    assert "There is nothing to count" in report.render_bars(chart)
+
+
+def test_a_chart_may_be_over_something_else_than_steps():
+    chart = report.Chart(
+        title="F1",
+        unit="f1",
+        curves={"f1": [(-1.0, 70.0), (1.0, 80.0)]},
+        x_label="threshold",
+    )
+
+    assert ">threshold</text>" in report.render_chart(chart)
+    assert ">step</text>" not in report.render_chart(chart)

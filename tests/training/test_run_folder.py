@@ -1,4 +1,8 @@
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +125,78 @@ def test_flags_and_results_are_written_as_they_are(tmp_path):
     results = (tmp_path / run_folder.RESULTS_FILE).read_text()
     assert flags == "--log_steps=5\n"
     assert results == '{\n  "a": 3,\n  "b": 0.1\n}\n'
+
+
+def test_a_folder_that_is_locked_is_refused_and_then_free(tmp_path):
+    folder = tmp_path / "run"
+    with run_folder.locked(str(folder)):
+        (folder / "run.json").write_text("{}")
+        with (
+            pytest.raises(ValueError, match="Another process is training in"),
+            run_folder.locked(str(folder)),
+        ):
+            pass
+
+    with run_folder.locked(str(folder)):
+        assert folder.exists()
+
+
+def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from albert_tf.training import run_folder\n"
+        "with run_folder.locked(sys.argv[1]):\n"
+        "    open(os.path.join(sys.argv[1], 'run.json'), 'w')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    folder = str(tmp_path / "run")
+    done = subprocess.run([sys.executable, "-c", code, folder])
+
+    assert done.returncode == -signal.SIGKILL
+    with run_folder.locked(folder):
+        assert os.path.exists(os.path.join(folder, run_folder.LOCK_FILE))
+
+
+def test_a_new_folder_in_which_nothing_was_done_is_removed(tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.mkdir()
+    for folder in (new, old):
+        with run_folder.locked(str(folder)):
+            assert folder.exists()
+
+    assert not new.exists()
+    assert old.exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
+    tmp_path, monkeypatch
+):
+    flock = run_folder.fcntl.flock
+
+    def remove_and_lock(file, flags):
+        os.remove(file.name)
+        flock(file, flags)
+
+    monkeypatch.setattr(run_folder.fcntl, "flock", remove_and_lock)
+
+    with (
+        pytest.raises(ValueError, match="Another process"),
+        run_folder.locked(str(tmp_path)),
+    ):
+        pass
+
+
+def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
+    (tmp_path / run_folder.CACHE_FOLDER).mkdir()
+    (tmp_path / run_folder.LOCK_FILE).touch()
+
+    run_folder.check(str(tmp_path), {"seed": 1})
+
+
+def test_a_folder_is_used_for_the_same_model_only(tmp_path):
+    run_folder.check_use(str(tmp_path), {"task": "cola"})
+    (tmp_path / "run.json").write_text('{"task": "rte", "seed": 3}')
+
+    run_folder.check_use(str(tmp_path), {"task": "rte"})
+    with pytest.raises(ValueError, match=r"task='rte' \(now 'cola'\)"):
+        run_folder.check_use(str(tmp_path), {"task": "cola"})

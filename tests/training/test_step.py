@@ -328,3 +328,40 @@ def test_replicas_and_micro_batches_have_dropout_masks_of_their_own(
 
     assert parts != pytest.approx(2 * alone, rel=1e-3)
     assert replicas != pytest.approx(2 * alone, rel=1e-3)
+
+
+def test_a_factor_scales_the_rate_of_a_weight_and_0_keeps_it(
+    trainer, settings, tiny_batches
+):
+    batches = tiny_batches(1)
+    path = "albert/pooler/kernel"
+    frozen_path = "albert/embeddings/word_embeddings"
+    rules = settings(name="adamw", learning_rate=0.01, clip_norm=1e9)
+    plain = trainer(rules)
+    start = plain.weights()
+    plain.run(batches)
+
+    scaled = trainer(rules, rate_factors={path: 0.5, frozen_path: 0.0})
+    scaled.run(batches)
+
+    first, other = plain.weights(), scaled.weights()
+    np.testing.assert_allclose(
+        other[path] - start[path], (first[path] - start[path]) / 2, atol=1e-6
+    )
+    np.testing.assert_array_equal(other[frozen_path], start[frozen_path])
+    assert (first[frozen_path] != start[frozen_path]).any()
+    np.testing.assert_allclose(
+        other["albert/pooler/bias"], first["albert/pooler/bias"], atol=1e-6
+    )
+
+
+def test_parts_of_batches_of_any_length_are_those_of_one_length():
+    value = np.arange(24).reshape(4, 3, 2)
+    spec = tf.TensorSpec([4, None, 2], tf.int64)
+    split = tf.function(lambda x: step._split(x, 2), input_signature=[spec])
+
+    np.testing.assert_array_equal(split(value), value.reshape(2, 2, 3, 2))
+    assert split.get_concrete_function().output_shapes == (2, 2, None, 2)
+    np.testing.assert_array_equal(
+        step._split(tf.constant(value), 2), value.reshape(2, 2, 3, 2)
+    )

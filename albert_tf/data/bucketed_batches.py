@@ -1,0 +1,293 @@
+"""Batches of records of like length: little padding, every record its due.
+
+Data flow: columns of records -> [this file] -> batches for the loop.
+Floor: data. NumPy and `tf.data`.
+
+Training: the endless stream of `example_order.TrainingOrder` is cut into
+windows of up to `WINDOW_SIZE` global batches, but not beyond one epoch, lest a
+batch hold an example several times; the examples of a window are sorted by
+length and cut into its batches, which come in a random order. So the batch of
+a step is a pure function of seed and step, and as long as its longest record,
+rounded up.
+
+Evaluation: all records sorted by length, in batches with a budget of pieces,
+so that short records come in larger batches. Every record comes once.
+"""
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.data import example_order
+from albert_tf.data.record_columns import RecordColumns
+
+Batch = dict[str, tf.Tensor]
+
+WINDOW_SIZE = 32
+# Tells the draws of windows from those of epochs.
+_WINDOW_STREAM = 1
+_PARALLEL_READS = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Padding:
+    """To which lengths batches are padded.
+
+    Args:
+        max_seq_length: No batch is longer.
+        bucket_width: Batches are as long as a multiple of it; at least
+            `max_seq_length` where shapes must not change, as on a TPU.
+    """
+
+    max_seq_length: int
+    bucket_width: int
+
+    def length(self, longest: int) -> int:
+        """Returns the length of a batch whose longest record is given.
+
+        >>> Padding(max_seq_length=50, bucket_width=16).length(17)
+        32
+        """
+        return min(
+            -(-longest // self.bucket_width) * self.bucket_width,
+            self.max_seq_length,
+        )
+
+    @property
+    def static_length(self) -> int | None:
+        """The length of all batches, if they have the same."""
+        is_static = self.bucket_width >= self.max_seq_length
+        return self.max_seq_length if is_static else None
+
+
+class BucketedOrder:
+    """Which records a training step takes: a function of seed and step.
+
+    Args:
+        lengths: Of the records, `[N]`.
+        global_batch_size: B.
+        seed: Gives the order.
+    """
+
+    def __init__(
+        self, lengths: np.ndarray, *, global_batch_size: int, seed: int
+    ) -> None:
+        self._lengths = lengths
+        self._batch_size = global_batch_size
+        self._seed = seed
+        # In batches.
+        self.window_size = min(
+            WINDOW_SIZE, max(1, len(lengths) // global_batch_size)
+        )
+        self._order = example_order.TrainingOrder(len(lengths), seed)
+        self._lock = threading.Lock()
+        self._window = functools.lru_cache(maxsize=2)(self._make_window)
+
+    def batch(self, step: int) -> np.ndarray:
+        """Returns the numbers of the records of a step, int64 `[B]`."""
+        window, place = divmod(step, self.window_size)
+        with self._lock:
+            return self._window(window)[place]
+
+    def _make_window(self, window: int) -> np.ndarray:
+        size = self.window_size * self._batch_size
+        places = np.arange(window * size, (window + 1) * size)
+        _, indices = self._order(places)
+        indices = indices[np.argsort(self._lengths[indices], kind="stable")]
+        batches = indices.reshape(self.window_size, self._batch_size)
+        stream = _WINDOW_STREAM << 32 | window
+        key = np.array([self._seed, stream], np.int64).view(np.uint64)
+        rng = np.random.Generator(np.random.Philox(key=key))
+        return rng.permutation(batches)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvaluationBatch:
+    """A batch of an evaluation.
+
+    Args:
+        indices: Numbers of its records, at most as many as it has rows.
+        num_rows: Its rows; those beyond the records only fill it up.
+        length: S, to which it is padded.
+    """
+
+    indices: np.ndarray
+    num_rows: int
+    length: int
+
+
+def plan_evaluation(
+    lengths: np.ndarray,
+    *,
+    batch_size: int,
+    padding: Padding,
+    num_replicas: int = 1,
+) -> list[EvaluationBatch]:
+    """Divides records into batches of like lengths, the longest first.
+
+    Args:
+        lengths: Of the records, `[N]`.
+        batch_size: Rows of a batch of the greatest length; shorter ones have
+            more rows, so that rows times length stays below the same budget.
+        padding: To which lengths.
+        num_replicas: Every batch's rows are a multiple of it.
+
+    Returns:
+        Batches that hold every record once.
+
+    Raises:
+        ValueError: `batch_size` is not a multiple of the replicas.
+    """
+    if batch_size % num_replicas or batch_size < 1:
+        raise ValueError(
+            "The batch size must be a multiple of the number of replicas, "
+            "because each takes an equal part. Received: batch size "
+            f"{batch_size}, replicas {num_replicas}."
+        )
+    budget = batch_size * padding.max_seq_length
+    order = np.argsort(-lengths.astype(np.int64), kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        length = padding.length(int(lengths[order[start]]))
+        num_rows = budget // length // num_replicas * num_replicas
+        indices = order[start : start + num_rows]
+        batches.append(
+            EvaluationBatch(indices=indices, num_rows=num_rows, length=length)
+        )
+        start += num_rows
+    return batches
+
+
+def training_dataset(
+    columns: RecordColumns,
+    order: BucketedOrder,
+    *,
+    share: example_order.Share,
+    padding: Padding,
+    start_step: int = 0,
+) -> tf.data.Dataset:
+    """Returns the endless training batches from a step on.
+
+    Args:
+        columns: The records.
+        order: Which of them each step takes.
+        share: The part of each step that this pipeline delivers.
+        padding: To which length a step's batch is padded, on all replicas.
+        start_step: The first step to deliver.
+
+    Returns:
+        A dataset of batches for one replica each: replica 0, 1, ... of
+        `start_step`, then those of the next step. A batch is a dict of the
+        records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
+        `example_weights` float32 `[b]`, all 1.
+    """
+
+    def make(delivery: int) -> dict[str, np.ndarray]:
+        first = share.positions(delivery)[0]
+        step, row = divmod(int(first), share.global_batch_size)
+        indices = order.batch(step)
+        length = padding.length(int(columns.lengths[indices].max()))
+        own = indices[row : row + share.rows]
+        weights = np.ones(share.rows, np.float32)
+        return columns.padded(own, length) | {"example_weights": weights}
+
+    deliveries = tf.data.Dataset.range(
+        start_step * share.replicas_per_shard, tf.int64.max
+    )
+    shapes = _shapes(columns, share.rows, padding.static_length)
+    return _read(deliveries, make, shapes)
+
+
+def evaluation_dataset(
+    columns: RecordColumns,
+    plan: list[EvaluationBatch],
+    *,
+    padding: Padding,
+    num_input_shards: int = 1,
+    shard_index: int = 0,
+    replicas_per_shard: int = 1,
+) -> tf.data.Dataset:
+    """Returns the batches of a plan, in its order.
+
+    Args:
+        columns: The records.
+        plan: As `plan_evaluation` makes it.
+        padding: That of the plan.
+        num_input_shards: Pipelines that share each batch.
+        shard_index: Which of them this is.
+        replicas_per_shard: Replicas that this pipeline feeds.
+
+    Returns:
+        A dataset of batches for one replica each, as `training_dataset`
+        delivers them; `example_weights` is 0 for a row that only fills the
+        batch up, which repeats the batch's first record.
+    """
+    num_replicas = num_input_shards * replicas_per_shard
+
+    def make(delivery: int) -> dict[str, np.ndarray]:
+        number, replica = divmod(delivery, replicas_per_shard)
+        batch = plan[number]
+        rows = batch.num_rows // num_replicas
+        first = (shard_index * replicas_per_shard + replica) * rows
+        places = np.arange(first, first + rows)
+        is_real = places < len(batch.indices)
+        indices = batch.indices[np.where(is_real, places, 0)]
+        weights = is_real.astype(np.float32)
+        padded = columns.padded(indices, batch.length)
+        return padded | {"example_weights": weights}
+
+    deliveries = tf.data.Dataset.range(len(plan) * replicas_per_shard)
+    is_static = padding.static_length is not None and bool(plan)
+    rows = plan[0].num_rows // num_replicas if is_static else None
+    return _read(
+        deliveries, make, _shapes(columns, rows, padding.static_length)
+    )
+
+
+def _shapes(
+    columns: RecordColumns, rows: int | None, length: int | None
+) -> dict[str, tuple[tf.DType, list[int | None]]]:
+    """Returns type and shape of each entry of a batch."""
+    shapes: dict[str, tuple[tf.DType, list[int | None]]] = {
+        spec.name: (
+            tf.as_dtype(spec.dtype),
+            [rows, *spec.shape, *([length] if spec.is_sequence else [])],
+        )
+        for spec in columns.specs
+    }
+    return shapes | {"example_weights": (tf.float32, [rows])}
+
+
+def _read(
+    deliveries: tf.data.Dataset,
+    make: Callable[[int], dict[str, np.ndarray]],
+    shapes: dict[str, tuple[tf.DType, list[int | None]]],
+) -> tf.data.Dataset:
+    def make_values(delivery: np.ndarray) -> list[np.ndarray]:
+        batch = make(int(delivery))
+        return [batch[name] for name in shapes]
+
+    def in_graph(delivery: tf.Tensor) -> Batch:
+        types = [dtype for dtype, _ in shapes.values()]
+        tensors = tf.numpy_function(make_values, [delivery], types)
+        return {
+            name: tf.ensure_shape(tensor, shape)
+            for tensor, (name, (_, shape)) in zip(
+                tensors, shapes.items(), strict=True
+            )
+        }
+
+    options = tf.data.Options()
+    options.deterministic = True
+    # Each pipeline reads its own share already.
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    batches = deliveries.map(
+        in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
+    )
+    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

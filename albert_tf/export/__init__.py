@@ -1,0 +1,1 @@
+"""A trained model to a SavedModel that takes raw text. Floor 6."""

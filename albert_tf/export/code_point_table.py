@@ -1,0 +1,106 @@
+"""Tables over all code points, small enough to travel in a graph.
+
+Data flow: Python's Unicode data -> [this file] -> constants of the graph.
+
+Unicode is mostly uniform: the table is cut into pages of 256 code points, and
+equal pages are kept once.
+
+Floor: export.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.export import flat_rows
+
+NUM_CODE_POINTS = 0x110000
+_PAGE_SIZE = 256
+
+# An entry of a `ReplacementTable` is `offset * _MAX_LENGTH + length`, or one
+# of these, which need no room for the characters.
+_MAX_LENGTH = 32
+_SAME = -1
+_SPACED = -2
+_SPACE = ord(" ")
+
+
+class PagedTable:
+    """A number for every code point.
+
+    Args:
+        values: `[NUM_CODE_POINTS]`, of any integer type.
+    """
+
+    def __init__(self, values: np.ndarray) -> None:
+        pages, numbers = np.unique(
+            values.reshape(-1, _PAGE_SIZE), axis=0, return_inverse=True
+        )
+        self._pages = tf.constant(pages.reshape(-1))
+        self._numbers = tf.constant(numbers.reshape(-1).astype(np.uint16))
+
+    def lookup(self, code_points: tf.Tensor) -> tf.Tensor:
+        """Returns int32 `[N]`, the numbers of int32 code points `[N]`."""
+        page = tf.gather(self._numbers, code_points // _PAGE_SIZE)
+        place = tf.cast(page, tf.int32) * _PAGE_SIZE
+        place += code_points % _PAGE_SIZE
+        return tf.cast(tf.gather(self._pages, place), tf.int32)
+
+
+class ReplacementTable:
+    """What becomes of every code point: a sequence of code points.
+
+    Args:
+        replacements: The sequence of each code point that changes.
+
+    Raises:
+        ValueError: A sequence is too long for the table.
+    """
+
+    def __init__(self, replacements: Mapping[int, str]) -> None:
+        entries = np.full(NUM_CODE_POINTS, _SAME, np.int32)
+        offsets: dict[str, int] = {}
+        num_characters = 0
+        for code_point, text in replacements.items():
+            if text == f" {chr(code_point)} ":
+                entries[code_point] = _SPACED
+                continue
+            if len(text) >= _MAX_LENGTH:
+                raise ValueError(
+                    f"U+{code_point:04X} becomes {len(text)} characters; the "
+                    f"table takes fewer than {_MAX_LENGTH}."
+                )
+            if text not in offsets:
+                offsets[text] = num_characters
+                num_characters += len(text)
+            entries[code_point] = offsets[text] * _MAX_LENGTH + len(text)
+        self._entries = PagedTable(entries)
+        self._characters = tf.constant([*map(ord, "".join(offsets)), 0])
+
+    def apply(self, code_points: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Replaces code points.
+
+        Args:
+            code_points: Int32 `[N]`.
+
+        Returns:
+            Int32, one entry for each new one: the code point, and the index
+            of the old one that it comes from.
+        """
+        entries = self._entries.lookup(code_points)
+        lengths = tf.where(
+            entries >= 0,
+            entries % _MAX_LENGTH,
+            tf.where(entries == _SPACED, 3, 1),
+        )
+        sources, within = flat_rows.spread(lengths)
+        entry = tf.gather(entries, sources)
+        place = tf.maximum(entry, 0) // _MAX_LENGTH
+        place += tf.where(entry >= 0, within, 0)
+        is_space = (entry == _SPACED) & (within != 1)
+        kept = tf.where(is_space, _SPACE, tf.gather(code_points, sources))
+        replaced = tf.where(
+            entry >= 0, tf.gather(self._characters, place), kept
+        )
+        return replaced, sources

@@ -1,0 +1,211 @@
+"""The normalisation that a SentencePiece model does itself, in a graph.
+
+Data flow: `text_normalization` -> [this file] -> `unigram_search`.
+Floor: export. Core TensorFlow operations only.
+
+Source: google/sentencepiece, normalizer.cc, Normalizer::Normalize.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.export import flat_rows
+from albert_tf.export.text_normalization import NormalizedText
+from albert_tf.export.trie import NOTHING, Trie
+
+_WORD_MARK = ord("▁")
+_SPACE = ord(" ")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelText:
+    """Text as the model sees it: spaces are marks, one begins each row.
+
+    Args:
+        code_points: Int32 `[N]`. A row may be empty; then it has no mark.
+        row_ids: Int32 `[N]`.
+        origins: Int32 `[N]`, index of the normalised character that each
+            comes from, over all rows.
+        ends: Int32 `[R]`, likewise, one past what the last comes from.
+    """
+
+    code_points: tf.Tensor
+    row_ids: tf.Tensor
+    origins: tf.Tensor
+    ends: tf.Tensor
+
+
+class ModelNormalization:
+    """Applies the rules of a model, and marks spaces.
+
+    Args:
+        rules: What sequences become.
+        user_defined: Pieces that no rule may change.
+    """
+
+    def __init__(
+        self, rules: Mapping[str, str], user_defined: frozenset[str]
+    ) -> None:
+        self._rules = _Rules(rules, user_defined)
+
+    def __call__(self, text: NormalizedText) -> ModelText:
+        """Prepares normalised text for the search."""
+        code_points, origins = self._rules.apply(text.code_points, text.row_ids)
+        row_ids = tf.gather(text.row_ids, origins)
+        is_space = code_points == _SPACE
+        # Spaces at the start go, and all but the first of several.
+        follows = flat_rows.shift_right(is_space, True)
+        follows |= flat_rows.is_first(row_ids)
+        kept = flat_rows.indices(~(is_space & follows))
+        seen = ModelText(
+            code_points=tf.gather(
+                tf.where(is_space, _WORD_MARK, code_points), kept
+            ),
+            row_ids=tf.gather(row_ids, kept),
+            origins=tf.gather(origins, kept),
+            ends=flat_rows.starts(text.row_ids, text.num_rows)[1:],
+        )
+        begins = _begins(code_points, origins, text)
+        return _with_first_mark(_without_last_marks(seen), begins)
+
+
+def _without_last_marks(seen: ModelText) -> ModelText:
+    """Drops marks at the end of rows, whether they were spaces or not."""
+    places = tf.range(flat_rows.size(seen.row_ids))
+    is_mark = seen.code_points == _WORD_MARK
+    last = tf.math.unsorted_segment_max(
+        tf.where(is_mark, -1, places),
+        seen.row_ids,
+        flat_rows.size(seen.ends),
+    )  # [R]; very negative in empty rows
+    is_dropped = places > tf.gather(last, seen.row_ids)
+    dropped_origins = tf.math.unsorted_segment_min(
+        tf.where(is_dropped, seen.origins, tf.int32.max),
+        seen.row_ids,
+        flat_rows.size(seen.ends),
+    )
+    kept = flat_rows.indices(~is_dropped)
+    return ModelText(
+        code_points=tf.gather(seen.code_points, kept),
+        row_ids=tf.gather(seen.row_ids, kept),
+        origins=tf.gather(seen.origins, kept),
+        ends=tf.minimum(seen.ends, dropped_origins),
+    )
+
+
+def _begins(
+    code_points: tf.Tensor, origins: tf.Tensor, text: NormalizedText
+) -> tf.Tensor:
+    """Returns int32 `[R]`: where the text of each row begins.
+
+    That is after the characters that have become one space each.
+    """
+    num_origins = flat_rows.size(text.code_points)
+    num_results, num_spaces = (
+        tf.math.unsorted_segment_sum(
+            tf.cast(mask, tf.int32), origins, num_origins
+        )
+        for mask in (code_points >= 0, code_points == _SPACE)
+    )
+    is_space = (num_results == 1) & (num_spaces == 1)
+    solid = flat_rows.indices(~is_space)
+    starts = flat_rows.starts(text.row_ids, text.num_rows)
+    number = tf.searchsorted(solid, starts[:-1])
+    return tf.gather(tf.concat([solid, starts[-1:]], 0), number)
+
+
+def _with_first_mark(seen: ModelText, begins: tf.Tensor) -> ModelText:
+    """Puts a mark before every row that is not empty."""
+    is_first = flat_rows.is_first(seen.row_ids)
+    sources, within = flat_rows.spread(tf.where(is_first, 2, 1))
+    row_ids = tf.gather(seen.row_ids, sources)
+    is_mark = tf.gather(is_first, sources) & (within == 0)
+    return ModelText(
+        code_points=tf.where(
+            is_mark, _WORD_MARK, tf.gather(seen.code_points, sources)
+        ),
+        row_ids=row_ids,
+        origins=tf.where(
+            is_mark,
+            tf.gather(begins, row_ids),
+            tf.gather(seen.origins, sources),
+        ),
+        ends=seen.ends,
+    )
+
+
+class _Rules:
+    """The rules of the model: the longest that applies, from the left.
+
+    Args:
+        rules: What sequences become.
+        user_defined: Pieces that no rule may change.
+    """
+
+    def __init__(
+        self, rules: Mapping[str, str], user_defined: frozenset[str]
+    ) -> None:
+        rules = {**rules, **{piece: piece for piece in user_defined}}
+        results = list(dict.fromkeys(rules.values()))
+        number = {text: i for i, text in enumerate(results)}
+        self._trie = Trie({s: number[text] for s, text in rules.items()})
+        self._protected = Trie({s: number[s] for s in user_defined})
+        offsets = np.cumsum([0, *map(len, results)])
+        self._offsets = tf.constant(offsets, tf.int32)
+        characters = [*map(ord, "".join(results)), 0]
+        self._characters = tf.constant(characters)
+
+    def apply(
+        self, code_points: tf.Tensor, row_ids: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns new code points, and the index that each comes from."""
+        sizes, rules = self._longest(code_points, row_ids)
+        is_taken = self._take_from_left(sizes, row_ids)
+        rule = tf.maximum(rules, 0)
+        offsets = tf.gather(self._offsets, rule)
+        lengths = tf.gather(self._offsets, rule + 1) - offsets
+        lengths = tf.where(rules == NOTHING, 1, lengths)
+        sources, within = flat_rows.spread(tf.where(is_taken, lengths, 0))
+        is_same = tf.gather(rules, sources) == NOTHING
+        places = tf.gather(offsets, sources) + tf.where(is_same, 0, within)
+        return (
+            tf.where(
+                is_same,
+                tf.gather(code_points, sources),
+                tf.gather(self._characters, places),
+            ),
+            sources,
+        )
+
+    def _longest(
+        self, code_points: tf.Tensor, row_ids: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns size (at least 1) and rule of what applies at each place."""
+        sizes = tf.ones_like(code_points)
+        rules = tf.fill(tf.shape(code_points), NOTHING)
+        for trie in (self._trie, self._protected):
+            for size, found in enumerate(trie.walk(code_points, row_ids)):
+                sizes = tf.where(found == NOTHING, sizes, size + 1)
+                rules = tf.where(found == NOTHING, rules, found)
+        return sizes, rules
+
+    def _take_from_left(
+        self, sizes: tf.Tensor, row_ids: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns bool `[N]`: does what applies there begin after the last?"""
+        length = flat_rows.size(sizes)
+
+        def take() -> tf.Tensor:
+            after = tf.minimum(tf.range(length) + sizes, length)
+            after_rows = tf.gather(tf.concat([row_ids, [-1]], 0), after)
+            after = tf.where(after_rows == row_ids, after, length)
+            return flat_rows.mark_chains(after, flat_rows.is_first(row_ids))
+
+        return tf.cond(
+            tf.reduce_any(sizes > 1),
+            take,
+            lambda: tf.ones_like(sizes, tf.bool),
+        )

@@ -1,0 +1,86 @@
+"""Pieces of texts and pairs to the inputs of a model, in a graph.
+
+Data flow: `Pieces` -> [this file] -> input_ids, input_mask, segment_ids.
+Floor: export. Core TensorFlow operations only.
+
+Source: google-research/albert, classifier_utils._truncate_seq_pair and
+convert_single_example.
+"""
+
+import tensorflow as tf
+
+from albert_tf.export import flat_rows
+from albert_tf.export.pieces import Pieces
+from albert_tf.text.special_pieces import SpecialIds
+
+# `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
+_NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
+# Room for the special pieces of a pair, and a piece of each text.
+MIN_SEQ_LENGTH = 5
+
+
+def pack_pairs(
+    pieces: Pieces, *, max_seq_length: int, special: SpecialIds
+) -> dict[str, tf.Tensor]:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of each pair.
+
+    What is too long loses pieces at its end, one at a time: of the longer
+    text, of the second if both are as long.
+
+    Args:
+        pieces: Of 2 B texts, the first B of which are the first of each pair.
+            A second text without pieces makes no pair.
+        max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
+        special: Ids of the special pieces.
+
+    Returns:
+        Int32 `[B, S]`, padded to the longest sequence: `input_ids`,
+        `input_mask` and `segment_ids`.
+    """
+    num_pairs = pieces.num_rows // 2
+    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    sizes = starts[1:] - starts[:-1]
+    size_a, size_b = truncated_sizes(
+        sizes[:num_pairs, None], sizes[num_pairs:, None], max_seq_length
+    )  # [B, 1]
+    is_pair = size_b > 0
+    end_a = size_a + 1
+    end = end_a + tf.where(is_pair, size_b + 2, 1)
+    length = tf.reduce_max(tf.concat([end, [[_NUM_SPECIAL]]], 0))
+    place = tf.range(length)[None]  # [1, S]
+    is_a = (place > 0) & (place < end_a)
+    is_b = (place > end_a) & (place <= end_a + size_b)
+    source = tf.where(
+        is_a,
+        starts[:num_pairs, None] + place - 1,
+        starts[num_pairs:-1, None] + place - end_a - 1,
+    )
+    source = tf.where(is_a | is_b, source, flat_rows.size(pieces.ids))
+    ids = tf.gather(tf.concat([pieces.ids, [special.sep]], 0), source)
+    ids = tf.where(place == 0, special.cls, ids)
+    is_real = place < end
+    return {
+        "input_ids": tf.where(is_real, ids, special.pad),
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_real & (place > end_a), tf.int32),
+    }
+
+
+def truncated_sizes(
+    size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns how many pieces of each text stay.
+
+    Args:
+        size_a: Int32, pieces of the first texts, of any shape.
+        size_b: Int32, of the second, likewise; 0 where there is none.
+        max_seq_length: Longest sequence, special pieces included.
+    """
+    room = max_seq_length - _NUM_SPECIAL_OF_PAIR
+    half = room // 2
+    alone = tf.minimum(size_a, max_seq_length - _NUM_SPECIAL)
+    beside = tf.minimum(size_a, tf.maximum(room - size_b, room - half))
+    return (
+        tf.where(size_b > 0, beside, alone),
+        tf.minimum(size_b, tf.maximum(room - size_a, half)),
+    )

@@ -1,0 +1,197 @@
+"""A checkpoint becomes a SavedModel that takes raw text.
+
+Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
+Floor: export.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import checkpoint, load
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.export import (
+    allowed_operations,
+    encoder_signatures,
+    pair_packing,
+    text_graph,
+    version_folder,
+    warmup,
+)
+from albert_tf.export.export_job import DEFAULT_SEQ_LENGTH, ExportJob
+from albert_tf.export.pieces import TextGraph
+from albert_tf.export.served_weights import ServedWeights
+from albert_tf.export.signature import Signature
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+CONFIG_FILE = "albert_config.json"
+_OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
+_KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What an export wrote.
+
+    Args:
+        path: Folder of the version.
+        signatures: Names of what the model can be asked.
+        num_bytes: Size of all files.
+        left_out: Arrays of the checkpoint that the task has no use for.
+    """
+
+    path: str
+    signatures: tuple[str, ...]
+    num_bytes: int
+    left_out: tuple[str, ...]
+
+
+def run(job: ExportJob) -> Summary:
+    """Exports a checkpoint.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ImportError: The checkpoint's format needs a package that is not
+            installed.
+        ValueError: The checkpoint is damaged or at odds with its config, the
+            vocabulary is not the model's, the version exists, or the graph
+            has an operation that TF Serving may not know.
+    """
+    source = load.read(job.init_checkpoint)
+    config = job.config or checkpoint.known_config(source)
+    job = _completed(job, source, config)
+    version = job.version or version_folder.next_version(job.export_dir)
+    texts = text_graph.load_text_graph(
+        spm_model_file=job.spm_model_file,
+        vocab_file=job.vocab_file,
+        do_lower_case=bool(job.do_lower_case),
+    )
+    _check_vocabulary(texts, config)
+    model = _make_model(source, config, job.precision)
+    left_out = load.load_checkpoint(model, job.init_checkpoint)
+    weights = ServedWeights(model.weights, precision=job.precision)
+    signatures = encoder_signatures.make_signatures(
+        model, weights, texts, max_seq_length=job.max_seq_length
+    )
+    for found in signatures:
+        allowed_operations.check(found.function, found.name)
+    with version_folder.new_version(job.export_dir, version) as folder:
+        _write(folder, weights, signatures, job, config)
+    path = os.path.join(job.export_dir, str(version))
+    return Summary(
+        path=path,
+        signatures=tuple(found.name for found in signatures),
+        num_bytes=_size(path),
+        left_out=tuple(left_out),
+    )
+
+
+def _completed(
+    job: ExportJob, source: Checkpoint, config: AlbertConfig
+) -> ExportJob:
+    """Fills in what lies beside the checkpoint, and checks lengths."""
+    longest = config.max_position_embeddings
+    length = job.max_seq_length
+    if length == DEFAULT_SEQ_LENGTH:
+        length = min(length, longest)
+    if not pair_packing.MIN_SEQ_LENGTH <= length <= longest:
+        raise ValueError(
+            f"`max_seq_length` must be from {pair_packing.MIN_SEQ_LENGTH} to "
+            f"the model's max_position_embeddings={longest}. Received: "
+            f"{length}."
+        )
+    lower = job.do_lower_case
+    job = dataclasses.replace(
+        job,
+        max_seq_length=length,
+        do_lower_case=source.do_lower_case if lower is None else lower,
+    )
+    beside = source.vocabulary
+    if job.spm_model_file or job.vocab_file or beside is None:
+        return job
+    is_text = beside.endswith(".txt")
+    return dataclasses.replace(
+        job,
+        spm_model_file=None if is_text else beside,
+        vocab_file=beside if is_text else None,
+    )
+
+
+def _check_vocabulary(texts: TextGraph, config: AlbertConfig) -> None:
+    if texts.vocab_size > config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {texts.vocab_size} pieces, the config has "
+            f"vocab_size={config.vocab_size}. Pass the vocabulary that the "
+            "model was trained with."
+        )
+
+
+def _make_model(
+    source: Checkpoint, config: AlbertConfig, precision: str
+) -> AlbertModel | PretrainingModel:
+    """Returns an encoder with the pretraining heads that there are."""
+    dtype = _KERAS_DTYPES[precision]
+    objectives = [
+        objective
+        for head, objective in _OBJECTIVES.items()
+        if head in source.heads
+    ]
+    if objectives:
+        return PretrainingModel(config, objectives=objectives, dtype=dtype)
+    return AlbertModel(config, dtype=dtype)
+
+
+def _write(
+    folder: str,
+    weights: ServedWeights,
+    signatures: list[Signature],
+    job: ExportJob,
+    config: AlbertConfig,
+) -> None:
+    with _assets(job, config) as assets:
+        module = tf.Module()
+        module.weights = weights.copies
+        module.assets = [tf.saved_model.Asset(path) for path in assets]
+        functions = {found.name: found.function for found in signatures}
+        with _without_progress_messages():
+            tf.saved_model.save(module, folder, signatures=functions)
+    requests = [
+        (found.name, inputs) for found in signatures for inputs in found.warmup
+    ]
+    warmup.write(folder, requests, model_name=job.model_name)
+
+
+@contextlib.contextmanager
+def _assets(job: ExportJob, config: AlbertConfig) -> Iterator[list[str]]:
+    """Gives the paths of the config and of the vocabulary."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, CONFIG_FILE)
+        config.to_json_file(path)
+        vocabulary = job.spm_model_file or job.vocab_file or ""
+        yield [path, vocabulary]
+
+
+@contextlib.contextmanager
+def _without_progress_messages() -> Iterator[None]:
+    """Holds back what TensorFlow says of every file that it writes."""
+    disabled = logging.root.manager.disable
+    logging.disable(max(disabled, logging.INFO))
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
+
+
+def _size(folder: str) -> int:
+    return sum(
+        os.path.getsize(os.path.join(parent, name))
+        for parent, _, names in os.walk(folder)
+        for name in names
+    )

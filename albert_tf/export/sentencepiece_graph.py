@@ -1,0 +1,252 @@
+"""`SentencePieceTokenizer` as operations of a graph.
+
+Data flow: strings -> `text_normalization` -> `model_normalization`
+-> `unigram_search` -> [this file] -> ids, and where they lie in the raw text.
+
+Floor: export. Core TensorFlow operations only.
+
+Source: google/sentencepiece, sentencepiece_processor.cc (a run of unknown
+pieces becomes one); `text.sentencepiece_tokenizer` for the rest.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_tf import files
+from albert_tf.export import charsmap, flat_rows
+from albert_tf.export.model_normalization import ModelNormalization, ModelText
+from albert_tf.export.pieces import Pieces
+from albert_tf.export.text_normalization import (
+    NormalizedText,
+    SentencePieceNormalization,
+)
+from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+# Made when it is imported, so that a type checker does not see it.
+_Model: Any = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
+_WORD_MARK = "▁"
+_COMMA = ord(",")
+_SPACE = ord(" ")
+
+
+class SentencePieceGraph:
+    """A `TextGraph` over a SentencePiece model.
+
+    Args:
+        model_file: A SentencePiece `.model`.
+        do_lower_case: Whether letters are made lower case.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a SentencePiece model, has not all special
+            pieces, or is of a kind that no ALBERT has (BPE, byte fallback).
+    """
+
+    def __init__(
+        self, model_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        tokenizer = SentencePieceTokenizer(
+            model_file, do_lower_case=do_lower_case
+        )
+        with open(model_file, "rb") as file:
+            model = _Model.FromString(file.read())
+        _check_kind(model, model_file)
+        self.special_ids = tokenizer.special_ids
+        self.vocab_size = tokenizer.vocab_size
+        vocabulary = _vocabulary(model, tokenizer)
+        self._normalization = SentencePieceNormalization(
+            do_lower_case=do_lower_case
+        )
+        rules = charsmap.read_rules(
+            model.normalizer_spec.precompiled_charsmap,
+            self._normalization.alphabet,
+        )
+        self._model_normalization = ModelNormalization(
+            rules, vocabulary.user_defined
+        )
+        self._search = UnigramSearch(vocabulary)
+        self._replacements = _Replacements(tokenizer)
+
+    def __call__(
+        self, texts: tf.Tensor, *, with_offsets: bool = False
+    ) -> Pieces:
+        """See `TextGraph`."""
+        text = self._normalization(texts)
+        seen = self._model_normalization(text)
+        begins, ids = self._search(
+            seen.code_points, seen.row_ids, text.num_rows
+        )
+        row_ids = tf.gather(seen.row_ids, begins)
+        follows_unknown = flat_rows.shift_right(
+            ids == self.special_ids.unk, False
+        )
+        follows_unknown &= ~flat_rows.is_first(row_ids)
+        kept = flat_rows.indices(
+            ~(follows_unknown & (ids == self.special_ids.unk))
+        )
+        ids, row_ids = tf.gather(ids, kept), tf.gather(row_ids, kept)
+        new_ids, sources, parts = self._replacements.apply(ids)
+        new_rows = tf.gather(row_ids, sources)
+        starts = ends = None
+        if with_offsets:
+            spans = _spans(seen, tf.gather(begins, kept), row_ids)
+            spans = self._replacements.divide(text, spans, sources, parts)
+            starts, ends = text.raw_spans(*spans, new_rows)
+        return Pieces(
+            ids=new_ids,
+            row_ids=new_rows,
+            num_rows=text.num_rows,
+            starts=starts,
+            ends=ends,
+        )
+
+
+def _spans(
+    seen: ModelText, begins: tf.Tensor, row_ids: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns where pieces lie in the normalised text, over all rows."""
+    starts = tf.gather(seen.origins, begins)
+    ends = tf.where(
+        flat_rows.is_last(row_ids),
+        tf.gather(seen.ends, row_ids),
+        flat_rows.shift_left(starts, 0),
+    )
+    return starts, ends
+
+
+class _Replacements:
+    """`SentencePieceTokenizer.replacements`: ids that become other ids.
+
+    Args:
+        tokenizer: The tokenizer that has them.
+    """
+
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
+        old_ids = sorted(tokenizer.replacements)
+        new_ids = [tokenizer.replacements[i] for i in old_ids]
+        lengths = [*map(len, new_ids), 1]
+        # The last entry is for ids that stay.
+        self._old_ids = tf.constant([*old_ids, -1][: len(old_ids)], tf.int32)
+        self._lengths = tf.constant(lengths)
+        self._offsets = tf.constant(np.cumsum([0, *lengths])[:-1], tf.int32)
+        self._new_ids = tf.constant([*itertools.chain(*new_ids), 0], tf.int32)
+        sizes = [_sizes_before(tokenizer, ids) for ids in new_ids]
+        self._sizes = tf.constant([*itertools.chain(*sizes), 0], tf.int32)
+
+    def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Returns new ids, the index that each comes from, and its part.
+
+        A part is an index into what all old ids become.
+        """
+        number = tf.searchsorted(self._old_ids, ids)
+        stays = tf.concat([self._old_ids, [-1]], 0)
+        stays = tf.gather(stays, number) != ids
+        number = tf.where(stays, flat_rows.size(self._old_ids), number)
+        sources, within = flat_rows.spread(tf.gather(self._lengths, number))
+        parts = tf.gather(tf.gather(self._offsets, number), sources) + within
+        new_ids = tf.where(
+            tf.gather(stays, sources),
+            tf.gather(ids, sources),
+            tf.gather(self._new_ids, parts),
+        )
+        return new_ids, sources, parts
+
+    def divide(
+        self,
+        text: NormalizedText,
+        spans: tuple[tf.Tensor, tf.Tensor],
+        sources: tf.Tensor,
+        parts: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Divides the span of a number and a comma among its pieces.
+
+        Args:
+            text: The normalised text.
+            spans: Int32 `[M]`, starts and ends of the old pieces in it.
+            sources: As `apply` returns them.
+            parts: As `apply` returns them.
+
+        Returns:
+            Int32, starts and ends of the new pieces.
+        """
+        starts, ends = (tf.gather(span, sources) for span in spans)
+        same_before = sources == flat_rows.shift_right(sources, -1)
+        same_after = sources == flat_rows.shift_left(sources, -1)
+        is_divided = same_before | same_after
+        solid = _next(text.code_points != _SPACE, starts)
+        first = tf.where(is_divided, tf.minimum(solid, ends), starts)
+        comma = tf.maximum(_last(text.code_points == _COMMA, ends), first)
+        cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
+        starts = tf.where(same_before, cut, first)
+        ends = tf.where(same_after, flat_rows.shift_left(starts, 0), ends)
+        return starts, ends
+
+
+def _next(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Returns where `mask` is next true, at each place or after it."""
+    found = tf.concat([flat_rows.indices(mask), flat_rows.size(mask)[None]], 0)
+    return tf.gather(found, tf.gather(flat_rows.count_before(mask), places))
+
+
+def _last(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Returns where `mask` was last true, before each place; or -1."""
+    found = tf.concat([[-1], flat_rows.indices(mask)], 0)
+    return tf.gather(found, tf.gather(flat_rows.count_before(mask), places))
+
+
+def _sizes_before(
+    tokenizer: SentencePieceTokenizer, ids: Sequence[int]
+) -> list[int]:
+    """Returns how many characters lie before each piece of a sequence."""
+    sizes = [
+        len(tokenizer.id_to_piece(i).removeprefix(_WORD_MARK)) for i in ids
+    ]
+    return [0, *itertools.accumulate(sizes[:-1])]
+
+
+def _vocabulary(model: Any, tokenizer: SentencePieceTokenizer) -> Vocabulary:
+    kinds = _Model.SentencePiece
+    ids, scores, user_defined = {}, {}, set()
+    for piece_id, piece in enumerate(model.pieces):
+        if piece.type == kinds.NORMAL:
+            scores[piece.piece] = piece.score
+        elif piece.type == kinds.USER_DEFINED:
+            user_defined.add(piece.piece)
+        else:
+            continue
+        ids[piece.piece] = piece_id
+    return Vocabulary(
+        scores=scores,
+        user_defined=frozenset(user_defined),
+        ids=ids,
+        unknown_id=tokenizer.special_ids.unk,
+    )
+
+
+def _check_kind(model: Any, model_file: files.Path) -> None:
+    normalizer, trainer = model.normalizer_spec, model.trainer_spec
+    is_known = {
+        "model_type must be UNIGRAM": trainer.model_type == trainer.UNIGRAM,
+        "byte_fallback must be off": not trainer.byte_fallback,
+        "treat_whitespace_as_suffix must be off": (
+            not trainer.treat_whitespace_as_suffix
+        ),
+        "add_dummy_prefix must be on": normalizer.add_dummy_prefix,
+        "remove_extra_whitespaces must be on": (
+            normalizer.remove_extra_whitespaces
+        ),
+        "escape_whitespaces must be on": normalizer.escape_whitespaces,
+    }
+    wrong = [what for what, is_so in is_known.items() if not is_so]
+    if wrong:
+        raise ValueError(
+            f"{model_file!r} is a SentencePiece model of a kind that cannot "
+            f"be exported: {', '.join(wrong)}. Use a vocabulary like ALBERT's, "
+            "for instance of build_vocab.py."
+        )

@@ -1,0 +1,113 @@
+"""The encoder as graph functions: every distinct block is one, traced once.
+
+Data flow: input ids -> [this file] -> vectors.
+
+Layers that share weights share their operations too, so that the graph, like
+the weights, does not grow with the depth.
+
+Floor: export.
+
+Source: `modeling.albert_model` and `modeling.encoder`, whose results these
+equal.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.export import signature
+from albert_tf.export.served_weights import ServedWeights
+from albert_tf.modeling.albert_model import AlbertModel
+
+NUM_INPUTS = 3
+
+
+class ServedEncoder:
+    """Calls the layers of an `AlbertModel` with the weights that are served.
+
+    Args:
+        albert: Called for its structure.
+        weights: The weights.
+    """
+
+    def __init__(self, albert: AlbertModel, weights: ServedWeights) -> None:
+        self._albert = albert
+        self._weights = weights
+        self._encode = tf.function(
+            self._run,
+            autograph=False,
+            input_signature=[signature.integers(None, None)] * NUM_INPUTS,
+        )
+        self._blocks: dict[tuple[int, int], Any] = {}
+
+    def __call__(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Encodes sequences.
+
+        Args:
+            input_ids: Int32 `[B, S]`.
+            input_mask: Int32 `[B, S]`, 1 for a real piece, 0 for padding.
+            segment_ids: Int32 `[B, S]`.
+
+        Returns:
+            In the compute dtype: the sequence output `[B, S, H]` and the
+            pooled output `[B, H]`.
+        """
+        return self._encode(input_ids, input_mask, segment_ids)
+
+    def _run(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        encoder = self._albert.encoder
+        with tf.control_dependencies([self._check_length(input_ids)]):
+            input_ids = tf.identity(input_ids)
+        with self._weights.scope():
+            hidden = self._albert.embeddings(input_ids, segment_ids)
+            if encoder.embedding_projection is not None:
+                hidden = encoder.embedding_projection(hidden)  # [B, S, H]
+        mask = input_mask[:, None, None, :]
+        passes = encoder.plan.attention, encoder.plan.feed_forward
+        for attention, feed_forward in zip(*passes, strict=True):
+            hidden = self._block(attention, feed_forward)(hidden, mask)
+        with self._weights.scope():
+            pooled = tf.tanh(self._albert.pooler(hidden[:, 0]))
+        return hidden, pooled
+
+    def _block(self, attention: int, feed_forward: int) -> Any:
+        """Returns the function of a pair of sublayers."""
+        indices = attention, feed_forward
+        if indices not in self._blocks:
+            self._blocks[indices] = self._make_block(*indices)
+        return self._blocks[indices]
+
+    def _make_block(self, attention: int, feed_forward: int) -> Any:
+        encoder = self._albert.encoder
+
+        def block(hidden: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+            with self._weights.scope():
+                hidden = encoder.attention_sublayers[attention](hidden, mask)
+                return encoder.feed_forward_sublayers[feed_forward](hidden)
+
+        width = self._albert.config.hidden_size
+        hidden = tf.TensorSpec((None, None, width), self._albert.compute_dtype)
+        mask = signature.integers(None, 1, 1, None)
+        return tf.function(
+            block, autograph=False, input_signature=[hidden, mask]
+        )
+
+    def _check_length(self, input_ids: tf.Tensor) -> tf.Operation:
+        longest = self._albert.config.max_position_embeddings
+        return tf.Assert(
+            tf.shape(input_ids)[1] <= longest,
+            [
+                f"Sequences may have at most {longest} pieces. Received:",
+                tf.shape(input_ids),
+            ],
+        )

@@ -1,0 +1,153 @@
+"""`WordPieceTokenizer` as operations of a graph.
+
+Data flow: strings -> `text_normalization` -> [this file] -> ids, and where
+they lie in the raw text.
+
+Floor: export. Core TensorFlow operations only.
+
+Source: `text.wordpiece_tokenizer`, whose results these equal.
+"""
+
+import tensorflow as tf
+
+from albert_tf import files
+from albert_tf.export import flat_rows
+from albert_tf.export.pieces import Pieces
+from albert_tf.export.text_normalization import (
+    NormalizedText,
+    WordPieceNormalization,
+)
+from albert_tf.export.trie import NOTHING, Trie
+from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
+
+_CONTINUATION = "##"
+_MAX_WORD_SIZE = 200
+_SPACE = ord(" ")
+# Says where in a word a piece may stand; no text has these at that place.
+_AT_START, _AFTER_START = "\0", "\1"
+
+
+class WordPieceGraph:
+    """A `TextGraph` over a WordPiece vocabulary.
+
+    Args:
+        vocab_file: Text file, one piece a line.
+        do_lower_case: Whether letters are made lower case and lose accents.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not UTF-8, or has not all special pieces.
+    """
+
+    def __init__(
+        self, vocab_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
+        self.special_ids = tokenizer.special_ids
+        self.vocab_size = tokenizer.vocab_size
+        self._normalization = WordPieceNormalization(
+            do_lower_case=do_lower_case
+        )
+        self._trie = Trie(_marked_pieces(tokenizer))
+        self._at_start = self._trie.state(_AT_START)
+        self._after_start = self._trie.state(_AFTER_START)
+
+    def __call__(
+        self, texts: tf.Tensor, *, with_offsets: bool = False
+    ) -> Pieces:
+        """See `TextGraph`."""
+        text = self._normalization(texts)
+        is_space = text.code_points == _SPACE
+        kept = flat_rows.indices(~is_space)
+        # A word is a row of its own from here on.
+        is_start = flat_rows.shift_right(is_space, True)
+        is_start |= flat_rows.is_first(text.row_ids)
+        is_start = tf.gather(is_start, kept)
+        words = tf.cumsum(tf.cast(is_start, tf.int32)) - 1
+        begins, ends, ids = self._cut(
+            tf.gather(text.code_points, kept), words, is_start
+        )
+        return _pieces(
+            text,
+            tf.gather(kept, begins),
+            ids,
+            tf.gather(kept, ends - 1) + 1 if with_offsets else None,
+        )
+
+    def _cut(
+        self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Cuts words into the longest pieces, from the left.
+
+        Args:
+            code_points: Int32 `[N]`.
+            words: Int32 `[N]`, the word of each.
+            is_start: Bool `[N]`.
+
+        Returns:
+            Int32 `[M]`: begin, end and id of each piece.
+        """
+        sizes, ids = self._longest(code_points, words, is_start)
+        places = tf.range(flat_rows.size(words))
+        first = tf.searchsorted(words, words)
+        end = tf.searchsorted(words, words, side="right")
+        after = places + sizes
+        stop = flat_rows.size(words)
+        is_end = (after == end) | (sizes == 0)
+        is_taken = flat_rows.mark_chains(
+            tf.where(is_end, stop, after), is_start
+        )
+        is_stuck = tf.cast(is_taken & (sizes == 0), tf.int32)
+        stuck = tf.math.unsorted_segment_sum(is_stuck, words, stop)
+        is_long = end - first > _MAX_WORD_SIZE
+        is_long &= tf.gather(sizes, first) < end - first
+        is_unknown = (tf.gather(stuck, words) > 0) | is_long
+        begins = flat_rows.indices(tf.where(is_unknown, is_start, is_taken))
+        ends = tf.where(is_unknown, end, after)
+        ids = tf.where(is_unknown, self.special_ids.unk, ids)
+        return begins, tf.gather(ends, begins), tf.gather(ids, begins)
+
+    def _longest(
+        self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns size (0 if there is none) and id of the longest piece."""
+        states = tf.where(is_start, self._at_start, self._after_start)
+        sizes = tf.zeros_like(code_points)
+        ids = tf.zeros_like(code_points)
+        for size, found in enumerate(
+            self._trie.walk(code_points, words, states), start=1
+        ):
+            sizes = tf.where(found == NOTHING, sizes, size)
+            ids = tf.where(found == NOTHING, ids, found)
+        return sizes, ids
+
+
+def _pieces(
+    text: NormalizedText,
+    begins: tf.Tensor,
+    ids: tf.Tensor,
+    ends: tf.Tensor | None,
+) -> Pieces:
+    """Returns pieces, with offsets if ends are given."""
+    row_ids = tf.gather(text.row_ids, begins)
+    raw_starts = raw_ends = None
+    if ends is not None:
+        raw_starts, raw_ends = text.raw_spans(begins, ends, row_ids)
+    return Pieces(
+        ids=ids,
+        row_ids=row_ids,
+        num_rows=text.num_rows,
+        starts=raw_starts,
+        ends=raw_ends,
+    )
+
+
+def _marked_pieces(tokenizer: WordPieceTokenizer) -> dict[str, int]:
+    """Returns the ids of pieces, marked by where in a word they may stand."""
+    ids = {}
+    for piece_id in range(tokenizer.vocab_size):
+        piece = tokenizer.id_to_piece(piece_id)
+        ids[_AT_START + piece] = piece_id
+        if len(piece) > len(_CONTINUATION) and piece.startswith(_CONTINUATION):
+            ids[_AFTER_START + piece.removeprefix(_CONTINUATION)] = piece_id
+    return ids

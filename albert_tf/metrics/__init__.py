@@ -1,0 +1,1 @@
+"""Numbers to scores: plain NumPy, scikit-learn and SciPy. Floor 1."""

@@ -1,0 +1,169 @@
+"""Files of classification and regression: rows to examples.
+
+Data flow: TSV or JSONL -> [this file] -> examples -> `ClassificationData`.
+Floor: tasks. Plain Python.
+"""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Sequence
+
+from albert_tf import files
+from albert_tf.tasks import classification_examples, table_files
+from albert_tf.tasks.classification_examples import ClassificationExample
+
+logger = logging.getLogger(__name__)
+
+_MAX_LABELS = 1000
+_ENDINGS = (".tsv", ".jsonl", ".json", ".tsv.gz", ".jsonl.gz", ".json.gz")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which columns of a file hold what.
+
+    Args:
+        texts: One column, or two.
+        label: Column of the label; None to read none.
+        guid: Column of the row's id; None to number the rows.
+        header: Names of all columns, for TSV files that do not name them in
+            their first row.
+
+    Raises:
+        ValueError: There is no text column, or there are more than two.
+    """
+
+    texts: tuple[str, ...]
+    label: str | None = None
+    guid: str | None = None
+    header: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.texts) not in (1, 2) or not all(self.texts):
+            raise ValueError(
+                "`text_columns` must name one column or two, because a "
+                "sequence has two segments. Received: "
+                f"text_columns={','.join(self.texts)!r}."
+            )
+
+
+def read_examples(
+    path: files.Path,
+    columns: Columns,
+    *,
+    labels: Sequence[str],
+    guid_prefix: str = "",
+    skips_broken_rows: bool = False,
+) -> list[ClassificationExample]:
+    """Reads the examples of one file.
+
+    Args:
+        path: TSV, or JSONL by its ending.
+        columns: Which columns hold what.
+        labels: All labels in the order of the logits; empty for regression.
+        guid_prefix: Begins the ids of rows that have none; the number of the
+            line, from 0, ends them.
+        skips_broken_rows: Whether TSV rows with too few or too many fields
+            are left out, counted and logged; else they are an error.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A column is missing, a row is broken, a label is not among
+            `labels` or no number, there is no row, or two have the same id.
+            The message names file and line.
+    """
+    path = os.fspath(path)
+    names = [*columns.texts, columns.label, columns.guid]
+    broken: list[int] | None = [] if skips_broken_rows else None
+    examples, numbers = [], []
+    for number, fields in table_files.read_rows(
+        path,
+        [name for name in names if name is not None],
+        header=columns.header,
+        broken_rows=broken,
+    ):
+        num_texts = len(columns.texts)
+        label = None
+        if columns.label is not None:
+            label = classification_examples.parse_label(
+                fields[num_texts], labels, f"{path}, line {number}"
+            )
+        example = ClassificationExample(
+            guid=fields[-1] if columns.guid else f"{guid_prefix}{number - 1}",
+            text_a=fields[0],
+            text_b=fields[1] if num_texts > 1 else "",
+            label=label,
+        )
+        examples.append(example)
+        numbers.append(number)
+    _tell_of_broken_rows(broken, path)
+    classification_examples.check_examples(examples, numbers, path)
+    return examples
+
+
+def read_labels(path: files.Path, column: str) -> tuple[str, ...]:
+    """Returns the labels that a file to train on has, sorted.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As `table_files.read_rows`; or a label is empty or would
+            break a line; or there are fewer than two labels, or more than a
+            thousand.
+    """
+    path = os.fspath(path)
+    found = set()
+    for number, (label,) in table_files.read_rows(path, [column]):
+        if not label.strip():
+            raise ValueError(
+                f"{path}, line {number}: the label is empty. Give every row "
+                "to train on a label."
+            )
+        classification_examples.check_fits_a_row(
+            label, f"{path}, line {number}: the label"
+        )
+        found.add(label)
+    if not 1 < len(found) <= _MAX_LABELS:
+        shown = classification_examples.shown_few(map(repr, sorted(found)))
+        raise ValueError(
+            f"{path}: column {column!r} has {len(found)} different labels "
+            f"({shown}), wanted 2 to {_MAX_LABELS}. Name the column of the "
+            "labels, or ask for a regression if it holds numbers."
+        )
+    return tuple(sorted(found))
+
+
+def find_split(data_dir: files.Path, split: str) -> str:
+    """Returns the file of a split in a folder: `train.tsv`, `dev.jsonl`, ...
+
+    Raises:
+        FileNotFoundError: There is none.
+        ValueError: There are several.
+    """
+    folder = files.check_local(data_dir)
+    candidates = [
+        os.path.join(folder, f"{split}{ending}") for ending in _ENDINGS
+    ]
+    found = [path for path in candidates if os.path.isfile(path)]
+    if not found:
+        raise FileNotFoundError(
+            f"There is no {split}.tsv or {split}.jsonl in {folder!r}. Check "
+            "the folder, or name the file itself."
+        )
+    if len(found) > 1:
+        raise ValueError(
+            f"There are several files for {split}: {', '.join(found)}. Name "
+            "the one to read."
+        )
+    return found[0]
+
+
+def _tell_of_broken_rows(broken: Sequence[int] | None, path: str) -> None:
+    if broken:
+        logger.warning(
+            "%s: %d rows have too few or too many fields and are left out, as "
+            "in the original (lines %s).",
+            path,
+            len(broken),
+            classification_examples.shown_few(map(str, broken)),
+        )

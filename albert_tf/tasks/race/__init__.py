@@ -1,0 +1,1 @@
+"""Multiple choice: RACE and whatever has its form. Plain Python, NumPy."""

@@ -1,0 +1,209 @@
+"""A multiple-choice question, and what a set of them must agree on.
+
+Data flow: files -> [this file] -> features, scores, predictions.
+Floor: tasks. Plain Python.
+
+Source: google-research/albert, `race_utils.RaceProcessor.read_examples`.
+"""
+
+import dataclasses
+import logging
+import re
+import string
+from collections.abc import Sequence
+from typing import Any
+
+_logger = logging.getLogger(__name__)
+
+LEVELS = ("middle", "high")
+LETTERS = string.ascii_uppercase
+MIN_OPTIONS = 2
+MAX_LISTED = 5
+# The underscore, and the characters that normalisation makes underscores of.
+BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultipleChoiceExample:
+    """One question about an article, with the options to choose from.
+
+    Args:
+        guid: Its name, unique in a set.
+        passage_id: Name of the article, which several questions may share.
+        level: `middle` or `high` for RACE, else empty.
+        article: The text to read.
+        question: A question, or a sentence with blanks (`_`).
+        options: What may be the answer, C texts.
+        label: Index of the right option; None if it is not known.
+    """
+
+    guid: str
+    passage_id: str
+    level: str = ""
+    article: str
+    question: str
+    options: tuple[str, ...]
+    label: int | None = None
+
+    def choice_texts(self) -> list[str]:
+        """Returns the question with each of the options in its place, C texts.
+
+        An option takes the place of every blank; where there is none, it
+        follows the question.
+
+        >>> MultipleChoiceExample(
+        ...     guid="1", passage_id="1", article="Snow is white.",
+        ...     question="Snow is _ .", options=("white", "black"),
+        ... ).choice_texts()
+        ['Snow is white .', 'Snow is black .']
+        """
+        parts = BLANK.split(self.question)
+        if len(parts) > 1:
+            return [option.join(parts) for option in self.options]
+        return [f"{self.question} {option}" for option in self.options]
+
+
+def make_options(values: Any, where: str) -> tuple[str, ...]:
+    """Returns the options of a question as texts.
+
+    Args:
+        values: What the file holds, which should be a list of texts.
+        where: File and question, for the error.
+
+    Raises:
+        ValueError: It is no list of 2 to 26 texts.
+    """
+    is_list = isinstance(values, list)
+    if not is_list or not MIN_OPTIONS <= len(values) <= len(LETTERS):
+        got = f"{len(values)} of them" if is_list else f"{values!r}"
+        raise ValueError(
+            f"{where}: the options must be a list of {MIN_OPTIONS} to "
+            f"{len(LETTERS)} texts. Received: {got}. Complete the question, "
+            "or take it out."
+        )
+    for letter, option in zip(LETTERS, values, strict=False):
+        make_text(option, f"option {letter}", where)
+    return tuple(values)
+
+
+def make_text(value: Any, what: str, where: str) -> str:
+    """Returns `value`, which must be a text.
+
+    Args:
+        value: What the file holds.
+        what: What it is: `article`, `question`, ...
+        where: File and question, for the error.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{where}: {what} must be a text. Received: {value!r}. Complete "
+            "the question, or take it out."
+        )
+    return value
+
+
+def make_label(answer: Any, options: Sequence[str], where: str) -> int | None:
+    """Returns the index of the right option.
+
+    Args:
+        answer: A letter from `A`; or an index from 0; or the text of one of
+            the options; None if it is not known.
+        options: The options.
+        where: File and question, for the error.
+
+    Raises:
+        ValueError: It names no option, or could name two.
+    """
+    if answer is None:
+        return None
+    letters = LETTERS[: len(options)]
+    found = {i for i, option in enumerate(options) if option == answer}
+    if isinstance(answer, str) and len(answer.strip()) == 1:
+        found |= {letters.find(answer.strip())} - {-1}
+    elif type(answer) is int and 0 <= answer < len(options):
+        found |= {answer}
+    if len(found) != 1:
+        wanted = "none" if not found else "more than one"
+        raise ValueError(
+            f"{where}: the answer must be a letter from A to {letters[-1]}, an "
+            f"index from 0 to {len(options) - 1}, or the text of an option. "
+            f"Received: {answer!r}, which names {wanted} of the options. Leave "
+            "the answer out where it is not known."
+        )
+    return found.pop()
+
+
+def check_examples(
+    examples: Sequence[MultipleChoiceExample], where: str
+) -> int:
+    """Checks what a set must agree on, and warns of empty texts.
+
+    Args:
+        examples: The set.
+        where: Where it comes from, for the error.
+
+    Returns:
+        C, the number of options that every question has.
+
+    Raises:
+        ValueError: The set is empty, two questions have the same `guid`, or
+            not all have the same number of options.
+    """
+    if not examples:
+        raise ValueError(f"{where}: there is no question in it.")
+    seen: set[str] = set()
+    first = examples[0]
+    for example in examples:
+        if example.guid in seen:
+            raise ValueError(
+                f"{where}: there are two questions with the id "
+                f"{example.guid!r}. Give each its own, since predictions are "
+                "told apart by it."
+            )
+        seen.add(example.guid)
+        if len(example.options) != len(first.options):
+            raise ValueError(
+                f"{where}: question {example.guid} has "
+                f"{len(example.options)} options, question {first.guid} has "
+                f"{len(first.options)}. Every question of a set needs the "
+                "same number."
+            )
+    empty = [example.guid for example in examples if _has_empty_text(example)]
+    if empty:
+        _logger.warning(
+            "%s: %d of %d questions have an empty article, question or "
+            "option and are used as they are: %s%s",
+            where,
+            len(empty),
+            len(examples),
+            ", ".join(empty[:MAX_LISTED]),
+            ", ..." if len(empty) > MAX_LISTED else "",
+        )
+    return len(first.options)
+
+
+def _has_empty_text(example: MultipleChoiceExample) -> bool:
+    texts = (example.article, example.question, *example.options)
+    return not all(text.strip() for text in texts)
+
+
+def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
+    """Returns the label of every example.
+
+    Raises:
+        ValueError: One has none; the message names it.
+    """
+    labels = [
+        example.label for example in examples if example.label is not None
+    ]
+    if len(labels) < len(examples):
+        unknown = [example for example in examples if example.label is None]
+        raise ValueError(
+            f"{len(unknown)} of {len(examples)} questions have no answer, "
+            f"question {unknown[0].guid} among them. To train or to score, "
+            "every question needs one; without answers, use --do_predict."
+        )
+    return labels

@@ -1,0 +1,195 @@
+"""Questions as numbers: each choice a pair of article and completed question.
+
+Data flow: examples -> [this file] -> records -> batches.
+Floor: tasks. NumPy.
+
+A choice is `[CLS] article [SEP] question and option [SEP]`, with segment ids 0
+and, behind the first `[SEP]`, 1. Of question and option the last pieces are
+kept, of the article the first.
+
+Source: google-research/albert, `race_utils.convert_single_example`.
+"""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from albert_tf import features
+from albert_tf.tasks.race.examples import MultipleChoiceExample
+from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.tokenizer import Tokenizer
+
+_logger = logging.getLogger(__name__)
+
+# [CLS] and two [SEP].
+NUM_SPECIAL_PIECES = 3
+# Articles that are encoded in one call; memory against overhead.
+ARTICLES_PER_CALL = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceLengths:
+    """How long a choice may be, in pieces.
+
+    Args:
+        max_seq_length: S, of the whole row.
+        max_qa_length: Of question and option.
+
+    Raises:
+        ValueError: No piece of an article would fit beside the longest
+            question, or `max_qa_length` is below 1.
+    """
+
+    max_seq_length: int = 512
+    max_qa_length: int = 128
+
+    def __post_init__(self) -> None:
+        if self.max_qa_length < 1:
+            raise ValueError(
+                "`max_qa_length` must be at least 1. Received: max_qa_length="
+                f"{self.max_qa_length}."
+            )
+        if self.max_seq_length <= self.max_qa_length + NUM_SPECIAL_PIECES:
+            raise ValueError(
+                "`max_seq_length` must be greater than `max_qa_length` + "
+                f"{NUM_SPECIAL_PIECES}, to leave room for the article. "
+                f"Received: max_seq_length={self.max_seq_length}, "
+                f"max_qa_length={self.max_qa_length}. Raise the first or lower "
+                "the second."
+            )
+
+
+def array_specs(
+    num_choices: int, *, pad_id: int
+) -> tuple[features.ArraySpec, ...]:
+    """Returns the arrays of a record.
+
+    Args:
+        num_choices: C.
+        pad_id: Id of the padding piece.
+    """
+    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
+    rows = (
+        features.ArraySpec(
+            name=name,
+            dtype="int32",
+            shape=(num_choices,),
+            is_sequence=True,
+            pad_value=pad_value,
+        )
+        for name, pad_value in pad_values.items()
+    )
+    return (*rows, features.ArraySpec(name="label_ids", dtype="int32"))
+
+
+def make_records(
+    examples: Sequence[MultipleChoiceExample],
+    tokenizer: Tokenizer,
+    lengths: ChoiceLengths,
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the record of each example, in order.
+
+    The article of neighbouring examples is encoded once. What is cut is
+    counted, and logged at the end.
+
+    Args:
+        examples: The questions; those of an article should be neighbours.
+        tokenizer: Makes ids of text.
+        lengths: How long a choice may be.
+
+    Yields:
+        Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
+        `[C, s]`, where s is the length of the longest choice and shorter ones
+        are padded; `label_ids` `[]`, 0 if the answer is not known.
+    """
+    num_cut_articles = num_cut_questions = 0
+    for group in _groups(examples):
+        ids = _encode(_texts(group), tokenizer)
+        for members in group:
+            article = next(ids)
+            for example in members:
+                choices = [next(ids) for _ in example.options]
+                room = _room(choices, lengths)
+                num_cut_articles += min(room) < len(article)
+                num_cut_questions += any(
+                    len(choice) > lengths.max_qa_length for choice in choices
+                )
+                choices = [c[-lengths.max_qa_length :] for c in choices]
+                articles = [article[:size] for size in room]
+                yield {
+                    **_rows(articles, choices, tokenizer.special_ids),
+                    "label_ids": np.array(example.label or 0, np.int32),
+                }
+    _logger.info(
+        "%d questions made numbers; cut to fit: the article of %d, the "
+        "question or an option of %d.",
+        len(examples),
+        num_cut_articles,
+        num_cut_questions,
+    )
+
+
+def _groups(
+    examples: Sequence[MultipleChoiceExample],
+) -> Iterator[list[list[MultipleChoiceExample]]]:
+    """Yields lists of up to `ARTICLES_PER_CALL` articles' examples."""
+    by_article = (
+        list(members)
+        for _, members in itertools.groupby(examples, lambda e: e.article)
+    )
+    while group := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
+        yield group
+
+
+def _texts(group: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
+    """Returns each article, followed by the choices of its questions."""
+    texts: list[str] = []
+    for members in group:
+        texts.append(members[0].article)
+        for example in members:
+            texts += example.choice_texts()
+    return texts
+
+
+def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[np.ndarray]:
+    ids, sizes = tokenizer.encode_batch(texts)
+    return iter(np.split(ids, np.cumsum(sizes)[:-1]))
+
+
+def _room(choices: Sequence[np.ndarray], lengths: ChoiceLengths) -> list[int]:
+    """Returns how many pieces of the article fit beside each choice."""
+    room = lengths.max_seq_length - NUM_SPECIAL_PIECES
+    return [room - min(len(c), lengths.max_qa_length) for c in choices]
+
+
+def _rows(
+    articles: Sequence[np.ndarray],
+    choices: Sequence[np.ndarray],
+    special: SpecialIds,
+) -> dict[str, np.ndarray]:
+    sizes = [
+        len(article) + len(choice) + NUM_SPECIAL_PIECES
+        for article, choice in zip(articles, choices, strict=True)
+    ]
+    shape = (len(sizes), max(sizes))
+    input_ids = np.full(shape, special.pad, np.int32)
+    input_mask = np.zeros(shape, np.int32)
+    segment_ids = np.zeros(shape, np.int32)
+    for row, (article, choice) in enumerate(
+        zip(articles, choices, strict=True)
+    ):
+        start, end = len(article) + 2, sizes[row]
+        input_ids[row, 0] = special.cls
+        input_ids[row, 1 : start - 1] = article
+        input_ids[row, [start - 1, end - 1]] = special.sep
+        input_ids[row, start : end - 1] = choice
+        input_mask[row, :end] = 1
+        segment_ids[row, start:end] = 1
+    return {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": segment_ids,
+    }

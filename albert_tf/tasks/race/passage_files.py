@@ -1,0 +1,237 @@
+"""Files in RACE's own form: articles, each with its questions.
+
+Data flow: RACE/{train,dev,test}/{middle,high}/*.txt -> [this file] -> examples.
+Floor: tasks. Plain Python.
+
+The distribution has one JSON object a file; google-research/albert wants them
+concatenated in `all.txt`, one a line. Both are read, also side by side.
+
+Source: Lai et al. 2017; google-research/albert,
+`race_utils.RaceProcessor.read_examples`.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from albert_tf import files
+from albert_tf.tasks.race import examples as examples_lib
+from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
+from albert_tf.text import lines
+
+SPLITS = ("train", "dev", "test")
+_KEYS = ("article", "questions", "options")
+
+
+def read_split(
+    data_dir: files.Path, split: str, *, levels: Sequence[str] = LEVELS
+) -> list[MultipleChoiceExample]:
+    """Reads one split of a folder in RACE's layout.
+
+    Args:
+        data_dir: The folder that holds `RACE/`, or that folder itself.
+        split: `train`, `dev` or `test`.
+        levels: Those to read, `middle` or `high` or both. One of two may be
+            missing on disk.
+
+    Returns:
+        The questions: middle first, then by name of file.
+
+    Raises:
+        FileNotFoundError: There is no file for the split and levels.
+        ValueError: A file is damaged, or two passages have the same id.
+    """
+    found: list[MultipleChoiceExample] = []
+    paths = split_files(data_dir, split, levels=levels)
+    for level in LEVELS:
+        of_level = [p for p in paths if _folder_name(p) == level]
+        found += _read_level(of_level, level)
+    where = os.path.dirname(os.path.dirname(paths[0]))
+    examples_lib.check_examples(found, where)
+    return found
+
+
+def split_files(
+    data_dir: files.Path, split: str, *, levels: Sequence[str] = LEVELS
+) -> list[str]:
+    """Returns the files that `read_split` reads, for the same arguments.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    folder = _split_folder(data_dir, split)
+    found = [
+        path
+        for level in LEVELS
+        if level in levels
+        for path in _level_files(os.path.join(folder, level))
+    ]
+    if not found:
+        wanted = " or ".join(f"{level}/*.txt" for level in levels)
+        raise FileNotFoundError(
+            f"There is no file of questions in {folder!r}: wanted {wanted}. "
+            "Check the folder, and whether it has the level you ask for."
+        )
+    return found
+
+
+def read_passages(path: files.Path) -> list[MultipleChoiceExample]:
+    """Reads one file of passages, one JSON object a line or one in all.
+
+    A passage whose `id` begins with `middle` or `high` has that level.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, or two passages have the same id.
+    """
+    found = [
+        example
+        for passage, where in _passages(path)
+        for example in _examples(passage, where, level=_level_of_id(passage))
+    ]
+    examples_lib.check_examples(found, os.fspath(path))
+    return found
+
+
+def _split_folder(data_dir: files.Path, split: str) -> str:
+    data_dir = files.check_local(data_dir)
+    candidates = [
+        os.path.join(data_dir, "RACE", split),
+        os.path.join(data_dir, split),
+    ]
+    for folder in candidates:
+        if os.path.isdir(folder):
+            return folder
+    raise FileNotFoundError(
+        f"There is no folder {' or '.join(candidates)}. --data_dir must be "
+        "the folder that holds RACE/, as its archive unpacks."
+    )
+
+
+def _level_files(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [p for p in paths if p.endswith(".txt") and os.path.isfile(p)]
+
+
+def _folder_name(path: str) -> str:
+    return os.path.basename(os.path.dirname(path))
+
+
+def _read_level(
+    paths: Sequence[str], level: str
+) -> Iterator[MultipleChoiceExample]:
+    """Yields the questions of some files; a copy of a passage is read once."""
+    seen: dict[str, tuple[Mapping[str, Any], str]] = {}
+    for path in paths:
+        for passage, where in _passages(path, prefix=level):
+            earlier, its_path = seen.setdefault(passage["id"], (passage, path))
+            if earlier is passage:
+                yield from _examples(passage, where, level=level)
+            elif earlier != passage or its_path == path:
+                # Only `all.txt` beside the files it was made of repeats one.
+                raise ValueError(
+                    f"{where}: the passage id {passage['id']!r} is taken by "
+                    f"one of {its_path}. Give each passage its own."
+                )
+
+
+def _passages(
+    path: files.Path, *, prefix: str = ""
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yields each passage of a file, and its place for errors."""
+    name = os.fspath(path)
+    whole = list(lines.read_lines(path))
+    texts = [(i, text) for i, text in enumerate(whole, start=1) if text.strip()]
+    if texts and not _is_json(texts[0][1]):
+        # One object, written over several lines.
+        texts = [(1, "\n".join(whole))]
+    for number, text in texts:
+        where = name if len(texts) == 1 else f"{name}, line {number}"
+        passage = read_object(text, where)
+        missing = [key for key in _KEYS if key not in passage]
+        if missing:
+            raise ValueError(
+                f"{where}: a RACE passage has {', '.join(_KEYS)} and, where "
+                f"known, answers. Missing: {', '.join(missing)}."
+            )
+        default = prefix + os.path.basename(name)
+        default += f"-{number}" if len(texts) > 1 else ""
+        passage["id"] = str(passage.get("id", default))
+        yield passage, where
+
+
+def read_object(text: str, where: str) -> dict[str, Any]:
+    """Returns a JSON object.
+
+    Args:
+        text: The JSON.
+        where: Its place, for the error.
+
+    Raises:
+        ValueError: It is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: not JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"{where}: wanted a JSON object, like {{...}}. Received: "
+            f"{type(value).__name__}."
+        )
+    return value
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _level_of_id(passage: Mapping[str, Any]) -> str:
+    found = [level for level in LEVELS if passage["id"].startswith(level)]
+    return found[0] if found else ""
+
+
+def _examples(
+    passage: Mapping[str, Any], where: str, *, level: str
+) -> Iterator[MultipleChoiceExample]:
+    where = f"{where}, passage {passage['id']}"
+    article = examples_lib.make_text(passage["article"], "article", where)
+    questions, options, answers = (
+        _list(passage.get(key) or [], key, where)
+        for key in ("questions", "options", "answers")
+    )
+    answers = answers or [None] * len(questions)
+    if not len(questions) == len(options) == len(answers) > 0:
+        raise ValueError(
+            f"{where}: wanted options and answers for each question. "
+            f"Received: {len(questions)} questions, {len(options)} lists of "
+            f"options, {len(answers)} answers."
+        )
+    for i, question in enumerate(questions):
+        place = f"{where}, question {i}"
+        texts = examples_lib.make_options(options[i], place)
+        yield MultipleChoiceExample(
+            guid=f"{passage['id']}-{i}",
+            passage_id=passage["id"],
+            level=level,
+            article=article,
+            question=examples_lib.make_text(question, "question", place),
+            options=texts,
+            label=examples_lib.make_label(answers[i], texts, place),
+        )
+
+
+def _list(value: Any, what: str, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(
+            f"{where}: {what} must be a list, an entry a question. Received: "
+            f"{value!r}."
+        )
+    return value

@@ -1,0 +1,1 @@
+"""Questions about a paragraph, answered by a part of it: SQuAD."""

@@ -1,0 +1,237 @@
+"""Questions, paragraphs and answers, as SQuAD's files have them.
+
+Data flow: SQuAD JSON -> [this file] -> features, scores, predictions.
+Floor: tasks. NumPy.
+
+Source: Rajpurkar et al. 2016, 2018, for the layout; google-research/albert,
+`squad_utils.read_squad_examples`.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf import files
+
+_BYTE_ORDER_MARK = "\ufeff"
+_TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A true answer.
+
+    Args:
+        text: Its words.
+        start: Where they begin in the context, in code points.
+    """
+
+    text: str
+    start: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadExample:
+    """One question.
+
+    Args:
+        guid: Its id, unique in a file.
+        question: The question.
+        context: The paragraph that may hold the answer.
+        answers: True answers; empty if there is none in the context; None if
+            they are not known.
+    """
+
+    guid: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None = None
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether it is known that the context does not hold the answer."""
+        return self.answers == ()
+
+
+def read_examples(path: files.Path) -> list[SquadExample]:
+    """Reads a file in the layout of SQuAD 1.1 or 2.0.
+
+    The answers of a question are not known where `answers` is missing, or is
+    empty and `is_impossible` is not true.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not JSON in this layout; two questions have the same
+            id; or an answer does not lie in its context. The message names
+            file and question.
+    """
+    name = files.check_local(path)
+    examples: dict[str, SquadExample] = {}
+    for where, context, row in _questions(_parse(name), name):
+        example = _example(row, context, where)
+        if example.guid in examples:
+            raise ValueError(
+                f"{where}: another question has the id {example.guid!r}. Give "
+                "each its own, since predictions are told apart by it."
+            )
+        examples[example.guid] = example
+    if not examples:
+        raise ValueError(f"{name}: there is no question in it.")
+    return list(examples.values())
+
+
+def are_answers_known(
+    examples: Sequence[SquadExample], *, version_2_with_negative: bool
+) -> bool:
+    """Tells whether all examples can be scored; see `check_answers`."""
+    return all(
+        example.answers or (version_2_with_negative and example.is_impossible)
+        for example in examples
+    )
+
+
+def answer_texts(examples: Sequence[SquadExample]) -> list[list[str]]:
+    """Returns the texts of the true answers of each example."""
+    return [[a.text for a in example.answers or ()] for example in examples]
+
+
+def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
+    """Returns, bool `[N]`, which examples have an answer."""
+    return np.array([bool(example.answers) for example in examples], bool)
+
+
+def check_answers(
+    examples: Sequence[SquadExample], *, version_2_with_negative: bool
+) -> None:
+    """Checks that examples can be trained on, and scored.
+
+    Raises:
+        ValueError: The answers of one are not known; or there is none, and
+            there should be, because this is not version 2.0.
+    """
+    unknown = [e.guid for e in examples if e.answers is None]
+    if unknown:
+        raise ValueError(
+            f"{len(unknown)} of {len(examples)} questions have no answers, "
+            f"question {unknown[0]} among them. To train or to score, every "
+            "question needs an answer, or to be marked with `is_impossible`; "
+            "without answers, use --do_predict."
+        )
+    impossible = [e.guid for e in examples if e.is_impossible]
+    if impossible and not version_2_with_negative:
+        raise ValueError(
+            f"{len(impossible)} of {len(examples)} questions are marked as "
+            f"impossible to answer, question {impossible[0]} among them. Pass "
+            "--version_2_with_negative, or leave them out."
+        )
+
+
+def _parse(name: str) -> Any:
+    text = files.read_text(name).removeprefix(_BYTE_ORDER_MARK)
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(
+            f"{name}: not JSON ({error}). Copy the file again."
+        ) from error
+
+
+def _questions(
+    content: Any, name: str
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yields for each question where it stands, its context, and its row."""
+    for article in _rows(content, "data", name):
+        title = article.get("title")
+        inside = f"{name}, article {title!r}" if title else name
+        paragraphs = _rows(article, "paragraphs", inside)
+        for number, paragraph in enumerate(paragraphs, start=1):
+            where = f"{inside}, paragraph {number}"
+            context = _value(paragraph, "context", str, where)
+            for row in _rows(paragraph, "qas", where):
+                yield where, context, row
+
+
+def _example(row: Mapping[str, Any], context: str, where: str) -> SquadExample:
+    guid = _value(row, "id", str, where)
+    where = f"{where}, question {guid}"
+    return SquadExample(
+        guid=guid,
+        question=_value(row, "question", str, where),
+        context=context,
+        answers=_answers(row, context, where),
+    )
+
+
+def _answers(
+    row: Mapping[str, Any], context: str, where: str
+) -> tuple[Answer, ...] | None:
+    found: tuple[Answer, ...] = ()
+    if row.get("answers") is not None:
+        found = tuple(
+            _answer(answer, context, where)
+            for answer in _rows(row, "answers", where)
+        )
+    is_impossible = row.get("is_impossible", False)
+    if type(is_impossible) is not bool:
+        raise ValueError(
+            f"{where}: `is_impossible` must be true or false. Received: "
+            f"{is_impossible!r}."
+        )
+    if is_impossible and found:
+        raise ValueError(
+            f"{where}: it is marked as impossible to answer, and has "
+            f"{len(found)} answers. Take out one or the other."
+        )
+    return found if found or is_impossible else None
+
+
+def _answer(row: Mapping[str, Any], context: str, where: str) -> Answer:
+    text = _value(row, "text", str, where)
+    start = _value(row, "answer_start", int, where)
+    if not 0 <= start <= start + len(text) <= len(context):
+        raise ValueError(
+            f"{where}: the answer {text!r} must lie in the context, which has "
+            f"{len(context)} characters. Received: answer_start={start}."
+        )
+    return Answer(text=text, start=start)
+
+
+def _rows(content: Any, name: str, where: str) -> list[Mapping[str, Any]]:
+    """Returns a field that must be a list of objects."""
+    rows = _value(content, name, list, where)
+    for row in rows:
+        _check_object(row, f"{where}: what `{name}` lists")
+    return rows
+
+
+def _value(content: Any, name: str, kind: type, where: str) -> Any:
+    """Returns a field that must be of a type."""
+    _check_object(content, where)
+    if name not in content:
+        raise ValueError(
+            f"{where}: there is no `{name}`, only "
+            f"{', '.join(map(repr, content)) or 'nothing'}. Bring the file "
+            "into SQuAD's layout."
+        )
+    value = content[name]
+    if type(value) is not kind:
+        raise ValueError(
+            f"{where}: `{name}` must be {_TYPE_NAMES[kind]}. Received: "
+            f"{_shown(value)}."
+        )
+    return value
+
+
+def _check_object(content: Any, where: str) -> None:
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"{where} must be a JSON object. Received: {_shown(content)}. "
+            "Bring the file into SQuAD's layout."
+        )
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value)[:60]

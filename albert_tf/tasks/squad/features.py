@@ -1,0 +1,222 @@
+"""Windows as numbers: question and part of a paragraph, and the answer in it.
+
+Data flow: windows -> [this file] -> records -> batches.
+Floor: tasks. NumPy.
+
+A window is `[CLS] question [SEP] paragraph [SEP]`, with segment ids 0 and,
+behind the first `[SEP]`, 1. One that does not hold the whole answer counts as
+impossible, and points to `[CLS]`.
+
+Source: google-research/albert, `squad_utils.convert_examples_to_features`.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from albert_tf import features
+from albert_tf.metrics import squad as metrics
+from albert_tf.tasks.squad.windows import Window, WindowedQuestion
+from albert_tf.text.special_pieces import SpecialIds
+
+_logger = logging.getLogger(__name__)
+
+MAX_LISTED = 100
+_SHOWN_SIZE = 60
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Misfit:
+    """A true answer that no pieces of the paragraph stand for exactly.
+
+    Args:
+        guid: Of the question.
+        answer: Text of the answer.
+        found: Text of the pieces that it touches; None if there are none, or
+            if the paragraph does not have the answer where it should.
+    """
+
+    guid: str
+    answer: str
+    found: str | None
+
+
+def array_specs(
+    *, version_2_with_negative: bool, pad_id: int
+) -> tuple[features.ArraySpec, ...]:
+    """Returns the arrays of a record.
+
+    Args:
+        version_2_with_negative: Whether questions may have no answer.
+        pad_id: Id of the padding piece.
+    """
+    specs = [
+        features.ArraySpec(
+            name=name, dtype="int32", is_sequence=True, pad_value=pad_value
+        )
+        for name, pad_value in (
+            ("input_ids", pad_id),
+            ("input_mask", 0),
+            ("segment_ids", 0),
+        )
+    ]
+    specs += [
+        features.ArraySpec(name=name, dtype="int32")
+        for name in ("start_positions", "end_positions")
+    ]
+    if version_2_with_negative:
+        specs += [
+            features.ArraySpec(
+                name="p_mask", dtype="float32", is_sequence=True, pad_value=1
+            ),
+            features.ArraySpec(name="is_impossible", dtype="float32"),
+        ]
+    return tuple(specs)
+
+
+def prediction_records(
+    questions: Iterable[WindowedQuestion], special: SpecialIds
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the records of all windows, without answers.
+
+    Args:
+        questions: The questions.
+        special: Ids of the special pieces.
+
+    Yields:
+        Dict of int32 `input_ids`, `input_mask`, `segment_ids` and float32
+        `p_mask` (1 where no answer may be) `[s]`; int32 `start_positions`,
+        `end_positions` and float32 `is_impossible` `[]`, all 0.
+    """
+    for question in questions:
+        for window in question.windows:
+            yield _record(question, window, special) | _label(0, 0, 0)
+
+
+def training_records(
+    questions: Iterable[WindowedQuestion], special: SpecialIds
+) -> Iterator[dict[str, np.ndarray]]:
+    """Yields the records of all windows, with the first answer of each.
+
+    Questions whose answer is not where it should be are left out; they, and
+    those with an answer that shares a piece with other words, are counted and
+    listed in the log at the end.
+
+    Args:
+        questions: The questions; their answers are known.
+        special: Ids of the special pieces.
+
+    Yields:
+        As `prediction_records`; `is_impossible` is 1 where the window does
+        not hold the whole answer, and `start_positions` and `end_positions`,
+        the first and the last piece of it, are 0 there.
+    """
+    misfits: list[Misfit] = []
+    num_questions = 0
+    for question in questions:
+        num_questions += 1
+        misfit = find_misfit(question)
+        if misfit:
+            misfits.append(misfit)
+        if misfit and misfit.found is None:
+            continue
+        pieces = answer_pieces(question)
+        for window in question.windows:
+            record = _record(question, window, special)
+            yield record | _labels_in(question, window, pieces)
+    _log_misfits(misfits, num_questions)
+
+
+def answer_pieces(question: WindowedQuestion) -> tuple[int, int] | None:
+    """Returns first and last piece, in the paragraph, of the first answer.
+
+    Returns:
+        None if it has no answer, or none that can be found.
+    """
+    # Differs: the reference refuses to train on questions with several
+    # answers, which only files for evaluation have.
+    answers = question.example.answers
+    return question.paragraph.find_pieces(answers[0]) if answers else None
+
+
+def find_misfit(question: WindowedQuestion) -> Misfit | None:
+    """Returns what is wrong with the first answer; None if nothing is."""
+    if not question.example.answers:
+        return None
+    answer = question.example.answers[0].text
+    pieces = answer_pieces(question)
+    found = question.paragraph.span_text(*pieces) if pieces else None
+    if found is not None and metrics.exact_match(found, [answer]):
+        return None
+    return Misfit(guid=question.example.guid, answer=answer, found=found)
+
+
+def _record(
+    question: WindowedQuestion, window: Window, special: SpecialIds
+) -> dict[str, np.ndarray]:
+    offset = question.offset
+    size = offset + window.size + 1
+    input_ids = np.full(size, special.sep, np.int32)
+    input_ids[0] = special.cls
+    input_ids[1 : offset - 1] = question.question_ids
+    input_ids[offset:-1] = question.paragraph.ids[window.start : window.end]
+    segment_ids = np.ones(size, np.int32)
+    segment_ids[:offset] = 0
+    p_mask = np.ones(size, np.float32)
+    p_mask[0] = 0
+    p_mask[offset:-1] = 0
+    return {
+        "input_ids": input_ids,
+        "input_mask": np.ones(size, np.int32),
+        "segment_ids": segment_ids,
+        "p_mask": p_mask,
+    }
+
+
+def _label(start: int, end: int, is_impossible: int) -> dict[str, np.ndarray]:
+    return {
+        "start_positions": np.array(start, np.int32),
+        "end_positions": np.array(end, np.int32),
+        "is_impossible": np.array(is_impossible, np.float32),
+    }
+
+
+def _labels_in(
+    question: WindowedQuestion,
+    window: Window,
+    pieces: tuple[int, int] | None,
+) -> dict[str, np.ndarray]:
+    if not pieces or pieces[0] < window.start or pieces[1] >= window.end:
+        return _label(0, 0, 1)
+    shift = question.offset - window.start
+    return _label(pieces[0] + shift, pieces[1] + shift, 0)
+
+
+def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:
+    if not misfits:
+        return
+    num_lost = sum(misfit.found is None for misfit in misfits)
+    _logger.warning(
+        "%d of %d answers are not made of whole pieces, and the pieces that "
+        "they touch are taken; %d are not in their paragraph, or no piece is, "
+        "and their questions are left out:",
+        len(misfits) - num_lost,
+        num_questions,
+        num_lost,
+    )
+    for misfit in misfits[:MAX_LISTED]:
+        _logger.warning(
+            "  %s: %s, found: %s",
+            misfit.guid,
+            _shown(misfit.answer),
+            "nothing" if misfit.found is None else _shown(misfit.found),
+        )
+    if len(misfits) > MAX_LISTED:
+        _logger.warning("  and %d more.", len(misfits) - MAX_LISTED)
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_SIZE else f"{text[:_SHOWN_SIZE]}..."
+    return repr(cut)

@@ -1,0 +1,190 @@
+"""Windows over a paragraph that is longer than the model's input.
+
+Data flow: pieces of question and paragraph -> [this file] -> features; and
+again, for the predictions.
+Floor: tasks. NumPy.
+
+Source: Devlin et al. 2019, `run_squad.py` of google-research/bert;
+google-research/albert, `squad_utils.convert_examples_to_features`.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from albert_tf.tasks.squad import paragraphs
+from albert_tf.tasks.squad.examples import SquadExample
+from albert_tf.tasks.squad.paragraphs import Paragraph
+from albert_tf.text.tokenizer import Tokenizer
+
+# [CLS] and two [SEP].
+NUM_SPECIAL_PIECES = 3
+# Questions that are encoded in one call; memory against overhead.
+QUESTIONS_PER_CALL = 1024
+# TF1: weight of a window's length beside a piece's distance from its edge.
+_LENGTH_WEIGHT = 0.01
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowLengths:
+    """How long a window may be, in pieces.
+
+    Args:
+        max_seq_length: S, with question and special pieces.
+        doc_stride: From the start of a window to that of the next.
+        max_query_length: Of the question; what is longer loses its end.
+
+    Raises:
+        ValueError: No piece of a paragraph would fit beside the longest
+            question, or a number is below 1.
+    """
+
+    max_seq_length: int = 384
+    doc_stride: int = 128
+    max_query_length: int = 64
+
+    def __post_init__(self) -> None:
+        for name in ("doc_stride", "max_query_length"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1. Received: "
+                    f"{name}={getattr(self, name)}."
+                )
+        if self.max_seq_length <= self.max_query_length + NUM_SPECIAL_PIECES:
+            raise ValueError(
+                "`max_seq_length` must be greater than `max_query_length` + "
+                f"{NUM_SPECIAL_PIECES}, to leave room for the paragraph. "
+                f"Received: max_seq_length={self.max_seq_length}, "
+                f"max_query_length={self.max_query_length}. Raise the first or "
+                "lower the second."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Window:
+    """Some neighbouring pieces of a paragraph.
+
+    Args:
+        start: The first of them.
+        size: How many they are; 0 if the paragraph has none.
+    """
+
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """One past the last of them."""
+        return self.start + self.size
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class WindowedQuestion:
+    """A question, its paragraph, and the windows in which it is asked.
+
+    Args:
+        example: The question.
+        question_ids: Int32 `[q]`, ids of its pieces, cut to length.
+        paragraph: The paragraph, shared with its other questions.
+        windows: Over the paragraph, at least one.
+    """
+
+    example: SquadExample
+    question_ids: np.ndarray
+    paragraph: Paragraph
+    windows: tuple[Window, ...]
+
+    @property
+    def offset(self) -> int:
+        """Place of a window's first piece in the model's input."""
+        return len(self.question_ids) + 2
+
+
+def split_windows(
+    num_pieces: int, *, size: int, stride: int
+) -> tuple[Window, ...]:
+    """Lays windows over a paragraph, so that all pieces are in one.
+
+    >>> split_windows(5, size=3, stride=1)[1:]
+    (Window(start=1, size=3), Window(start=2, size=3))
+
+    Args:
+        num_pieces: Of the paragraph.
+        size: Of a window at most.
+        stride: From the start of a window to that of the next; a larger one
+            than `size` counts as that.
+
+    Returns:
+        The windows. Of a paragraph without pieces, one without pieces.
+    """
+    # Differs: the reference makes no window of an empty paragraph, and its
+    # questions get no prediction.
+    stride = min(stride, size)
+    num_more = -(-max(0, num_pieces - size) // stride)
+    starts = range(0, (num_more + 1) * stride, stride)
+    return tuple(
+        Window(start=s, size=min(size, num_pieces - s)) for s in starts
+    )
+
+
+def best_windows(num_pieces: int, windows: Sequence[Window]) -> np.ndarray:
+    """Tells which window has most context around each piece.
+
+    Args:
+        num_pieces: Of the paragraph, n.
+        windows: Over it.
+
+    Returns:
+        Int32 `[n]`, number of the window in which the shorter side of a piece
+        is longest; of windows that are as good, the first.
+    """
+    best = np.zeros(num_pieces, np.int32)
+    best_scores = np.full(num_pieces, -1.0)
+    for number, window in enumerate(windows):
+        places = np.arange(window.size)
+        scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * window.size
+        own = slice(window.start, window.end)
+        is_better = scores > best_scores[own]
+        best[own][is_better] = number
+        best_scores[own][is_better] = scores[is_better]
+    return best
+
+
+def split_questions(
+    examples: Sequence[SquadExample],
+    tokenizer: Tokenizer,
+    lengths: WindowLengths,
+) -> Iterator[WindowedQuestion]:
+    """Yields the examples with their windows, in order.
+
+    The paragraph of neighbouring examples is encoded once.
+
+    Args:
+        examples: The questions; those of a paragraph should be neighbours.
+        tokenizer: Makes ids of text.
+        lengths: How long question and windows may be.
+    """
+    paragraph: Paragraph | None = None
+    for first in range(0, len(examples), QUESTIONS_PER_CALL):
+        chunk = examples[first : first + QUESTIONS_PER_CALL]
+        ids, sizes = tokenizer.encode_batch([e.question for e in chunk])
+        ends = np.cumsum(sizes)
+        for example, end, size in zip(chunk, ends, sizes, strict=True):
+            kept = min(size, lengths.max_query_length)
+            own = ids[end - size : end - size + kept]
+            # The text is the same object, as a rule, and compared in no time.
+            if paragraph is None or paragraph.text != example.context:
+                paragraph = paragraphs.encode_paragraph(
+                    example.context, tokenizer
+                )
+            yield WindowedQuestion(
+                example=example,
+                question_ids=own,
+                paragraph=paragraph,
+                windows=split_windows(
+                    len(paragraph.ids),
+                    size=lengths.max_seq_length - kept - NUM_SPECIAL_PIECES,
+                    stride=lengths.doc_stride,
+                ),
+            )

@@ -1,0 +1,172 @@
+r"""Rows of TSV and JSONL files, columns chosen by name.
+
+Data flow: file -> [this file] -> examples of classification.
+Floor: tasks. Plain Python.
+
+TSV is what GLUE means by it: a tab ends a field and a line end ends a row,
+always. Quotes are plain characters, and there is no way to write a tab into a
+field. JSONL has one object a line. Both may be gzipped.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from albert_tf import files
+from albert_tf.text import lines
+
+_JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+
+class Row(NamedTuple):
+    """Some fields of a row.
+
+    Args:
+        number: Its line in the file, from 1.
+        fields: The chosen columns, as they stand.
+    """
+
+    number: int
+    fields: tuple[str, ...]
+
+
+def is_jsonl(path: files.Path) -> bool:
+    """Whether the name of a file says that it is JSONL; else it is TSV.
+
+    >>> is_jsonl("train.jsonl"), is_jsonl("train.tsv")
+    (True, False)
+    """
+    return files.check_local(path).endswith(_JSONL_ENDINGS)
+
+
+def read_header(path: files.Path) -> tuple[str, ...]:
+    """Returns the names of the columns: first row, or keys of first object.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is empty, or its first line is no JSON object.
+    """
+    for line in lines.read_lines(path):
+        if is_jsonl(path):
+            return tuple(_parse_object(line, f"{path}, line 1"))
+        return tuple(line.split("\t"))
+    raise ValueError(f"{path} is empty. Pass a file with examples.")
+
+
+def read_rows(
+    path: files.Path,
+    columns: Sequence[str],
+    *,
+    header: Sequence[str] | None = None,
+    broken_rows: list[int] | None = None,
+) -> Iterator[Row]:
+    """Yields the named columns of every row.
+
+    Args:
+        path: A TSV file, or JSONL by its ending (`is_jsonl`).
+        columns: Columns to return, in this order.
+        header: Names of the columns of a TSV file that has no header row.
+        broken_rows: Takes the line numbers of TSV rows with too few or too
+            many fields, which are then left out; None to raise an error.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A column is missing, or a row has too few or too many
+            fields or is no JSON object. The message names file and line.
+    """
+    if is_jsonl(path):
+        return _read_objects(path, columns)
+    return _read_tsv(path, columns, header=header, broken_rows=broken_rows)
+
+
+def _read_tsv(
+    path: files.Path,
+    columns: Sequence[str],
+    *,
+    header: Sequence[str] | None,
+    broken_rows: list[int] | None,
+) -> Iterator[Row]:
+    num_header_rows = 0 if header else 1
+    header = tuple(header or read_header(path))
+    places = [_place(column, header, path) for column in columns]
+    for number, line in _without_last_blanks(path):
+        if number <= num_header_rows:
+            continue
+        fields = line.split("\t")
+        if len(fields) == len(header):
+            yield Row(number, tuple(fields[place] for place in places))
+        elif broken_rows is not None:
+            broken_rows.append(number)
+        else:
+            raise ValueError(
+                f"{path}, line {number}: the row has {len(fields)} fields, "
+                f"wanted {len(header)} ({', '.join(header)}), with a tab "
+                "between two. Mend the row; a text must hold no tab and no "
+                "line break."
+            )
+
+
+def _place(column: str, header: Sequence[str], path: files.Path) -> int:
+    if header.count(column) == 1:
+        return header.index(column)
+    trouble = "two columns" if column in header else "no column"
+    raise ValueError(
+        f"{path} has {trouble} named {column!r}. Its first row must name the "
+        f"columns, and has {', '.join(map(repr, header))}."
+    )
+
+
+def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
+    """Yields numbers and lines, but not the blank ones that end the file."""
+    blanks: list[tuple[int, str]] = []
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        if not line:
+            blanks.append((number, line))
+            continue
+        yield from blanks
+        blanks = []
+        yield number, line
+
+
+def _read_objects(path: files.Path, columns: Sequence[str]) -> Iterator[Row]:
+    for number, line in _without_last_blanks(path):
+        where = f"{path}, line {number}"
+        values = _parse_object(line, where)
+        yield Row(
+            number, tuple(_text(values, column, where) for column in columns)
+        )
+
+
+def _parse_object(line: str, where: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{where}: not JSON ({error}). Write one object a line."
+        ) from error
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{where}: wanted a JSON object with the columns as keys, got "
+            f"{line[:40]!r}."
+        )
+    return values
+
+
+def _text(values: dict[str, Any], column: str, where: str) -> str:
+    if column not in values:
+        raise ValueError(
+            f"{where}: the object has no {column!r}. It has "
+            f"{', '.join(map(repr, values))}."
+        )
+    value = values[column]
+    if isinstance(value, str):
+        return value
+    # A label may be a number or a truth value; written as JSON has it.
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if isinstance(value, bool | int | float) and is_finite:
+        return json.dumps(value)
+    raise ValueError(
+        f"{where}: {column!r} must be text or a number. Received: "
+        f"{column}={value!r}."
+    )

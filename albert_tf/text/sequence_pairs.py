@@ -1,0 +1,89 @@
+"""One or two texts as one sequence: cut to length, `[CLS]` and `[SEP]` added.
+
+Data flow: ids of the texts -> [this file] -> input ids and segment ids.
+Floor: text. Plain Python.
+
+Source: google-research/albert, `classifier_utils.convert_single_example` and
+`_truncate_seq_pair`.
+"""
+
+from collections.abc import Sequence
+
+from albert_tf.text.special_pieces import SpecialIds
+
+_NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
+_NUM_SPECIAL_PAIR = 3  # [CLS] a [SEP] b [SEP]
+
+
+def encode_pair(
+    ids_a: Sequence[int],
+    ids_b: Sequence[int] | None = None,
+    *,
+    max_seq_length: int,
+    special: SpecialIds,
+) -> tuple[list[int], list[int]]:
+    """Returns `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, without padding.
+
+    What is too long loses pieces at its end, the longer text first, the
+    second one if both are as long.
+
+    >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+    >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
+    ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
+
+    Args:
+        ids_a: Ids of the first text; may be empty.
+        ids_b: Ids of the second text. None or empty for none, and then there
+            is no second `[SEP]` either.
+        max_seq_length: Length that the result does not exceed.
+        special: Ids of the special pieces.
+
+    Returns:
+        The ids, and for each 0 up to the first `[SEP]` and 1 behind it.
+
+    Raises:
+        ValueError: `max_seq_length` has no room for a piece of each text.
+    """
+    num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
+    num_texts = num_special - 1
+    if max_seq_length < num_special + num_texts:
+        raise ValueError(
+            "`max_seq_length` must leave room for a piece of each text beside "
+            f"{num_special} special pieces. Received: "
+            f"max_seq_length={max_seq_length}."
+        )
+    if not ids_b:
+        kept = ids_a[: max_seq_length - num_special]
+        return [special.cls, *kept, special.sep], [0] * (len(kept) + 2)
+    length_a, length_b = truncated_lengths(
+        len(ids_a), len(ids_b), max_seq_length - num_special
+    )
+    input_ids = [special.cls, *ids_a[:length_a], special.sep]
+    segment_ids = [0] * len(input_ids) + [1] * (length_b + 1)
+    return [*input_ids, *ids_b[:length_b], special.sep], segment_ids
+
+
+def truncated_lengths(
+    length_a: int, length_b: int, max_length: int
+) -> tuple[int, int]:
+    """Returns how many pieces of two texts remain.
+
+    The result is that of taking pieces one by one from the longer text, and
+    from the second if both are as long, until both together fit.
+
+    >>> truncated_lengths(9, 5, 7)
+    (4, 3)
+
+    Args:
+        length_a: Pieces of the first text.
+        length_b: Pieces of the second text.
+        max_length: Pieces that both may have together.
+    """
+    if length_a + length_b <= max_length:
+        return length_a, length_b
+    half = max_length // 2
+    if length_b <= half:
+        return max_length - length_b, length_b
+    if length_a <= max_length - half:
+        return length_a, max_length - length_a
+    return max_length - half, half

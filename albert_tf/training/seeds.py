@@ -1,0 +1,189 @@
+"""Several runs that differ in their seed: median, spread, and the best.
+
+Data flow: job -> a run in each `seed-*/` -> summary, best weights.
+Floor: training.
+"""
+
+import dataclasses
+import gc
+import logging
+import os
+import shutil
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf.checkpoints import train_state
+from albert_tf.training import distribution, finetune_run, run_folder, trainer
+from albert_tf.training.finetune_options import FinetuningJob
+from albert_tf.training.record_sets import RecordSets
+
+_LOGGER = logging.getLogger(__name__)
+
+_STEP = "global_step"
+
+
+class SeedRuns:
+    """Runs with consecutive seeds, in folders of their own.
+
+    The best weights of the seed with the best headline score become those of
+    the whole, and make its predictions.
+
+    Args:
+        job: With training and evaluation.
+        sets: The job's records.
+        strategy: The replicas.
+    """
+
+    def __init__(
+        self,
+        job: FinetuningJob,
+        sets: RecordSets,
+        strategy: tf.distribute.Strategy,
+    ) -> None:
+        self._job = job
+        self._sets = sets
+        self._strategy = strategy
+        self._is_chief = distribution.is_chief(strategy)
+
+    def run(self) -> dict[str, float] | None:
+        """Runs all seeds; a seed that is finished is only evaluated.
+
+        Returns:
+            The summary without the scores of each seed; None if a signal
+            stopped the training.
+
+        Raises:
+            AllAttemptsFailed: No seed gives a result.
+        """
+        self._claim()
+        first = self._job.training.random_seed
+        seeds = range(first, first + self._job.finetuning.num_seeds)
+        scores: dict[int, dict[str, float]] = {}
+        failures: dict[int, str] = {}
+        for seed in seeds:
+            _LOGGER.info("Seed %d of %d to %d.", seed, seeds[0], seeds[-1])
+            try:
+                found = self._run_seed(seed)
+            except finetune_run.AllAttemptsFailed as problem:
+                failures[seed] = str(problem)
+                _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
+                continue
+            if found is None:
+                return None
+            scores[seed] = found
+        if not scores:
+            raise finetune_run.AllAttemptsFailed(
+                f"None of the {len(seeds)} seeds gives a result. The first: "
+                f"{failures[seeds[0]]}"
+            )
+        return self._finish(scores, failures)
+
+    def _claim(self) -> None:
+        job = self._job
+        identity = finetune_run.model_identity(job) | {
+            "seeds_from": job.training.random_seed,
+            "init_checkpoint": job.init_checkpoint,
+        }
+        if self._is_chief:
+            run_folder.claim(
+                job.output_dir, config=job.config, identity=identity
+            )
+            run_folder.write_flags(job.output_dir, job.flags_text)
+
+    def _run_seed(self, seed: int) -> dict[str, float] | None:
+        job = dataclasses.replace(
+            self._job,
+            output_dir=seed_folder(self._job.output_dir, seed),
+            training=dataclasses.replace(self._job.training, random_seed=seed),
+            predict_sets=(),
+        )
+        sets = dataclasses.replace(self._sets, prediction=())
+        found = finetune_run.FinetuningRun(job, sets, self._strategy).run()
+        gc.collect()  # the model, which refers to itself
+        return found
+
+    def _finish(
+        self,
+        scores: Mapping[int, Mapping[str, float]],
+        failures: Mapping[int, str],
+    ) -> dict[str, float]:
+        job = self._job
+        headline = job.data.headline
+        best = max(scores, key=lambda seed: scores[seed][headline])
+        if self._is_chief:
+            _copy_weights(
+                seed_folder(job.output_dir, best),
+                os.path.join(job.output_dir, train_state.BEST_FOLDER),
+            )
+        distribution.wait_for_all(self._strategy)
+        finetune_run.FinetuningRun(
+            dataclasses.replace(
+                job,
+                train_set=None,
+                init_checkpoint=None,
+                finetuning=dataclasses.replace(job.finetuning, num_seeds=1),
+            ),
+            dataclasses.replace(self._sets, train=None),
+            self._strategy,
+        ).run()
+        results = summary(scores, best)
+        details: dict[str, Any] = {
+            "seeds": {str(seed): dict(own) for seed, own in scores.items()},
+            "failed_seeds": {str(s): text for s, text in failures.items()},
+        }
+        if self._is_chief:
+            run_folder.write_results(job.output_dir, results | details)
+        return results
+
+
+def seed_folder(output_dir: str, seed: int) -> str:
+    """Returns the folder of a seed's run."""
+    return os.path.join(output_dir, f"seed-{seed}")
+
+
+def summary(
+    scores: Mapping[int, Mapping[str, float]], best: int
+) -> dict[str, float]:
+    """Returns the median of each score, and how far the seeds differ.
+
+    >>> summary({1: {"f1": 0.5, "global_step": 9},
+    ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
+    0.6
+
+    Args:
+        scores: By seed, those of its best weights.
+        best: The seed with the best headline score.
+
+    Returns:
+        `<key>`, the median; `<key>_std`, the standard deviation of a sample;
+        `<key>_best`, that of the best seed; `num_seeds`, `best_seed`; and the
+        best seed's `global_step`.
+    """
+    results: dict[str, float] = {}
+    for key in scores[best]:
+        values = [own[key] for own in scores.values()]
+        if key == _STEP:
+            continue
+        results[key] = statistics.median(values)
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        results[f"{key}_std"] = spread
+        results[f"{key}_best"] = scores[best][key]
+    return results | {
+        "num_seeds": len(scores),
+        "best_seed": best,
+        _STEP: scores[best][_STEP],
+    }
+
+
+def _copy_weights(run: str, target: str) -> None:
+    source = trainer.trained_weights(run)
+    if source is None:
+        raise ValueError(f"There are no trained weights in {run!r}.")
+    partial = f"{target}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(source, partial)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(partial, target)

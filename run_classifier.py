@@ -1,0 +1,279 @@
+r"""Fine-tunes ALBERT on a task of GLUE, or on a table of one's own.
+
+    python run_classifier.py --task_name=mrpc --data_dir=glue \
+        --albert_config_file=base_v2 --spm_model_file=30k-clean.model \
+        --init_checkpoint=albert_base_v2 --preset=paper \
+        --do_train --do_eval --do_predict --output_dir=run
+
+--data_dir holds GLUE's folders: CoLA/train.tsv, MNLI/dev_matched.tsv, ...
+MNLI is evaluated and predicted on both sets, and on the diagnostic set if it
+is there. A table of one's own is TSV with column names in the first row, or
+JSONL: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
+
+    python run_classifier.py --task_name=custom --train_file=mails.jsonl \
+        --text_columns=subject,body --label_column=folder ...
+"""
+
+import contextlib
+import dataclasses
+import functools
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+import run_finetuning_flags
+import run_flags
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.tasks import (
+    classification_sets,
+    custom_dataset,
+    glue_datasets,
+    paper_presets,
+)
+from albert_tf.tasks.classification_files import Columns
+from albert_tf.tasks.classification_sets import (
+    CUSTOM,
+    SPLITS,
+    ExamplesOfFile,
+    FilesToRead,
+    TaskSets,
+)
+from albert_tf.text import tokenizer as tokenizer_lib
+from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
+from albert_tf.training.options import TrainingConfig
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.classification_data import ClassificationData
+
+# The original's defaults.
+_DEFAULTS = run_finetuning_flags.Defaults(
+    training=TrainingConfig(
+        train_batch_size=32,
+        eval_batch_size=8,
+        num_train_steps=1000,
+        save_checkpoints_steps=1000,
+        keep_checkpoint_max=5,
+    ),
+    optimizer=OptimizerConfig(
+        name="adamw",
+        learning_rate=5e-5,
+        num_train_steps=1000,
+        num_warmup_steps=0,
+    ),
+    finetuning=FinetuningConfig(max_seq_length=512, predict_batch_size=8),
+)
+_CUSTOM_FLAGS = (
+    "text_columns",
+    "label_column",
+    "id_column",
+    "labels",
+    "regression",
+)
+
+
+def define_flags() -> None:
+    """Defines the flags of this script."""
+    run_finetuning_flags.define_finetuning_flags(_DEFAULTS)
+    flags.DEFINE_string(
+        "task_name",
+        None,
+        f"{', '.join(glue_datasets.GLUE_DATASETS)}, or custom.",
+    )
+    flags.DEFINE_string("data_dir", None, "Folder of GLUE, or of the table.")
+    for use, split in SPLITS.items():
+        flags.DEFINE_string(
+            f"{use}_file", None, f"File instead of the {split} file(s)."
+        )
+    _define_custom_flags()
+    flags.DEFINE_float(
+        "dropout_prob", 0.1, "Share of the pooled output that is dropped."
+    )
+    flags.DEFINE_enum(
+        "preset",
+        None,
+        paper_presets.PRESETS,
+        "Values for flags that are not given, and the encoder's dropout: the "
+        "paper's for the task; the two differ for RACE only.",
+    )
+    flags.DEFINE_string(
+        "export_dir", None, "Folder for a SavedModel of the best weights."
+    )
+    flags.DEFINE_float(
+        "threshold_to_export", None, "A number that the SavedModel carries."
+    )
+
+
+def _define_custom_flags() -> None:
+    flags.DEFINE_list(
+        "text_columns", None, "custom: column of the text, or two of a pair."
+    )
+    flags.DEFINE_string("label_column", None, "custom: column of the label.")
+    flags.DEFINE_string(
+        "id_column",
+        None,
+        "custom: column of a row's id, for the predictions; the number of the "
+        "line without.",
+    )
+    flags.DEFINE_list(
+        "labels",
+        None,
+        "custom: all labels, in the order of the outputs; those of the file "
+        "to train on, sorted, without.",
+    )
+    flags.DEFINE_bool(
+        "regression", False, "custom: whether labels are numbers to predict."
+    )
+
+
+def main(values: flags.FlagValues) -> None:
+    """Reads the examples, then trains, evaluates and predicts."""
+    run_flags.require(values, "task_name")
+    is_custom = values.task_name.lower() == CUSTOM
+    read = _read_custom if is_custom else _read_glue
+    if not is_custom:
+        glue_datasets.find_dataset(values.task_name)
+    config = run_finetuning_flags.check_finetuning_flags(values)
+    config = _apply_preset(values, config)
+    _check_export(values)
+    task = read(values, _files_to_read(values))
+    tokenizer = tokenizer_lib.load_tokenizer(
+        spm_model_file=values.spm_model_file,
+        vocab_file=values.vocab_file,
+        do_lower_case=values.do_lower_case,
+    )
+    with run_flags.quiet_import():
+        from albert_tf.tasks.classification import ClassificationTask
+        from albert_tf.tasks.classification_data import ClassificationData
+        from albert_tf.training import finetune
+
+    data = ClassificationData(
+        name=task.name,
+        labels=task.labels,
+        score_names=task.score_names,
+        tokenizer=tokenizer,
+        max_seq_length=values.max_seq_length,
+        prediction_range=task.prediction_range,
+    )
+    sets = {
+        use: [_example_set(one, data) for one in found]
+        for use, found in task.sets.items()
+    }
+    job = run_finetuning_flags.finetuning_job(
+        values,
+        config=config,
+        data=data,
+        make_task=functools.partial(
+            ClassificationTask,
+            num_labels=len(task.labels),
+            dropout_prob=values.dropout_prob,
+        ),
+        train_set=sets["train"][0] if "train" in sets else None,
+        eval_sets=sets.get("eval", ()),
+        predict_sets=sets.get("predict", ()),
+    )
+    scores = finetune.run(job)
+    if is_custom and values.do_train:
+        custom_dataset.keep_labels(task.labels, values.output_dir)
+    for name, value in (scores or {}).items():
+        print(f"{name} = {value:.6g}")
+
+
+def _example_set(one: ExamplesOfFile, data: "ClassificationData") -> ExampleSet:
+    if one.source.submission_file:
+        data = dataclasses.replace(
+            data, submission_file=one.source.submission_file
+        )
+    return ExampleSet(
+        examples=one.examples,
+        files=[one.source.path],
+        name=one.source.name,
+        data=data,
+    )
+
+
+def _apply_preset(
+    values: flags.FlagValues, config: AlbertConfig
+) -> AlbertConfig:
+    if not values.preset:
+        return config
+    settings = paper_presets.paper_settings(values.task_name, values.preset)
+    run_finetuning_flags.apply_preset(values, settings.flag_values())
+    return settings.with_dropout(config)
+
+
+def _check_export(values: flags.FlagValues) -> None:
+    if values.export_dir or values.threshold_to_export is not None:
+        raise ValueError(
+            "--export_dir cannot be used yet: this version writes no "
+            "SavedModel. Leave it out; the best weights are kept in best/ of "
+            "--output_dir."
+        )
+
+
+def _files_to_read(values: flags.FlagValues) -> FilesToRead:
+    return FilesToRead(
+        uses=[use for use in SPLITS if values[f"do_{use}"].value],
+        data_dir=values.data_dir,
+        named={use: values[f"{use}_file"].value for use in SPLITS},
+    )
+
+
+def _read_glue(values: flags.FlagValues, wanted: FilesToRead) -> TaskSets:
+    given = [name for name in _CUSTOM_FLAGS if values[name].present]
+    if given:
+        raise ValueError(
+            f"--{given[0]} is for --task_name=custom; GLUE says that itself. "
+            f"Received: task_name={values.task_name}."
+        )
+    dataset = glue_datasets.find_dataset(values.task_name)
+    return classification_sets.read_glue(dataset, wanted)
+
+
+def _read_custom(values: flags.FlagValues, wanted: FilesToRead) -> TaskSets:
+    run_flags.require(values, "text_columns")
+    if values.do_train or values.do_eval:
+        run_flags.require(values, "label_column")
+    columns = Columns(
+        texts=tuple(values.text_columns),
+        label=values.label_column,
+        guid=values.id_column,
+    )
+    labels = _custom_labels(values, wanted)
+    return classification_sets.read_custom(columns, labels, wanted)
+
+
+def _custom_labels(
+    values: flags.FlagValues, wanted: FilesToRead
+) -> tuple[str, ...]:
+    if values.regression and values.labels:
+        raise ValueError(
+            "--labels names labels, --regression predicts numbers. Pass one "
+            "of them."
+        )
+    if values.regression or values.labels:
+        labels = tuple(values.labels or ())
+    else:
+        labels = custom_dataset.find_labels(
+            _file_of_labels(values, wanted),
+            values.label_column,
+            values.output_dir,
+            is_training=values.do_train,
+        )
+    custom_dataset.check_labels(labels, values.output_dir)
+    return labels
+
+
+def _file_of_labels(
+    values: flags.FlagValues, wanted: FilesToRead
+) -> str | None:
+    if values.do_train or values.train_file:
+        return classification_sets.custom_file("train", wanted)
+    if values.data_dir:
+        with contextlib.suppress(FileNotFoundError):
+            return classification_sets.custom_file("train", wanted)
+    return None
+
+
+if __name__ == "__main__":
+    run_flags.run_script(define_flags, main)

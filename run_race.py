@@ -1,0 +1,258 @@
+r"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions.
+
+    python run_race.py --albert_config_file=base_v2 \
+        --spm_model_file=30k-clean.model --init_checkpoint=albert_base_v2 \
+        --data_dir=data --do_train --do_eval --do_predict --output_dir=run
+
+--data_dir holds RACE/{train,dev,test}/{middle,high}/*.txt. Files of your own
+take the place of a split: --train_file, --eval_file, --predict_file.
+"""
+
+import dataclasses
+import functools
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+import run_finetuning_flags
+import run_flags
+from albert_tf.config import AlbertConfig
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.tasks import paper_presets
+from albert_tf.tasks.race import examples as examples_lib
+from albert_tf.tasks.race import passage_files, question_files
+from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
+from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.question_files import FieldNames
+from albert_tf.text import tokenizer as tokenizer_lib
+from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
+from albert_tf.training.options import TrainingConfig
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.multiple_choice import MultipleChoiceTask
+
+_logger = logging.getLogger(__name__)
+
+# The original's defaults.
+_DEFAULTS = run_finetuning_flags.Defaults(
+    training=TrainingConfig(
+        train_batch_size=32,
+        eval_batch_size=8,
+        num_train_steps=12_000,
+        save_checkpoints_steps=100,
+        keep_checkpoint_max=5,
+    ),
+    optimizer=OptimizerConfig(
+        name="adamw",
+        learning_rate=1e-5,
+        num_train_steps=12_000,
+        num_warmup_steps=1000,
+    ),
+    finetuning=FinetuningConfig(max_seq_length=512, predict_batch_size=8),
+    do_train=True,
+    do_eval=True,
+)
+_SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
+_RECORDS = (".tf_record", ".tfrecord")
+
+
+def define_flags() -> None:
+    """Defines the flags of this script."""
+    run_finetuning_flags.define_finetuning_flags(_DEFAULTS)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder that holds RACE/{train,dev,test}/."
+    )
+    for use, split in _SPLITS.items():
+        flags.DEFINE_string(
+            f"{use}_file",
+            None,
+            f"Questions instead of RACE/{split}/: JSON lines; .txt, RACE "
+            "passages as in all.txt; .tsv, MCTest with its .ans beside it.",
+        )
+    fields = FieldNames()
+    for field in dataclasses.fields(FieldNames):
+        flags.DEFINE_string(
+            f"{field.name}_field",
+            getattr(fields, field.name),
+            f"Where a line of JSON has the {field.name}.",
+        )
+    flags.DEFINE_enum(
+        "task_name", "race", ["race"], "The task.", case_sensitive=False
+    )
+    flags.DEFINE_float(
+        "dropout_prob", 0.1, "Share of the pooled output that is dropped."
+    )
+    flags.DEFINE_integer(
+        "max_qa_length", 128, "Pieces of question and option, at most."
+    )
+    flags.DEFINE_bool("high_only", False, "Leave RACE's middle level out.")
+    flags.DEFINE_bool("middle_only", False, "Leave RACE's high level out.")
+    flags.DEFINE_enum(
+        "preset",
+        None,
+        paper_presets.PRESETS,
+        "Values for flags that are not given, and the encoder's dropout: the "
+        "paper's, or what suits the v2 checkpoints.",
+    )
+
+
+def main(values: flags.FlagValues) -> None:
+    """Reads the questions, then trains, evaluates and predicts."""
+    config = run_finetuning_flags.check_finetuning_flags(values)
+    config = _apply_preset(values, config)
+    lengths = ChoiceLengths(
+        max_seq_length=values.max_seq_length,
+        max_qa_length=values.max_qa_length,
+    )
+    make_data = functools.partial(
+        MultipleChoiceData,
+        _tokenizer(values, config),
+        lengths=lengths,
+        fields=_field_names(values),
+    )
+    sets = {
+        use: _example_set(values, use, make_data)
+        for use in _SPLITS
+        if values[f"do_{use}"].value
+    }
+    job = run_finetuning_flags.finetuning_job(
+        values,
+        config=config,
+        data=next(iter(sets.values())).data,
+        make_task=functools.partial(
+            _make_task, dropout_prob=values.dropout_prob
+        ),
+        train_set=sets.get("train"),
+        eval_sets=[sets["eval"]] if "eval" in sets else [],
+        predict_sets=[sets["predict"]] if "predict" in sets else [],
+    )
+    with run_flags.quiet_import():
+        from albert_tf.training import finetune
+
+    scores = finetune.run(job)
+    for name, value in (scores or {}).items():
+        print(f"{name} = {value:.6g}")
+
+
+def _make_task(
+    config: AlbertConfig, *, dropout_prob: float, seed: int, dtype: str
+) -> "MultipleChoiceTask":
+    # Imports TensorFlow, so only when the flags and the files are good.
+    from albert_tf.tasks.multiple_choice import MultipleChoiceTask
+
+    return MultipleChoiceTask(
+        config, dropout_prob=dropout_prob, seed=seed, dtype=dtype
+    )
+
+
+def _apply_preset(
+    values: flags.FlagValues, config: AlbertConfig
+) -> AlbertConfig:
+    if not values.preset:
+        return config
+    settings = paper_presets.paper_settings("race", values.preset)
+    run_finetuning_flags.apply_preset(values, settings.flag_values())
+    return settings.with_dropout(config)
+
+
+def _tokenizer(values: flags.FlagValues, config: AlbertConfig) -> Tokenizer:
+    tokenizer = tokenizer_lib.load_tokenizer(
+        spm_model_file=values.spm_model_file,
+        vocab_file=values.vocab_file,
+        do_lower_case=values.do_lower_case,
+    )
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {tokenizer.vocab_size} pieces, the config "
+            f"has vocab_size={config.vocab_size}. Pass the vocabulary and the "
+            "--albert_config_file of one checkpoint."
+        )
+    return tokenizer
+
+
+def _field_names(values: flags.FlagValues) -> FieldNames:
+    names = (field.name for field in dataclasses.fields(FieldNames))
+    return FieldNames(**{name: values[f"{name}_field"].value for name in names})
+
+
+def _levels(values: flags.FlagValues) -> list[str]:
+    if values.high_only and values.middle_only:
+        raise ValueError(
+            "--high_only and --middle_only leave nothing. Pass one of them."
+        )
+    left_out = "middle" if values.high_only else "high"
+    keep_all = not (values.high_only or values.middle_only)
+    return [level for level in LEVELS if keep_all or level != left_out]
+
+
+def _example_set(
+    values: flags.FlagValues,
+    use: str,
+    make_data: "functools.partial[MultipleChoiceData]",
+) -> ExampleSet:
+    examples, paths = _read(values, use)
+    if use != "predict":
+        # Now, not after hours of training.
+        examples_lib.known_labels(examples)
+    return ExampleSet(
+        examples=examples,
+        files=paths,
+        data=make_data(num_choices=len(examples[0].options)),
+    )
+
+
+def _read(
+    values: flags.FlagValues, use: str
+) -> tuple[list[MultipleChoiceExample], list[str]]:
+    """Returns the questions for one use, and the files they are in."""
+    levels = _levels(values)
+    name = values[f"{use}_file"].value
+    if name and os.path.splitext(name)[1] in _RECORDS:
+        # TF1: where the original keeps its records, whatever made them.
+        _logger.warning(
+            "--%s_file=%s is not read: records are kept in --cached_dir, "
+            "under a key of all that made them.",
+            use,
+            name,
+        )
+        name = None
+    if name:
+        return (
+            _of_levels(
+                question_files.read_questions(
+                    name, fields=_field_names(values)
+                ),
+                levels,
+                name,
+            ),
+            question_files.question_files(name),
+        )
+    if not values.data_dir:
+        raise ValueError(f"--data_dir or --{use}_file must be given.")
+    split = _SPLITS[use]
+    return (
+        passage_files.read_split(values.data_dir, split, levels=levels),
+        passage_files.split_files(values.data_dir, split, levels=levels),
+    )
+
+
+def _of_levels(
+    examples: list[MultipleChoiceExample], levels: list[str], name: str
+) -> list[MultipleChoiceExample]:
+    if len(levels) == len(LEVELS):
+        return examples
+    found = [example for example in examples if example.level in levels]
+    if not found:
+        raise ValueError(
+            f"{name} has no question of the level {levels[0]}. Leave "
+            f"--{levels[0]}_only out."
+        )
+    return found
+
+
+if __name__ == "__main__":
+    run_flags.run_script(define_flags, main)

@@ -1,0 +1,198 @@
+"""Batches of like lengths: every record its due, in a known order."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.data import bucketed_batches, example_order, record_columns
+from albert_tf.data.bucketed_batches import BucketedOrder, Padding
+from albert_tf.features import ArraySpec
+
+S = 50
+SPECS = (
+    ArraySpec(name="ids", dtype="int32", is_sequence=True),
+    ArraySpec(name="label", dtype="int32"),
+)
+PADDING = Padding(max_seq_length=S, bucket_width=16)
+LENGTHS = np.random.default_rng(0).integers(1, S + 1, 100).astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def columns():
+    records = (
+        {"ids": np.full(length, index), "label": np.array(index)}
+        for index, length in enumerate(LENGTHS)
+    )
+    return record_columns.collect(records, SPECS, max_seq_length=S)
+
+
+def make_order(batch_size=4, seed=7, lengths=LENGTHS):
+    return BucketedOrder(lengths, global_batch_size=batch_size, seed=seed)
+
+
+def share(replicas=1, shards=1, index=0, batch_size=4):
+    return example_order.Share(
+        global_batch_size=batch_size,
+        num_input_shards=shards,
+        shard_index=index,
+        replicas_per_shard=replicas,
+    )
+
+
+def test_a_window_takes_the_examples_of_the_stream_each_once():
+    order = make_order()
+    size = order.window_size
+
+    assert size == 100 // 4
+    for window in range(3):
+        steps = range(window * size, (window + 1) * size)
+        taken = np.concatenate([order.batch(step) for step in steps])
+        places = np.arange(window * size * 4, (window + 1) * size * 4)
+        _, wanted = example_order.TrainingOrder(100, 7)(places)
+        assert sorted(taken) == sorted(wanted)
+
+
+def test_a_step_is_a_function_of_the_seed_alone():
+    one, other = make_order(), make_order()
+    steps = [70, 3, 0, 33]
+
+    backwards = {step: other.batch(step) for step in reversed(steps)}
+    for step in steps:
+        np.testing.assert_array_equal(one.batch(step), backwards[step])
+    assert (make_order(seed=8).batch(3) != one.batch(3)).any()
+
+
+def test_batches_have_like_lengths_in_a_random_order():
+    order = make_order()
+    size = order.window_size
+
+    spans = [np.ptp(LENGTHS[order.batch(step)]) for step in range(size)]
+    longest = [LENGTHS[order.batch(step)].max() for step in range(size)]
+
+    assert np.mean(spans) < 3
+    assert longest != sorted(longest)
+    assert longest != sorted(longest, reverse=True)
+
+
+def test_windows_have_a_limit():
+    assert make_order(batch_size=1).window_size == bucketed_batches.WINDOW_SIZE
+
+
+def test_fewer_records_than_a_batch_are_enough():
+    order = make_order(lengths=LENGTHS[:3])
+
+    assert set(order.batch(0)) == {0, 1, 2}
+
+
+def test_a_training_batch_is_as_long_as_its_longest_record(columns):
+    order = make_order()
+    dataset = bucketed_batches.training_dataset(
+        columns, order, share=share(), padding=PADDING
+    )
+
+    for step, batch in enumerate(dataset.take(40)):
+        indices = order.batch(step)
+        longest = LENGTHS[indices].max()
+        assert batch["label"].numpy().tolist() == indices.tolist()
+        assert batch["ids"].shape == (4, min(-(-longest // 16) * 16, S))
+        assert batch["example_weights"].numpy().tolist() == [1.0] * 4
+    assert dataset.element_spec["ids"] == tf.TensorSpec([4, None], tf.int32)
+
+
+def test_a_training_that_starts_at_a_step_gets_the_same_batches(columns):
+    whole = bucketed_batches.training_dataset(
+        columns, make_order(), share=share(), padding=PADDING
+    )
+    later = bucketed_batches.training_dataset(
+        columns, make_order(), share=share(), padding=PADDING, start_step=35
+    )
+
+    for one, other in zip(whole.skip(35).take(3), later.take(3), strict=True):
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, other[name])
+
+
+@pytest.mark.parametrize(("shards", "replicas"), [(1, 2), (2, 1)])
+def test_replicas_share_the_batch_of_one(shards, replicas, columns):
+    def make(**places):
+        return bucketed_batches.training_dataset(
+            columns, make_order(), share=share(**places), padding=PADDING
+        )
+
+    whole = list(make().take(3))
+    parts = [
+        list(make(shards=shards, index=i, replicas=replicas).take(3 * replicas))
+        for i in range(shards)
+    ]
+    for step, batch in enumerate(whole):
+        rows = [
+            part[step * replicas + i]["ids"].numpy()
+            for part in parts
+            for i in range(replicas)
+        ]
+        np.testing.assert_array_equal(np.concatenate(rows), batch["ids"])
+
+
+def test_batches_of_one_length_have_a_static_shape(columns):
+    padding = Padding(max_seq_length=S, bucket_width=S)
+    dataset = bucketed_batches.training_dataset(
+        columns, make_order(), share=share(), padding=padding
+    )
+
+    assert dataset.element_spec["ids"].shape == (4, S)
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS, batch_size=6, padding=padding
+    )
+    dataset = bucketed_batches.evaluation_dataset(
+        columns, plan, padding=padding
+    )
+    assert dataset.element_spec["ids"].shape == (6, S)
+
+
+@pytest.mark.parametrize("num_replicas", [1, 2])
+def test_an_evaluation_has_every_record_once_within_its_budget(
+    num_replicas, columns
+):
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS, batch_size=4, padding=PADDING, num_replicas=num_replicas
+    )
+
+    indices = np.concatenate([batch.indices for batch in plan])
+    assert sorted(indices) == list(range(100))
+    for batch in plan:
+        assert batch.num_rows * batch.length <= 4 * S
+        assert batch.num_rows % num_replicas == 0
+        assert len(batch.indices) <= batch.num_rows
+        assert LENGTHS[batch.indices].max() <= batch.length
+    assert len({(b.num_rows, b.length) for b in plan}) <= 4
+    assert len(plan) < 25  # what batches of 4 would need
+
+    dataset = bucketed_batches.evaluation_dataset(
+        columns, plan, padding=PADDING, replicas_per_shard=num_replicas
+    )
+    labels, weights = zip(
+        *((b["label"].numpy(), b["example_weights"].numpy()) for b in dataset),
+        strict=True,
+    )
+    is_real = np.concatenate(weights) == 1
+    assert np.concatenate(labels)[is_real].tolist() == indices.tolist()
+    assert set(np.concatenate(weights)) <= {0.0, 1.0}
+
+
+def test_an_evaluation_of_one_record_is_filled_up(columns):
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS[:1], batch_size=2, padding=PADDING
+    )
+    (batch,) = bucketed_batches.evaluation_dataset(
+        columns, plan, padding=PADDING
+    )
+
+    assert batch["example_weights"].numpy().sum() == 1
+    assert set(batch["label"].numpy()) == {0}
+
+
+def test_the_batch_must_divide_over_the_replicas():
+    with pytest.raises(ValueError, match="multiple of .* size 3, replicas 2"):
+        bucketed_batches.plan_evaluation(
+            LENGTHS, batch_size=3, padding=PADDING, num_replicas=2
+        )

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.export import allowed_operations
+
+
+def trace(function, *specs):
+    return tf.function(function, autograph=False).get_concrete_function(*specs)
+
+
+VALUES = tf.TensorSpec([None], tf.float32)
+
+
+def test_a_graph_of_allowed_operations():
+    found = trace(lambda x: tf.tanh(x) + 1, VALUES)
+
+    allowed_operations.check(found, "serving_default")
+
+
+def test_a_call_into_python_is_refused():
+    found = trace(lambda x: tf.numpy_function(np.sin, [x], tf.float32), VALUES)
+
+    with pytest.raises(ValueError, match="'tokens' has PyFunc, which"):
+        allowed_operations.check(found, "tokens")
+
+
+def test_functions_that_the_graph_calls_are_looked_into():
+    @tf.function(autograph=False)
+    def inner(x):
+        return tf.cond(
+            tf.reduce_any(x > 0), lambda: tf.math.lgamma(x), lambda: x
+        )
+
+    found = trace(lambda x: inner(x), VALUES)
+
+    with pytest.raises(ValueError, match="Lgamma"):
+        allowed_operations.check(found, "tokens")
+
+
+def test_operations_of_a_newer_tensorflow_text_are_refused():
+    text = pytest.importorskip("tensorflow_text")
+    trimmer = text.RoundRobinTrimmer(4)
+    ragged = tf.RaggedTensorSpec([None, None], tf.int32)
+    found = trace(lambda x: trimmer.trim([x])[0].to_tensor(), ragged)
+
+    with pytest.raises(ValueError, match="RoundRobin"):
+        allowed_operations.check(found, "tokens")

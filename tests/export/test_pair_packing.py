@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.export import pair_packing
+from albert_tf.export.pieces import Pieces
+from albert_tf.text.special_pieces import SpecialIds
+
+SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+
+
+def pack(texts_a, texts_b, max_seq_length):
+    rows = [*texts_a, *texts_b]
+    pieces = Pieces(
+        ids=tf.constant([i for row in rows for i in row], tf.int32),
+        row_ids=tf.repeat(
+            tf.range(len(rows)), tf.constant([*map(len, rows)], tf.int32)
+        ),
+        num_rows=tf.constant(len(rows)),
+    )
+    packed = pair_packing.pack_pairs(
+        pieces, max_seq_length=max_seq_length, special=SPECIAL
+    )
+    return {name: values.numpy().tolist() for name, values in packed.items()}
+
+
+def test_a_pair_and_a_single_text():
+    packed = pack([[7, 8], [9]], [[5], []], 16)
+
+    assert packed == {
+        "input_ids": [[2, 7, 8, 3, 5, 3], [2, 9, 3, 0, 0, 0]],
+        "input_mask": [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]],
+        "segment_ids": [[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]],
+    }
+
+
+def test_texts_without_pieces():
+    packed = pack([[], []], [[], [6]], 16)
+
+    assert packed["input_ids"] == [[2, 3, 0, 0], [2, 3, 6, 3]]
+    assert packed["segment_ids"] == [[0, 0, 0, 0], [0, 0, 1, 1]]
+
+
+def test_no_pairs():
+    assert pack([], [], 8)["input_ids"] == []
+
+
+def test_a_single_text_is_cut_at_its_end():
+    assert pack([[7, 8, 9, 10]], [[]], 5)["input_ids"] == [[2, 7, 8, 9, 3]]
+
+
+@pytest.mark.parametrize("max_seq_length", range(5, 14))
+def test_the_longer_text_loses_pieces_first(max_seq_length):
+    sizes = np.array([(a, b) for a in range(12) for b in range(1, 12)])
+
+    found = pair_packing.truncated_sizes(
+        tf.constant(sizes[:, 0], tf.int32),
+        tf.constant(sizes[:, 1], tf.int32),
+        max_seq_length,
+    )
+
+    expected = [pop_longest(a, b, max_seq_length - 3) for a, b in sizes]
+    assert np.stack(found, 1).tolist() == expected
+
+
+def pop_longest(size_a, size_b, room):
+    """The loop of the original."""
+    while size_a + size_b > room:
+        if size_a > size_b:
+            size_a -= 1
+        else:
+            size_b -= 1
+    return [int(size_a), int(size_b)]

@@ -1,0 +1,135 @@
+"""Graph and Python give the same ids and offsets: on everything."""
+
+import json
+
+import pytest
+
+from albert_tf.export import text_graph
+
+VOCABULARIES = ["english", "chinese", "cased_english", "cased_chinese"]
+HARD_CASES = [
+    "",
+    " ",
+    "\t\n",
+    "\x01",
+    "▁",
+    "a▁",
+    "▁ ▁a",
+    "Hello, World!",
+    "Café ﬁ １２３ ½",
+    "25, 1,234, x25,",
+    "ΑΣ ΑΣ'Α Σ ΣΑΣ. ΑΣ\u0301Α",
+    "İstanbul Iİ",
+    "한국어 \u1112\u1161\u11ab",
+    "a\u0327\u0301 \U0001d165\u302e\U0001d16d",
+    "¨¨ a ¨",
+    "\u200b \ufeff x \u2028",
+    "eee eeee eeeeeee",
+    '(e-£e) "eee" – €eee',
+    "[MASK] [CLS] <pad> <unk> ##ing",
+    "a\0b",
+    "👩‍👩‍👧‍👦 🇩🇪 ﷺ",
+    "w" * 199 + " " + "w" * 201,
+    "漢字かな交じり文，你好！",
+]
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_hard_cases(name, request):
+    assert request.getfixturevalue(name).differences(HARD_CASES) == []
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_random_texts(name, request, text_maker):
+    texts = text_maker.many("hard", 2_000, seed=1)
+    texts += text_maker.many("plain", 1_000, seed=2)
+
+    assert request.getfixturevalue(name).differences(texts) == []
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_every_code_point(name, request, all_code_points):
+    graph = request.getfixturevalue(name)
+
+    assert graph.id_differences(all_code_points) == []
+
+
+@pytest.mark.parametrize("name", ["cased_english", "cased_chinese"])
+def test_random_cased_texts(name, request, text_maker):
+    texts = text_maker.many("hard", 1_000, seed=3)
+
+    assert request.getfixturevalue(name).differences(texts) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "file"),
+    [
+        (("cased_english", "english"), "sentencepiece.json"),
+        (("cased_chinese", "chinese"), "wordpiece_zh.json"),
+    ],
+)
+def test_what_the_original_gave(names, file, request, shared_data):
+    path = shared_data / "golden" / "tokenization" / file
+    recorded = json.loads(path.read_text())
+
+    for do_lower_case, name in enumerate(names):
+        cases = [c for c in recorded if c["do_lower_case"] == do_lower_case]
+        found = request.getfixturevalue(name).encode(
+            [case["text"] for case in cases]
+        )
+        assert cases
+        assert found == [case["ids"] for case in cases]
+
+
+def test_a_vocabulary_of_ones_own(tiny, text_maker):
+    texts = HARD_CASES + text_maker.many("hard", 500, seed=4)
+
+    assert tiny.differences(texts) == []
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_bytes_that_are_not_utf_8_count_as_replacements(name, request):
+    graph = request.getfixturevalue(name)
+    texts = [
+        b"\xff\xfea",
+        b"a\xe2\x82",
+        b"\xed\xa0\x80x",
+        b"\xf5\x80\x80\x80",
+        b"\xc0\xaf b",
+        b"\xf0\x9f\x98 \xe2\x28\xa1",
+    ]
+
+    assert graph.encode(texts) == [
+        graph.tokenizer.encode(text.decode(errors="replace")) for text in texts
+    ]
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+@pytest.mark.parametrize("character", ["e", " ", "漢", "\u0301"])
+def test_a_text_of_100_000_characters(name, character, request):
+    texts = ["short", character * 100_000, "", "the end " * 12_500]
+
+    assert request.getfixturevalue(name).differences(texts) == []
+
+
+def test_no_texts(tiny):
+    assert tiny.encode([]) == []
+    assert tiny.encode_with_offsets([]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_a_million_random_and_20_000_hard_texts(name, request, text_maker):
+    graph = request.getfixturevalue(name)
+
+    for seed in range(500):
+        texts = text_maker.many("plain", 2_000, seed=1_000 + seed)
+        assert graph.id_differences(texts) == []
+    for seed in range(10):
+        texts = text_maker.many("hard", 2_000, seed=2_000 + seed)
+        assert graph.differences(texts) == []
+
+
+def test_no_vocabulary():
+    with pytest.raises(ValueError, match="No vocabulary is given. Pass"):
+        text_graph.load_text_graph()

@@ -1,0 +1,85 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
+
+
+def cut(search, *rows):
+    text = "".join(rows)
+    row_ids = [i for i, row in enumerate(rows) for _ in row]
+    begins, ids = search(
+        tf.constant([*map(ord, text)], tf.int32),
+        tf.constant(row_ids, tf.int32),
+        tf.constant(len(rows)),
+    )
+    return list(zip(begins.numpy().tolist(), ids.numpy().tolist(), strict=True))
+
+
+def make(scores, user_defined=()):
+    pieces = [*scores, *user_defined]
+    return UnigramSearch(
+        Vocabulary(
+            scores=scores,
+            user_defined=frozenset(user_defined),
+            ids={piece: i + 1 for i, piece in enumerate(pieces)},
+            unknown_id=0,
+        )
+    )
+
+
+def test_the_best_sum_of_scores_wins():
+    search = make({"a": -1.0, "b": -1.0, "ab": -1.5, "bc": -1.2, "c": -5.0})
+
+    assert cut(search, "abc", "ab") == [(0, 1), (1, 4), (3, 3)]
+
+
+def test_a_character_without_a_piece():
+    assert cut(make({"a": -1.0}), "xa", "") == [(0, 0), (1, 1)]
+
+
+def test_of_equal_sums_the_longest_last_piece_wins():
+    assert cut(make({"e": -1.0, "ee": -1.0}), "eee") == [(0, 1), (1, 2)]
+
+
+def test_a_user_defined_piece_beats_what_is_in_it():
+    search = make({"a": -1.0, "b": -1.0, "ab": -0.2}, ["b("])
+
+    assert cut(search, "ab(") == [(0, 1), (1, 4)]
+
+
+def test_no_text():
+    assert cut(make({"a": -1.0}), "", "") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_against_all_cuts(seed):
+    rng = np.random.default_rng(seed)
+    pieces = {"".join(rng.choice([*"abc"], n)) for n in [1, 2, 3, 4] * 6}
+    pieces |= {"a", "b", "c"}
+    scores = {p: float(np.float32(-rng.random())) for p in sorted(pieces)}
+    texts = ["".join(rng.choice([*"abc"], n)) for n in (11, 1, 7)]
+
+    found = cut(make(scores), *texts)
+
+    names = [None, *scores]
+    total = sum(scores[names[i]] for _, i in found)
+    assert "".join(names[i] for _, i in found) == "".join(texts)
+    assert math.isclose(
+        total, sum(best(text, scores) for text in texts), rel_tol=1e-5
+    )
+
+
+def best(text, scores):
+    if not text:
+        return 0.0
+    return max(
+        (
+            scores[text[:n]] + best(text[n:], scores)
+            for n in range(1, len(text) + 1)
+            if text[:n] in scores
+        ),
+        default=-math.inf,
+    )

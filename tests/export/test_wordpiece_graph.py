@@ -1,0 +1,42 @@
+import pytest
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, graph_tokenizer):
+    pieces = ["un", "##aff", "##able", "##a", "a", "b", "你", "!", "##", "ab"]
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, *pieces, "l" * 201]) + "\n")
+    return graph_tokenizer(vocab_file=str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("unaffable", ["un", "##aff", "##able"]),
+        ("ab aab", ["ab", "[UNK]"]),
+        ("UNAFFA你b!", ["un", "##aff", "##a", "你", "b", "!"]),
+        ("unaffx a", ["[UNK]", "a"]),
+        ("a" * 200, ["a"] + ["##a"] * 199),
+        ("a" * 201, ["[UNK]"]),
+        ("l" * 201, ["l" * 201]),
+        ("##a", ["[UNK]", "[UNK]", "a"]),
+        ("[MASK]", ["[UNK]"] * 3),
+        ("", []),
+    ],
+)
+def test_words_are_cut_into_the_longest_pieces(text, pieces, small):
+    found = small.encode([text, "x"])[0]
+
+    assert [small.tokenizer.id_to_piece(i) for i in found] == pieces
+
+
+def test_offsets(small):
+    (_, spans), _ = small.encode_with_offsets([" Unaffa\u0301ble !", ""])
+
+    assert spans == [(1, 3), (3, 6), (6, 11), (12, 13)]
+
+
+def test_random_texts(small, text_maker):
+    assert small.differences(text_maker.many("hard", 500, seed=9)) == []

@@ -1,0 +1,143 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from albert_tf.metrics import classification
+
+ALL = [
+    classification.accuracy,
+    classification.f1,
+    classification.f1_macro,
+    classification.matthews_correlation,
+    classification.pearson,
+    classification.spearman,
+    classification.mean_squared_error,
+]
+CORRELATIONS = [
+    classification.matthews_correlation,
+    classification.pearson,
+    classification.spearman,
+]
+
+
+def test_accuracy_is_the_share_of_equal_labels():
+    assert classification.accuracy([0, 1, 2, 2], [0, 1, 2, 0]) == 0.75
+
+
+def test_f1_is_that_of_label_1():
+    # Precision 2/3, recall 2/4: 2 / (3/2 + 2) = 4/7.
+    labels = [1, 1, 1, 1, 0, 0]
+    predictions = [1, 1, 0, 0, 1, 0]
+
+    found = classification.f1(labels, predictions)
+
+    assert found == pytest.approx(4 / 7, rel=1e-12)
+
+
+def test_f1_without_any_1_is_0():
+    assert classification.f1([0, 0], [0, 0]) == 0
+
+
+def test_macro_f1_is_the_mean_over_the_labels_that_occur():
+    # Label 0: 1; label 1: 2 / (1 + 2) = 2/3; label 2: 0.
+    found = classification.f1_macro([0, 1, 1, 2], [0, 1, 2, 1])
+
+    # Label 1: precision 1/2, recall 1/2.
+    assert found == pytest.approx((1 + 1 / 2 + 0) / 3, rel=1e-12)
+
+
+def test_matthews_correlation_of_a_small_table():
+    # 2 true positives, 1 true negative, 1 false positive, 2 false negatives.
+    labels = [1, 1, 1, 1, 0, 0]
+    predictions = [1, 1, 0, 0, 0, 1]
+
+    found = classification.matthews_correlation(labels, predictions)
+
+    wanted = (2 * 1 - 1 * 2) / math.sqrt(3 * 4 * 2 * 3)
+    assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def test_pearson_sees_a_line_and_spearman_any_rising_curve():
+    labels = np.array([0.0, 1.0, 2.0, 3.0])
+
+    assert classification.pearson(labels, 2 * labels - 7) == pytest.approx(1)
+    assert classification.spearman(labels, labels**3) == pytest.approx(1)
+    assert classification.pearson(labels, labels**3) < 0.95
+    assert classification.spearman(labels, -labels) == pytest.approx(-1)
+
+
+def test_spearman_gives_ties_their_mean_rank():
+    # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
+    found = classification.spearman([1.0, 2.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
+
+    ranks = np.corrcoef([1, 2.5, 2.5, 4], [1, 2, 3, 4])[0, 1]
+    assert found == pytest.approx(ranks, rel=1e-12)
+
+
+def test_mean_squared_error():
+    assert classification.mean_squared_error([0.0, 2.0], [1.0, 5.0]) == 5
+
+
+@pytest.mark.parametrize("score", CORRELATIONS)
+@pytest.mark.parametrize(
+    ("labels", "predictions"),
+    [([0, 1, 1], [1, 1, 1]), ([1, 1, 1], [0, 1, 0]), ([1], [0])],
+)
+def test_a_correlation_with_constant_numbers_is_0(score, labels, predictions):
+    assert score(labels, predictions) == 0
+
+
+@pytest.mark.parametrize("score", ALL)
+def test_a_score_is_a_plain_float(score):
+    assert type(score(np.array([0, 1, 1]), np.array([0, 1, 0]))) is float
+
+
+@pytest.mark.parametrize("score", ALL)
+def test_no_examples_are_refused(score):
+    with pytest.raises(ValueError, match="no examples to score"):
+        score([], [])
+
+
+@pytest.mark.parametrize("score", ALL)
+def test_another_number_of_predictions_is_refused(score):
+    with pytest.raises(ValueError, match=r"shapes \[2\] and \[2, 1\]"):
+        score([0, 1], [[0], [1]])
+
+
+@pytest.fixture
+def recorded(shared_data):
+    """Logits and labels, and what the original's metric functions gave."""
+    folder = shared_data / "golden" / "glue"
+    with np.load(folder / "metrics_inputs.npz") as arrays:
+        inputs = dict(arrays)
+    return inputs, json.loads((folder / "metrics.json").read_text())
+
+
+def test_scores_equal_the_recorded_ones(recorded):
+    inputs, wanted = recorded
+    names = {
+        "eval_accuracy": classification.accuracy,
+        "matthew_corr": classification.matthews_correlation,
+        "pearson": classification.pearson,
+        "MSE": classification.mean_squared_error,
+    }
+    num_compared = 0
+
+    for case, numbers in wanted.items():
+        kind, _, rest = case.partition("/")
+        num_rows = 200 - 13 if rest == "with_13_padding_rows" else 200
+        logits = inputs[f"{kind}/logits"][:num_rows]
+        labels = inputs[f"{kind}/label_ids"][:num_rows]
+        predictions = logits.argmax(-1) if logits.ndim == 2 else logits
+        for name in numbers.keys() & names.keys():
+            found = names[name](labels, predictions)
+            assert found == pytest.approx(numbers[name], rel=2e-6, abs=1e-7), (
+                case,
+                name,
+            )
+            num_compared += 1
+
+    # 10 cases: 8 with accuracy, 4 of them with Matthews; 2 with two scores.
+    assert num_compared == 8 + 4 + 2 * 2

@@ -1,0 +1,418 @@
+"""The command line of classification, as a user meets it."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = "run_classifier.py"
+# run_classifier.py of google-research/albert. Three of its defaults are others
+# here: the device decides (iterations_per_loop), a TPU may have any number of
+# cores (num_tpu_cores), and no threshold is no number (threshold_to_export).
+ORIGINAL_DEFAULTS = {
+    "data_dir": None,
+    "albert_config_file": None,
+    "vocab_file": None,
+    "spm_model_file": None,
+    "output_dir": None,
+    "task_name": None,
+    "cached_dir": None,
+    "init_checkpoint": None,
+    "albert_hub_module_handle": None,
+    "do_lower_case": "true",
+    "max_seq_length": "512",
+    "do_train": "false",
+    "do_eval": "false",
+    "do_predict": "false",
+    "train_batch_size": "32",
+    "eval_batch_size": "8",
+    "predict_batch_size": "8",
+    "learning_rate": "5e-05",
+    "train_step": "1000",
+    "warmup_step": "0",
+    "save_checkpoints_steps": "1000",
+    "keep_checkpoint_max": "5",
+    "optimizer": "adamw",
+    "export_dir": None,
+    "use_tpu": "false",
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+}
+OTHER_DEFAULTS = ("iterations_per_loop", "num_tpu_cores", "threshold_to_export")
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+NLI_LABELS = ("contradiction", "entailment", "neutral")
+MNLI_TEXTS = ("sentence1", "sentence2")
+
+
+def write_table(path, header, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = ["\t".join(map(str, row)) for row in (header, *rows)]
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def sentence(i):
+    return f"The {ANIMALS[i % 8]} sat by the {ANIMALS[i // 8 % 8]}."
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    """MNLI of 12 and 6 + 4 rows, the diagnostic set of 2; STS-B of 12 and 6."""
+    folder = tmp_path_factory.mktemp("glue")
+    sizes = {
+        "train": 12,
+        "dev_matched": 6,
+        "dev_mismatched": 4,
+        "test_matched": 3,
+        "test_mismatched": 2,
+    }
+    for name, size in sizes.items():
+        rows = [(i, sentence(i), sentence(i + 3)) for i in range(size)]
+        header = ("index", *MNLI_TEXTS)
+        if not name.startswith("test"):
+            rows = [(*row, NLI_LABELS[row[0] % 3]) for row in rows]
+            header = (*header, "gold_label")
+        write_table(folder / "MNLI" / f"{name}.tsv", header, rows)
+    rows = [(i, sentence(i), sentence(i)) for i in range(2)]
+    write_table(
+        folder / "diagnostic" / "diagnostic.tsv", ("index", *MNLI_TEXTS), rows
+    )
+    for name, size in {"train": 12, "dev": 6, "test": 3}.items():
+        rows = [(i, sentence(i), sentence(2 * i)) for i in range(size)]
+        header = ("index", *MNLI_TEXTS)
+        if name != "test":
+            rows = [(*row, f"{row[0] % 6:.3f}") for row in rows]
+            header = (*header, "score")
+        write_table(folder / "STS-B" / f"{name}.tsv", header, rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model_flags(workshop, tiny_spm_model):
+    """Flags of a run of 4 steps, without task, data and `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--max_seq_length=32",
+        "--train_batch_size=4",
+        "--train_step=4",
+        "--warmup_step=1",
+        "--save_checkpoints_steps=2",
+        "--on_collapse=ignore",
+    )
+
+
+@pytest.fixture(scope="module")
+def finish(run_script, model_flags, tmp_path_factory):
+    """Runs training, evaluation and prediction; returns what was left."""
+
+    def start(*extra):
+        folder = tmp_path_factory.mktemp("classifier")
+        done = run_script(
+            SCRIPT,
+            *model_flags,
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            "--output_dir=run",
+            *extra,
+            folder=folder,
+        )
+        assert done.returncode == 0, done.stderr
+        return done, folder / "run"
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def mnli_run(finish, glue):
+    return finish("--task_name=MNLI", f"--data_dir={glue}")
+
+
+@pytest.fixture(scope="module")
+def sts_b_run(finish, glue):
+    return finish("--task_name=sts-b", f"--data_dir={glue}", "--preset=paper")
+
+
+@pytest.fixture(scope="module")
+def mail_files(tmp_path_factory):
+    """A table of one's own in three JSONL files; that of test has 2 rows."""
+    folder = tmp_path_factory.mktemp("mails")
+    for name, size in {"train": 12, "dev": 6, "test": 2}.items():
+        rows = [
+            {"what": sentence(i), "folder": ("work", "home", "spam")[i % 3]}
+            for i in range(size)
+        ]
+        if name == "test":
+            rows = [{"what": row["what"]} for row in rows]
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
+    return folder
+
+
+CUSTOM = ("--task_name=custom", "--text_columns=what")
+
+
+@pytest.fixture(scope="module")
+def mail_run(finish, mail_files):
+    return finish(*CUSTOM, "--label_column=folder", f"--data_dir={mail_files}")
+
+
+@pytest.fixture
+def run(run_script, model_flags, tmp_path):
+    def start(*extra, before=""):
+        return run_script(
+            SCRIPT,
+            *model_flags,
+            "--output_dir=run",
+            *extra,
+            folder=tmp_path,
+            before=before,
+        )
+
+    return start
+
+
+def results_of(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def table_of(path):
+    lines = path.read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines]
+
+
+def test_all_original_flags_have_their_defaults():
+    done = subprocess.run(
+        [sys.executable, ROOT / SCRIPT, "--helpxml"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tree = xml.etree.ElementTree.fromstring(done.stdout)
+    found = {
+        flag.findtext("name"): flag.findtext("default")
+        for flag in tree.iter("flag")
+    }
+
+    wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
+    assert {name: found[name] or "" for name in wanted} == wanted
+    assert set(OTHER_DEFAULTS) <= found.keys()
+
+
+def test_mnli_is_scored_on_both_sets_in_one_run(mnli_run):
+    done, folder = mnli_run
+
+    results = results_of(folder)
+    for name, suffix in (("eval", ""), ("eval_mismatched", "_mismatched")):
+        rows = table_of(folder / name / "predictions.tsv")
+        assert rows[0] == ("index", "prediction", "label")
+        _, predictions, labels = zip(*rows[1:], strict=True)
+        wanted = sklearn.metrics.accuracy_score(labels, predictions)
+        assert results[f"accuracy{suffix}"] == pytest.approx(wanted)
+        assert f"accuracy{suffix} = {wanted:.6g}" in done.stdout
+    # The better of the two evaluations.
+    assert results["global_step"] in (2, 4)
+
+
+def test_mnli_leaves_the_three_submissions_of_the_leaderboard(mnli_run):
+    _, folder = mnli_run
+
+    for path, num_rows in (
+        ("MNLI-m.tsv", 3),
+        ("mismatched/MNLI-mm.tsv", 2),
+        ("ax/AX.tsv", 2),
+    ):
+        rows = table_of(folder / path)
+        assert rows[0] == ("index", "prediction")
+        assert [row[0] for row in rows[1:]] == [str(i) for i in range(num_rows)]
+        assert {row[1] for row in rows[1:]} <= set(NLI_LABELS)
+        results = (folder / path).with_name("test_results.tsv")
+        numbers = np.array(table_of(results), np.float32)
+        assert numbers.shape == (num_rows, 3)
+        np.testing.assert_allclose(numbers.sum(axis=1), 1, atol=1e-6)
+        places = [NLI_LABELS.index(row[1]) for row in rows[1:]]
+        np.testing.assert_array_equal(numbers.argmax(axis=1), places)
+
+
+def test_other_files_can_be_evaluated_and_predicted_without_training(
+    run, mnli_run, glue, tmp_path
+):
+    _, trained = mnli_run
+    rows = table_of(glue / "MNLI" / "dev_matched.tsv")
+    write_table(tmp_path / "one_row.tsv", rows[0], rows[1:2])
+
+    done = run(
+        "--task_name=mnli",
+        "--do_eval",
+        "--eval_file=one_row.tsv",
+        "--do_predict",
+        f"--predict_file={glue / 'MNLI' / 'test_mismatched.tsv'}",
+        f"--init_checkpoint={trained}",
+    )
+
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "run"
+    assert results_of(folder)["accuracy"] in (0, 1)
+    wanted = trained / "mismatched"
+    assert table_of(folder / "MNLI-m.tsv") == table_of(wanted / "MNLI-mm.tsv")
+    before, after = (
+        np.array(table_of(one / "test_results.tsv"), np.float32)
+        for one in (wanted, folder)
+    )
+    np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+def test_sts_b_is_a_regression_with_a_clipped_submission(sts_b_run):
+    _, folder = sts_b_run
+
+    results = results_of(folder)
+    assert {"pearson", "spearman", "mean_squared_error"} <= results.keys()
+    rows = table_of(folder / "eval" / "predictions.tsv")[1:]
+    _, predictions, labels = np.array(rows, np.float32).T
+    assert labels.tolist() == [0, 1, 2, 3, 4, 5]
+    raw = np.array(table_of(folder / "eval" / "test_results.tsv"), np.float32)
+    np.testing.assert_array_equal(np.clip(raw[:, 0], 0, 5), predictions)
+    assert results["pearson"] == pytest.approx(
+        np.corrcoef(raw[:, 0], labels)[0, 1], abs=1e-6
+    )
+    assert results["mean_squared_error"] == pytest.approx(
+        np.square(raw[:, 0] - labels).mean(), rel=1e-5
+    )
+    submission = table_of(folder / "STS-B.tsv")
+    assert submission[0] == ("index", "prediction")
+    assert all(0 <= float(row[1]) <= 5 for row in submission[1:])
+
+
+def test_a_table_of_ones_own_is_learnt_and_predicted(mail_run):
+    _, folder = mail_run
+
+    assert {"accuracy", "f1_macro"} <= results_of(folder).keys()
+    rows = table_of(folder / "predictions.tsv")
+    assert [row[0] for row in rows] == ["index", "0", "1"]
+    assert {row[1] for row in rows[1:]} <= {"work", "home", "spam"}
+    labels = json.loads((folder / "labels.json").read_text())
+    assert labels == ["home", "spam", "work"]
+
+
+def test_a_run_of_ones_own_predicts_without_its_training_file(
+    run, mail_run, mail_files, tmp_path
+):
+    _, trained = mail_run
+
+    done = run(
+        *CUSTOM,
+        "--do_predict",
+        f"--predict_file={mail_files / 'test.jsonl'}",
+        "--labels=home,spam,work",
+        f"--init_checkpoint={trained}",
+    )
+
+    assert done.returncode == 0, done.stderr
+    wanted = table_of(trained / "predictions.tsv")
+    assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
+
+
+def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):
+    _, folder = sts_b_run
+
+    given = (folder / "flags.txt").read_text().splitlines()
+    # The default is 5e-5.
+    assert "--learning_rate=2e-05" in given
+    # The paper has 512, which is too long for this model.
+    assert "--max_seq_length=32" in given
+    config = json.loads((folder / "albert_config.json").read_text())
+    assert config["hidden_dropout_prob"] == 0
+
+
+MNLI = ("--task_name=mnli", "--do_eval")
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (("--do_eval",), "--task_name must be given"),
+        (("--task_name=glue", "--do_eval"), "`task_name` must be one of cola"),
+        (("--task_name=mnli",), "pass --do_train, --do_eval or --do_predict"),
+        (MNLI, "--data_dir or --eval_file must be given"),
+        ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
+        ((*MNLI, "--text_columns=a"), "--text_columns is for --task_name=cus"),
+        ((*MNLI, "--export_dir=e"), "--export_dir cannot be used yet"),
+        ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
+        (
+            ("--task_name=custom", "--do_predict"),
+            "--text_columns must be given",
+        ),
+        ((*CUSTOM, "--do_eval"), "--label_column must be given"),
+        ((*CUSTOM, "--do_predict"), "The labels are not known"),
+        (
+            (*CUSTOM, "--do_predict", "--regression"),
+            "--data_dir or --predict_file must be given",
+        ),
+        (
+            (*CUSTOM, "--do_predict", "--regression", "--labels=a,b"),
+            "--labels names labels, --regression predicts numbers",
+        ),
+    ],
+)
+def test_flags_that_do_not_fit_are_one_line(extra, words, run):
+    done = run(*extra)
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert re.search(words, done.stderr), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "words"),
+    [
+        ("dev", '{"what": "a", "folder": "new"}', "line 7: the label is 'new'"),
+        ("dev", '{"what": "a"}', "line 7: the object has no 'folder'"),
+        ("dev", '{"folder": "spam"}', "line 7: the object has no 'what'"),
+        ("train", '{"what": "a", "folder": ""}', "line 13: the label is empty"),
+        ("train", "what", "line 13: not JSON"),
+    ],
+)
+def test_a_bad_row_is_named_before_anything_is_trained(
+    name, row, words, run, mail_files, tmp_path
+):
+    for path in mail_files.glob("*.jsonl"):
+        text = path.read_text() + (f"{row}\n" if path.stem == name else "")
+        (tmp_path / path.name).write_text(text)
+
+    done = run(
+        *CUSTOM,
+        "--label_column=folder",
+        "--data_dir=.",
+        "--do_train",
+        "--do_eval",
+    )
+
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_of_another_task_is_refused(run, mnli_run, glue):
+    _, trained = mnli_run
+
+    done = run(
+        "--task_name=sts-b",
+        f"--data_dir={glue}",
+        "--do_train",
+        f"--output_dir={trained}",
+    )
+
+    assert done.returncode == 1
+    assert "error: " in done.stderr
+    assert "task='mnli' (now 'sts-b')" in done.stderr

@@ -1,0 +1,422 @@
+"""The command line of multiple choice, as a user meets it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+from sklearn import metrics
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = "run_race.py"
+# run_race.py of google-research/albert. It has other defaults for three more:
+# ours let the device decide (iterations_per_loop), and take any number of TPU
+# cores (num_tpu_cores), and any task of this form has the same name.
+ORIGINAL_DEFAULTS = {
+    "data_dir": None,
+    "albert_config_file": None,
+    "vocab_file": None,
+    "spm_model_file": None,
+    "output_dir": None,
+    "train_file": None,
+    "eval_file": None,
+    "predict_file": None,
+    "init_checkpoint": None,
+    "albert_hub_module_handle": None,
+    "task_name": "race",
+    "do_lower_case": "true",
+    "max_seq_length": "512",
+    "max_qa_length": "128",
+    "high_only": "false",
+    "middle_only": "false",
+    "do_train": "true",
+    "do_eval": "true",
+    "do_predict": "false",
+    "train_batch_size": "32",
+    "eval_batch_size": "8",
+    "predict_batch_size": "8",
+    "learning_rate": "1e-05",
+    "dropout_prob": "0.1",
+    "train_step": "12000",
+    "warmup_step": "1000",
+    "save_checkpoints_steps": "100",
+    "num_keep_checkpoint": "5",
+    "use_tpu": "false",
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+}
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+
+
+def passage(number, level):
+    """A short passage that says twice which animal it is about."""
+    names = [ANIMALS[(number + i) % len(ANIMALS)] for i in range(4)]
+    return {
+        "id": f"{level}{number}.txt",
+        "article": f"The {names[number % 4]} sat.",
+        "questions": ["Who sat?", "The _ sat."],
+        "options": [names, names],
+        "answers": ["ABCD"[number % 4]] * 2,
+    }
+
+
+def write_split(folder, split, levels, *, is_labelled=True):
+    for level, numbers in levels.items():
+        (folder / "RACE" / split / level).mkdir(parents=True)
+        for number in numbers:
+            one = passage(number, level)
+            if not is_labelled:
+                del one["answers"]
+            path = folder / "RACE" / split / level / f"{number}.txt"
+            path.write_text(json.dumps(one))
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """RACE's layout: 12, 6 and 4 questions, those of test unlabelled."""
+    folder = tmp_path_factory.mktemp("data")
+    write_split(folder, "train", {"middle": range(4), "high": range(2)})
+    write_split(folder, "dev", {"middle": range(4, 5), "high": range(5, 7)})
+    write_split(folder, "test", {"high": range(7, 9)}, is_labelled=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def race_flags(workshop, tiny_spm_model, data_dir):
+    """Flags of a run of 4 steps, without `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--spm_model_file={tiny_spm_model}",
+        f"--data_dir={data_dir}",
+        "--max_seq_length=32",
+        "--max_qa_length=16",
+        "--train_batch_size=4",
+        "--train_step=4",
+        "--warmup_step=1",
+        "--save_checkpoints_steps=2",
+        "--learning_rate=0.001",
+        "--on_collapse=ignore",
+    )
+
+
+@pytest.fixture(scope="module")
+def finished_run(run_script, race_flags, tmp_path_factory):
+    """What a run of all three uses printed, and its folder; read only."""
+    folder = tmp_path_factory.mktemp("race")
+    done = run_script(
+        SCRIPT,
+        *race_flags,
+        "--do_predict",
+        "--output_dir=run",
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done, folder / "run"
+
+
+@pytest.fixture
+def run(run_script, race_flags, tmp_path):
+    """Runs the script with an output folder; later flags override."""
+
+    def start(*extra):
+        return run_script(
+            SCRIPT, *race_flags, "--output_dir=run", *extra, folder=tmp_path
+        )
+
+    return start
+
+
+def predictions_of(folder):
+    text = (folder / "predictions.jsonl").read_text("utf-8")
+    return list(map(json.loads, text.splitlines()))
+
+
+def test_all_original_flags_have_their_defaults():
+    done = subprocess.run(
+        [sys.executable, ROOT / SCRIPT, "--helpxml"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tree = xml.etree.ElementTree.fromstring(done.stdout)
+    found = {
+        flag.findtext("name"): flag.findtext("default")
+        for flag in tree.iter("flag")
+    }
+
+    wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
+    assert {name: found[name] or "" for name in wanted} == wanted
+
+
+def test_a_run_reports_all_middle_and_high(finished_run):
+    done, folder = finished_run
+
+    results = json.loads((folder / "eval_results.json").read_text())
+    names = {"accuracy", "accuracy_middle", "accuracy_high", "global_step"}
+    assert names <= set(results)
+    # 2 questions of middle, 4 of high.
+    parts = 2 * results["accuracy_middle"] + 4 * results["accuracy_high"]
+    assert results["accuracy"] == pytest.approx(parts / 6)
+    assert f"accuracy = {results['accuracy']:.6g}" in done.stdout
+
+
+def test_the_report_has_the_accuracy_by_type_of_question(finished_run):
+    _, folder = finished_run
+
+    report = (folder / "report.html").read_text("utf-8")
+    assert "Accuracy by type of question" in report
+    # 3 passages with a question each of who and of a blank.
+    assert "cloze" in report
+
+
+def test_questions_without_answers_are_predicted(finished_run):
+    _, folder = finished_run
+
+    rows = predictions_of(folder)
+    assert [row["id"] for row in rows] == [
+        "high7.txt-0",
+        "high7.txt-1",
+        "high8.txt-0",
+        "high8.txt-1",
+    ]
+    for row in rows:
+        assert row["level"] == "high"
+        assert "answer" not in row
+        probabilities = row["probabilities"]
+        assert sum(probabilities) == pytest.approx(1, abs=1e-5)
+        largest = probabilities.index(max(probabilities))
+        assert row["prediction"] == "ABCD"[largest]
+
+
+def test_prediction_alone_needs_no_other_split(
+    run, finished_run, tmp_path, data_dir
+):
+    _, trained = finished_run
+    path = tmp_path / "questions.jsonl"
+    rows = [
+        {
+            "name": f"q{i}",
+            "text": f"The {ANIMALS[i]} sat.",
+            "ask": "Who sat?",
+            "choices": list(ANIMALS[i : i + 3]),
+        }
+        for i in range(3)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    done = run(
+        "--nodo_train",
+        "--nodo_eval",
+        "--do_predict",
+        "--data_dir=",
+        f"--predict_file={path}",
+        f"--init_checkpoint={trained}",
+        "--id_field=name",
+        "--article_field=text",
+        "--question_field=ask",
+        "--options_field=choices",
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = predictions_of(tmp_path / "run")
+    assert [row["id"] for row in found] == ["q0", "q1", "q2"]
+    assert {len(row["probabilities"]) for row in found} == {3}
+
+
+@pytest.fixture(scope="module")
+def other_run(run_script, race_flags, tmp_path_factory):
+    """As `finished_run`: one step, one level, a preset, a record file."""
+    folder = tmp_path_factory.mktemp("other")
+    done = run_script(
+        SCRIPT,
+        *race_flags,
+        "--output_dir=run",
+        "--train_step=1",
+        "--warmup_step=0",
+        "--high_only",
+        "--train_file=cache/train.tf_record",
+        "--preset=paper_v2",
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done, folder
+
+
+def test_one_level_alone(other_run):
+    _, folder = other_run
+
+    results = json.loads((folder / "run" / "eval_results.json").read_text())
+    assert results["accuracy"] == results["accuracy_high"]
+    assert "accuracy_middle" not in results
+
+
+def test_the_record_files_of_the_original_are_not_read(other_run):
+    done, folder = other_run
+
+    assert "--train_file=cache/train.tf_record is not read" in done.stderr
+    assert not (folder / "cache").exists()
+
+
+def test_a_preset_sets_the_dropout_of_the_encoder(other_run, workshop):
+    _, folder = other_run
+
+    before = json.loads((workshop / "config.json").read_text())
+    after = json.loads((folder / "run" / "albert_config.json").read_text())
+    assert before["hidden_dropout_prob"] == 0.1
+    assert after["hidden_dropout_prob"] == 0
+    assert after["attention_probs_dropout_prob"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["RACE", "MCTest"])
+def test_scores_of_real_questions_are_those_of_their_predictions(
+    name, run_script, workshop, shared_data, tmp_path
+):
+    data = shared_data / "data"
+    config = json.loads((workshop / "config.json").read_text()) | {
+        "vocab_size": 30_000,
+        "max_position_embeddings": 128,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    mctest = data / "race" / "mctest"
+    files = {
+        "RACE": [f"--data_dir={data / 'race'}"],
+        "MCTest": [
+            f"--train_file={mctest / 'mc160.train.tsv'}",
+            f"--eval_file={mctest / 'mc160.dev.tsv'}",
+            f"--predict_file={mctest / 'mc160.test.tsv'}",
+        ],
+    }
+
+    done = run_script(
+        SCRIPT,
+        f"--albert_config_file={tmp_path / 'config.json'}",
+        f"--spm_model_file={data / 'spm' / '30k-clean.model'}",
+        *files[name],
+        "--do_predict",
+        "--max_seq_length=128",
+        "--max_qa_length=48",
+        "--train_batch_size=8",
+        "--train_step=6",
+        "--warmup_step=1",
+        "--save_checkpoints_steps=3",
+        "--on_collapse=ignore",
+        "--output_dir=run",
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "run"
+    for folder, scores_file, num_questions in (
+        (run / "eval", run / "eval_results.json", {"RACE": 17, "MCTest": 120}),
+        (run, run / "predict_results.json", {"RACE": 22, "MCTest": 240}),
+    ):
+        rows = predictions_of(folder)
+        scores = json.loads(scores_file.read_text())
+        assert len(rows) == num_questions[name]
+        for key, level in {
+            "accuracy": None,
+            "accuracy_middle": "middle",
+            "accuracy_high": "high",
+        }.items():
+            chosen = [row for row in rows if level in (None, row.get("level"))]
+            assert bool(chosen) == (key in scores)
+            if chosen:
+                accuracy = metrics.accuracy_score(
+                    [row["answer"] for row in chosen],
+                    [row["prediction"] for row in chosen],
+                )
+                assert scores[key] == accuracy
+
+
+@pytest.fixture(scope="module")
+def without_tensorflow(tmp_path_factory):
+    """A folder whose `tensorflow` and `keras` cannot be imported."""
+    folder = tmp_path_factory.mktemp("without_tensorflow")
+    for name in ("tensorflow", "keras"):
+        text = f"raise RuntimeError('{name} is imported too early')\n"
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bad_files(tmp_path_factory):
+    """A folder with files that each have one fault."""
+    folder = tmp_path_factory.mktemp("bad")
+    good = {
+        "id": "q1",
+        "article": "A cat sat.",
+        "question": "Who?",
+        "options": ["cat", "dog"],
+        "answer": "A",
+    }
+    rows = {
+        "few.jsonl": [good, good | {"id": "q2", "options": ["cat"]}],
+        "twice.jsonl": [good, good],
+        "unlabelled.jsonl": [good | {"answer": None}],
+        "wrong.jsonl": [good | {"answer": "C"}],
+        "good.jsonl": [good],
+        "empty.jsonl": [],
+    }
+    for name, content in rows.items():
+        text = "".join(json.dumps(row) + "\n" for row in content)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--output_dir=", ["--output_dir must be given"]),
+        ("--spm_model_file=", ["--spm_model_file or --vocab_file"]),
+        ("--albert_config_file=base_v2", ["300 pieces", "vocab_size=30000"]),
+        ("--data_dir=", ["--data_dir or --train_file must be given"]),
+        ("--data_dir=nowhere", ["nowhere/RACE/train", "--data_dir must be"]),
+        ("--high_only --middle_only", ["--high_only", "nothing"]),
+        ("--max_qa_length=29", ["`max_seq_length`", "max_qa_length=29"]),
+        ("--max_qa_length=0", ["`max_qa_length` must be at least 1"]),
+        ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
+        ("--train_batch_size=0", ["`train_batch_size`"]),
+        ("--preset=best", ["preset", "paper|paper_v2"]),
+        ("--task_name=cola", ["task_name", "race"]),
+        ("--options_field=article", ["need a name each", "'article'"]),
+        ("--train_file=none.jsonl", ["no file", "none.jsonl"]),
+        ("--train_file={bad}/few.jsonl", ["line 2, question q2", "options"]),
+        ("--train_file={bad}/twice.jsonl", ["two questions with the id 'q1'"]),
+        ("--train_file={bad}/empty.jsonl", ["there is no question in it"]),
+        ("--train_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
+        ("--eval_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
+        ("--eval_file={bad}/good.jsonl --high_only", ["no question", "high"]),
+        ("--eval_file={bad}/wrong.jsonl", ["the answer must be", "'C'"]),
+    ],
+)
+def test_bad_input_is_one_line_before_tensorflow_is_imported(
+    flags, words, race_flags, bad_files, without_tensorflow, tmp_path
+):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / SCRIPT,
+            *race_flags,
+            "--output_dir=run",
+            *flags.format(bad=bad_files).split(),
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{without_tensorflow}:{ROOT}"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in message
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,208 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.question_files import FieldNames
+from albert_tf.text import tokenizer
+
+# The largest are B, A, C, A.
+LOGITS = np.array([[1, 3, 2], [5, 0, 1], [0, 0, 2], [2, 1, 0]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def words(tiny_spm_model):
+    return tokenizer.load_tokenizer(spm_model_file=tiny_spm_model)
+
+
+@pytest.fixture
+def make_data(words):
+    def make(**changes):
+        settings = {
+            "lengths": ChoiceLengths(max_seq_length=32, max_qa_length=16),
+            "num_choices": 3,
+        }
+        return MultipleChoiceData(words, **settings | changes)
+
+    return make
+
+
+@pytest.fixture
+def questions(make_example):
+    """Predicted B, A, C, A: right, wrong, right, right."""
+    rows = [("middle", 1), ("high", 2), ("high", 2), ("high", 0)]
+    return [
+        make_example(guid=f"q{i}", level=level, label=label)
+        for i, (level, label) in enumerate(rows)
+    ]
+
+
+def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
+    found = make_data().scores(questions, {"logits": LOGITS})
+
+    assert found == {
+        "accuracy": 3 / 4,
+        "accuracy_middle": 1.0,
+        "accuracy_high": pytest.approx(2 / 3),
+    }
+    labels = [example.label for example in questions]
+    assert found["accuracy"] == metrics.accuracy_score(
+        labels, LOGITS.argmax(axis=1)
+    )
+
+
+def test_the_headline_is_among_the_scores(make_data, questions):
+    data = make_data()
+
+    assert data.headline in data.scores(questions, {"logits": LOGITS})
+
+
+def test_levels_that_do_not_occur_have_no_accuracy(make_data, make_example):
+    found = make_data().scores([make_example()], {"logits": LOGITS[:1]})
+
+    assert found == {"accuracy": 0.0}
+
+
+def test_scores_need_answers(make_data, make_example):
+    with pytest.raises(ValueError, match="question q7 among them"):
+        make_data().scores(
+            [make_example(guid="q7", label=None)], {"logits": LOGITS[:1]}
+        )
+
+
+def test_each_question_has_a_record(make_data, questions):
+    data = make_data()
+
+    found = list(data.records(questions, is_training=True))
+
+    assert [int(record["label_ids"]) for record in found] == [1, 2, 2, 0]
+    assert {spec.name for spec in data.array_specs} == set(found[0])
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_questions_without_answers_are_predicted_not_trained_on(
+    is_training, make_data, make_example
+):
+    records = make_data().records(
+        [make_example(label=None)], is_training=is_training
+    )
+
+    if not is_training:
+        assert len(list(records)) == 1
+        return
+    with pytest.raises(ValueError, match="1 of 1 questions have no answer"):
+        next(records)
+
+
+def test_another_number_of_options_is_refused(make_data, make_example):
+    records = make_data(num_choices=4).records(
+        [make_example(guid="q1")], is_training=False
+    )
+
+    with pytest.raises(ValueError, match="Question q1 has 3 options; wanted 4"):
+        next(records)
+
+
+def test_settings_tell_what_makes_other_records(make_data, words):
+    lengths = ChoiceLengths(max_seq_length=32, max_qa_length=15)
+
+    found = [
+        json.dumps(data.settings, sort_keys=True)
+        for data in (
+            make_data(),
+            make_data(lengths=lengths),
+            make_data(num_choices=4),
+            make_data(fields=FieldNames(answer="gold")),
+        )
+    ]
+
+    assert len(set(found)) == 4
+    assert all(words.hash in text for text in found)
+
+
+def test_predictions_are_a_line_for_each_question(
+    make_data, questions, tmp_path
+):
+    paths = make_data().write_predictions(
+        questions, {"logits": LOGITS}, str(tmp_path)
+    )
+
+    predictions, scores = (tmp_path / path for path in paths)
+    rows = list(map(json.loads, predictions.read_text("utf-8").splitlines()))
+    assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3"]
+    assert [row["level"] for row in rows] == ["middle", *["high"] * 3]
+    assert [row["prediction"] for row in rows] == ["B", "A", "C", "A"]
+    assert [row["answer"] for row in rows] == ["B", "C", "C", "A"]
+    exponentials = np.exp(LOGITS.astype(float))
+    np.testing.assert_allclose(
+        [row["probabilities"] for row in rows],
+        exponentials / exponentials.sum(axis=1, keepdims=True),
+        rtol=1e-6,
+    )
+    assert json.loads(scores.read_text()) == make_data().scores(
+        questions, {"logits": LOGITS}
+    )
+
+
+def test_what_is_not_known_is_not_written(make_data, make_example, tmp_path):
+    questions = [make_example(label=None), make_example(label=1)]
+
+    paths = make_data().write_predictions(
+        questions, {"logits": LOGITS[:2]}, str(tmp_path)
+    )
+
+    assert paths == [str(tmp_path / "predictions.jsonl")]
+    text = (tmp_path / paths[0]).read_text("utf-8")
+    first, second = map(json.loads, text.splitlines())
+    assert list(first) == ["id", "probabilities", "prediction"]
+    assert second["answer"] == "B"
+
+
+def test_probabilities_of_large_logits_are_finite(
+    make_data, make_example, tmp_path
+):
+    logits = np.array([[-500, 500, 0]], np.float32)
+
+    (path, _) = make_data().write_predictions(
+        [make_example()], {"logits": logits}, str(tmp_path)
+    )
+
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file)["probabilities"] == pytest.approx([0, 1, 0])
+
+
+def test_the_prediction_is_the_one_that_is_scored(
+    make_data, make_example, tmp_path
+):
+    # So close that the probabilities are the same number.
+    logits = np.array([[0.0, 1e-20, 0.0]], np.float32)
+    example = make_example(label=1)
+
+    (path, _) = make_data().write_predictions(
+        [example], {"logits": logits}, str(tmp_path)
+    )
+
+    with open(path, encoding="utf-8") as file:
+        assert json.load(file)["prediction"] == "B"
+    assert make_data().scores([example], {"logits": logits})["accuracy"] == 1
+
+
+def test_the_report_has_the_accuracy_by_type_of_question(
+    make_data, make_example
+):
+    questions = [
+        make_example(question="Who is it?", label=1),
+        make_example(question="It is _ .", label=0),
+        make_example(question="It was _ .", label=1),
+    ]
+
+    (section,) = make_data().report_sections(questions, {"logits": LOGITS[:3]})
+
+    assert section["header"] == ["type", "questions", "right", "accuracy"]
+    assert section["rows"] == [
+        ["who", "1", "1", "1.0000"],
+        ["cloze", "2", "1", "0.5000"],
+    ]

@@ -1,0 +1,276 @@
+import logging
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.tasks.race import features, passage_files, question_files
+from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.text import tokenizer
+
+ROWS = ("input_ids", "input_mask", "segment_ids")
+
+
+class WordTokenizer:
+    """A word of n letters has the id 10 + n; `calls` says what was encoded."""
+
+    special_ids = tokenizer.SpecialIds(pad=9, unk=1, cls=2, sep=3, mask=4)
+
+    def __init__(self):
+        self.calls = []
+
+    def encode_batch(self, texts):
+        self.calls.append(list(texts))
+        rows = [[10 + len(word) for word in text.split()] for text in texts]
+        ids = np.array([i for row in rows for i in row], np.int32)
+        return ids, np.array([len(row) for row in rows], np.int64)
+
+
+def records_of(examples, *lengths):
+    long, short = lengths or (20, 10)
+    return list(
+        features.make_records(
+            examples,
+            WordTokenizer(),
+            ChoiceLengths(max_seq_length=long, max_qa_length=short),
+        )
+    )
+
+
+def padded(record, length):
+    """The sequence arrays of a record as the reference has them."""
+    size = record["input_ids"].shape[1]
+    return {
+        name: np.pad(record[name], [(0, 0), (0, length - size)])
+        for name in ROWS
+    }
+
+
+def test_a_choice_is_the_article_then_the_completed_question(make_example):
+    example = make_example(
+        article="a bb", question="ccc", options=("dddd", "e ff"), label=1
+    )
+
+    (record,) = records_of([example])
+
+    # A bb | ccc dddd, and A bb | ccc e ff; id 9 is padding.
+    np.testing.assert_array_equal(
+        record["input_ids"],
+        [[2, 11, 12, 3, 13, 14, 3, 9], [2, 11, 12, 3, 13, 11, 12, 3]],
+    )
+    np.testing.assert_array_equal(
+        record["input_mask"], [[1] * 7 + [0], [1] * 8]
+    )
+    np.testing.assert_array_equal(
+        record["segment_ids"],
+        [[0, 0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]],
+    )
+    assert record["label_ids"] == 1
+    assert {array.dtype.name for array in record.values()} == {"int32"}
+
+
+def test_the_end_of_the_article_and_the_start_of_the_question_are_cut(
+    make_example,
+):
+    example = make_example(
+        article="a bb ccc dddd", question="eeeee f", options=("gg", "hhh iiii")
+    )
+
+    # 8 = [CLS], [SEP], [SEP], at most 3 of the choice, the rest the article.
+    (record,) = records_of([example], 8, 3)
+
+    np.testing.assert_array_equal(
+        record["input_ids"],
+        [[2, 11, 12, 3, 15, 11, 12, 3], [2, 11, 12, 3, 11, 13, 14, 3]],
+    )
+
+
+def test_a_short_choice_leaves_room_for_more_of_the_article(make_example):
+    example = make_example(
+        article="a bb ccc dddd", question="e", options=("f", "gg hhh iiii")
+    )
+
+    (record,) = records_of([example], 8, 4)
+
+    np.testing.assert_array_equal(
+        record["input_ids"],
+        [[2, 11, 12, 13, 3, 11, 11, 3], [2, 11, 3, 11, 12, 13, 14, 3]],
+    )
+
+
+def test_what_is_cut_is_counted(make_example, caplog):
+    questions = [
+        make_example(article="a", question="b", options=("c", "d")),
+        make_example(article="a b c d", question="e", options=("f", "g")),
+        make_example(article="a b c d", question="e f g", options=("h", "i")),
+    ]
+
+    with caplog.at_level(logging.INFO):
+        records_of(questions, 7, 3)
+
+    assert "3 questions made numbers" in caplog.text
+    assert "the article of 2, the question or an option of 1" in caplog.text
+
+
+def test_an_article_is_encoded_once_and_many_at_a_time(make_example):
+    questions = [
+        make_example(guid="1", article="aa bb", options=("c", "d")),
+        make_example(guid="2", article="aa bb", options=("e", "f")),
+        make_example(guid="3", article="cc", options=("g", "h")),
+    ]
+    words = WordTokenizer()
+
+    list(features.make_records(questions, words, ChoiceLengths()))
+
+    (texts,) = words.calls
+    assert (texts.count("aa bb"), texts.count("cc")) == (1, 1)
+    assert len(texts) == 2 + 3 * 2
+
+
+def test_more_articles_than_fit_one_call_come_in_order(make_example):
+    count = features.ARTICLES_PER_CALL + 3
+    questions = [
+        make_example(guid=str(i), article="a " * i, label=i % 3)
+        for i in range(count)
+    ]
+    words = WordTokenizer()
+    lengths = ChoiceLengths(max_seq_length=200, max_qa_length=50)
+
+    found = list(features.make_records(questions, words, lengths))
+
+    assert len(words.calls) == 2
+    # [CLS], the article, [SEP], three words of question, the option, [SEP].
+    sizes = [record["input_ids"].shape[1] for record in found]
+    assert sizes == [i + 7 for i in range(count)]
+    assert [int(record["label_ids"]) for record in found] == [
+        i % 3 for i in range(count)
+    ]
+
+
+def test_an_article_and_options_without_pieces_are_rows_too(make_example):
+    example = make_example(article="", question="", options=("", "a"))
+
+    (record,) = records_of([example])
+
+    np.testing.assert_array_equal(
+        record["input_ids"], [[2, 3, 3, 9], [2, 3, 11, 3]]
+    )
+
+
+def test_an_unknown_answer_is_0(make_example):
+    (record,) = records_of([make_example(label=None)])
+
+    assert record["label_ids"] == 0
+
+
+def test_no_examples_make_no_records():
+    assert records_of([]) == []
+
+
+def test_records_are_as_their_specs_say(make_example):
+    specs = {spec.name: spec for spec in features.array_specs(3, pad_id=9)}
+
+    (record,) = records_of([make_example()])
+
+    assert set(record) == set(specs)
+    for name, array in record.items():
+        spec = specs[name]
+        shape = array.shape[:-1] if spec.is_sequence else array.shape
+        assert (shape, array.dtype.name) == (spec.shape, spec.dtype)
+    assert specs["input_ids"].pad_value == 9
+    assert specs["input_mask"].pad_value == 0
+
+
+@pytest.mark.parametrize(("long", "short"), [(131, 128), (8, 5), (2, 1)])
+def test_lengths_must_leave_room_for_the_article(long, short):
+    with pytest.raises(
+        ValueError,
+        match=f"greater than `max_qa_length` . 3.*={long}, .*={short}",
+    ):
+        ChoiceLengths(max_seq_length=long, max_qa_length=short)
+
+
+def test_the_question_must_have_a_length():
+    with pytest.raises(ValueError, match="`max_qa_length` must be at least 1"):
+        ChoiceLengths(max_qa_length=0)
+
+
+@pytest.fixture(scope="module")
+def released(shared_data):
+    model = shared_data / "data" / "spm" / "30k-clean.model"
+    return tokenizer.load_tokenizer(spm_model_file=model)
+
+
+@pytest.mark.parametrize("name", ["race", "race_like_gaokao"])
+@pytest.mark.parametrize(("long", "short"), [(256, 64), (128, 16), (448, 64)])
+def test_features_equal_the_recorded_ones(
+    name, long, short, released, shared_data
+):
+    folder = shared_data / "golden" / "race" / name
+    wanted = np.load(folder / f"features_{long}_{short}.npz")
+    questions = passage_files.read_split(folder, "dev")
+    lengths = ChoiceLengths(max_seq_length=long, max_qa_length=short)
+
+    found = list(features.make_records(questions, released, lengths))
+
+    for key in ROWS:
+        rows = [padded(record, long)[key] for record in found]
+        np.testing.assert_array_equal(np.stack(rows), wanted[key])
+    labels = [record["label_ids"] for record in found]
+    np.testing.assert_array_equal(labels, wanted["label_id"])
+    ids = [example.passage_id for example in questions]
+    assert ids == wanted["example_id"].tolist()
+
+
+def test_features_equal_the_records_of_the_original(released, shared_data):
+    folder = shared_data / "golden" / "race" / "race"
+    questions = passage_files.read_split(folder, "dev")
+    lengths = ChoiceLengths(max_seq_length=128, max_qa_length=16)
+    path = str(folder / "features_128_16.tf_record")
+    wanted = [
+        tf.train.Example.FromString(text).features.feature
+        for text in tf.data.TFRecordDataset(path).as_numpy_iterator()
+    ]
+
+    found = list(features.make_records(questions, released, lengths))
+
+    assert len(found) == len(wanted) == 20
+    for record, original in zip(found, wanted, strict=True):
+        arrays = padded(record, 128) | {"label_ids": record["label_ids"]}
+        for name, array in arrays.items():
+            values = original[name].int64_list.value
+            np.testing.assert_array_equal(array.reshape(-1), values)
+
+
+def test_all_the_real_questions_become_records(released, shared_data):
+    folder = shared_data / "data" / "race"
+    questions = []
+    for split in passage_files.SPLITS:
+        questions += passage_files.read_split(folder, split)
+    gaokao = folder / "race_like_gaokao"
+    for split in ("train", "dev"):
+        questions += passage_files.read_split(gaokao, split)
+    for path in sorted((folder / "mctest").glob("*.tsv")):
+        questions += question_files.read_questions(path)
+
+    found = features.make_records(questions, released, ChoiceLengths())
+
+    # SOURCES.md: 61 of RACE, 231 + 37 of the gaokao set, 660 x 4 of MCTest.
+    sizes = [record["input_ids"].shape for record in found]
+    assert len(sizes) == 61 + 231 + 37 + 2640
+    assert {rows for rows, _ in sizes} == {4}
+    assert max(size for _, size in sizes) == 512
+
+
+def test_a_wordpiece_vocabulary_works_too(shared_data, make_example):
+    vocabulary = shared_data / "data" / "configs" / "albert_zh" / "vocab.txt"
+    words = tokenizer.load_tokenizer(vocab_file=vocabulary)
+    example = make_example(
+        article="雪是白的。", question="_是白的。", options=("雪", "煤")
+    )
+
+    (record,) = features.make_records([example], words, ChoiceLengths())
+
+    pieces = [words.id_to_piece(int(i)) for i in record["input_ids"][1]]
+    text = "[CLS] 雪 是 白 的 。 [SEP] 煤 是 白 的 。 [SEP]"
+    assert pieces == text.split()

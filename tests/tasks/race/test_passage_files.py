@@ -1,0 +1,273 @@
+import json
+import logging
+import shutil
+
+import pytest
+
+from albert_tf.tasks.race import passage_files
+
+
+def passage(**changes):
+    return {
+        "id": "high1.txt",
+        "article": "Snow is white.",
+        "questions": ["What is white?"],
+        "options": [["Snow", "Coal"]],
+        "answers": ["A"],
+    } | changes
+
+
+def write(path, *passages, indent=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(json.dumps(one, indent=indent) for one in passages)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def guids(examples):
+    return [example.guid for example in examples]
+
+
+def test_both_levels_are_read_middle_first(race_folder):
+    found = passage_files.read_split(race_folder, "dev")
+
+    assert guids(found) == ["middle2.txt-0", "high3.txt-0", "high3.txt-1"]
+    assert [example.level for example in found] == ["middle", "high", "high"]
+    last = found[-1]
+    assert last.passage_id == "high3.txt"
+    assert last.article.startswith("The old bridge")
+    assert last.question == "When was that"
+    assert last.options == ("Then", "Now", "Never", "Once")
+    assert last.label == 3
+
+
+@pytest.mark.parametrize(
+    ("levels", "names"),
+    [
+        (["middle"], ["2.txt"]),
+        (["high"], ["3.txt"]),
+        (None, ["2.txt", "3.txt"]),
+    ],
+)
+def test_levels_may_be_chosen(levels, names, race_folder):
+    chosen = {"levels": levels} if levels else {}
+    found = passage_files.read_split(race_folder, "dev", **chosen)
+    paths = passage_files.split_files(race_folder, "dev", **chosen)
+
+    assert {example.level for example in found} == set(
+        levels or ["middle", "high"]
+    )
+    assert [path.rsplit("/", 1)[1] for path in paths] == names
+
+
+def test_the_folder_race_itself_will_do(race_folder):
+    inside = passage_files.read_split(race_folder / "RACE", "dev")
+
+    assert inside == passage_files.read_split(race_folder, "dev")
+
+
+def test_questions_without_answers_are_read(race_folder):
+    (found,) = passage_files.read_split(race_folder, "test")
+
+    assert found.label is None
+
+
+@pytest.mark.parametrize("answers", [None, []])
+def test_empty_answers_are_unknown(answers, tmp_path):
+    path = write(tmp_path / "a.txt", passage(answers=answers))
+
+    (found,) = passage_files.read_passages(path)
+
+    assert found.label is None
+
+
+def test_concatenated_passages_are_those_of_the_files(race_folder):
+    apart = passage_files.read_split(race_folder, "dev")
+    for level in (race_folder / "RACE" / "dev").iterdir():
+        texts = [path.read_text("utf-8") for path in sorted(level.iterdir())]
+        shutil.rmtree(level)
+        level.mkdir()
+        (level / "all.txt").write_text("\n".join(texts), encoding="utf-8")
+
+    assert passage_files.read_split(race_folder, "dev") == apart
+
+
+def test_a_concatenation_beside_the_files_counts_once(race_folder):
+    apart = passage_files.read_split(race_folder, "dev")
+    level = race_folder / "RACE" / "dev" / "high"
+    more = passage(id="high9.txt", options=[["Snow", "Coal", "Sky", "Sea"]])
+    same = json.loads((level / "3.txt").read_text("utf-8"))
+    write(level / "all.txt", same, more)
+
+    found = passage_files.read_split(race_folder, "dev")
+
+    assert guids(found) == [*guids(apart), "high9.txt-0"]
+
+
+def test_a_copy_that_differs_is_refused(race_folder):
+    level = race_folder / "RACE" / "dev" / "high"
+    write(level / "all.txt", passage(id="high3.txt"))
+
+    with pytest.raises(
+        ValueError, match="all.txt: the passage id 'high3.txt' is taken"
+    ):
+        passage_files.read_split(race_folder, "dev")
+
+
+def test_a_passage_twice_in_one_file_is_refused(race_folder):
+    level = race_folder / "RACE" / "dev" / "high"
+    write(level / "all.txt", passage(), passage())
+
+    with pytest.raises(ValueError, match="all.txt, line 2: the passage id"):
+        passage_files.read_split(race_folder, "dev")
+
+
+def test_a_passage_twice_in_a_file_of_ones_own_is_refused(tmp_path):
+    path = write(tmp_path / "a.txt", passage(), passage())
+
+    with pytest.raises(ValueError, match="two questions with the id 'high1.tx"):
+        passage_files.read_passages(path)
+
+
+def test_a_passage_over_several_lines_is_one(tmp_path):
+    path = write(tmp_path / "a.txt", passage(), indent=2)
+
+    (found,) = passage_files.read_passages(path)
+
+    assert found.guid == "high1.txt-0"
+    assert found.level == "high"
+
+
+def test_passages_without_an_id_are_named_by_their_place(tmp_path):
+    one = passage()
+    del one["id"]
+    level = tmp_path / "dev" / "high"
+    write(level / "7.txt", one)
+    write(level / "all.txt", one, one)
+
+    found = passage_files.read_split(tmp_path, "dev")
+
+    assert guids(found) == ["high7.txt-0", "highall.txt-1-0", "highall.txt-2-0"]
+
+
+def test_other_files_are_let_alone(race_folder):
+    before = passage_files.read_split(race_folder, "dev")
+    level = race_folder / "RACE" / "dev" / "high"
+    (level / "README.md").write_text("nothing")
+    (level / "folder.txt").mkdir()
+
+    assert passage_files.read_split(race_folder, "dev") == before
+
+
+def test_a_missing_split_says_what_data_dir_must_be(race_folder):
+    with pytest.raises(
+        FileNotFoundError, match="RACE/none.*--data_dir must be"
+    ):
+        passage_files.read_split(race_folder, "none")
+
+
+def test_a_missing_level_is_told(race_folder):
+    with pytest.raises(
+        FileNotFoundError, match=r"no file of questions.* wanted high/\*.txt"
+    ):
+        passage_files.read_split(race_folder, "train", levels=["high"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"options": [["one"]]}, "high1.txt, question 0: the options must be"),
+        ({"options": []}, "1 questions, 0 lists of options, 1 answers"),
+        ({"answers": ["A", "B"]}, "1 lists of options, 2 answers"),
+        (
+            {"questions": [], "options": [], "answers": []},
+            "0 questions, 0 list",
+        ),
+        ({"answers": ["C"]}, "question 0: the answer must be a letter from A"),
+        ({"questions": "Why?"}, "questions must be a list"),
+        ({"questions": [None]}, "question 0: question must be a text"),
+        ({"article": 3}, "passage high1.txt: article must be a text"),
+    ],
+)
+def test_a_passage_that_is_not_complete_is_refused(changes, message, tmp_path):
+    path = write(tmp_path / "a.txt", passage(**changes))
+
+    with pytest.raises(ValueError, match=f"a.txt.*{message}"):
+        passage_files.read_passages(path)
+
+
+def test_missing_keys_are_named(tmp_path):
+    path = write(tmp_path / "a.txt", passage(), {"article": "Snow."})
+
+    with pytest.raises(
+        ValueError, match="line 2: .*Missing: questions, option"
+    ):
+        passage_files.read_passages(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "a.txt: not JSON"), ("[]", "wanted a JSON object.*list")],
+)
+def test_what_is_no_json_object_is_refused(text, message, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=message):
+        passage_files.read_passages(path)
+
+
+def test_an_empty_file_is_refused(tmp_path):
+    path = tmp_path / "a.txt"
+    path.touch()
+
+    with pytest.raises(ValueError, match="a.txt: there is no question in it"):
+        passage_files.read_passages(path)
+
+
+@pytest.mark.parametrize(
+    ("split", "middle", "high"),
+    [("train", 2, 3), ("dev", 3, 2), ("test", 3, 2)],
+)
+def test_the_real_race_is_read_whole(split, middle, high, shared_data):
+    # SOURCES.md: 15 passages, 61 questions.
+    found = passage_files.read_split(shared_data / "data" / "race", split)
+
+    passages = {(example.level, example.passage_id) for example in found}
+    levels = [level for level, _ in passages]
+    assert (levels.count("middle"), levels.count("high")) == (middle, high)
+
+
+def test_the_real_race_has_all_its_questions(shared_data, caplog):
+    with caplog.at_level(logging.WARNING):
+        found = [
+            example
+            for split in passage_files.SPLITS
+            for example in passage_files.read_split(
+                shared_data / "data" / "race", split
+            )
+        ]
+
+    assert len(found) == 61
+    assert {len(example.options) for example in found} == {4}
+    assert None not in {example.label for example in found}
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("split", "num_passages", "num_questions"),
+    [("train", 59, 231), ("dev", 9, 37), ("test", 9, 38)],
+)
+def test_the_gaokao_set_is_read_whole(
+    split, num_passages, num_questions, shared_data
+):
+    # SOURCES.md.
+    folder = shared_data / "data" / "race" / "race_like_gaokao"
+    if not (folder / split).is_dir():
+        pytest.skip(f"{folder} has no {split}")
+
+    found = passage_files.read_split(folder, split)
+
+    assert len(found) == num_questions
+    assert len({example.passage_id for example in found}) == num_passages
+    assert {example.level for example in found} == {"high"}

@@ -1,0 +1,130 @@
+import pytest
+
+from albert_tf.tasks import classification_files
+from albert_tf.tasks.classification_examples import ClassificationExample
+from albert_tf.tasks.classification_files import Columns
+
+TABLE = "kind\tsubject\tbody\tid\nham\tone\ttwo\tx7\nspam\tthree\t\tx8\n"
+PAIR = Columns(texts=("subject", "body"), label="kind", guid="id")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text(TABLE)
+    return path
+
+
+def read(path, columns, labels=("ham", "spam"), **options):
+    return classification_files.read_examples(
+        path, columns, labels=labels, **options
+    )
+
+
+def test_a_row_gives_its_texts_its_label_and_its_id(table):
+    assert read(table, PAIR) == [
+        ClassificationExample(guid="x7", text_a="one", text_b="two", label=0),
+        ClassificationExample(guid="x8", text_a="three", text_b="", label=1),
+    ]
+
+
+def test_rows_without_an_id_are_numbered_by_their_lines(table):
+    columns = Columns(texts=("subject",), label="kind")
+
+    found = read(table, columns, guid_prefix="dev-")
+
+    assert [example.guid for example in found] == ["dev-1", "dev-2"]
+    assert [example.text_b for example in found] == ["", ""]
+
+
+def test_without_a_label_column_no_label_is_read(table):
+    found = read(table, Columns(texts=("subject",)), labels=())
+
+    assert [example.label for example in found] == [None, None]
+
+
+def test_a_label_that_is_not_known_is_refused_with_row_and_label(table):
+    with pytest.raises(ValueError, match=r"train.tsv, line 3: .* 'spam'"):
+        read(table, PAIR, labels=("ham", "eggs"))
+
+
+def test_numbers_are_the_labels_of_a_regression(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"text": "a", "score": 2.5}\n{"text": "b", "score": 3}\n')
+
+    found = read(path, Columns(texts=("text",), label="score"), labels=())
+
+    assert [example.label for example in found] == [2.5, 3.0]
+    assert [example.guid for example in found] == ["0", "1"]
+
+
+def test_an_id_column_must_be_there(table):
+    with pytest.raises(ValueError, match="no column named 'key'"):
+        read(table, Columns(texts=("body",), guid="key"))
+
+
+def test_broken_rows_that_are_left_out_are_told_of(table, caplog):
+    table.write_text(TABLE + "torn\n")
+
+    found = read(table, PAIR, skips_broken_rows=True)
+
+    assert len(found) == 2
+    assert "1 rows have too few or too many fields" in caplog.text
+    assert "(lines 4)" in caplog.text
+
+
+@pytest.mark.parametrize("texts", [(), ("a", "b", "c"), ("",)])
+def test_another_number_of_text_columns_is_refused(texts):
+    with pytest.raises(ValueError, match="must name one column or two"):
+        Columns(texts=texts)
+
+
+def test_labels_are_those_of_the_file_sorted(table):
+    assert classification_files.read_labels(table, "kind") == ("ham", "spam")
+
+
+def test_an_empty_label_is_refused_with_its_row(table):
+    table.write_text(TABLE + " \tfour\tfive\tx9\n")
+
+    with pytest.raises(ValueError, match=r"line 4: the label is empty"):
+        classification_files.read_labels(table, "kind")
+
+
+def test_a_label_that_would_break_a_row_of_predictions_is_refused(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"kind": "a\\nb"}\n')
+
+    with pytest.raises(ValueError, match=r"line 1: the label .* line break"):
+        classification_files.read_labels(path, "kind")
+
+
+@pytest.mark.parametrize("num_labels", [1, 1001])
+def test_too_few_or_too_many_labels_are_refused(num_labels, tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("k\n" + "".join(f"{i}\n" for i in range(num_labels)))
+
+    with pytest.raises(ValueError, match=f"has {num_labels} different labels"):
+        classification_files.read_labels(path, "k")
+
+
+@pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.tsv.gz"])
+def test_a_split_is_found_by_its_name(name, tmp_path):
+    (tmp_path / name).touch()
+    (tmp_path / "train.tsv").touch()
+
+    found = classification_files.find_split(tmp_path, "dev")
+
+    assert found == str(tmp_path / name)
+
+
+def test_a_missing_split_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no test.tsv or test.jsonl"):
+        classification_files.find_split(tmp_path, "test")
+
+
+def test_two_files_of_one_split_are_refused(tmp_path):
+    (tmp_path / "dev.tsv").touch()
+    (tmp_path / "dev.jsonl").touch()
+
+    with pytest.raises(ValueError, match=r"several files for dev: .*dev.jsonl"):
+        classification_files.find_split(tmp_path, "dev")

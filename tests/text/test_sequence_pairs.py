@@ -1,0 +1,63 @@
+import itertools
+
+import pytest
+
+from albert_tf.text import sequence_pairs
+from albert_tf.text.special_pieces import SpecialIds
+
+SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+
+
+def encode(ids_a, ids_b, length):
+    return sequence_pairs.encode_pair(
+        ids_a, ids_b, max_seq_length=length, special=SPECIAL
+    )
+
+
+def test_a_text_alone_stands_between_two_special_pieces():
+    assert encode([7, 8], None, 9) == ([2, 7, 8, 3], [0, 0, 0, 0])
+
+
+def test_a_second_text_has_segment_1_with_its_last_special_piece():
+    assert encode([7, 8], [9], 9) == ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])
+
+
+def test_an_empty_second_text_is_none():
+    assert encode([7, 8], [], 9) == encode([7, 8], None, 9)
+
+
+def test_an_empty_first_text_leaves_its_special_pieces():
+    assert encode([], [9], 5) == ([2, 3, 9, 3], [0, 0, 1, 1])
+    assert encode([], None, 3) == ([2, 3], [0, 0])
+
+
+def test_a_text_alone_is_cut_at_its_end():
+    assert encode(range(10, 20), None, 5) == ([2, 10, 11, 12, 3], [0] * 5)
+
+
+def test_texts_that_fit_exactly_are_not_cut():
+    ids, _ = encode([7, 8], [9, 10], 7)
+
+    assert ids == [2, 7, 8, 3, 9, 10, 3]
+
+
+def test_the_lengths_are_those_of_taking_the_last_piece_of_the_longer_text():
+    for length_a, length_b, room in itertools.product(range(12), repeat=3):
+        a, b = length_a, length_b
+        while a + b > room:
+            if a > b:
+                a -= 1
+            else:
+                b -= 1
+
+        found = sequence_pairs.truncated_lengths(length_a, length_b, room)
+
+        assert found == (a, b), (length_a, length_b, room)
+
+
+@pytest.mark.parametrize(("ids_b", "length"), [(None, 2), ([9], 4)])
+def test_a_length_without_room_for_each_text_is_refused(ids_b, length):
+    with pytest.raises(ValueError, match="room for a piece of each text"):
+        encode([7], ids_b, length)
+
+    encode([7], ids_b, length + 1)

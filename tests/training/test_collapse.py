@@ -1,0 +1,99 @@
+"""When a run is said to learn nothing."""
+
+import numpy as np
+import pytest
+
+from albert_tf.training import collapse
+
+STEPS = 100
+
+
+def lines(losses, flags=(), interval=5):
+    """A log: a loss every `interval` steps, evaluations at the same steps."""
+    found = []
+    for number, loss in enumerate(losses, start=1):
+        found.append({"step": number * interval, "loss": loss})
+        if number <= len(flags) and flags[number - 1] is not None:
+            flag = {"eval_constant_predictions": flags[number - 1]}
+            found.append({"step": number * interval, **flag})
+    return found
+
+
+def problem(log, num_train_steps=STEPS, num_warmup_steps=10):
+    return collapse.problem(
+        log, num_train_steps=num_train_steps, num_warmup_steps=num_warmup_steps
+    )
+
+
+def test_a_loss_that_stays_at_its_start_is_a_problem_from_half_way():
+    stuck = [0.7, 0.7, *[0.695] * 18]
+
+    assert problem(lines(stuck[:9])) is None
+    assert problem(lines(stuck[:10])) == (
+        "the loss is 0.695, still where it started (0.7)"
+    )
+
+
+def test_a_loss_that_comes_down_is_none():
+    assert problem(lines(np.linspace(0.7, 0.6, 20))) is None
+
+
+def test_a_loss_that_is_not_finite_is_not_averaged():
+    assert problem(lines([0.7, 0.7, *[None] * 3, *[0.5] * 10])) is None
+
+
+def test_weights_that_know_the_task_need_not_learn_it():
+    assert problem(lines([0.2] * 20)) is None
+
+
+def test_three_constant_evaluations_in_a_row_are_a_problem():
+    losses = [0.7, 0.7, *[0.68] * 18]
+    constant = "3 evaluations in a row gave all records the same prediction"
+
+    assert problem(lines(losses[:4], [1] * 4)) is None  # a fifth of the run
+    assert problem(lines(losses[:5], [1] * 5)) == constant
+    assert problem(lines(losses[:5], [1, 1, 1, 0, 1])) is None
+    assert problem(lines(losses[:5], [None, None, None, 1, 1])) is None
+    assert problem(lines([0.7, 0.7, 0.6, 0.5, 0.5], [1] * 5)) is None
+
+
+def test_a_run_is_not_judged_before_its_warm_up_has_ended():
+    log = lines([0.7] * 15, [1] * 15)
+
+    assert problem(log, num_warmup_steps=70) is None
+    assert problem(log, num_warmup_steps=60)
+
+
+@pytest.mark.parametrize(("num_steps", "is_judged"), [(49, False), (50, True)])
+def test_short_runs_are_not_judged(num_steps, is_judged):
+    log = lines([0.7] * 9)
+
+    assert bool(problem(log, num_train_steps=num_steps)) == is_judged
+
+
+def test_a_run_without_a_log_is_not_judged():
+    assert problem([]) is None
+
+
+ZEROS = np.zeros((4, 3), np.float32)
+VARIED = np.eye(4, 3, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ({"logits": ZEROS + [0, 1, 0]}, True),
+        ({"logits": VARIED}, False),
+        ({"logits": np.array([[2.0], [2.001]])}, True),
+        ({"logits": np.array([[2.0], [2.01]])}, False),
+        ({"cls_logits": np.array([0.1, 0.9])}, False),
+        ({"index": np.array([[3, 1], [3, 2]])}, True),
+        ({"index": np.array([[3, 1], [2, 1]])}, False),
+        ({"start": [np.array([0, 1]), np.array([0, 1, 0])]}, True),
+        ({"start": [np.array([0, 1]), np.array([1, 0, 0])]}, False),
+        ({"logits": ZEROS, "index": np.array([[3], [2]])}, False),
+        ({"none": np.zeros((4, 0))}, True),
+    ],
+)
+def test_outputs_are_constant_if_all_of_them_are(outputs, expected):
+    assert collapse.are_constant(outputs) == expected

@@ -1,0 +1,422 @@
+"""Whole fine-tuning runs of a tiny model on a task that is easily learnt."""
+
+import dataclasses
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import tf1_checkpoint, train_state
+from albert_tf.training import finetune, metric_log
+from albert_tf.training.finetune_options import (
+    ExampleSet,
+    FinetuningConfig,
+    FinetuningJob,
+)
+from albert_tf.training.options import TrainingConfig
+
+S = 16
+NUM_STEPS = 60
+
+
+@pytest.fixture
+def job(sentences, word_data, word_task, tiny_config, settings, tmp_path):
+    """A function that makes a job; settings of its configs by name, too."""
+    training_names = {f.name for f in dataclasses.fields(TrainingConfig)}
+    own_names = {f.name for f in dataclasses.fields(FinetuningConfig)}
+
+    def make(output="run", **changes):
+        training = TrainingConfig(
+            **{
+                "train_batch_size": 8,
+                "eval_batch_size": 4,
+                "num_train_steps": NUM_STEPS,
+                "save_checkpoints_steps": 20,
+                "log_steps": 10,
+                "strategy": "one",
+            }
+            | {n: changes.pop(n) for n in training_names & set(changes)}
+        )
+        own = FinetuningConfig(
+            **{"max_seq_length": S, "predict_batch_size": 4}
+            | {n: changes.pop(n) for n in own_names & set(changes)}
+        )
+        rate = changes.pop("learning_rate", 0.01)
+        values = {
+            "config": tiny_config(),
+            "training": training,
+            "finetuning": own,
+            "optimizer": settings(
+                name="adamw",
+                learning_rate=rate,
+                num_train_steps=training.num_train_steps,
+                num_warmup_steps=min(5, training.num_train_steps // 2),
+            ),
+            "data": word_data(),
+            "make_task": word_task,
+            "output_dir": str(tmp_path / output),
+            "train_set": ExampleSet(examples=sentences(40, seed=1)),
+            "eval_sets": (ExampleSet(examples=sentences(30, seed=2)),),
+            "flags_text": "--do_train\n",
+        }
+        return FinetuningJob(**values | changes)
+
+    return make
+
+
+def lines_of(output_dir):
+    return [
+        {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
+        for line in metric_log.read_lines(output_dir)
+    ]
+
+
+def read_json(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def arrays_of(output_dir, step=NUM_STEPS):
+    folder = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
+    return tf1_checkpoint.read(os.path.join(folder, train_state.MODEL_PREFIX))
+
+
+def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
+    unlabelled = ExampleSet(examples=sentences(9, seed=3), name="new")
+    one = job(predict_sets=(unlabelled,))
+
+    scores = finetune.run(one)
+
+    assert set(scores) == {"accuracy", "global_step"}
+    assert scores["accuracy"] > 0.8
+    assert read_json(one.output_dir, "eval_results.json") == scores
+    assert {"best", "checkpoints", "metrics.jsonl", "report.html"} < set(
+        os.listdir(one.output_dir)
+    )
+    predictions = read_json(one.output_dir, "eval", "predictions.json")
+    right = [predictions[x.guid] == x.label for x in one.eval_sets[0].examples]
+    assert np.mean(right) == pytest.approx(scores["accuracy"])
+    answers = read_json(one.output_dir, "new", "predictions.json")
+    assert list(answers) == [x.guid for x in unlabelled.examples]
+
+
+def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
+    one = job(num_train_steps=20, save_checkpoints_steps=10)
+
+    finetune.run(one)
+
+    lines = lines_of(one.output_dir)
+    assert [(x["step"], "loss" in x) for x in lines] == [
+        (10, True),
+        (10, False),
+        (20, True),
+        (20, False),
+    ]
+    assert set(lines[1]) == {
+        "step",
+        "eval_accuracy",
+        "eval_constant_predictions",
+    }
+
+
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    strategy, job, tiny_config, monkeypatch, deterministic
+):
+    options = {
+        "config": tiny_config(dropout=0.1),
+        "gradient_accumulation_steps": 2,
+        "strategy": strategy,
+        "deterministic": True,
+        "layerwise_lr_decay": 0.9,
+        "freeze_embeddings": True,
+    }
+    whole, stopped = job("whole", **options), job("stopped", **options)
+    scores = finetune.run(whole)
+    write = metric_log.MetricLog.write
+
+    def write_and_stop(log, step, values):
+        write(log, step, values)
+        if step == 30:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(metric_log.MetricLog, "write", write_and_stop)
+        assert finetune.run(stopped) is None
+    assert not os.path.exists(
+        os.path.join(stopped.output_dir, "eval_results.json")
+    )
+
+    assert finetune.run(stopped) == scores
+    assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
+    one, other = arrays_of(stopped.output_dir), arrays_of(whole.output_dir)
+    assert set(one) == set(other)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+    for name in (n for n in one if n.startswith("bert/embeddings/")):
+        first = arrays_of(whole.output_dir, 0)[name]
+        np.testing.assert_array_equal(one[name], first, err_msg=name)
+
+
+def test_two_replicas_give_the_run_of_one(job):
+    one, two = job("one"), job("two", strategy="mirrored")
+
+    scores = finetune.run(one)
+
+    assert finetune.run(two) == pytest.approx(scores, rel=1e-4)
+    for ours, theirs in zip(
+        lines_of(one.output_dir), lines_of(two.output_dir), strict=True
+    ):
+        assert ours == pytest.approx(theirs, rel=1e-3)
+    predictions = [
+        read_json(x.output_dir, "eval", "predictions.json") for x in (one, two)
+    ]
+    assert predictions[0] == predictions[1]
+
+
+@pytest.fixture
+def mute_task(word_task):
+    """A task that says the same of all records, in the attempts of `mute`."""
+
+    class MuteTask(word_task):
+        num_mute = 2
+
+        def __init__(self, config, *, seed, dtype):
+            super().__init__(config, seed=seed, dtype=dtype)
+            self._is_mute = MuteTask.num_mute > 0
+            MuteTask.num_mute -= 1
+
+        def outputs(self, batch):
+            outputs = super().outputs(batch)
+            if self._is_mute:
+                outputs["logits"] *= 0
+            return outputs | {"piece_sums": 0 * outputs["piece_sums"]}
+
+    return MuteTask
+
+
+def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
+    restarted = job(make_task=mute_task)
+
+    scores = finetune.run(restarted)
+
+    assert scores["accuracy"] > 0.8
+    assert "Starting again with random_seed=1012348, num_warmup_steps=10." in (
+        caplog.text
+    )
+    assert "random_seed=2012351, num_warmup_steps=20." in caplog.text
+    first, _ = read_json(restarted.output_dir, "attempts.json")["problems"]
+    assert first == (
+        "All 30 records of the evaluation set got the same prediction"
+    )
+    assert os.path.exists(os.path.join(restarted.output_dir, "attempt-1.jsonl"))
+    assert finetune.run(restarted) == scores
+
+
+def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
+    mute_task.num_mute = 10
+    stuck = job(make_task=mute_task, max_restarts=1, save_checkpoints_steps=5)
+
+    for _ in range(2):  # the second time, nothing is trained again
+        with pytest.raises(
+            ValueError,
+            match=r"All 2 attempts .* no result\. Attempt 1: At step 15, 3 "
+            "evaluations in a row gave all records the same prediction; 2: ",
+        ):
+            finetune.run(stuck)
+
+    assert not os.path.exists(
+        os.path.join(stuck.output_dir, "eval_results.json")
+    )
+    assert mute_task.num_mute == 8
+
+
+def test_a_collapse_may_be_ignored(job, mute_task, caplog):
+    ignored = job(make_task=mute_task, on_collapse="ignore")
+
+    assert 0 < finetune.run(ignored)["accuracy"] < 1
+    assert "got the same prediction. The model has learnt nothing" in (
+        caplog.text
+    )
+
+
+def test_a_short_run_is_not_judged(job, mute_task):
+    assert finetune.run(job(make_task=mute_task, num_train_steps=6))
+
+
+def test_seeds_give_median_spread_and_the_predictions_of_the_best(
+    job, sentences
+):
+    new = ExampleSet(examples=sentences(9, seed=3))
+    several = job(num_seeds=2, num_train_steps=30, predict_sets=(new,))
+
+    scores = finetune.run(several)
+
+    results = read_json(several.output_dir, "eval_results.json")
+    seeds = results.pop("seeds")
+    assert results.pop("failed_seeds") == {}
+    assert results == scores
+    assert set(seeds) == {"12345", "12346"}
+    values = [own["accuracy"] for own in seeds.values()]
+    assert scores["accuracy"] == pytest.approx(np.mean(values))
+    assert scores["accuracy_best"] == max(values)
+    assert scores["accuracy_std"] == pytest.approx(np.std(values, ddof=1))
+    best = f"seed-{scores['best_seed']}"
+    assert read_json(several.output_dir, best, "eval_results.json") == {
+        "accuracy": scores["accuracy_best"],
+        "global_step": scores["global_step"],
+    }
+    assert read_json(several.output_dir, "eval", "predictions.json") == (
+        read_json(several.output_dir, best, "eval", "predictions.json")
+    )
+    answers = read_json(several.output_dir, "predictions.json")
+    assert list(answers) == [x.guid for x in new.examples]
+
+    assert finetune.run(several) == scores
+
+
+def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
+    mute_task.num_mute = 10
+    several = job(
+        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
+    )
+
+    with pytest.raises(
+        ValueError, match="None of the 2 seeds gives a result. The first: All 1"
+    ):
+        finetune.run(several)
+
+
+def test_a_seed_that_does_not_learn_is_told_and_left_out(job, mute_task):
+    mute_task.num_mute = 1
+    several = job(
+        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
+    )
+
+    scores = finetune.run(several)
+
+    results = read_json(several.output_dir, "eval_results.json")
+    assert (scores["num_seeds"], scores["accuracy_std"]) == (1, 0.0)
+    assert list(results["seeds"]) == ["12346"]
+    assert "All 1 attempts" in results["failed_seeds"]["12345"]
+
+
+def test_training_ends_when_scores_do_not_get_better(job):
+    one = job(
+        num_train_steps=400,
+        save_checkpoints_steps=10,
+        early_stopping_patience=2,
+    )
+
+    scores = finetune.run(one)
+
+    last = lines_of(one.output_dir)[-1]["step"]
+    assert last == scores["global_step"] + 20 < 400
+    assert finetune.run(one) == scores
+    assert lines_of(one.output_dir)[-1]["step"] == last
+
+
+def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, sentences):
+    sets = (
+        ExampleSet(examples=sentences(10, seed=2)),
+        ExampleSet(examples=sentences(12, seed=5), name="other"),
+    )
+    scores = finetune.run(job(eval_sets=sets, num_train_steps=4))
+
+    assert list(scores) == ["accuracy", "accuracy_other", "global_step"]
+
+
+def test_a_trained_folder_evaluates_and_predicts_alone(job, sentences):
+    trained = job(num_train_steps=20, init_checkpoint=None)
+    scores = finetune.run(trained)
+    new = ExampleSet(examples=sentences(5, seed=3), name="new")
+    alone = dataclasses.replace(trained, train_set=None, predict_sets=(new,))
+
+    assert finetune.run(alone) == scores
+    assert len(read_json(alone.output_dir, "new", "predictions.json")) == 5
+    elsewhere = job(
+        "elsewhere",
+        train_set=None,
+        eval_sets=(),
+        predict_sets=(new,),
+        init_checkpoint=os.path.join(trained.output_dir, "best"),
+    )
+    assert finetune.run(elsewhere) == {"global_step": scores["global_step"]}
+    assert read_json(elsewhere.output_dir, "new", "predictions.json") == (
+        read_json(alone.output_dir, "new", "predictions.json")
+    )
+    assert not os.path.exists(
+        os.path.join(elsewhere.output_dir, "eval_results.json")
+    )
+
+
+def test_weights_to_predict_with_must_be_somewhere(job):
+    with pytest.raises(ValueError, match="no trained weights in '.*run'"):
+        finetune.run(job(train_set=None))
+
+
+def test_the_folder_of_another_task_is_refused(job, word_data):
+    trained = job(num_train_steps=2)
+    finetune.run(trained)
+    other = word_data()
+    other.name = "letters"
+
+    for train_set in (None, trained.train_set):
+        with pytest.raises(
+            ValueError, match=r"another run, with task='words' \(now 'letters'"
+        ):
+            finetune.run(
+                dataclasses.replace(trained, data=other, train_set=train_set)
+            )
+
+
+def test_other_training_examples_make_another_run(job, sentences):
+    trained = job(num_train_steps=2)
+    finetune.run(trained)
+    other = ExampleSet(examples=sentences(40, seed=9))
+
+    with pytest.raises(ValueError, match="another run, with records="):
+        finetune.run(dataclasses.replace(trained, train_set=other))
+
+
+def test_training_without_evaluation_leaves_its_last_weights(job):
+    blind = job(num_train_steps=3, eval_sets=())
+
+    assert finetune.run(blind) == {"global_step": 3}
+    assert not os.path.exists(os.path.join(blind.output_dir, "best"))
+
+
+@pytest.mark.parametrize(
+    "name", ["train_batch_size", "eval_batch_size", "predict_batch_size"]
+)
+def test_batches_must_divide_over_the_replicas(name, job):
+    odd = job(strategy="mirrored", **{name: 7})
+    odd = dataclasses.replace(odd, predict_sets=odd.eval_sets)
+
+    with pytest.raises(
+        ValueError, match=rf"`{name}` must be a multiple of .*\(2 x 1\).*=7"
+    ):
+        finetune.run(odd)
+    assert not os.path.exists(odd.output_dir)
+
+
+def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
+    class Undefined(word_data):
+        def scores(self, examples, outputs):
+            return {"accuracy": float("nan")}
+
+    scores = finetune.run(job(data=Undefined(), num_train_steps=2))
+
+    assert scores["accuracy"] == 0
+    assert "accuracy is nan, which is taken for 0" in caplog.text
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_other_precisions_train(precision, job):
+    assert finetune.run(job(precision=precision, num_train_steps=3))
+
+
+def test_xla_compiles_the_step(job):
+    assert finetune.run(job(jit_compile=True, num_train_steps=3))

@@ -1,0 +1,158 @@
+"""The report of a fine-tuning run, from numbers that are made up."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_tf.data import record_columns
+from albert_tf.training import finetune_report, report
+from albert_tf.training.finetune_options import (
+    ExampleSet,
+    FinetuningConfig,
+    FinetuningJob,
+)
+from albert_tf.training.options import TrainingConfig
+from albert_tf.training.record_sets import RecordSet
+
+
+def write_log(folder, loss, score):
+    folder.mkdir(parents=True)
+    lines = [{"step": 5, "loss": loss}, {"step": 5, "eval_accuracy": score}]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "metrics.jsonl").write_text(text)
+
+
+@pytest.fixture
+def records(word_data, sentences):
+    """A function that makes records of four examples."""
+
+    def make(data=None):
+        data = data or word_data()
+        examples = sentences(4)
+        return RecordSet(
+            name="",
+            examples=examples,
+            data=data,
+            columns=record_columns.collect(
+                data.records(examples, is_training=False),
+                data.array_specs,
+                max_seq_length=16,
+            ),
+            key="key",
+        )
+
+    return make
+
+
+@pytest.fixture
+def page(records, tiny_config, word_task, settings, tmp_path):
+    """A function that writes a report and returns its text."""
+
+    def write(outputs, data=None):
+        made = records(data)
+        job = FinetuningJob(
+            config=tiny_config(),
+            training=TrainingConfig(num_train_steps=100),
+            finetuning=FinetuningConfig(max_seq_length=16),
+            optimizer=settings(),
+            data=made.data,
+            make_task=word_task,
+            output_dir=str(tmp_path / "run"),
+            train_set=ExampleSet(examples=made.examples),
+            eval_sets=(ExampleSet(examples=made.examples),),
+        )
+        finetune_report.write(
+            job, results={"accuracy": 0.25}, records=made, outputs=outputs
+        )
+        return (tmp_path / "run" / "report.html").read_text("utf-8")
+
+    return write
+
+
+def test_a_report_shows_curves_lengths_confusions_and_errors(
+    page, tmp_path, sentences, word_data
+):
+    write_log(tmp_path / "run", 0.7, 0.25)
+    labels = np.array([example.label for example in sentences(4)])
+    wrong = {"logits": np.eye(2, dtype=np.float32)[1 - labels]}
+
+    text = page(wrong, word_data(labels=["low <ids>", "high"]))
+
+    for words in (
+        "Fine-tuning: words",
+        "Training loss",
+        "Evaluations",
+        "Lengths of the evaluated records",
+        "Labels (rows) and predictions (columns)",
+        "The worst of 4 errors",
+        "low &lt;ids&gt;",
+        "0.2689",  # 1 / (1 + e)
+    ):
+        assert words in text
+
+
+def test_numbers_are_shown_by_their_errors(page, tmp_path):
+    write_log(tmp_path / "run", 0.7, 0.25)
+
+    text = page({"logits": np.array([[0.5], [7.25], [0.5], [0.5]])})
+
+    assert text.index("7.250") < text.index("0.500")
+    assert "The largest errors" in text
+
+
+def test_a_task_may_have_sections_of_its_own(page, tmp_path, word_data):
+    write_log(tmp_path / "run", 0.7, 0.25)
+
+    class Telling(word_data):
+        def report_sections(self, examples, outputs):
+            return [
+                {"title": "By type", "header": ["type"], "rows": [["who"]]},
+                {"title": "Threshold", "unit": "f1", "curves": {"f1": []}},
+                {"title": "Counts", "unit": "n", "bars": {"yes": 1.0}},
+            ]
+
+    text = page({"start": [np.zeros(3)] * 4}, Telling())
+
+    for title in ("By type", "Threshold", "Counts"):
+        assert f"<h2>{title}</h2>" in text
+    assert "errors" not in text
+
+
+def test_the_curves_of_several_seeds_stand_side_by_side(tmp_path):
+    for seed in (1, 2):
+        write_log(tmp_path / f"seed-{seed}", 0.7 / seed, 0.5 * seed)
+
+    losses, scores = finetune_report.curves(str(tmp_path))
+
+    assert losses.curves == {"seed-1": [(5, 0.7)], "seed-2": [(5, 0.35)]}
+    assert scores.curves == {
+        "accuracy seed-1": [(5, 0.5)],
+        "accuracy seed-2": [(5, 1.0)],
+    }
+
+
+def test_lengths_are_counted_in_bins():
+    lengths = np.array([1, 2, 3, 32, 32])
+
+    bars = finetune_report.length_histogram(lengths).bars
+
+    assert len(bars) == finetune_report.NUM_BINS
+    assert (bars["to 2"], bars["to 4"], bars["to 32"]) == (2, 1, 2)
+    assert sum(bars.values()) == 5
+
+
+def test_confusions_have_labels_in_rows():
+    table = finetune_report.confusion_matrix(
+        np.array([0, 0, 1]), np.array([1, 1, 1]), ["no", "yes"]
+    )
+
+    assert isinstance(table, report.Table)
+    assert list(table.rows) == [("no", "0", "2"), ("yes", "0", "1")]
+
+
+def test_a_long_text_is_cut_short(sentences):
+    class Example:
+        guid = "a"
+
+    assert finetune_report._describe(Example()) == ("a", "")
