@@ -53,7 +53,7 @@ def create_strategy(
 # those of two strategies over the same devices are taken for one another.
 @functools.cache
 def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy(devices)
+    return tf.distribute.MirroredStrategy(list(devices))
 
 
 def _resolve_auto(tpu: options.TpuAddress) -> str:

@@ -65,16 +65,17 @@ def locked(output_dir: str) -> Iterator[None]:
         try:
             yield
         finally:
-            if is_new and os.listdir(output_dir) == [LOCK_FILE]:
-                os.remove(path)
+            os.remove(path)
+            if is_new and not os.listdir(output_dir):
                 os.rmdir(output_dir)
 
 
 def _lock(file: IO[str], output_dir: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Who had it may have removed the file since it was opened.
-        if not os.path.exists(file.name):
+        # Who had it may have removed the file since it was opened, and a
+        # third process may have made another.
+        if os.fstat(file.fileno()).st_nlink == 0:
             raise BlockingIOError
     except BlockingIOError:
         raise ValueError(

@@ -22,7 +22,10 @@ def _without(source, *names):
 def test_heads_pooler_and_slots_may_be_there_or_not(source):
     checkpoint.check(source, "x")
     checkpoint.check(_without(source, "cls/", "bert/pooler/"), "x")
-    squad = {"start_logits__dense__bias": np.zeros(1, "float32")}
+    squad = {
+        "cls__squad__output_weights": np.zeros((2, 8), "float32"),
+        "cls__squad__output_bias": np.zeros(2, "float32"),
+    }
     slots = {"bert__pooler__dense__bias__adam_m": np.zeros(8, "float32")}
     checkpoint.check(_with(source, **squad, **slots), "x")
 
@@ -46,6 +49,10 @@ def test_heads_and_weights_are_told_apart(source):
         (
             lambda s: _with(s, output_bias=np.zeros(3, "float32")),
             "output_weights is missing",
+        ),
+        (
+            lambda s: _with(s, answer_class__dense_0__bias=np.zeros(8, "f")),
+            "answer_class/dense_0/kernel is missing",
         ),
         (
             lambda s: _with(s, bert__x=np.zeros(3, "float32")),

@@ -85,7 +85,7 @@ def run(run_script, pretraining_flags, tmp_path):
 
 def messages_of(done):
     """What is on stderr beside the log of a training that has begun."""
-    log = re.compile(r"I.* (pretrain|loop)\.py:\d+\] .*")
+    log = re.compile(r"I.* (pretrain|trainer|loop)\.py:\d+\] .*")
     return [x for x in done.stderr.splitlines() if not log.fullmatch(x)]
 
 

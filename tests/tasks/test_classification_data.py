@@ -3,6 +3,7 @@ import logging
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from albert_tf.tasks import classification_data, glue_datasets
 from albert_tf.tasks.classification_data import ClassificationData
@@ -302,6 +303,22 @@ def test_written_numbers_give_the_same_float_back(make_data, tmp_path):
     text = (tmp_path / "test_results.tsv").read_text()
     found = np.array([row.split("\t") for row in text.splitlines()], np.float32)
     np.testing.assert_array_equal(found, classification_data.softmax(logits))
+
+
+def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
+    regression, tmp_path
+):
+    generator = np.random.default_rng(2)
+    # Numbers that hardly differ, as those of a model that has learnt little.
+    logits = (2 + 1e-5 * generator.random([40, 1])).astype(np.float32)
+    examples = make_examples(*generator.random(40).tolist())
+
+    regression.write_predictions(examples, {"logits": logits}, str(tmp_path))
+
+    rows = (tmp_path / "predictions.tsv").read_text().splitlines()[1:]
+    found = np.array([row.split("\t")[1:] for row in rows], np.float64)
+    wanted = regression.scores(examples, {"logits": logits})["pearson"]
+    assert scipy.stats.pearsonr(found[:, 1], found[:, 0])[0] == wanted
 
 
 def test_probabilities_of_large_logits_are_finite():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.training import attempts, run_folder
+from albert_tf.training import attempts
 from albert_tf.training.attempts import Attempts
 
 
@@ -55,7 +55,6 @@ def test_a_failure_makes_room_and_keeps_the_log(folder):
         "attempts.json",
         "attempt-0.jsonl",
         "run.json",
-        run_folder.LOCK_FILE,
     }
 
 

@@ -98,10 +98,10 @@ def prediction_records(
 def training_records(
     questions: Iterable[WindowedQuestion], special: SpecialIds
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the records of all windows, with the first answer of each.
+    """Yields the records of all windows, with one answer of each question.
 
-    Questions whose answer is not where it should be are left out; they, and
-    those with an answer that shares a piece with other words, are counted and
+    Questions without an answer where it should be are left out; they, and
+    those whose answer shares a piece with other characters, are counted, and
     listed in the log at the end.
 
     Args:
@@ -117,40 +117,44 @@ def training_records(
     num_questions = 0
     for question in questions:
         num_questions += 1
-        misfit = find_misfit(question)
+        pieces, misfit = find_answer(question)
         if misfit:
             misfits.append(misfit)
-        if misfit and misfit.found is None:
-            continue
-        pieces = answer_pieces(question)
+            if pieces is None:
+                continue
         for window in question.windows:
             record = _record(question, window, special)
             yield record | _labels_in(question, window, pieces)
     _log_misfits(misfits, num_questions)
 
 
-def answer_pieces(question: WindowedQuestion) -> tuple[int, int] | None:
-    """Returns first and last piece, in the paragraph, of the first answer.
+def find_answer(
+    question: WindowedQuestion,
+) -> tuple[tuple[int, int] | None, Misfit | None]:
+    """Finds the pieces of an answer.
+
+    Of several answers it is the first that is made of whole pieces, in the
+    sense of the metrics; or else the first of which there are any.
 
     Returns:
-        None if it has no answer, or none that can be found.
+        Its first and last piece in the paragraph, None if there is no answer
+        or none can be found; and what is wrong with it, None if nothing is.
     """
     # Differs: the reference refuses to train on questions with several
-    # answers, which only files for evaluation have.
-    answers = question.example.answers
-    return question.paragraph.find_pieces(answers[0]) if answers else None
-
-
-def find_misfit(question: WindowedQuestion) -> Misfit | None:
-    """Returns what is wrong with the first answer; None if nothing is."""
-    if not question.example.answers:
-        return None
-    answer = question.example.answers[0].text
-    pieces = answer_pieces(question)
-    found = question.paragraph.span_text(*pieces) if pieces else None
-    if found is not None and metrics.exact_match(found, [answer]):
-        return None
-    return Misfit(guid=question.example.guid, answer=answer, found=found)
+    # answers, as files for evaluation have them.
+    answers = question.example.answers or ()
+    misfits = []
+    for answer in answers:
+        pieces = question.paragraph.find_pieces(answer)
+        text = question.paragraph.span_text(*pieces) if pieces else None
+        if text is not None and metrics.exact_match(text, [answer.text]):
+            return pieces, None
+        misfit = Misfit(
+            guid=question.example.guid, answer=answer.text, found=text
+        )
+        misfits.append((pieces, misfit))
+    misfits.sort(key=lambda pair: pair[0] is None)
+    return misfits[0] if misfits else (None, None)
 
 
 def _record(
