@@ -1,10 +1,11 @@
-"""Pretrains a small ALBERT on the English that every Python carries.
+"""Takes a small ALBERT from the English that every Python carries to serving.
 
 Writes a corpus, then calls the scripts as a user would, echoing each command:
-vocabulary, records, pretraining. `report.html` shows the curves and what the
-model fills in, before and after. Run again, it goes on where it was.
+vocabulary, records, pretraining, other formats and back, fine-tuning, export.
+It asks the exported models in raw text; `report.html` shows the curves and
+what the model fills in, before and after. Run again, it goes on where it was.
 
-Floor 7: flags -> corpus, commands, report.
+Floor 7: flags -> corpus, commands, questions, report.
 """
 
 import os
@@ -17,6 +18,7 @@ import time
 from absl import flags
 
 import demo_corpus
+import demo_reviews
 import run_flags
 from albert_tf import files
 from albert_tf.config import AlbertConfig
@@ -28,6 +30,7 @@ MAX_SEQ_LENGTH = 128
 MAX_PREDICTIONS = 20
 BATCH_SIZE = 16
 LEARNING_RATE = 0.005
+FINETUNING_RATE = 0.0001
 # Each copy cuts the text into other pairs.
 NUM_COPIES = 4
 SEED = 12345
@@ -48,6 +51,9 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "num_train_steps", 800, "How long to pretrain.", lower_bound=10
     )
+    flags.DEFINE_integer(
+        "num_finetuning_steps", 600, "How long to fine-tune.", lower_bound=10
+    )
     flags.DEFINE_bool(
         "fresh", False, "Begin anew: remove what a demo left in --output_dir."
     )
@@ -59,15 +65,22 @@ def main(values: flags.FlagValues) -> None:
     paths = Paths(values.output_dir)
     if values.fresh:
         paths.remove_all()
-    print("1/5 Corpus: the prose of Python's own help()")
+    print("1/8 Corpus: the prose of Python's own help()")
     facts = write_corpus(paths)
-    print("2/5 Vocabulary")
+    print("2/8 Vocabulary")
     build_vocabulary(paths)
-    print("3/5 Records")
+    print("3/8 Records")
     build_records(paths)
-    print("4/5 Pretraining")
+    print("4/8 Pretraining")
     facts["Command"] = pretrain(paths, num_train_steps=values.num_train_steps)
-    print("5/5 Report")
+    print("5/8 To Hugging Face's format and back")
+    convert(paths)
+    print("6/8 Fine-tuning: is a review of software positive?")
+    fine_tune(paths, num_train_steps=values.num_finetuning_steps)
+    print("7/8 SavedModels that take raw text")
+    export(paths)
+    ask(paths)
+    print("8/8 Report")
     # It imports TensorFlow, so not before the flags are good.
     with run_flags.quiet_import():
         import demo_report
@@ -103,11 +116,26 @@ class Paths:
         self.held_out_records = os.path.join(self.records, "held_out.tfrecord")
         self.config = os.path.join(folder, "albert_config.json")
         self.run = os.path.join(folder, "run")
+        self.huggingface = os.path.join(folder, "huggingface")
+        self.round_trip = os.path.join(folder, "round_trip")
+        self.train_reviews = os.path.join(folder, "reviews_train.tsv")
+        self.dev_reviews = os.path.join(folder, "reviews_dev.tsv")
+        self.classifier = os.path.join(folder, "classifier")
+        self.served_encoder = os.path.join(folder, "served", "albert")
+        self.served_classifier = os.path.join(folder, "served", "reviews")
         self.report = os.path.join(folder, "report.html")
 
     def remove_all(self) -> None:
         """Removes the products of a demo, and nothing else."""
-        for folder in (self.records, self.run):
+        for folder in (
+            self.records,
+            self.run,
+            self.huggingface,
+            self.round_trip,
+            self.classifier,
+            self.served_encoder,
+            self.served_classifier,
+        ):
             if os.path.isdir(folder):
                 shutil.rmtree(folder)
         for path in (
@@ -116,6 +144,8 @@ class Paths:
             self.spm_model,
             f"{self.vocabulary}.vocab",
             self.config,
+            self.train_reviews,
+            self.dev_reviews,
             self.report,
         ):
             if os.path.exists(path):
@@ -206,6 +236,90 @@ def pretrain(paths: Paths, *, num_train_steps: int) -> str:
         log_steps=max(1, num_train_steps // 40),
         random_seed=SEED,
     )
+
+
+def convert(paths: Paths) -> None:
+    """Converts the model to Hugging Face's format, and that to ours."""
+    for source, target, output_format in (
+        (paths.run, paths.huggingface, "huggingface"),
+        (paths.huggingface, paths.round_trip, "keras"),
+    ):
+        if os.path.isdir(target):
+            print(f"{target} is there already.")
+            continue
+        call(
+            "convert_checkpoint.py",
+            input_path=source,
+            output_path=target,
+            output_format=output_format,
+            spm_model_file=paths.spm_model,
+            verify=True,
+        )
+
+
+def fine_tune(paths: Paths, *, num_train_steps: int) -> None:
+    """Fine-tunes the model on reviews written for it, and evaluates it."""
+    for path, reviews in zip(
+        (paths.train_reviews, paths.dev_reviews),
+        demo_reviews.train_and_dev(),
+        strict=True,
+    ):
+        files.write_text(path, demo_reviews.to_tsv(reviews))
+    text_column, label_column = demo_reviews.HEADER
+    call(
+        "run_classifier.py",
+        task_name="custom",
+        train_file=paths.train_reviews,
+        eval_file=paths.dev_reviews,
+        text_columns=text_column,
+        label_column=label_column,
+        albert_config_file=paths.config,
+        spm_model_file=paths.spm_model,
+        init_checkpoint=paths.run,
+        output_dir=paths.classifier,
+        do_train=True,
+        do_eval=True,
+        max_seq_length=MAX_SEQ_LENGTH,
+        train_batch_size=BATCH_SIZE,
+        learning_rate=FINETUNING_RATE,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_train_steps // 10,
+        save_checkpoints_steps=max(1, num_train_steps // 4),
+        log_steps=max(1, num_train_steps // 20),
+        random_seed=SEED,
+    )
+
+
+def export(paths: Paths) -> None:
+    """Exports the pretrained model and the classifier for TF Serving."""
+    for source, target, task in (
+        (paths.run, paths.served_encoder, "encoder"),
+        (paths.classifier, paths.served_classifier, "classifier"),
+    ):
+        if os.path.isdir(target):
+            print(f"{target} is there already.")
+            continue
+        call(
+            "export_saved_model.py",
+            init_checkpoint=source,
+            albert_config_file=paths.config,
+            spm_model_file=paths.spm_model,
+            task=task,
+            max_seq_length=MAX_SEQ_LENGTH,
+            export_dir=target,
+        )
+
+
+def ask(paths: Paths) -> None:
+    """Puts raw text to the exported models, as TF Serving would."""
+    with run_flags.quiet_import():
+        import demo_serving
+
+    for line in demo_serving.answers(
+        encoder_dir=paths.served_encoder,
+        classifier_dir=paths.served_classifier,
+    ):
+        print(line)
 
 
 def call(script: str, **script_flags: object) -> str:

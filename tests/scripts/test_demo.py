@@ -176,3 +176,41 @@ def test_the_whole_demo_learns_resumes_and_reports(tmp_path):
         if "eval_masked_lm_loss" in values
     ]
     assert losses[-1] < losses[0] - 1.0
+
+
+def test_the_model_goes_to_another_format_and_back_verified(tmp_path, commands):
+    paths = demo.Paths(tmp_path)
+
+    demo.convert(paths)
+
+    out, back = commands
+    assert _flag(out, "input_path") == paths.run
+    assert _flag(back, "input_path") == _flag(out, "output_path")
+    assert "--verify" in out
+    assert "--verify" in back
+
+
+def test_the_classifier_starts_from_the_pretrained_model(tmp_path, commands):
+    paths = demo.Paths(tmp_path)
+
+    demo.fine_tune(paths, num_train_steps=40)
+
+    (command,) = commands
+    assert _flag(command, "init_checkpoint") == paths.run
+    with open(_flag(command, "train_file"), encoding="utf-8") as file:
+        assert file.readline() == "sentence\tlabel\n"
+
+
+def test_both_models_are_exported_once(tmp_path, commands, capsys):
+    paths = demo.Paths(tmp_path)
+
+    demo.export(paths)
+    for command in list(commands):
+        os.makedirs(_flag(command, "export_dir"))
+    demo.export(paths)
+
+    assert [_flag(command, "task") for command in commands] == [
+        "encoder",
+        "classifier",
+    ]
+    assert capsys.readouterr().out.count("is there already") == 2
