@@ -180,6 +180,7 @@ def best_spans(
         text = question.paragraph.span_text(
             spans.first[place], spans.last[place]
         )
+        # TF1: it may be empty, if the pieces stand for white space.
         chosen.setdefault(text, place)
         if len(chosen) == limits.n_best_size:
             break

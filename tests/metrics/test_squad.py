@@ -1,0 +1,147 @@
+import numpy as np
+import pytest
+
+from albert_tf.metrics import squad
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The  Alps", "alps"),
+        ("a cat, an owl; the pig!", "cat owl pig"),
+        # Articles are words; punctuation goes without leaving a space.
+        ("another theme", "another theme"),
+        ("U.S.A. the-end", "usa theend"),
+        # ASCII only.
+        ("“Café”…", "“café”…"),
+        ("The.", ""),
+    ],
+)
+def test_case_punctuation_articles_and_spaces_do_not_count(text, wanted):
+    assert squad.normalize_answer(text) == wanted
+
+
+def test_an_answer_matches_if_it_is_one_of_the_true_ones():
+    assert squad.exact_match("The Alps.", ["mountains", "alps"]) == 1
+    assert squad.exact_match("Alps in France", ["mountains", "alps"]) == 0
+
+
+def test_f1_is_that_of_the_words_of_the_closest_answer():
+    # Two of three words, and two of two: 2 * (2/3) * 1 / (5/3).
+    found = squad.f1("big red dog", ["cat", "red big", "dog house"])
+
+    assert found == pytest.approx(0.8)
+
+
+def test_repeated_words_count_as_often_as_on_both_sides():
+    # One shared word; precision 1/3, recall 1/1.
+    assert squad.f1("no no no", ["no"]) == pytest.approx(0.5)
+
+
+def test_nothing_left_on_both_sides_is_right_in_version_2_only():
+    assert squad.score_answers(["the"], [["a"]]).f1 == [0]
+    assert squad.score_answers(["the"], [["a"]]).exact == [1]
+    assert squad.score_optional_answers([""], [[]]).f1 == [1]
+
+
+def test_no_answer_is_wrong_where_there_is_one_and_an_answer_where_not():
+    scores = squad.score_optional_answers(["", "dog", ""], [["cat"], [], []])
+
+    assert scores.exact.tolist() == [0, 0, 1]
+    assert scores.f1.tolist() == [0, 0, 1]
+
+
+def test_true_answers_of_punctuation_do_not_count_in_version_2():
+    scores = squad.score_optional_answers(["cat"], [["?", "cat"]])
+
+    assert scores.exact.tolist() == [1]
+    assert squad.score_optional_answers([""], [["?"]]).exact.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "score", [squad.score_answers, squad.score_optional_answers]
+)
+@pytest.mark.parametrize(
+    ("predictions", "answers"), [([], []), (["cat"], [["cat"], ["dog"]])]
+)
+def test_sets_that_cannot_be_scored_are_refused(score, predictions, answers):
+    with pytest.raises(ValueError, match="at least one question"):
+        score(predictions, answers)
+
+
+def test_scores_of_a_set_are_percentages():
+    scores = squad.score_answers(["cat", "big dog"], [["cat"], ["dog"]])
+
+    # F1 of the second: 2 * (1/2) * 1 / (3/2).
+    assert squad.summarize(scores) == {
+        "exact_match": 50,
+        "f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+    }
+
+
+def test_version_2_tells_questions_with_and_without_an_answer_apart():
+    scores = squad.score_optional_answers(
+        ["cat", "big dog", "", "owl"], [["cat"], ["dog"], [], []]
+    )
+    has_answer = np.array([True, True, False, False])
+
+    assert squad.summarize_optional(scores, has_answer) == {
+        "exact": 50,
+        "f1": pytest.approx(100 * (2 + 2 / 3) / 4),
+        "HasAns_exact": 50,
+        "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2),
+        "NoAns_exact": 50,
+        "NoAns_f1": 50,
+    }
+
+
+def test_a_kind_of_question_that_does_not_occur_has_no_score():
+    scores = squad.score_optional_answers(["cat"], [["cat"]])
+
+    found = squad.summarize_optional(scores, np.array([True]))
+
+    assert set(found) == {"exact", "f1", "HasAns_exact", "HasAns_f1"}
+
+
+def test_the_curve_has_the_score_for_every_threshold():
+    # By odds: 0.5 answered 0.5, 1 there is none, 2 right, 4 there is none.
+    curve = squad.threshold_curve(
+        np.array([1.0, 0.5, 0.0, 0.0]),
+        np.array([True, True, False, False]),
+        np.array([2.0, 0.5, 1.0, 4.0]),
+    )
+
+    # Right without any answer: the two that have none.
+    assert curve.thresholds.tolist() == [0.5, 0.75, 1.5, 3, 5]
+    assert curve.scores.tolist() == [50, 62.5, 37.5, 62.5, 37.5]
+    assert curve.best == 0.75
+
+
+def test_equal_odds_are_not_parted():
+    curve = squad.threshold_curve(
+        np.array([1.0, 0.0]), np.array([True, False]), np.array([1.0, 1.0])
+    )
+
+    assert curve.thresholds.tolist() == [1, 2]
+    assert curve.scores.tolist() == [50, 50]
+
+
+def test_every_point_of_the_curve_is_the_score_below_its_threshold():
+    rng = np.random.default_rng(0)
+    has_answer = rng.random(60) < 0.5
+    scores = np.where(has_answer, rng.random(60), 0)
+    odds = rng.integers(0, 30, 60).astype(float)
+
+    curve = squad.threshold_curve(scores, has_answer, odds)
+
+    for threshold, score in zip(curve.thresholds, curve.scores, strict=True):
+        kept = np.where(odds < threshold, scores, ~has_answer)
+        assert score == pytest.approx(100 * kept.mean())
+    assert len(curve.scores) == len(set(odds)) + 1
+
+
+def test_a_curve_needs_questions():
+    nothing = np.zeros(0)
+
+    with pytest.raises(ValueError, match="at least one question"):
+        squad.threshold_curve(nothing, nothing.astype(bool), nothing)

@@ -1,0 +1,403 @@
+"""The command line of SQuAD, as a user meets it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = "run_squad.py"
+# run_squad_v1.py and run_squad_v2.py of google-research/albert. They have
+# other defaults for two more: ours let the device decide
+# (iterations_per_loop), and take any number of TPU cores (num_tpu_cores).
+ORIGINAL_DEFAULTS = {
+    "albert_config_file": None,
+    "vocab_file": None,
+    "spm_model_file": None,
+    "output_dir": None,
+    "train_file": None,
+    "predict_file": None,
+    "train_feature_file": None,
+    "predict_feature_file": None,
+    "predict_feature_left_file": None,
+    "init_checkpoint": None,
+    "albert_hub_module_handle": None,
+    "do_lower_case": "true",
+    "max_seq_length": "384",
+    "doc_stride": "128",
+    "max_query_length": "64",
+    "do_train": "false",
+    "do_predict": "false",
+    "train_batch_size": "32",
+    "predict_batch_size": "8",
+    "learning_rate": "5e-05",
+    "num_train_epochs": "3.0",
+    "warmup_proportion": "0.1",
+    "save_checkpoints_steps": "1000",
+    "n_best_size": "20",
+    "max_answer_length": "30",
+    "use_einsum": "true",
+    "export_dir": None,
+    "start_n_top": "5",
+    "end_n_top": "5",
+    "dropout_prob": "0.1",
+    "use_tpu": "false",
+    "tpu_name": None,
+    "tpu_zone": None,
+    "gcp_project": None,
+    "master": None,
+}
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+
+
+def squad_json(numbers, *, is_version_2=False, is_labelled=True):
+    """Questions about paragraphs that say what an animal did."""
+    paragraphs = []
+    for number in numbers:
+        animal = ANIMALS[number % len(ANIMALS)]
+        context = f"One day the {animal} sat on the mat. It was happy there."
+        row = {"id": f"q{number}", "question": "Who sat?"}
+        if is_labelled:
+            start = context.index(animal)
+            row["answers"] = [{"text": animal, "answer_start": start}]
+        if is_labelled and is_version_2 and number % 2:
+            row |= {
+                "question": "Who ran?",
+                "answers": [],
+                "is_impossible": True,
+            }
+        paragraphs.append({"context": context, "qas": [row]})
+    return {"version": "x", "data": [{"paragraphs": paragraphs}]}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with questions of both versions, and unlabelled ones."""
+    folder = tmp_path_factory.mktemp("squad")
+    contents = {
+        "train-v1": squad_json(range(12)),
+        "dev-v1": squad_json(range(4, 10)),
+        "train-v2": squad_json(range(12), is_version_2=True),
+        "dev-v2": squad_json(range(4, 10), is_version_2=True),
+        "asked": squad_json(range(20, 23), is_labelled=False),
+    }
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def squad_flags(workshop, tiny_spm_model):
+    """Flags of a run of 4 steps, without files and `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--max_seq_length=32",
+        "--doc_stride=8",
+        "--max_query_length=8",
+        "--train_batch_size=4",
+        "--num_train_steps=4",
+        "--num_warmup_steps=1",
+        "--save_checkpoints_steps=2",
+        "--learning_rate=0.001",
+        "--on_collapse=ignore",
+    )
+
+
+@pytest.fixture(scope="module", params=["v1", "v2"])
+def finished_run(request, run_script, squad_flags, files, tmp_path_factory):
+    """Version, printed text and folder of a run; read only.
+
+    The flags are the original's: --do_predict evaluates, too.
+    """
+    version = request.param
+    folder = tmp_path_factory.mktemp("run_squad")
+    done = run_script(
+        SCRIPT,
+        *squad_flags,
+        f"--train_file={files / f'train-{version}.json'}",
+        f"--predict_file={files / f'dev-{version}.json'}",
+        "--train_feature_file=train.tf_record",
+        "--do_train",
+        "--do_predict",
+        "--output_dir=run",
+        *(["--version_2_with_negative"] if version == "v2" else []),
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return version, done, folder / "run"
+
+
+def read(path):
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_all_original_flags_have_their_defaults():
+    done = subprocess.run(
+        [sys.executable, ROOT / SCRIPT, "--helpxml"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tree = xml.etree.ElementTree.fromstring(done.stdout)
+    found = {
+        flag.findtext("name"): flag.findtext("default")
+        for flag in tree.iter("flag")
+    }
+
+    wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
+    assert {name: found[name] or "" for name in wanted} == wanted
+
+
+def test_a_run_reports_the_official_scores(finished_run):
+    version, done, folder = finished_run
+
+    results = read(folder / "eval_results.json")
+    wanted = {"exact_match", "f1", "global_step"}
+    if version == "v2":
+        parts = {"HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1"}
+        wanted = {"exact", "f1", "null_threshold", "global_step", *parts}
+    assert wanted <= set(results)
+    assert f"f1 = {results['f1']:.6g}" in done.stdout
+    assert read(folder / "predict_results.json")["f1"] == results["f1"]
+
+
+def test_every_question_has_a_prediction(finished_run):
+    version, _, folder = finished_run
+
+    guids = [f"q{number}" for number in range(4, 10)]
+    names = ["predictions.json", "nbest_predictions.json"]
+    names += ["null_odds.json"] * (version == "v2")
+    for name in names:
+        assert list(read(folder / name)) == guids
+        assert read(folder / name) == read(folder / "eval" / name)
+
+
+def test_the_threshold_parts_the_predictions(finished_run):
+    version, _, folder = finished_run
+    if version == "v1":
+        assert not (folder / "null_odds.json").exists()
+        return
+
+    threshold = read(folder / "eval_results.json")["null_threshold"]
+    odds = read(folder / "null_odds.json")
+    best = read(folder / "nbest_predictions.json")
+    for guid, text in read(folder / "predictions.json").items():
+        is_answered = odds[guid] < threshold
+        assert text == (best[guid][0]["text"] if is_answered else "")
+
+
+def test_the_report_has_squads_sections(finished_run):
+    version, _, folder = finished_run
+
+    report = (folder / "report.html").read_text("utf-8")
+    assert "answers without a right word" in report
+    assert ("Scores by null threshold" in report) == (version == "v2")
+
+
+def test_the_record_files_of_the_original_are_not_read(finished_run):
+    _, done, _ = finished_run
+
+    assert "--train_feature_file=train.tf_record is not read" in done.stderr
+
+
+def test_prediction_alone_needs_no_other_file(
+    finished_run, run_script, squad_flags, files, tmp_path
+):
+    version, _, trained = finished_run
+
+    done = run_script(
+        SCRIPT,
+        *squad_flags,
+        f"--predict_file={files / 'asked.json'}",
+        f"--init_checkpoint={trained / 'best'}",
+        "--do_predict",
+        "--output_dir=out",
+        *(["--version_2_with_negative"] if version == "v2" else []),
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = read(tmp_path / "out" / "predictions.json")
+    assert list(found) == ["q20", "q21", "q22"]
+    assert not (tmp_path / "out" / "eval_results.json").exists()
+    assert not (tmp_path / "out" / "predict_results.json").exists()
+    if version == "v2":
+        # The threshold of the run whose weights these are.
+        assert "No null threshold is known" not in done.stderr
+        threshold = read(trained / "eval_results.json")["null_threshold"]
+        for guid, odds in read(tmp_path / "out" / "null_odds.json").items():
+            assert bool(found[guid]) == (odds < threshold)
+
+
+def test_a_given_threshold_is_used(
+    finished_run, run_script, squad_flags, files, tmp_path
+):
+    version, _, trained = finished_run
+    if version == "v1":
+        return
+
+    done = run_script(
+        SCRIPT,
+        *squad_flags,
+        f"--eval_file={files / 'dev-v2.json'}",
+        f"--init_checkpoint={trained}",
+        "--do_eval",
+        "--version_2_with_negative",
+        "--null_score_diff_threshold=-1000",
+        "--output_dir=out",
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    results = read(tmp_path / "out" / "eval_results.json")
+    assert results["null_threshold"] == -1000
+    assert results["NoAns_f1"] == 100
+    found = read(tmp_path / "out" / "eval" / "predictions.json")
+    assert set(found.values()) == {""}
+
+
+def test_a_preset_sets_the_dropout_of_the_encoder(
+    run_script, squad_flags, workshop, files, tmp_path
+):
+    done = run_script(
+        SCRIPT,
+        *squad_flags,
+        f"--train_file={files / 'train-v1.json'}",
+        "--do_train",
+        "--num_train_steps=1",
+        "--num_warmup_steps=0",
+        "--preset=paper",
+        "--output_dir=run",
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert read(workshop / "config.json")["hidden_dropout_prob"] == 0.1
+    after = read(tmp_path / "run" / "albert_config.json")
+    assert after["hidden_dropout_prob"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_real_questions_from_command_line_to_scores(
+    version, run_script, workshop, shared_data, tmp_path
+):
+    data = shared_data / "data"
+    config = read(workshop / "config.json") | {
+        "vocab_size": 30_000,
+        "max_position_embeddings": 128,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    names = {
+        "v1": ("train-v1.1.subset-44-articles.json", "dev-v1.1.json"),
+        "v2": ("dev-v2.0.reconstructed.json",) * 2,
+    }[version]
+    train, dev = (data / "squad" / name for name in names)
+
+    done = run_script(
+        SCRIPT,
+        f"--albert_config_file={tmp_path / 'config.json'}",
+        f"--spm_model_file={data / 'spm' / '30k-clean.model'}",
+        f"--train_file={train}",
+        f"--predict_file={dev}",
+        "--max_seq_length=128",
+        "--max_query_length=32",
+        "--doc_stride=64",
+        "--train_batch_size=8",
+        "--predict_batch_size=64",
+        "--eval_batch_size=64",
+        "--num_train_steps=4",
+        "--num_warmup_steps=1",
+        "--on_collapse=ignore",
+        "--do_train",
+        "--do_predict",
+        "--output_dir=run",
+        *(["--version_2_with_negative"] if version == "v2" else []),
+        folder=tmp_path,
+    )
+
+    assert done.returncode == 0, done.stderr
+    found = read(tmp_path / "run" / "predictions.json")
+    assert len(found) == {"v1": 7235, "v2": 7975}[version]
+    right = total = 0
+    for article in read(dev)["data"]:
+        for paragraph in article["paragraphs"]:
+            for row in paragraph["qas"]:
+                texts = [a["text"].lower() for a in row["answers"]] or [""]
+                right += found[row["id"]].lower() in texts
+                total += 1
+    results = read(tmp_path / "run" / "eval_results.json")
+    key = {"v1": "exact_match", "v2": "exact"}[version]
+    # Articles and punctuation can only make more of them match.
+    assert results[key] >= 100 * right / total
+    assert results[key] == pytest.approx(100 * right / total, abs=1)
+
+
+@pytest.fixture(scope="module")
+def without_tensorflow(tmp_path_factory):
+    """A folder whose `tensorflow` and `keras` cannot be imported."""
+    folder = tmp_path_factory.mktemp("without_tensorflow")
+    for name in ("tensorflow", "keras"):
+        text = f"raise RuntimeError('{name} is imported too early')\n"
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--output_dir=", ["--output_dir must be given"]),
+        ("--spm_model_file=", ["--spm_model_file or --vocab_file"]),
+        ("--train_file=", ["--train_file must be given"]),
+        ("--do_predict", ["--predict_file must be given"]),
+        ("--do_eval", ["--predict_file must be given"]),
+        ("--nodo_train", ["nothing to do"]),
+        ("--train_file=none.json", ["no file", "none.json"]),
+        ("--train_file={files}/asked.json", ["question q20", "no answers"]),
+        ("--train_file={files}/train-v2.json", ["--version_2_with_negative"]),
+        ("--eval_file={files}/asked.json", ["question q20", "no answers"]),
+        ("--doc_stride=0", ["`doc_stride` must be at least 1"]),
+        ("--max_query_length=29", ["`max_seq_length`", "max_query_length=29"]),
+        ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
+        ("--n_best_size=0", ["`n_best_size` must be at least 1"]),
+        ("--max_answer_length=0", ["`max_answer_length`"]),
+        ("--start_n_top=0", ["`start_n_top` must be at least 1"]),
+        ("--dropout_prob=1", ["`dropout_prob`"]),
+        ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
+        ("--export_dir=out", ["--export_dir cannot be used yet"]),
+        ("--train_batch_size=0", ["`train_batch_size`"]),
+        ("--preset=best", ["preset", "paper|paper_v2"]),
+    ],
+)
+def test_bad_input_is_one_line_before_tensorflow_is_imported(
+    flags, words, squad_flags, files, without_tensorflow, tmp_path
+):
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / SCRIPT,
+            *squad_flags,
+            f"--train_file={files / 'train-v1.json'}",
+            "--do_train",
+            "--output_dir=run",
+            *flags.format(files=files).split(),
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{without_tensorflow}:{ROOT}"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in message
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,197 @@
+import json
+
+import pytest
+
+from albert_tf.tasks.squad import examples
+from albert_tf.tasks.squad.examples import Answer
+
+CONTEXT = "Snow is white."
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes questions about `CONTEXT`; returns the path."""
+
+    def write_file(*rows, title="Weather"):
+        questions = [
+            {"id": f"q{i}", "question": "What is white?"} | row
+            for i, row in enumerate(rows)
+        ]
+        paragraph = {"context": CONTEXT, "qas": questions}
+        article = {"title": title, "paragraphs": [paragraph]}
+        return write_json({"version": "1.1", "data": [article]})
+
+    def write_json(content):
+        path = tmp_path / "squad.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    write_file.json = write_json
+    return write_file
+
+
+def test_a_question_has_its_context_and_answers(write):
+    answers = [
+        {"text": "Snow", "answer_start": 0},
+        {"text": "white.", "answer_start": 8},
+    ]
+
+    (found,) = examples.read_examples(write({"answers": answers}))
+
+    assert found.guid == "q0"
+    assert found.question == "What is white?"
+    assert found.context == CONTEXT
+    assert found.answers == (
+        Answer(text="Snow", start=0),
+        Answer(text="white.", start=8),
+    )
+    assert not found.is_impossible
+
+
+@pytest.mark.parametrize(
+    ("row", "answers"),
+    [
+        ({}, None),
+        ({"answers": None}, None),
+        ({"answers": []}, None),
+        ({"answers": [], "is_impossible": False}, None),
+        ({"answers": [], "is_impossible": True}, ()),
+        ({"is_impossible": True, "plausible_answers": [1]}, ()),
+    ],
+)
+def test_no_answers_are_unknown_unless_there_are_none(row, answers, write):
+    (found,) = examples.read_examples(write(row))
+
+    assert found.answers == answers
+    assert found.is_impossible == (answers == ())
+
+
+def test_a_byte_order_mark_is_dropped(write):
+    path = write({})
+    path.write_text("\ufeff" + path.read_text())
+
+    assert len(examples.read_examples(path)) == 1
+
+
+def test_real_files_are_read_whole(shared_data):
+    folder = shared_data / "data" / "squad"
+
+    first = examples.read_examples(folder / "dev-v1.1.json")
+    second = examples.read_examples(folder / "dev-v2.0.reconstructed.json")
+
+    assert len(first) == 7235
+    assert len(second) == 7975
+    # Counted in the file.
+    assert sum(e.is_impossible for e in second) == 4131
+    for example in first:
+        for answer in example.answers:
+            end = answer.start + len(answer.text)
+            assert example.context[answer.start : end] == answer.text
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"id": 7}, "paragraph 1: `id` must be a text. Received: 7"),
+        ({"question": None}, "question q0: `question` must be a text"),
+        ({"answers": {}}, "question q0: `answers` must be a list"),
+        ({"answers": [1]}, "q0: what `answers` lists must be a JSON object"),
+        ({"answers": [{"text": "x"}]}, "question q0: there is no `answer_st"),
+        (
+            {"answers": [{"text": "Snow", "answer_start": True}]},
+            "`answer_start` must be a whole number",
+        ),
+        (
+            {"answers": [{"text": "white!!", "answer_start": 8}]},
+            "q0: the answer 'white!!' must lie in the context, which has 14",
+        ),
+        (
+            {"answers": [{"text": "Snow", "answer_start": -1}]},
+            "must lie in the context.*answer_start=-1",
+        ),
+        ({"is_impossible": 1}, "q0: `is_impossible` must be true or false"),
+        (
+            {
+                "is_impossible": True,
+                "answers": [{"text": "Snow", "answer_start": 0}],
+            },
+            "q0: it is marked as impossible to answer, and has 1 answers",
+        ),
+    ],
+)
+def test_a_bad_question_is_named_with_its_file(row, words, write):
+    path = write(row)
+
+    with pytest.raises(ValueError, match=words) as error:
+        examples.read_examples(path)
+    assert f"{path}, article 'Weather', paragraph 1" in str(error.value)
+
+
+def test_two_questions_with_one_id_are_refused(write):
+    with pytest.raises(ValueError, match="another question has the id 'q0'"):
+        examples.read_examples(write({}, {"id": "q0"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([], "squad.json must be a JSON object"),
+        ({"questions": []}, "there is no `data`, only 'questions'"),
+        ({}, "there is no `data`, only nothing"),
+        ({"data": {}}, "`data` must be a list"),
+        ({"data": []}, "there is no question in it"),
+        ({"data": [{"title": "A"}]}, "'A': there is no `paragraphs`"),
+        (
+            {"data": [{"paragraphs": [{"context": "x"}]}]},
+            "squad.json, paragraph 1: there is no `qas`",
+        ),
+        (
+            {"data": [{"paragraphs": [{"qas": []}]}]},
+            "paragraph 1: there is no `context`",
+        ),
+    ],
+)
+def test_another_layout_is_refused(content, words, write):
+    with pytest.raises(ValueError, match=words):
+        examples.read_examples(write.json(content))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
+def test_what_is_not_json_is_refused(text, tmp_path):
+    (tmp_path / "squad.json").write_text(text)
+
+    with pytest.raises(ValueError, match="squad.json: not JSON"):
+        examples.read_examples(tmp_path / "squad.json")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(FileNotFoundError, match="none.json"):
+        examples.read_examples("none.json")
+
+
+def test_unknown_answers_cannot_be_scored(make_example):
+    asked = [make_example(), make_example(guid="q2", answers=None)]
+
+    for is_version_2 in (False, True):
+        with pytest.raises(ValueError, match="1 of 2 .* question q2 among"):
+            examples.check_answers(asked, version_2_with_negative=is_version_2)
+        assert not examples.are_answers_known(
+            asked, version_2_with_negative=is_version_2
+        )
+
+
+def test_impossible_questions_need_version_2(make_example):
+    asked = [make_example(), make_example(guid="q2", answers=())]
+
+    examples.check_answers(asked, version_2_with_negative=True)
+    assert examples.are_answers_known(asked, version_2_with_negative=True)
+    with pytest.raises(ValueError, match="q2 .* --version_2_with_negative"):
+        examples.check_answers(asked, version_2_with_negative=False)
+    assert not examples.are_answers_known(asked, version_2_with_negative=False)
+
+
+def test_answers_as_the_metrics_take_them(make_example):
+    asked = [make_example(), make_example(answers=())]
+
+    assert examples.answer_texts(asked) == [["white"], []]
+    assert examples.has_answer(asked).tolist() == [True, False]
