@@ -1,8 +1,10 @@
 """The command line of SQuAD, as a user meets it."""
 
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -51,6 +53,7 @@ ORIGINAL_DEFAULTS = {
     "gcp_project": None,
     "master": None,
 }
+VERSION_FLAGS = {"v1": [], "v2": ["--version_2_with_negative"]}
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
 
@@ -108,28 +111,32 @@ def squad_flags(workshop, tiny_spm_model):
     )
 
 
-@pytest.fixture(scope="module", params=["v1", "v2"])
-def finished_run(request, run_script, squad_flags, files, tmp_path_factory):
-    """Version, printed text and folder of a run; read only.
+@pytest.fixture(scope="module")
+def finished_run(run_script, squad_flags, files, tmp_path_factory):
+    """Gives what a run of `v1` or `v2` printed, and its folder; read only.
 
     The flags are the original's: --do_predict evaluates, too.
     """
-    version = request.param
-    folder = tmp_path_factory.mktemp("run_squad")
-    done = run_script(
-        SCRIPT,
-        *squad_flags,
-        f"--train_file={files / f'train-{version}.json'}",
-        f"--predict_file={files / f'dev-{version}.json'}",
-        "--train_feature_file=train.tf_record",
-        "--do_train",
-        "--do_predict",
-        "--output_dir=run",
-        *(["--version_2_with_negative"] if version == "v2" else []),
-        folder=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return version, done, folder / "run"
+
+    @functools.cache
+    def run(version):
+        folder = tmp_path_factory.mktemp("run_squad")
+        done = run_script(
+            SCRIPT,
+            *squad_flags,
+            f"--train_file={files / f'train-{version}.json'}",
+            f"--predict_file={files / f'dev-{version}.json'}",
+            "--train_feature_file=train.tf_record",
+            "--do_train",
+            "--do_predict",
+            "--output_dir=run",
+            *VERSION_FLAGS[version],
+            folder=folder,
+        )
+        assert done.returncode == 0, done.stderr
+        return done, folder / "run"
+
+    return run
 
 
 def read(path):
@@ -153,35 +160,43 @@ def test_all_original_flags_have_their_defaults():
     assert {name: found[name] or "" for name in wanted} == wanted
 
 
-def test_a_run_reports_the_official_scores(finished_run):
-    version, done, folder = finished_run
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("v1", {"exact_match", "f1", "global_step"}),
+        (
+            "v2",
+            {"exact", "f1", "HasAns_exact", "HasAns_f1"}
+            | {"NoAns_exact", "NoAns_f1", "null_threshold", "global_step"},
+        ),
+    ],
+)
+def test_a_run_reports_the_official_scores(version, names, finished_run):
+    done, folder = finished_run(version)
 
     results = read(folder / "eval_results.json")
-    wanted = {"exact_match", "f1", "global_step"}
-    if version == "v2":
-        parts = {"HasAns_exact", "HasAns_f1", "NoAns_exact", "NoAns_f1"}
-        wanted = {"exact", "f1", "null_threshold", "global_step", *parts}
-    assert wanted <= set(results)
+    assert names <= set(results)
     assert f"f1 = {results['f1']:.6g}" in done.stdout
     assert read(folder / "predict_results.json")["f1"] == results["f1"]
 
 
-def test_every_question_has_a_prediction(finished_run):
-    version, _, folder = finished_run
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_every_question_has_a_prediction(version, finished_run):
+    _, folder = finished_run(version)
 
     guids = [f"q{number}" for number in range(4, 10)]
-    names = ["predictions.json", "nbest_predictions.json"]
-    names += ["null_odds.json"] * (version == "v2")
+    names = {"predictions.json", "nbest_predictions.json"}
+    if version == "v2":
+        names |= {"null_odds.json"}
     for name in names:
         assert list(read(folder / name)) == guids
         assert read(folder / name) == read(folder / "eval" / name)
+    found = {path.name for path in (folder / "eval").iterdir()}
+    assert found == names | {"predict_results.json"}
 
 
 def test_the_threshold_parts_the_predictions(finished_run):
-    version, _, folder = finished_run
-    if version == "v1":
-        assert not (folder / "null_odds.json").exists()
-        return
+    _, folder = finished_run("v2")
 
     threshold = read(folder / "eval_results.json")["null_threshold"]
     odds = read(folder / "null_odds.json")
@@ -191,8 +206,9 @@ def test_the_threshold_parts_the_predictions(finished_run):
         assert text == (best[guid][0]["text"] if is_answered else "")
 
 
-def test_the_report_has_squads_sections(finished_run):
-    version, _, folder = finished_run
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_report_has_squads_sections(version, finished_run):
+    _, folder = finished_run(version)
 
     report = (folder / "report.html").read_text("utf-8")
     assert "answers without a right word" in report
@@ -200,46 +216,95 @@ def test_the_report_has_squads_sections(finished_run):
 
 
 def test_the_record_files_of_the_original_are_not_read(finished_run):
-    _, done, _ = finished_run
+    done, _ = finished_run("v1")
 
     assert "--train_feature_file=train.tf_record is not read" in done.stderr
 
 
-def test_prediction_alone_needs_no_other_file(
+@pytest.fixture
+def predict(run_script, squad_flags, files, tmp_path):
+    """Predicts unlabelled questions with given weights; returns the folder."""
+
+    def run(version, weights):
+        done = run_script(
+            SCRIPT,
+            *squad_flags,
+            f"--predict_file={files / 'asked.json'}",
+            f"--init_checkpoint={weights}",
+            "--do_predict",
+            "--output_dir=out",
+            *VERSION_FLAGS[version],
+            folder=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return done, tmp_path / "out"
+
+    return run
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_prediction_alone_needs_no_other_file(version, finished_run, predict):
+    _, trained = finished_run(version)
+
+    _, folder = predict(version, trained)
+
+    found = read(folder / "predictions.json")
+    assert list(found) == ["q20", "q21", "q22"]
+    assert not (folder / "eval_results.json").exists()
+    assert not (folder / "predict_results.json").exists()
+
+
+@pytest.mark.parametrize("weights", [".", "best"])
+def test_the_threshold_is_that_of_the_run_of_the_weights(
+    weights, finished_run, predict
+):
+    _, trained = finished_run("v2")
+
+    done, folder = predict("v2", trained / weights)
+
+    assert "No null threshold is known" not in done.stderr
+    threshold = read(trained / "eval_results.json")["null_threshold"]
+    found = read(folder / "predictions.json")
+    for guid, odds in read(folder / "null_odds.json").items():
+        assert bool(found[guid]) == (odds < threshold)
+
+
+def test_weights_without_a_run_have_no_threshold(
+    finished_run, predict, tmp_path
+):
+    _, trained = finished_run("v2")
+    shutil.copytree(trained / "best", tmp_path / "weights")
+
+    done, _ = predict("v2", tmp_path / "weights")
+
+    assert "No null threshold is known: 0.0 is taken" in done.stderr
+
+
+def test_a_run_that_is_only_used_has_its_threshold(
     finished_run, run_script, squad_flags, files, tmp_path
 ):
-    version, _, trained = finished_run
+    _, trained = finished_run("v2")
+    shutil.copytree(trained, tmp_path / "run")
 
     done = run_script(
         SCRIPT,
         *squad_flags,
         f"--predict_file={files / 'asked.json'}",
-        f"--init_checkpoint={trained / 'best'}",
         "--do_predict",
-        "--output_dir=out",
-        *(["--version_2_with_negative"] if version == "v2" else []),
+        "--version_2_with_negative",
+        "--output_dir=run",
         folder=tmp_path,
     )
 
     assert done.returncode == 0, done.stderr
-    found = read(tmp_path / "out" / "predictions.json")
-    assert list(found) == ["q20", "q21", "q22"]
-    assert not (tmp_path / "out" / "eval_results.json").exists()
-    assert not (tmp_path / "out" / "predict_results.json").exists()
-    if version == "v2":
-        # The threshold of the run whose weights these are.
-        assert "No null threshold is known" not in done.stderr
-        threshold = read(trained / "eval_results.json")["null_threshold"]
-        for guid, odds in read(tmp_path / "out" / "null_odds.json").items():
-            assert bool(found[guid]) == (odds < threshold)
+    assert "No null threshold is known" not in done.stderr
+    assert len(read(tmp_path / "run" / "predictions.json")) == 3
 
 
 def test_a_given_threshold_is_used(
     finished_run, run_script, squad_flags, files, tmp_path
 ):
-    version, _, trained = finished_run
-    if version == "v1":
-        return
+    _, trained = finished_run("v2")
 
     done = run_script(
         SCRIPT,
@@ -317,7 +382,7 @@ def test_real_questions_from_command_line_to_scores(
         "--do_train",
         "--do_predict",
         "--output_dir=run",
-        *(["--version_2_with_negative"] if version == "v2" else []),
+        *VERSION_FLAGS[version],
         folder=tmp_path,
     )
 
