@@ -8,6 +8,8 @@ it unless others are passed. Nothing is written if the graph has an operation
 that TF Serving may not know.
 """
 
+import dataclasses
+
 from absl import flags
 
 import run_flags
@@ -15,6 +17,16 @@ from albert_tf.export import export_job
 from albert_tf.export.export_job import ExportJob
 
 _BYTES_PER_MEGABYTE = 1e6
+_TASK_INTEGERS = {
+    "doc_stride": "squad: pieces from the start of a window to the next.",
+    "max_query_length": "squad: pieces of the question, at most.",
+    "n_best_size": "squad: starts and ends of a window that are combined.",
+    "max_answer_length": "squad: pieces of an answer, at most.",
+    "start_n_top": "squad version 2.0: starts that are followed.",
+    "end_n_top": "squad version 2.0: ends for each of them.",
+    "max_qa_length": "race: pieces of question and option, at most.",
+    "num_choices": "race: options of a question.",
+}
 
 
 def define_flags() -> None:
@@ -43,8 +55,9 @@ def define_flags() -> None:
     )
     flags.DEFINE_integer(
         "max_seq_length",
-        export_job.DEFAULT_SEQ_LENGTH,
-        "Longest sequence made of raw text, in pieces.",
+        None,
+        "Longest sequence made of raw text, in pieces; default: 512, for "
+        "squad 384, or the model's longest if that is less.",
     )
     flags.DEFINE_integer(
         "export_version",
@@ -58,6 +71,31 @@ def define_flags() -> None:
         "Whether text is made lower case; default: as the checkpoint says, "
         "or true.",
     )
+    flags.DEFINE_bool(
+        "tflite",
+        False,
+        "Whether to write model.tflite, which takes ids, beside the "
+        "SavedModel; for encoder, classifier and squad version 1.1.",
+    )
+    _define_task_flags()
+
+
+def _define_task_flags() -> None:
+    flags.DEFINE_list(
+        "labels",
+        None,
+        "classifier: names of the labels, in the order of the outputs; "
+        "default: those beside the checkpoint, or 0,1,...",
+    )
+    flags.DEFINE_float(
+        "null_score_diff_threshold",
+        None,
+        "squad version 2.0: the null score must be below it for there to be "
+        "an answer; default: what the run of the checkpoint has tuned, or 0.",
+    )
+    defaults = {f.name: f.default for f in dataclasses.fields(ExportJob)}
+    for name, text in _TASK_INTEGERS.items():
+        flags.DEFINE_integer(name, defaults[name], text)
 
 
 def main(values: flags.FlagValues) -> None:
@@ -76,6 +114,10 @@ def main(values: flags.FlagValues) -> None:
         precision=values.precision,
         version=values.export_version,
         model_name=values.model_name,
+        tflite=values.tflite,
+        labels=tuple(values.labels) if values.labels else None,
+        null_threshold=values.null_score_diff_threshold,
+        **{name: values[name].value for name in _TASK_INTEGERS},
     )
     with run_flags.quiet_import():
         from albert_tf.export import saved_model

@@ -70,6 +70,7 @@ _OF_TENSORFLOW = frozenset(
         "Max",
         "Maximum",
         "Mean",
+        "Min",
         "Minimum",
         "Mul",
         "Neg",

@@ -10,12 +10,12 @@ raw text is ours.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import pair_packing, signature
+from albert_tf.export import fill_mask, pair_packing, signature, text_inputs
 from albert_tf.export.pieces import TextGraph
 from albert_tf.export.served_encoder import ServedEncoder
+from albert_tf.export.served_text import ServedText
 from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
 from albert_tf.modeling.albert_model import AlbertModel
@@ -23,11 +23,11 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 
 Tensors = dict[str, tf.Tensor]
 
-_ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
-_WARMUP_TEXTS = ("A first sentence.", "A second one, some words longer.")
-_WARMUP_BATCHES = (1, 8)
-_WARMUP_LENGTH = 32
-_NUM_WARMUP_POSITIONS = 4
+_WARMUP_TEXTS = {
+    "text_a": "A first sentence.",
+    "text_b": "A second one, some words longer.",
+}
+_WARMUP_POSITIONS = range(4)
 
 
 def pair_inputs(
@@ -36,7 +36,7 @@ def pair_inputs(
     """Returns a function from pairs of texts to the inputs of a model.
 
     Args:
-        text_graph: Makes the ids. It is traced once, for both texts.
+        text_graph: Makes the ids.
         max_seq_length: Longest sequence.
 
     Returns:
@@ -44,21 +44,11 @@ def pair_inputs(
     """
 
     def encode(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        is_paired = tf.Assert(
-            tf.equal(tf.size(text_a), tf.size(text_b)),
-            [
-                "text_a and text_b must have as many strings; text_b may be "
-                "empty strings. Received:",
-                tf.size(text_a),
-                tf.size(text_b),
-            ],
-        )
-        with tf.control_dependencies([is_paired]):
-            texts = tf.concat([text_a, text_b], 0)
-        # Many small steps, of which a GPU would only make slow ones.
+        texts = text_inputs.same_size(text_a=text_a, text_b=text_b)
+        pieces = text_graph(tf.concat(texts, 0))
         with tf.device("/device:CPU:0"):
             return pair_packing.pack_pairs(
-                text_graph(texts),
+                pieces,
                 max_seq_length=max_seq_length,
                 special=text_graph.special_ids,
             )
@@ -82,8 +72,11 @@ def make_signatures(
         max_seq_length: Longest sequence made of raw text.
     """
     encoder = _Encoder(model, weights)
-    ids = {name: signature.integers(None, None) for name in _ID_INPUTS}
+    ids = {
+        name: signature.integers(None, None) for name in text_inputs.ID_INPUTS
+    }
     texts = {name: signature.strings(None) for name in ("text_a", "text_b")}
+    text_graph = ServedText(text_graph)
     encode = pair_inputs(text_graph, max_seq_length=max_seq_length)
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
@@ -93,12 +86,12 @@ def make_signatures(
         Signature(
             name=signature.DEFAULT,
             function=signature.trace(from_text, **texts),
-            warmup=_text_requests(),
+            warmup=text_inputs.text_requests(**_WARMUP_TEXTS),
         ),
         Signature(
             name=signature.TOKENS,
             function=signature.trace(encoder.tokens, **ids),
-            warmup=_id_requests(),
+            warmup=text_inputs.id_requests(),
         ),
     ]
     if encoder.masked_lm_head is not None:
@@ -109,7 +102,14 @@ def make_signatures(
                 function=signature.trace(
                     encoder.mlm, **ids, mlm_positions=positions
                 ),
-                warmup=_id_requests(with_positions=True),
+                warmup=text_inputs.id_requests(mlm_positions=_WARMUP_POSITIONS),
+            )
+        )
+        found.append(
+            fill_mask.make_signature(
+                encoder.masked_logits,
+                text_graph,
+                max_seq_length=max_seq_length,
             )
         )
     if encoder.sentence_order_head is not None:
@@ -117,7 +117,7 @@ def make_signatures(
             Signature(
                 name="sop",
                 function=signature.trace(encoder.sop, **ids),
-                warmup=_id_requests(),
+                warmup=text_inputs.id_requests(),
             )
         )
     return found
@@ -143,12 +143,19 @@ class _Encoder:
 
     def mlm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
+        logits = self._mask_logits(sequence, mlm_positions)
+        return {**_outputs(sequence, pooled), "mlm_logits": logits}
+
+    def masked_logits(self, positions: tf.Tensor, **ids: tf.Tensor) -> Any:
+        sequence, _ = self._encode(**ids)
+        return self._mask_logits(sequence, positions)
+
+    def _mask_logits(self, sequence: tf.Tensor, positions: tf.Tensor) -> Any:
         with self._weights.scope():
             table = self._albert.embeddings.word_embeddings
-            logits = self.masked_lm_head(
-                sequence, mlm_positions, tf.convert_to_tensor(table)
+            return self.masked_lm_head(
+                sequence, positions, tf.convert_to_tensor(table)
             )
-        return {**_outputs(sequence, pooled), "mlm_logits": logits}
 
     def sop(self, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
@@ -165,32 +172,3 @@ def _outputs(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
         "sequence_output": tf.cast(sequence, tf.float32),
         "pooled_output": tf.cast(pooled, tf.float32),
     }
-
-
-def _text_requests() -> tuple[dict[str, Any], ...]:
-    return tuple(
-        {
-            name: np.array([text] * batch, object)
-            for name, text in zip(
-                ("text_a", "text_b"), _WARMUP_TEXTS, strict=True
-            )
-        }
-        for batch in _WARMUP_BATCHES
-    )
-
-
-def _id_requests(
-    *, with_positions: bool = False
-) -> tuple[dict[str, np.ndarray], ...]:
-    requests = []
-    for batch in _WARMUP_BATCHES:
-        ones = np.ones((batch, _WARMUP_LENGTH), np.int32)
-        request = {
-            "input_ids": ones,
-            "input_mask": ones,
-            "segment_ids": ones * 0,
-        }
-        if with_positions:
-            request["mlm_positions"] = ones[:, :_NUM_WARMUP_POSITIONS]
-        requests.append(request)
-    return tuple(requests)

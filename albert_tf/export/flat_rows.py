@@ -67,6 +67,45 @@ def spread(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return sources, places - tf.gather(ends - lengths, sources)
 
 
+def next_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Returns where `mask` `[N]` is next true, at each place or after it.
+
+    N where it is not; a place is from 0 to N.
+    """
+    found = tf.concat([indices(mask), size(mask)[None]], 0)
+    return tf.gather(found, tf.gather(count_before(mask), places))
+
+
+def last_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Returns where `mask` `[N]` was last true, before each place; or -1."""
+    found = tf.concat([[-1], indices(mask)], 0)
+    return tf.gather(found, tf.gather(count_before(mask), places))
+
+
+def decode(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns code points, row ids and sizes of UTF-8 strings `[R]`.
+
+    What is not UTF-8 becomes U+FFFD, as in Python's
+    `decode(errors="replace")`.
+    """
+    rows = tf.strings.unicode_decode(texts, "UTF-8")
+    splits = tf.cast(rows.row_splits, tf.int32)
+    sizes = splits[1:] - splits[:-1]
+    row_ids, _ = spread(sizes)
+    return rows.values, row_ids, sizes
+
+
+def encode(code_points: tf.Tensor, sizes: tf.Tensor) -> tf.Tensor:
+    """Returns rows as UTF-8 strings `[R]`.
+
+    Args:
+        code_points: Int32 `[N]`.
+        sizes: Int32 `[R]`, code points of each row; their sum is N.
+    """
+    rows = tf.RaggedTensor.from_row_lengths(code_points, sizes, validate=False)
+    return tf.strings.unicode_encode(rows, "UTF-8")
+
+
 def mark_chains(following: tf.Tensor, is_start: tf.Tensor) -> tf.Tensor:
     """Finds what is reached by going from element to element.
 

@@ -7,6 +7,8 @@ Source: google-research/albert, classifier_utils._truncate_seq_pair and
 convert_single_example.
 """
 
+import dataclasses
+
 import tensorflow as tf
 
 from albert_tf.export import flat_rows
@@ -17,6 +19,19 @@ from albert_tf.text.special_pieces import SpecialIds
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
 # Room for the special pieces of a pair, and a piece of each text.
 MIN_SEQ_LENGTH = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ranges:
+    """Neighbouring pieces for each of R rows.
+
+    Args:
+        starts: Int32 `[R]`, the first one, among the pieces of all texts.
+        sizes: Int32 `[R]`, how many they are.
+    """
+
+    starts: tf.Tensor
+    sizes: tf.Tensor
 
 
 def pack_pairs(
@@ -41,26 +56,59 @@ def pack_pairs(
     starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
     sizes = starts[1:] - starts[:-1]
     size_a, size_b = truncated_sizes(
-        sizes[:num_pairs, None], sizes[num_pairs:, None], max_seq_length
-    )  # [B, 1]
-    is_pair = size_b > 0
+        sizes[:num_pairs], sizes[num_pairs:], max_seq_length
+    )
+    return pack_ranges(
+        pieces.ids,
+        Ranges(starts=starts[:num_pairs], sizes=size_a),
+        Ranges(starts=starts[num_pairs:-1], sizes=size_b),
+        is_pair=size_b > 0,
+        special=special,
+    )
+
+
+def pack_ranges(
+    ids: tf.Tensor,
+    first: Ranges,
+    second: Ranges,
+    *,
+    is_pair: tf.Tensor | bool = True,
+    special: SpecialIds,
+    min_length: int = _NUM_SPECIAL,
+) -> dict[str, tf.Tensor]:
+    """Makes `[CLS] a [SEP] b [SEP]` of pieces, or `[CLS] a [SEP]`.
+
+    Args:
+        ids: Int32 `[M]`, the pieces of all texts.
+        first: The part that each row begins with.
+        second: The other part, which may be empty.
+        is_pair: Bool `[R]`, or for all rows: is there a second `[SEP]`?
+        special: Ids of the special pieces.
+        min_length: Length of the result at least.
+
+    Returns:
+        Int32 `[R, S]`, padded to the longest row: `input_ids`, `input_mask`
+        and `segment_ids`.
+    """
+    size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]
+    is_pair = tf.broadcast_to(is_pair, tf.shape(first.sizes))[:, None]
     end_a = size_a + 1
     end = end_a + tf.where(is_pair, size_b + 2, 1)
-    length = tf.reduce_max(tf.concat([end, [[_NUM_SPECIAL]]], 0))
+    length = tf.reduce_max(tf.concat([end, [[min_length]]], 0))
     place = tf.range(length)[None]  # [1, S]
     is_a = (place > 0) & (place < end_a)
     is_b = (place > end_a) & (place <= end_a + size_b)
     source = tf.where(
         is_a,
-        starts[:num_pairs, None] + place - 1,
-        starts[num_pairs:-1, None] + place - end_a - 1,
+        first.starts[:, None] + place - 1,
+        second.starts[:, None] + place - end_a - 1,
     )
-    source = tf.where(is_a | is_b, source, flat_rows.size(pieces.ids))
-    ids = tf.gather(tf.concat([pieces.ids, [special.sep]], 0), source)
-    ids = tf.where(place == 0, special.cls, ids)
+    source = tf.where(is_a | is_b, source, flat_rows.size(ids))
+    input_ids = tf.gather(tf.concat([ids, [special.sep]], 0), source)
+    input_ids = tf.where(place == 0, special.cls, input_ids)
     is_real = place < end
     return {
-        "input_ids": tf.where(is_real, ids, special.pad),
+        "input_ids": tf.where(is_real, input_ids, special.pad),
         "input_mask": tf.cast(is_real, tf.int32),
         "segment_ids": tf.cast(is_real & (place > end_a), tf.int32),
     }

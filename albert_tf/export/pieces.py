@@ -9,6 +9,7 @@ from typing import Protocol
 import tensorflow as tf
 
 from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,12 @@ class TextGraph(Protocol):
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         vocab_size: Number of pieces, V.
+        pieces: The piece of each id.
     """
 
     special_ids: SpecialIds
     vocab_size: int
+    pieces: tuple[str, ...]
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
@@ -51,3 +54,8 @@ class TextGraph(Protocol):
         `decode(errors="replace")` gives.
         """
         ...
+
+
+def pieces_of(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Returns the piece of each id."""
+    return tuple(map(tokenizer.id_to_piece, range(tokenizer.vocab_size)))

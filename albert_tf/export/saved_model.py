@@ -13,27 +13,26 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.checkpoints import checkpoint, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
     allowed_operations,
-    encoder_signatures,
+    litert,
     pair_packing,
+    served_tasks,
+    signature,
     text_graph,
     version_folder,
     warmup,
 )
-from albert_tf.export.export_job import DEFAULT_SEQ_LENGTH, ExportJob
+from albert_tf.export.export_job import ExportJob
 from albert_tf.export.pieces import TextGraph
 from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
 
 CONFIG_FILE = "albert_config.json"
-_OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
-_KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,8 +60,9 @@ def run(job: ExportJob) -> Summary:
         ImportError: The checkpoint's format needs a package that is not
             installed.
         ValueError: The checkpoint is damaged or at odds with its config, the
-            vocabulary is not the model's, the version exists, or the graph
-            has an operation that TF Serving may not know.
+            vocabulary is not the model's, there is no head for the task,
+            settings are impossible, the version exists, or the graph has an
+            operation that TF Serving may not know.
     """
     source = load.read(job.init_checkpoint)
     config = job.config or checkpoint.known_config(source)
@@ -74,12 +74,10 @@ def run(job: ExportJob) -> Summary:
         do_lower_case=bool(job.do_lower_case),
     )
     _check_vocabulary(texts, config)
-    model = _make_model(source, config, job.precision)
+    model = served_tasks.make_model(job, source, config)
     left_out = load.load_checkpoint(model, job.init_checkpoint)
     weights = ServedWeights(model.weights, precision=job.precision)
-    signatures = encoder_signatures.make_signatures(
-        model, weights, texts, max_seq_length=job.max_seq_length
-    )
+    signatures = served_tasks.make_signatures(job, model, weights, texts)
     for found in signatures:
         allowed_operations.check(found.function, found.name)
     with version_folder.new_version(job.export_dir, version) as folder:
@@ -99,8 +97,8 @@ def _completed(
     """Fills in what lies beside the checkpoint, and checks lengths."""
     longest = config.max_position_embeddings
     length = job.max_seq_length
-    if length == DEFAULT_SEQ_LENGTH:
-        length = min(length, longest)
+    if length is None:
+        length = min(job.known_seq_length, longest)
     if not pair_packing.MIN_SEQ_LENGTH <= length <= longest:
         raise ValueError(
             f"`max_seq_length` must be from {pair_packing.MIN_SEQ_LENGTH} to "
@@ -133,21 +131,6 @@ def _check_vocabulary(texts: TextGraph, config: AlbertConfig) -> None:
         )
 
 
-def _make_model(
-    source: Checkpoint, config: AlbertConfig, precision: str
-) -> AlbertModel | PretrainingModel:
-    """Returns an encoder with the pretraining heads that there are."""
-    dtype = _KERAS_DTYPES[precision]
-    objectives = [
-        objective
-        for head, objective in _OBJECTIVES.items()
-        if head in source.heads
-    ]
-    if objectives:
-        return PretrainingModel(config, objectives=objectives, dtype=dtype)
-    return AlbertModel(config, dtype=dtype)
-
-
 def _write(
     folder: str,
     weights: ServedWeights,
@@ -162,10 +145,20 @@ def _write(
         functions = {found.name: found.function for found in signatures}
         with _without_progress_messages():
             tf.saved_model.save(module, folder, signatures=functions)
+            if job.tflite:
+                _write_litert(folder, signatures, module)
     requests = [
         (found.name, inputs) for found in signatures for inputs in found.warmup
     ]
     warmup.write(folder, requests, model_name=job.model_name)
+
+
+def _write_litert(
+    folder: str, signatures: list[Signature], module: tf.Module
+) -> None:
+    of_ids = next(one for one in signatures if one.name == signature.TOKENS)
+    with files.atomic_write(os.path.join(folder, litert.FILE)) as file:
+        file.write(litert.convert(of_ids, module))
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from sentencepiece import sentencepiece_model_pb2
 from albert_tf import files
 from albert_tf.export import charsmap, flat_rows
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
-from albert_tf.export.pieces import Pieces
+from albert_tf.export.pieces import Pieces, pieces_of
 from albert_tf.export.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
@@ -59,6 +59,7 @@ class SentencePieceGraph:
         _check_kind(model, model_file)
         self.special_ids = tokenizer.special_ids
         self.vocab_size = tokenizer.vocab_size
+        self.pieces = pieces_of(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
@@ -179,25 +180,15 @@ class _Replacements:
         same_before = sources == flat_rows.shift_right(sources, -1)
         same_after = sources == flat_rows.shift_left(sources, -1)
         is_divided = same_before | same_after
-        solid = _next(text.code_points != _SPACE, starts)
+        solid = flat_rows.next_true(text.code_points != _SPACE, starts)
         first = tf.where(is_divided, tf.minimum(solid, ends), starts)
-        comma = tf.maximum(_last(text.code_points == _COMMA, ends), first)
+        comma = tf.maximum(
+            flat_rows.last_true(text.code_points == _COMMA, ends), first
+        )
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, flat_rows.shift_left(starts, 0), ends)
         return starts, ends
-
-
-def _next(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Returns where `mask` is next true, at each place or after it."""
-    found = tf.concat([flat_rows.indices(mask), flat_rows.size(mask)[None]], 0)
-    return tf.gather(found, tf.gather(flat_rows.count_before(mask), places))
-
-
-def _last(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Returns where `mask` was last true, before each place; or -1."""
-    found = tf.concat([[-1], flat_rows.indices(mask)], 0)
-    return tf.gather(found, tf.gather(flat_rows.count_before(mask), places))
 
 
 def _sizes_before(

@@ -72,7 +72,8 @@ class ServedEncoder:
             hidden = self._albert.embeddings(input_ids, segment_ids)
             if encoder.embedding_projection is not None:
                 hidden = encoder.embedding_projection(hidden)  # [B, S, H]
-        mask = input_mask[:, None, None, :]
+        # A slice with new axes is one that LiteRT does not know.
+        mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
         passes = encoder.plan.attention, encoder.plan.feed_forward
         for attention, feed_forward in zip(*passes, strict=True):
             hidden = self._block(attention, feed_forward)(hidden, mask)

@@ -96,19 +96,6 @@ class NormalizedText:
         )
 
 
-def decode(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns code points, row ids and sizes of UTF-8 strings `[R]`.
-
-    What is not UTF-8 becomes U+FFFD, as in Python's
-    `decode(errors="replace")`.
-    """
-    rows = tf.strings.unicode_decode(texts, "UTF-8")
-    splits = tf.cast(rows.row_splits, tf.int32)
-    sizes = splits[1:] - splits[:-1]
-    row_ids, _ = flat_rows.spread(sizes)
-    return rows.values, row_ids, sizes
-
-
 class SentencePieceNormalization:
     """`normalization.normalize` in a graph.
 
@@ -132,7 +119,7 @@ class SentencePieceNormalization:
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
         """Normalises UTF-8 strings `[R]`."""
-        raw, raw_rows, sizes = decode(texts)
+        raw, raw_rows, sizes = flat_rows.decode(texts)
         kept = self._keep_single_spaces(raw, raw_rows)
         rows = tf.gather(raw_rows, kept)
         origins = kept - tf.gather(_row_starts(sizes), rows)
@@ -187,7 +174,7 @@ class WordPieceNormalization:
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
         """Normalises UTF-8 strings `[R]`."""
-        raw, raw_rows, sizes = decode(texts)
+        raw, raw_rows, sizes = flat_rows.decode(texts)
         origins = tf.range(flat_rows.size(raw))
         origins -= tf.gather(_row_starts(sizes), raw_rows)
         if self._do_lower_case:

@@ -8,7 +8,7 @@ search.
 Floor: export.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -40,9 +40,7 @@ class Trie:
         is_small = (len(keys) + 1) * self._num_classes < 2**31
         self._key_type = tf.int32 if is_small else tf.int64
         # A key that no state has, so that an empty trie is one too.
-        self._keys = tf.constant(
-            [*keys, -(2**30)][: max(len(keys), 1)], self._key_type
-        )
+        self._key_steps = _steps([*keys, -(2**30)][: max(len(keys), 1)])
         is_short = max(numbers.values(), default=0) < 2**16 - 1
         self._found = tf.constant(
             np.array(found) + 1, tf.uint16 if is_short else tf.int32
@@ -77,11 +75,12 @@ class Trie:
         rows = tf.concat([row_ids, padding - 1], 0)
         if states is None:
             states = tf.fill([length], _ROOT)
+        keys = self._keys()
         numbers = []
         for step in range(self.depth):
             is_inside = rows[step : step + length] == row_ids
             taken = tf.where(is_inside, classes[step : step + length], 0)
-            states = self._advance(states, taken)
+            states = self._advance(keys, states, taken)
             number = tf.gather(self._found, tf.maximum(states, 0))
             number = tf.where(states >= 0, tf.cast(number, tf.int32), 0)
             numbers.append(number - 1)
@@ -92,16 +91,31 @@ class Trie:
         state = tf.constant([_ROOT])
         for character in prefix:
             taken = self._classes.get(character, 0)
-            state = self._advance(state, tf.constant([taken]))
+            state = self._advance(self._keys(), state, tf.constant([taken]))
         return int(state[0])
 
-    def _advance(self, states: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
-        keys = tf.cast(states, self._key_type) * self._num_classes
-        keys += tf.cast(classes, self._key_type)
-        edges = tf.searchsorted(self._keys, keys)
-        edges = tf.minimum(edges, flat_rows.size(self._keys) - 1)
-        is_edge = tf.gather(self._keys, edges) == keys
+    def _keys(self) -> tf.Tensor:
+        """Returns the keys of the edges, which rise."""
+        return tf.cumsum(tf.cast(self._key_steps, self._key_type))
+
+    def _advance(
+        self, keys: tf.Tensor, states: tf.Tensor, classes: tf.Tensor
+    ) -> tf.Tensor:
+        wanted = tf.cast(states, self._key_type) * self._num_classes
+        wanted += tf.cast(classes, self._key_type)
+        edges = tf.searchsorted(keys, wanted)
+        edges = tf.minimum(edges, flat_rows.size(keys) - 1)
+        is_edge = tf.gather(keys, edges) == wanted
         return tf.where(is_edge, edges + 1, -1)
+
+
+def _steps(keys: Sequence[int]) -> tf.Tensor:
+    """Returns how far each key is from the one before, in few bytes."""
+    steps = np.diff(np.array(keys, np.int64), prepend=0)
+    for dtype in (np.uint16, np.int32):
+        if np.all(steps == steps.astype(dtype)):
+            return tf.constant(steps.astype(dtype))
+    return tf.constant(steps)
 
 
 _Children = list[dict[str, int]]

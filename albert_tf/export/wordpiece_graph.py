@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.export import flat_rows
-from albert_tf.export.pieces import Pieces
+from albert_tf.export.pieces import Pieces, pieces_of
 from albert_tf.export.text_normalization import (
     NormalizedText,
     WordPieceNormalization,
@@ -45,6 +45,7 @@ class WordPieceGraph:
         tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
         self.special_ids = tokenizer.special_ids
         self.vocab_size = tokenizer.vocab_size
+        self.pieces = pieces_of(tokenizer)
         self._normalization = WordPieceNormalization(
             do_lower_case=do_lower_case
         )

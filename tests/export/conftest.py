@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import text_graph
+from albert_tf.checkpoints import tf1_folder, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.export import saved_model, text_graph
+from albert_tf.export.export_job import ExportJob
+from albert_tf.modeling.beam_span_model import BeamSpanModel
+from albert_tf.modeling.classifier_model import ClassifierModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.span_model import SpanModel
 from albert_tf.text import tokenizer
 
 NUM_CODE_POINTS = 0x110000
@@ -188,3 +196,142 @@ def text_maker():
 def graph_tokenizer():
     """Makes a `GraphTokenizer` of any vocabulary."""
     return GraphTokenizer
+
+
+TINY_CONFIG = AlbertConfig(
+    vocab_size=300,
+    embedding_size=8,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=64,
+)
+SQUAD_VALUES = {
+    "max_seq_length": 40,
+    "doc_stride": 9,
+    "max_query_length": 12,
+    "n_best_size": 6,
+    "max_answer_length": 7,
+}
+
+
+class ExportedTask:
+    """A tiny model with large random weights, and what is served of it.
+
+    Args:
+        model: The model; it gets the weights.
+        folder: For the checkpoint and the export.
+        vocabulary: SentencePiece model.
+        **values: Of the `ExportJob`.
+    """
+
+    def __init__(self, model, folder, vocabulary, **values):
+        rng = np.random.default_rng(7)
+        for weight in model.weights:
+            scale = 0.5 if len(weight.shape) > 1 else 0.1
+            noise = scale * rng.standard_normal(weight.shape)
+            weight.assign_add(noise.astype(np.float32))
+        arrays = {
+            name: variable.numpy()
+            for name, variable in variable_names.variables_by_tf1_name(
+                model.weights
+            ).items()
+        }
+        checkpoint = Checkpoint(
+            arrays=arrays, config=model.config, vocabulary=str(vocabulary)
+        )
+        tf1_folder.write_ours(str(folder), checkpoint)
+        self.model = model
+        self.tokenizer = tokenizer.load_tokenizer(spm_model_file=vocabulary)
+        self.job = ExportJob(
+            init_checkpoint=str(folder),
+            export_dir=str(folder / "served"),
+            **values,
+        )
+        self.summary = saved_model.run(self.job)
+        # Kept, because its functions do not keep it.
+        self._loaded = tf.saved_model.load(self.summary.path)
+
+    def ask(self, signature="serving_default", /, **inputs):
+        """Returns what is answered, as arrays."""
+        found = self._loaded.signatures[signature](
+            **{name: tf.constant(values) for name, values in inputs.items()}
+        )
+        return {name: values.numpy() for name, values in found.items()}
+
+    def outputs_of(self, records, names):
+        """Returns the model's outputs for records, padded to one length."""
+        batch = {
+            name: pad_rows([record[name] for record in records], padding)
+            for name, padding in names.items()
+        }
+        return {
+            name: values.numpy() for name, values in self.model(batch).items()
+        }
+
+
+def pad_rows(rows, padding):
+    """Returns rows of different lengths as one array."""
+    shape = (len(rows), max(len(row) for row in rows))
+    padded = np.full(shape, padding, rows[0].dtype)
+    for place, row in enumerate(rows):
+        padded[place, : len(row)] = row
+    return padded
+
+
+@pytest.fixture(scope="session")
+def tiny_config():
+    return TINY_CONFIG
+
+
+@pytest.fixture(scope="session")
+def export_task(tiny_spm_model, tmp_path_factory):
+    """Makes an `ExportedTask` of a model and fields of an `ExportJob`."""
+
+    def export(model, **values):
+        folder = tmp_path_factory.mktemp("exported")
+        return ExportedTask(model, folder, tiny_spm_model, **values)
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def served_encoder(export_task):
+    """An encoder with its pretraining heads; also as `.tflite`."""
+    model = PretrainingModel(TINY_CONFIG)
+    return export_task(model, max_seq_length=48, tflite=True)
+
+
+@pytest.fixture(scope="session")
+def served_classifier(export_task):
+    """A classifier with eight labels; also as `.tflite`."""
+    labels = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
+    return export_task(
+        ClassifierModel(TINY_CONFIG, num_labels=len(labels)),
+        task="classifier",
+        labels=labels,
+        max_seq_length=20,
+        tflite=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def served_squad_1(export_task):
+    """A model of SQuAD 1.1; also as `.tflite`."""
+    return export_task(
+        SpanModel(TINY_CONFIG), task="squad", tflite=True, **SQUAD_VALUES
+    )
+
+
+@pytest.fixture(scope="session")
+def served_squad_2(export_task):
+    """A model of SQuAD 2.0."""
+    return export_task(
+        BeamSpanModel(TINY_CONFIG, start_n_top=4, end_n_top=3),
+        task="squad",
+        start_n_top=4,
+        end_n_top=3,
+        null_threshold=0.2,
+        **SQUAD_VALUES,
+    )

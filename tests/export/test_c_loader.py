@@ -19,6 +19,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.export import saved_model
 from albert_tf.export.export_job import ExportJob
+from albert_tf.export.signature import DEFAULT
 
 SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
 CHECKPOINT = (
@@ -93,12 +94,13 @@ def text_operations(tiny_spm_model, tmp_path_factory):
 class Loader:
     """The program and a SavedModel, called like a signature."""
 
-    def __init__(self, program, folder, *, libraries=()):
+    def __init__(self, program, folder, *, signature=DEFAULT, libraries=()):
         content = (folder / "saved_model.pb").read_bytes()
         graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
-        signature = graph.signature_def["serving_default"]
-        self.inputs = {n: t.name for n, t in signature.inputs.items()}
-        self.outputs = {t.name: n for n, t in signature.outputs.items()}
+        definition = graph.signature_def[signature]
+        self.signature = signature
+        self.inputs = {n: t.name for n, t in definition.inputs.items()}
+        self.outputs = {t.name: n for n, t in definition.outputs.items()}
         self._command = [program, folder]
         for flag, values in {
             "-l": libraries,
@@ -156,7 +158,7 @@ def _netstring(content):
 def _assert_answers_are_pythons(loader, folder, requests):
     # What is not kept is deleted, and with it the variables.
     model = tf.saved_model.load(folder)
-    signature = model.signatures["serving_default"]
+    signature = model.signatures[loader.signature]
 
     answers = loader(requests)
 
@@ -182,6 +184,13 @@ def test_raw_text(program, export):
     _assert_answers_are_pythons(loader, export, requests)
 
 
+def test_strings_come_back_from_raw_text(program, export):
+    loader = Loader(program, export, signature="fill_mask")
+    requests = [{"text": ["A [MASK] and [MASK].", "[MASK]"]}, {"text": TEXTS}]
+
+    _assert_answers_are_pythons(loader, export, requests)
+
+
 def _hard_strings():
     rng = random.Random(1)
     yield b"\0"
@@ -203,13 +212,21 @@ def test_any_string_of_up_to_100_000_characters(program, export):
     _assert_answers_are_pythons(loader, export, requests)
 
 
-def test_inputs_of_two_sizes_are_an_invalid_argument(program, export):
-    done = Loader(program, export).run(
-        [{"text_a": ["one", "two"], "text_b": ["one"]}]
-    )
+@pytest.mark.parametrize(
+    ("signature", "request_", "message"),
+    [
+        (DEFAULT, {"text_a": ["a", "b"], "text_b": ["c"]}, b"as many strings"),
+        ("fill_mask", {"text": ["[MASK]" * 9]}, b"at most 8 [MASK]"),
+    ],
+)
+def test_an_impossible_request_is_an_invalid_argument(
+    program, export, signature, request_, message
+):
+    done = Loader(program, export, signature=signature).run([request_])
 
     assert done.returncode == 1
-    assert b"INVALID_ARGUMENT: " in done.stderr
+    assert b"\nINVALID_ARGUMENT: " in done.stderr
+    assert message in done.stderr
 
 
 def test_operations_of_tensorflow_text(program, text_operations):

@@ -81,3 +81,25 @@ def test_the_running_maximum_begins_anew_in_each_row(row_ids):
     found = flat_rows.running_max(tf.constant([3, 1, 4, 1, 0, 2]), row_ids)
 
     assert found.numpy().tolist() == [3, 3, 4, 1, 1, 2]
+
+
+def test_the_next_and_the_last_that_is_true():
+    mask = tf.constant([False, True, False, True, False])
+    places = tf.range(6)
+
+    found = flat_rows.next_true(mask, places).numpy().tolist()
+    assert found == [1, 1, 3, 3, 5, 5]
+    found = flat_rows.last_true(mask, places).numpy().tolist()
+    assert found == [-1, -1, 1, 1, 3, 3]
+
+
+def test_texts_to_code_points_and_back():
+    texts = ["a\0é", "", "漢👩", "\ufffd"]
+
+    code_points, row_ids, sizes = flat_rows.decode(tf.constant(texts))
+    again = flat_rows.encode(code_points, sizes)
+
+    assert sizes.numpy().tolist() == [3, 0, 2, 1]
+    assert row_ids.numpy().tolist() == [0, 0, 0, 2, 2, 3]
+    assert code_points.numpy().tolist() == [*map(ord, "".join(texts))]
+    assert [text.decode() for text in again.numpy()] == texts

@@ -3,13 +3,14 @@ from albert_tf.export.pieces import Pieces, TextGraph
 
 def test_both_kinds_of_graph_offer_what_the_interface_names(english, chinese):
     for graph in (english.graph, chinese.graph):
+        tokenizer = (
+            english.tokenizer if graph is english.graph else chinese.tokenizer
+        )
         for name in TextGraph.__annotations__:
-            assert getattr(graph, name) == getattr(
-                english.tokenizer
-                if graph is english.graph
-                else chinese.tokenizer,
-                name,
-            )
+            if name != "pieces":
+                assert getattr(graph, name) == getattr(tokenizer, name)
+        assert graph.pieces[1234] == tokenizer.id_to_piece(1234)
+        assert len(graph.pieces) == tokenizer.vocab_size
 
 
 def test_offsets_are_absent_unless_asked_for(tiny):

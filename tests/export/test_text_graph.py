@@ -6,7 +6,13 @@ import pytest
 
 from albert_tf.export import text_graph
 
-VOCABULARIES = ["english", "chinese", "cased_english", "cased_chinese"]
+# To trace one takes seconds; ids of the cased ones are compared below, too.
+VOCABULARIES = [
+    "english",
+    "chinese",
+    pytest.param("cased_english", marks=pytest.mark.slow),
+    pytest.param("cased_chinese", marks=pytest.mark.slow),
+]
 HARD_CASES = [
     "",
     " ",
@@ -47,13 +53,24 @@ def test_random_texts(name, request, text_maker):
     assert request.getfixturevalue(name).differences(texts) == []
 
 
-@pytest.mark.parametrize("name", ["english", "chinese"])
+@pytest.mark.parametrize(
+    "name", ["english", pytest.param("chinese", marks=pytest.mark.slow)]
+)
 def test_every_code_point(name, request, all_code_points):
     graph = request.getfixturevalue(name)
 
     assert graph.id_differences(all_code_points) == []
 
 
+@pytest.mark.parametrize("name", ["chinese", "cased_chinese"])
+def test_every_assigned_code_point(name, request, text_maker):
+    assigned = "".join(text_maker.pools[0])
+    texts = [assigned[i : i + 64] for i in range(0, len(assigned), 64)]
+
+    assert request.getfixturevalue(name).id_differences(texts) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cased_english", "cased_chinese"])
 def test_random_cased_texts(name, request, text_maker):
     texts = text_maker.many("hard", 1_000, seed=3)

@@ -19,7 +19,7 @@ def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "signatures serving_default, tokens, mlm, sop\n" in done.stdout
+    assert "tokens, mlm, fill_mask, sop\n" in done.stdout
     assert re.search(r"written    served/albert/7 \(\d\.\d\d MB\)", done.stdout)
     assert sorted(os.listdir(tmp_path / "served" / "albert")) == [
         "7",
@@ -32,6 +32,10 @@ def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
     [
         ([], "--init_checkpoint and --export_dir must be given"),
         (["--task=poetry"], "should be one of <encoder"),
+        (
+            [f"--init_checkpoint={_BASE}", "--export_dir=x", "--labels=a,b"],
+            "`labels` are a classifier's",
+        ),
         (
             [f"--init_checkpoint={_BASE}", "--export_dir=x"],
             "No vocabulary is given",

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.export import context_windows
+from albert_tf.export.pieces import Pieces
+from albert_tf.tasks.squad import windows as windows_lib
+from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.text.special_pieces import SpecialIds
+
+SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+SIZES = [(2, 0), (0, 1), (1, 9), (9, 30), (3, 31), (4, 100)]
+
+
+def pieces_of(sizes):
+    """Pieces of questions and contexts, numbered from 100."""
+    lengths = [q for q, _ in sizes] + [c for _, c in sizes]
+    return Pieces(
+        ids=100 + tf.range(sum(lengths)),
+        row_ids=tf.repeat(tf.range(len(lengths)), lengths),
+        num_rows=tf.constant(len(lengths)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("max_seq_length", "doc_stride"), [(12, 3), (12, 40), (20, 1), (38, 8)]
+)
+def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
+    lengths = WindowLengths(
+        max_seq_length=max_seq_length,
+        doc_stride=doc_stride,
+        max_query_length=5,
+    )
+    pieces = pieces_of(SIZES)
+
+    found = context_windows.lay_windows(pieces, lengths)
+    owners = context_windows.best_windows(found, tf.size(pieces.ids)).numpy()
+
+    number = 0
+    first = sum(q for q, _ in SIZES)
+    for row, (question, context) in enumerate(SIZES):
+        kept = min(question, 5)
+        expected = windows_lib.split_windows(
+            context, size=max_seq_length - kept - 3, stride=doc_stride
+        )
+        own = slice(number, number + len(expected))
+        assert set(found.rows[own].numpy()) == {row}
+        assert found.contexts.starts[own].numpy().tolist() == [
+            first + window.start for window in expected
+        ]
+        assert found.contexts.sizes[own].numpy().tolist() == [
+            window.size for window in expected
+        ]
+        assert set(found.offsets[own].numpy()) == {kept + 2}
+        np.testing.assert_array_equal(
+            owners[first : first + context],
+            number + windows_lib.best_windows(context, expected),
+        )
+        number, first = own.stop, first + context
+    assert number == len(found.rows)
+
+
+def test_a_window_as_input_of_the_model():
+    lengths = WindowLengths(max_seq_length=9, doc_stride=2, max_query_length=2)
+    pieces = pieces_of([(3, 5)])
+    found = context_windows.lay_windows(pieces, lengths).slice(0, 1)
+
+    packed = found.pack(pieces.ids, SPECIAL, min_length=10)
+    piece, is_inside = found.places(tf.constant(10))
+
+    assert packed["input_ids"].numpy().tolist() == [
+        [2, 100, 101, 3, 103, 104, 105, 106, 3, 0]
+    ]
+    assert packed["segment_ids"].numpy().tolist() == [[0] * 4 + [1] * 5 + [0]]
+    assert piece.numpy().tolist() == [[0, 0, 0, 0, 3, 4, 5, 6, 0, 0]]
+    assert is_inside.numpy().tolist() == [
+        [False] * 4 + [True] * 4 + [False] * 2
+    ]

@@ -1,0 +1,133 @@
+"""Raw text gives the choices of the Python path."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
+from albert_tf.tasks.classification_data import softmax
+from albert_tf.tasks.race import features, passage_files
+from albert_tf.tasks.race.examples import MultipleChoiceExample
+from albert_tf.tasks.race.features import ChoiceLengths
+
+LENGTHS = {"max_seq_length": 32, "max_qa_length": 10}
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
+ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
+QUESTIONS = [
+    "What is it?",
+    "It is _ .",
+    "_",
+    "",
+    "Both _ and ＿ of them ︳",
+    "The question that is too long to fit, is it not? Where was the man?",
+]
+
+
+def example(article, question, options, number):
+    return MultipleChoiceExample(
+        guid=str(number),
+        passage_id="",
+        article=article,
+        question=question,
+        options=options,
+    )
+
+
+MADE = [
+    example(article, question, OPTIONS, i)
+    for i, (article, question) in enumerate(
+        (article, question) for article in ARTICLES for question in QUESTIONS
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def exported(export_task, tiny_config):
+    return export_task(MultipleChoiceModel(tiny_config), task="race", **LENGTHS)
+
+
+def python_logits(exported, examples):
+    """Features and model, as a fine-tuning run makes them."""
+    records = list(
+        features.make_records(
+            examples, exported.tokenizer, ChoiceLengths(**LENGTHS)
+        )
+    )
+    rows = []
+    for record in records:
+        batch = {name: record[name][None] for name in INPUTS}
+        rows.append(exported.model(batch)["logits"][0])
+    return np.stack(rows)
+
+
+def check_equal(exported, examples):
+    found = exported.ask(
+        article=[one.article for one in examples],
+        question=[one.question for one in examples],
+        options=[one.options for one in examples],
+    )
+
+    logits = python_logits(exported, examples)
+    assert found["choice"].dtype == np.int32
+    assert found["choice"].tolist() == logits.argmax(-1).tolist()
+    assert len(set(found["choice"])) > 1
+    np.testing.assert_allclose(
+        found["probabilities"], softmax(logits), atol=1e-5
+    )
+
+
+def test_made_questions(exported):
+    check_equal(exported, MADE)
+
+
+def test_real_questions(exported, shared_data):
+    folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
+    files = sorted(folder.glob("*.txt"))[:6]
+    examples = [
+        one for file in files for one in passage_files.read_passages(file)
+    ]
+
+    check_equal(exported, examples)
+
+
+def test_ids(exported):
+    ids = np.random.default_rng(1).integers(5, 300, (3, 4, 11), np.int32)
+    batch = {
+        "input_ids": ids,
+        "input_mask": ids * 0 + 1,
+        "segment_ids": ids * 0,
+    }
+
+    found = exported.ask("tokens", **batch)
+
+    logits = exported.model(batch)["logits"]
+    assert set(found) == {"logits", "probabilities"}
+    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(
+        found["probabilities"], softmax(logits.numpy()), atol=1e-5
+    )
+
+
+def test_no_questions(exported):
+    none = tf.constant([], tf.string)
+
+    found = exported.ask(
+        article=none, question=none, options=tf.reshape(none, (0, 4))
+    )
+
+    assert found["choice"].shape == (0,)
+    assert found["probabilities"].shape == (0, 4)
+
+
+def test_a_text_of_100_000_characters(exported):
+    article = "the house on the hill " * 5_000
+    question = "is _ " * 2_000
+
+    found = exported.ask(
+        article=[article],
+        question=[question],
+        options=[["a", "the house", "", article[:20]]],
+    )
+
+    assert np.isfinite(found["probabilities"]).all()

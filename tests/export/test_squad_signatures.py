@@ -1,0 +1,203 @@
+"""Raw text gives the answers of the Python path: both versions of SQuAD."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.tasks.squad import examples as examples_lib
+from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.examples import SquadExample
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.windows import WindowLengths
+
+INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
+PAIRS = [
+    ("Who?", "The old man sat by the river, and the boy ran."),
+    ("", "No question at all."),
+    ("Nothing?", ""),
+    ("White space?", "  \t\n  \x1c "),
+    ("What " * 30 + "?", "A very long question \u2028 about  little."),
+    ("Où?", "Ünïcödé: 漢字かな, 👩‍👩‍👧 ﷺ ½ Ⅳ \u0301x " * 3),
+    ("Zero?", "a\0b \x01 c 1,234, 25, and\xa0more "),
+    ("How long?", "The house stood on a hill. " * 20),
+    ("Same?", "the the the the the the the the the " * 5),
+]
+
+
+def examples_of(pairs):
+    return [
+        SquadExample(guid=str(number), question=question, context=context)
+        for number, (question, context) in enumerate(pairs)
+    ]
+
+
+def real_pairs(shared_data, number):
+    path = shared_data / "data" / "squad" / "dev-v1.1.json"
+    found = examples_lib.read_examples(path)[:: 10_570 // number]
+    return [(one.question, one.context) for one in found]
+
+
+def python_predictions(exported, examples, *, is_version_2):
+    """Features, model and predictions, as a fine-tuning run makes them."""
+    job = exported.job
+    data = SquadData(
+        exported.tokenizer,
+        lengths=WindowLengths(
+            max_seq_length=job.max_seq_length,
+            doc_stride=job.doc_stride,
+            max_query_length=job.max_query_length,
+        ),
+        limits=SpanLimits(
+            n_best_size=job.n_best_size,
+            max_answer_length=job.max_answer_length,
+        ),
+        version_2_with_negative=is_version_2,
+        null_threshold=job.null_threshold,
+    )
+    records = list(data.records(examples, is_training=False))
+    inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
+    outputs = exported.outputs_of(records, inputs)
+    if not is_version_2:
+        sizes = [len(record["input_ids"]) for record in records]
+        outputs = {
+            name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
+            for name, rows in outputs.items()
+        }
+    found = data.predict(examples, outputs)
+    return found, data.final_texts(found)
+
+
+def check_equal(exported, pairs, *, is_version_2):
+    questions, contexts = zip(*pairs, strict=True)
+    answered = exported.ask(question=questions, context=contexts)
+
+    found, texts = python_predictions(
+        exported, examples_of(pairs), is_version_2=is_version_2
+    )
+    assert [text.decode() for text in answered["answer"]] == texts
+    np.testing.assert_allclose(
+        answered["score"],
+        [one.spans[0].start_score + one.spans[0].end_score for one in found],
+        atol=1e-4,
+    )
+    np.testing.assert_allclose(
+        answered["null_score"], [one.null_odds for one in found], atol=1e-4
+    )
+    for text, context, start, end in zip(
+        texts, contexts, answered["start"], answered["end"], strict=True
+    ):
+        if text:
+            assert context[start:end] == text
+        else:
+            assert (start, end) == (-1, -1)
+    return texts
+
+
+def test_version_1_answers_as_the_python_path(served_squad_1):
+    texts = check_equal(served_squad_1, PAIRS, is_version_2=False)
+
+    assert [bool(text) for text in texts] == [
+        bool(context.strip()) for _, context in PAIRS
+    ]
+
+
+def test_version_2_answers_as_the_python_path(served_squad_2):
+    texts = check_equal(served_squad_2, PAIRS, is_version_2=True)
+
+    assert any(texts)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_real_questions(version, request, shared_data):
+    exported = request.getfixturevalue(f"served_squad_{version}")
+
+    texts = check_equal(
+        exported, real_pairs(shared_data, 40), is_version_2=version == 2
+    )
+
+    assert len(set(texts)) > 10
+
+
+def test_ids_give_logits(served_squad_1):
+    ids = np.random.default_rng(1).integers(5, 300, (3, 11), np.int32)
+    batch = {
+        "input_ids": ids,
+        "input_mask": ids * 0 + 1,
+        "segment_ids": ids * 0,
+    }
+
+    found = served_squad_1.ask("tokens", **batch)
+
+    expected = served_squad_1.model(batch)
+    assert set(found) == {"start_logits", "end_logits"}
+    for name in found:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+
+
+def test_ids_give_beams(served_squad_2):
+    special = served_squad_2.tokenizer.special_ids
+    row = [special.cls, 9, 8, special.sep, 20, 21, 22, 23, 24, special.sep]
+    ids = np.array([[*row, 0, 0]], np.int32)
+    mask = np.array([[1] * 10 + [0] * 2], np.int32)
+    segments = np.array([[0] * 4 + [1] * 6 + [0] * 2], np.int32)
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+
+    found = served_squad_2.ask("tokens", **batch)
+
+    p_mask = np.ones((1, 12), np.float32)
+    p_mask[0, [0, *range(4, 9)]] = 0
+    expected = served_squad_2.model(batch | {"p_mask": p_mask})
+    assert set(found) == set(expected)
+    for name in found:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
+
+
+def test_a_context_of_100_000_characters(served_squad_1):
+    word = "the house and the hill "
+    contexts = [word * (100_000 // len(word)), "漢" * 100_000, "\0" * 1000]
+
+    found = served_squad_1.ask(question=["Where?"] * 3, context=contexts)
+
+    for context, answer, start, end in zip(
+        contexts, found["answer"], found["start"], found["end"], strict=True
+    ):
+        assert start == end == -1 or context[start:end] == answer.decode()
+    assert found["answer"][0]
+
+
+def test_bytes_that_are_not_utf_8_count_as_replacements(served_squad_1):
+    context = b"the \xff\xfe house \xe2\x82 stood"
+
+    found = served_squad_1.ask(question=["x"], context=[context])
+
+    text = context.decode(errors="replace")
+    start, end = found["start"][0], found["end"][0]
+    assert found["answer"][0].decode() == text[start:end] != ""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_no_questions(version, request):
+    exported = request.getfixturevalue(f"served_squad_{version}")
+    none = np.array([], object)
+
+    found = exported.ask(
+        question=tf.constant(none, tf.string),
+        context=tf.constant(none, tf.string),
+    )
+
+    assert [values.shape for values in found.values()] == [(0,)] * 5
+
+
+def test_the_company_of_other_questions_changes_no_answer(served_squad_1):
+    ask = served_squad_1.ask
+    together = ask(
+        question=[q for q, _ in PAIRS], context=[c for _, c in PAIRS]
+    )["answer"]
+    alone = [
+        served_squad_1.ask(question=[q], context=[c])["answer"]
+        for q, c in PAIRS
+    ]
+
+    assert list(together) == list(itertools.chain(*alone))
