@@ -173,7 +173,7 @@ def main(values: flags.FlagValues) -> None:
         predict_sets=sets.get("predict", ()),
     )
     scores = finetune.run(job)
-    if is_custom and values.do_train:
+    if values.do_train:
         custom_dataset.keep_labels(task.labels, values.output_dir)
     for name, value in (scores or {}).items():
         print(f"{name} = {value:.6g}")

@@ -54,6 +54,8 @@ def make_signature(
             inputs = _pack(pieces, text_graph, max_seq_length)
             positions, is_mask = _positions(pieces, text_graph, max_seq_length)
         logits = masked_logits(positions=positions, **inputs)
+        # A model may have room for more pieces than the vocabulary has.
+        logits = logits[:, :, : text_graph.vocab_size]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
         is_mask = is_mask[:, :, None]
         return {
