@@ -13,7 +13,7 @@ demo: .venv/runtime.stamp
 	$(RUN) demo.py
 
 test: lint
-	$(RUN) -m pytest
+	$(RUN) -m pytest --numprocesses=2
 
 test-slow: .venv/dev.stamp
 	$(RUN) -m pytest -m slow

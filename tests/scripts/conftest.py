@@ -31,8 +31,11 @@ CONFIG = {
 # may fork. The server answers each command with two lines: the process id of
 # the child, and how the child ended.
 _SERVER = """
-import json, os, runpy, sys
+import json, os, runpy, signal, sys
 import albert_tf.training.pretrain
+
+# A shell may have started the tests with Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def run(job):
     null = os.open(os.devnull, os.O_RDONLY)
