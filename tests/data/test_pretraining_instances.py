@@ -173,12 +173,15 @@ def test_half_of_the_order_labels_are_1_and_mean_swapped(tmp_path, tokenizer):
         tmp_path,
         block,
         tokenizer,
-        config(dupe_factor=1000, short_seq_prob=0.0, masked_lm_prob=0.0),
+        config(dupe_factor=1000, short_seq_prob=0.0),
     )
 
     assert abs(counts.label_1_records - 500) < 4 * np.sqrt(250)
     for record in records:
-        first_letter = record["input_ids"][2]
+        ids = record["input_ids"].copy()
+        used = record["masked_lm_weights"] == 1
+        ids[record["masked_lm_positions"][used]] = record["masked_lm_ids"][used]
+        first_letter = ids[2]
         assert (first_letter == 7) == (record["next_sentence_labels"][0] == 1)
 
 
