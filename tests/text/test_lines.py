@@ -47,7 +47,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data", [gzip.compress(b"some words\n" * 99)[:-20], b"not gzip at all"]
+    "data",
+    [gzip.compress(b"some words\n" * 99)[:-20], b"not gzip at all"],
+    ids=["cut short", "no gzip"],
 )
 def test_damaged_gzip_data_is_an_error(tmp_path, data):
     path = tmp_path / "a.gz"
