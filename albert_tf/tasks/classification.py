@@ -58,7 +58,7 @@ class ClassificationTask:
 
     def normalizers(self, batch: task.Batch) -> task.Sums:
         """The number of examples; see `task.Task`."""
-        return {"examples": tf.reduce_sum(_example_weights(batch))}
+        return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
@@ -75,7 +75,7 @@ class ClassificationTask:
         logits = self.model(batch, training=seed is not None, seed=seed)[
             "logits"
         ]
-        weights = _example_weights(batch)
+        weights = task.example_weights(batch)
         pieces = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
         sums = {"pieces": tf.reduce_sum(pieces)}
         if self.is_regression:
@@ -106,9 +106,3 @@ class ClassificationTask:
         if not self.is_regression:
             scores["accuracy"] = sums["correct"] / num_examples
         return scores
-
-
-def _example_weights(batch: task.Batch) -> tf.Tensor:
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return tf.ones_like(batch["input_ids"][:, 0], tf.float32)

@@ -46,7 +46,7 @@ class MultipleChoiceTask:
 
     def normalizers(self, batch: task.Batch) -> task.Sums:
         """The number of questions; see `task.Task`."""
-        return {"examples": tf.reduce_sum(_example_weights(batch))}
+        return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
@@ -57,7 +57,7 @@ class MultipleChoiceTask:
     ) -> tuple[tf.Tensor, task.Sums]:
         """This batch's share of the cross entropy; see `task.Task`."""
         outputs = self.model(batch, training=seed is not None, seed=seed)
-        weights = _example_weights(batch)
+        weights = task.example_weights(batch)
         measured = finetuning_losses.classification_sums(
             outputs["logits"], batch["label_ids"], weights
         )
@@ -85,9 +85,3 @@ class MultipleChoiceTask:
             "loss": sums["loss"] / num_examples,
             "accuracy": sums["correct"] / num_examples,
         }
-
-
-def _example_weights(batch: task.Batch) -> tf.Tensor:
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return tf.ones_like(batch["input_ids"][:, 0, 0], tf.float32)

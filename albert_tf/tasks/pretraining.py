@@ -58,7 +58,7 @@ class PretrainingTask:
         """Weights of the masked pieces and of the pairs; see `task.Task`."""
         weights = {
             "masked_lm": batch["masked_lm_weights"],
-            "sentence_order": _example_weights(batch),
+            "sentence_order": task.example_weights(batch),
         }
         names = [_TARGETS[objective] for objective in self.objectives]
         return {name: tf.reduce_sum(weights[name]) for name in names}
@@ -72,7 +72,7 @@ class PretrainingTask:
     ) -> tuple[tf.Tensor, task.Sums]:
         """This batch's share of both losses; see `task.Task`."""
         outputs = self.model(batch, training=seed is not None, seed=seed)
-        weights = _example_weights(batch)
+        weights = task.example_weights(batch)
         sums = {
             "examples": tf.reduce_sum(weights),
             "pieces": tf.reduce_sum(
@@ -121,12 +121,6 @@ class PretrainingTask:
             scores[f"{name}_loss"] = sums[f"{name}_loss"] / weight
             scores[f"{name}_accuracy"] = sums[f"{name}_correct"] / weight
         return scores
-
-
-def _example_weights(batch: task.Batch) -> tf.Tensor:
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return tf.ones_like(batch["input_ids"][:, 0], tf.float32)
 
 
 def _record(

@@ -51,3 +51,15 @@ class Task(Protocol):
     def evaluation_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Turns the sums over an evaluation set into its scores."""
         ...
+
+
+def example_weights(batch: Batch) -> tf.Tensor:
+    """Returns float32 `[B]`: 0 for rows that only fill up a batch, else 1.
+
+    Args:
+        batch: Has `input_ids` `[B, ...]`, and `example_weights` if any row
+            may be a filling one.
+    """
+    if "example_weights" in batch:
+        return batch["example_weights"]
+    return tf.ones(tf.shape(batch["input_ids"])[:1])

@@ -76,7 +76,7 @@ class SquadTask:
 
     def normalizers(self, batch: task.Batch) -> task.Sums:
         """The number of windows; see `task.Task`."""
-        return {"examples": tf.reduce_sum(_example_weights(batch))}
+        return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
@@ -90,7 +90,7 @@ class SquadTask:
         The head of version 2.0 is given the true start, whether it is trained
         or evaluated.
         """
-        weights = _example_weights(batch)
+        weights = task.example_weights(batch)
         measured = self._measure(batch, weights, seed)
         pieces = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
         sums = {
@@ -153,12 +153,6 @@ class SquadTask:
                 sums["answerable_correct"] / num_windows
             )
         return scores
-
-
-def _example_weights(batch: task.Batch) -> tf.Tensor:
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return tf.ones_like(batch["input_ids"][:, 0], tf.float32)
 
 
 def _fill_up(batch: task.Batch, length: int) -> task.Batch:
