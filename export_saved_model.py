@@ -119,6 +119,11 @@ def main(values: flags.FlagValues) -> None:
         null_threshold=values.null_score_diff_threshold,
         **{name: values[name].value for name in _TASK_INTEGERS},
     )
+    export(job)
+
+
+def export(job: ExportJob) -> None:
+    """Exports, and prints what was written."""
     with run_flags.quiet_import():
         from albert_tf.export import saved_model
 

@@ -17,10 +17,12 @@ JSONL: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
 import contextlib
 import dataclasses
 import functools
+import logging
 from typing import TYPE_CHECKING
 
 from absl import flags
 
+import run_finetuning_export
 import run_finetuning_flags
 import run_flags
 from albert_tf.config import AlbertConfig
@@ -39,12 +41,13 @@ from albert_tf.tasks.classification_sets import (
     FilesToRead,
     TaskSets,
 )
-from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification_data import ClassificationData
+
+_logger = logging.getLogger(__name__)
 
 # The original's defaults.
 _DEFAULTS = run_finetuning_flags.Defaults(
@@ -96,11 +99,10 @@ def define_flags() -> None:
         "Values for flags that are not given, and the encoder's dropout: the "
         "paper's for the task; the two differ for RACE only.",
     )
-    flags.DEFINE_string(
-        "export_dir", None, "Folder for a SavedModel of the best weights."
-    )
     flags.DEFINE_float(
-        "threshold_to_export", None, "A number that the SavedModel carries."
+        "threshold_to_export",
+        None,
+        "Not used: the original meant to give it back with every answer.",
     )
 
 
@@ -135,17 +137,12 @@ def main(values: flags.FlagValues) -> None:
         glue_datasets.find_dataset(values.task_name)
     config = run_finetuning_flags.check_finetuning_flags(values)
     config = _apply_preset(values, config)
-    _check_export(values)
+    _warn_of_threshold(values)
+    tokenizer = run_finetuning_flags.load_tokenizer(values, config)
     task = read(values, _files_to_read(values))
-    tokenizer = tokenizer_lib.load_tokenizer(
-        spm_model_file=values.spm_model_file,
-        vocab_file=values.vocab_file,
-        do_lower_case=values.do_lower_case,
-    )
     with run_flags.quiet_import():
         from albert_tf.tasks.classification import ClassificationTask
         from albert_tf.tasks.classification_data import ClassificationData
-        from albert_tf.training import finetune
 
     data = ClassificationData(
         name=task.name,
@@ -172,11 +169,13 @@ def main(values: flags.FlagValues) -> None:
         eval_sets=sets.get("eval", ()),
         predict_sets=sets.get("predict", ()),
     )
-    scores = finetune.run(job)
+    export = run_finetuning_export.export_job(
+        values, task="classifier", config=config, labels=task.labels
+    )
+    scores = run_finetuning_export.run(job, export)
     if values.do_train:
         custom_dataset.keep_labels(task.labels, values.output_dir)
-    for name, value in (scores or {}).items():
-        print(f"{name} = {value:.6g}")
+    run_finetuning_export.finish(job, scores, export)
 
 
 def _example_set(one: ExamplesOfFile, data: "ClassificationData") -> ExampleSet:
@@ -202,12 +201,12 @@ def _apply_preset(
     return settings.with_dropout(config)
 
 
-def _check_export(values: flags.FlagValues) -> None:
-    if values.export_dir or values.threshold_to_export is not None:
-        raise ValueError(
-            "--export_dir cannot be used yet: this version writes no "
-            "SavedModel. Leave it out; the best weights are kept in best/ of "
-            "--output_dir."
+def _warn_of_threshold(values: flags.FlagValues) -> None:
+    if values.threshold_to_export is not None:
+        _logger.warning(
+            "--threshold_to_export=%s is not exported. Compare the "
+            "`probabilities` that the SavedModel gives with it yourself.",
+            values.threshold_to_export,
         )
 
 

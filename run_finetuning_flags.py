@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+import run_finetuning_export
 import run_flags
 from albert_tf import files
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task_data import TaskData
+from albert_tf.text import tokenizer as tokenizer_lib
+from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training import finetune_options
 from albert_tf.training.finetune_options import (
     ExampleSet,
@@ -77,6 +80,12 @@ def define_finetuning_flags(defaults: Defaults) -> None:
     flags.DEFINE_bool("do_train", defaults.do_train, "Whether to train.")
     flags.DEFINE_bool("do_eval", defaults.do_eval, "Whether to evaluate.")
     flags.DEFINE_bool("do_predict", False, "Whether to write predictions.")
+    flags.DEFINE_string(
+        "export_dir",
+        None,
+        "Folder for a SavedModel, in float32, of the best weights, those that "
+        "predict: a new version each time that the command ends.",
+    )
     run_flags.define_training_flags(defaults.training)
     _define_length_of_run(defaults)
     _define_settings(defaults.finetuning)
@@ -193,7 +202,33 @@ def check_finetuning_flags(values: flags.FlagValues) -> AlbertConfig:
                 "of them."
             )
     files.check_local(values.output_dir)
+    run_finetuning_export.check_export_flag(values)
     return run_flags.albert_config(values)
+
+
+def load_tokenizer(values: flags.FlagValues, config: AlbertConfig) -> Tokenizer:
+    """Loads the vocabulary that the flags name.
+
+    Args:
+        values: The flags.
+        config: Of the model that is to read its pieces.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged, or another model's.
+    """
+    tokenizer = tokenizer_lib.load_tokenizer(
+        spm_model_file=values.spm_model_file,
+        vocab_file=values.vocab_file,
+        do_lower_case=values.do_lower_case,
+    )
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {tokenizer.vocab_size} pieces, the config "
+            f"has vocab_size={config.vocab_size}. Pass the vocabulary and the "
+            "--albert_config_file of one checkpoint."
+        )
+    return tokenizer
 
 
 def finetuning_job(

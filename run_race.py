@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
+import run_finetuning_export
 import run_finetuning_flags
 import run_flags
 from albert_tf.config import AlbertConfig
@@ -27,8 +28,6 @@ from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
 from albert_tf.tasks.race.question_files import FieldNames
-from albert_tf.text import tokenizer as tokenizer_lib
-from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
 
@@ -110,7 +109,7 @@ def main(values: flags.FlagValues) -> None:
     )
     make_data = functools.partial(
         MultipleChoiceData,
-        _tokenizer(values, config),
+        run_finetuning_flags.load_tokenizer(values, config),
         lengths=lengths,
         fields=_field_names(values),
     )
@@ -130,12 +129,17 @@ def main(values: flags.FlagValues) -> None:
         eval_sets=[sets["eval"]] if "eval" in sets else [],
         predict_sets=[sets["predict"]] if "predict" in sets else [],
     )
-    with run_flags.quiet_import():
-        from albert_tf.training import finetune
-
-    scores = finetune.run(job)
-    for name, value in (scores or {}).items():
-        print(f"{name} = {value:.6g}")
+    # Of different numbers of options, that of what is predicted.
+    last = list(sets.values())[-1]
+    export = run_finetuning_export.export_job(
+        values,
+        task="race",
+        config=config,
+        max_qa_length=values.max_qa_length,
+        num_choices=len(last.examples[0].options),
+    )
+    scores = run_finetuning_export.run(job, export)
+    run_finetuning_export.finish(job, scores, export)
 
 
 def _make_task(
@@ -157,21 +161,6 @@ def _apply_preset(
     settings = paper_presets.paper_settings("race", values.preset)
     run_finetuning_flags.apply_preset(values, settings.flag_values())
     return settings.with_dropout(config)
-
-
-def _tokenizer(values: flags.FlagValues, config: AlbertConfig) -> Tokenizer:
-    tokenizer = tokenizer_lib.load_tokenizer(
-        spm_model_file=values.spm_model_file,
-        vocab_file=values.vocab_file,
-        do_lower_case=values.do_lower_case,
-    )
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {tokenizer.vocab_size} pieces, the config "
-            f"has vocab_size={config.vocab_size}. Pass the vocabulary and the "
-            "--albert_config_file of one checkpoint."
-        )
-    return tokenizer
 
 
 def _field_names(values: flags.FlagValues) -> FieldNames:

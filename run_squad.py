@@ -9,27 +9,26 @@ r"""Fine-tunes ALBERT on SQuAD 1.1 or 2.0, and answers questions.
 also have none. --eval_file names another one to evaluate.
 """
 
+import dataclasses
 import functools
-import json
 import logging
-import os
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
+import run_finetuning_export
 import run_finetuning_flags
 import run_flags
-from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.config import AlbertConfig
+from albert_tf.export import beside_checkpoint
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks import paper_presets
-from albert_tf.tasks.squad import data as data_lib
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.beam_search import BeamSearch
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.training import run_folder
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
@@ -49,8 +48,6 @@ _DEFAULTS = run_finetuning_flags.Defaults(
     num_train_epochs=3.0,
     warmup_proportion=0.1,
 )
-# `train_state.BEST_FOLDER`, whose file imports Keras.
-_BEST_FOLDER = "best"
 _RECORDS = (
     "train_feature_file",
     "predict_feature_file",
@@ -77,9 +74,6 @@ def define_flags() -> None:
         "paper's for the version; the two differ for RACE only.",
     )
     flags.DEFINE_bool("use_einsum", True, "Not used.")
-    flags.DEFINE_string(
-        "export_dir", None, "Folder for a SavedModel of the best weights."
-    )
 
 
 def _define_files() -> None:
@@ -152,11 +146,7 @@ def main(values: flags.FlagValues) -> None:
     make_task = _task_maker(values)
     sets = _read_sets(values)
     data = SquadData(
-        tokenizer_lib.load_tokenizer(
-            spm_model_file=values.spm_model_file,
-            vocab_file=values.vocab_file,
-            do_lower_case=values.do_lower_case,
-        ),
+        run_finetuning_flags.load_tokenizer(values, config),
         lengths=lengths,
         limits=limits,
         version_2_with_negative=values.version_2_with_negative,
@@ -166,12 +156,21 @@ def main(values: flags.FlagValues) -> None:
     job = run_finetuning_flags.finetuning_job(
         values, config=config, data=data, make_task=make_task, **sets
     )
-    with run_flags.quiet_import():
-        from albert_tf.training import finetune
-
-    scores = finetune.run(job)
-    for name, value in (scores or {}).items():
-        print(f"{name} = {value:.6g}")
+    export = run_finetuning_export.export_job(
+        values,
+        task="squad",
+        config=config,
+        **dataclasses.asdict(limits),
+        doc_stride=values.doc_stride,
+        max_query_length=values.max_query_length,
+        start_n_top=values.start_n_top,
+        end_n_top=values.end_n_top,
+    )
+    scores = run_finetuning_export.run(job, export)
+    if export:
+        threshold = data.null_threshold
+        export = dataclasses.replace(export, null_threshold=threshold)
+    run_finetuning_export.finish(job, scores, export)
 
 
 def _task_maker(
@@ -212,12 +211,6 @@ def _apply_preset(
 
 
 def _check_flags(values: flags.FlagValues) -> None:
-    if values.export_dir:
-        raise ValueError(
-            "--export_dir cannot be used yet: this version writes no "
-            "SavedModel. Leave it out; the best weights are kept in best/ of "
-            "--output_dir."
-        )
     threshold = values.null_score_diff_threshold
     if threshold is not None and not values.version_2_with_negative:
         raise ValueError(
@@ -271,25 +264,13 @@ def _read(values: flags.FlagValues, name: str) -> ExampleSet:
 
 def _saved_threshold(values: flags.FlagValues) -> float | None:
     """Returns the null threshold that the run of these weights has tuned."""
-    path = os.path.join(_weights_folder(values), run_folder.RESULTS_FILE)
-    if not os.path.isfile(path):
-        return None
-    results = json.loads(files.read_text(path))
-    key = data_lib.THRESHOLD_KEY
-    # Of several seeds, the best one's weights are kept.
-    return results.get(f"{key}_best", results.get(key))
-
-
-def _weights_folder(values: flags.FlagValues) -> str:
-    """Returns the folder of the run whose weights are used."""
-    initial = values.init_checkpoint
-    if values.do_train or not initial:
-        return values.output_dir
-    identity = run_folder.read_identity(values.output_dir)
-    if identity.get("init_checkpoint") == initial:
-        return values.output_dir
-    parent, name = os.path.split(os.path.normpath(initial))
-    return parent if name == _BEST_FOLDER else initial
+    if values.do_train:
+        path = run_checkpoints.trained_weights(values.output_dir)
+    else:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    return beside_checkpoint.find_null_threshold(path) if path else None
 
 
 if __name__ == "__main__":

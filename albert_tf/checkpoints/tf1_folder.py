@@ -16,6 +16,7 @@ import numpy as np
 from albert_tf import files
 from albert_tf.checkpoints import (
     checkpoint,
+    run_checkpoints,
     tf1_checkpoint,
     train_state,
     variable_names,
@@ -42,12 +43,8 @@ def resolve(path: files.Path) -> str:
         ValueError: A folder has several, and does not say which is meant.
     """
     name = files.check_local(path)
-    best = os.path.join(name, train_state.BEST_FOLDER)
-    if os.path.isdir(best):
-        name = best
-    elif os.path.isdir(name):
-        name = train_state.latest_checkpoint(name) or name
-    return tf1_checkpoint.resolve_prefix(name)
+    found = run_checkpoints.trained_weights(name)
+    return tf1_checkpoint.resolve_prefix(found or name)
 
 
 def read(path: files.Path) -> Checkpoint:
@@ -97,9 +94,9 @@ def _config_beside(folder: str) -> AlbertConfig | None:
     folders = [folder]
     absolute = os.path.abspath(folder)
     parent = os.path.dirname(absolute)
-    if os.path.basename(absolute) == train_state.BEST_FOLDER:
+    if os.path.basename(absolute) == run_checkpoints.BEST_FOLDER:
         folders.append(parent)
-    if os.path.basename(parent) == train_state.CHECKPOINTS_FOLDER:
+    if os.path.basename(parent) == run_checkpoints.CHECKPOINTS_FOLDER:
         folders.append(os.path.dirname(parent))
     for candidate in folders:
         path = os.path.join(candidate, CONFIG_FILE)

@@ -12,7 +12,6 @@ import contextlib
 import glob
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,33 +20,15 @@ import keras
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints import (
+    run_checkpoints,
+    tf1_checkpoint,
+    variable_names,
+)
 
 MODEL_PREFIX = "model.ckpt"
-BEST_FOLDER = "best"
-CHECKPOINTS_FOLDER = "checkpoints"
-_FOLDER = re.compile(r"step-(\d{8,})$")
 _STATE = "state.json"
 _OLD = ".old"
-
-
-def latest_checkpoint(output_dir: str) -> str | None:
-    """Returns the folder of a run's newest checkpoint; None without any."""
-    folder = _checkpoints_folder(output_dir)
-    steps = _steps(folder)
-    return _path(folder, steps[-1]) if steps else None
-
-
-def step_of(path: str | None) -> int:
-    """Returns the updates that made the checkpoint in a folder.
-
-    >>> step_of("run/checkpoints/step-00000100")
-    100
-
-    Args:
-        path: As `latest_checkpoint` returns it; None counts as -1.
-    """
-    return -1 if path is None else int(path.rpartition("-")[2])
 
 
 class Checkpointer:
@@ -73,8 +54,7 @@ class Checkpointer:
         trained: Iterable[keras.Variable] | None = None,
     ) -> None:
         self._output_dir = output_dir
-        self._folder = _checkpoints_folder(output_dir)
-        self._best = os.path.join(output_dir, BEST_FOLDER)
+        self._best = os.path.join(output_dir, run_checkpoints.BEST_FOLDER)
         self._weights = variable_names.variables_by_tf1_name(
             model.trainable_variables
         )
@@ -86,22 +66,22 @@ class Checkpointer:
         )
         self._keep_max = keep_max
         _finish_replacements(output_dir)
-        _finish_replacements(self._folder)
+        _finish_replacements(run_checkpoints.checkpoints_folder(output_dir))
 
     def latest(self) -> str | None:
         """Returns the folder of the newest checkpoint; None without any."""
-        return latest_checkpoint(self._output_dir)
+        return run_checkpoints.latest_checkpoint(self._output_dir)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Writes a checkpoint and removes the oldest beyond `keep_max`."""
         arrays = _arrays(self._weights | self._slots, step)
-        _write_folder(_path(self._folder, step), arrays, state)
-        for old in _steps(self._folder)[: -self._keep_max]:
-            shutil.rmtree(_path(self._folder, old))
+        _write_folder(self._path(step), arrays, state)
+        for old in run_checkpoints.steps(self._output_dir)[: -self._keep_max]:
+            shutil.rmtree(self._path(old))
 
     def replace_state(self, step: int, state: Mapping[str, Any]) -> None:
         """Gives a checkpoint another state; its arrays stay."""
-        _write_state(_path(self._folder, step), state)
+        _write_state(self._path(step), state)
 
     def save_best(self, step: int, state: Mapping[str, Any]) -> None:
         """Replaces the weights of the best evaluation."""
@@ -124,19 +104,8 @@ class Checkpointer:
             variable.assign(arrays[name])
         return json.loads(files.read_text(os.path.join(path, _STATE)))
 
-
-def _checkpoints_folder(output_dir: str) -> str:
-    return os.path.join(output_dir, CHECKPOINTS_FOLDER)
-
-
-def _steps(folder: str) -> list[int]:
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    matches = (_FOLDER.match(name) for name in names)
-    return sorted(int(match.group(1)) for match in matches if match)
-
-
-def _path(folder: str, step: int) -> str:
-    return os.path.join(folder, f"step-{step:08d}")
+    def _path(self, step: int) -> str:
+        return run_checkpoints.checkpoint_path(self._output_dir, step)
 
 
 def _named_slots(

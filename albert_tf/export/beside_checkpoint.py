@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import huggingface, train_state
+from albert_tf.checkpoints import huggingface, run_checkpoints
 from albert_tf.tasks import custom_dataset
 from albert_tf.tasks.squad import data as squad_data
 from albert_tf.training import run_folder
@@ -80,10 +80,13 @@ def _folders(path: files.Path) -> Iterator[str]:
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     yield folder
     parent, base = os.path.split(folder)
-    if base in (train_state.BEST_FOLDER, train_state.CHECKPOINTS_FOLDER):
+    if base in (
+        run_checkpoints.BEST_FOLDER,
+        run_checkpoints.CHECKPOINTS_FOLDER,
+    ):
         yield parent
     grandparent, base = os.path.split(parent)
-    if base == train_state.CHECKPOINTS_FOLDER:
+    if base == run_checkpoints.CHECKPOINTS_FOLDER:
         yield grandparent
 
 

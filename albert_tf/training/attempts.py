@@ -14,7 +14,7 @@ import os
 import shutil
 
 from albert_tf import files
-from albert_tf.checkpoints import train_state
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training import metric_log, run_folder
 
@@ -98,7 +98,10 @@ def _clear(output_dir: str, attempts: Attempts) -> Attempts:
     with contextlib.suppress(FileNotFoundError):
         kept = f"attempt-{attempts.number - 1}.jsonl"
         os.replace(log, os.path.join(output_dir, kept))
-    for name in (train_state.CHECKPOINTS_FOLDER, train_state.BEST_FOLDER):
+    for name in (
+        run_checkpoints.CHECKPOINTS_FOLDER,
+        run_checkpoints.BEST_FOLDER,
+    ):
         shutil.rmtree(os.path.join(output_dir, name), ignore_errors=True)
     pattern = os.path.join(glob.escape(output_dir), "events.out.tfevents*")
     for path in glob.glob(pattern):

@@ -285,21 +285,13 @@ class FinetuningRun:
 
     def _weights_to_use(self) -> str:
         job = self._job
-        path = trainer.trained_weights(job.output_dir)
-        found = run_folder.read_identity(job.output_dir)
-        # The command of a training, given again without --do_train, names the
-        # weights that it started from; others are those that are meant.
-        is_start = found.get("init_checkpoint") == job.init_checkpoint
-        uses_given = not job.train_set and (path is None or not is_start)
-        if uses_given and job.init_checkpoint:
-            return job.init_checkpoint
-        if path is None:
-            raise ValueError(
-                f"There are no trained weights in {job.output_dir!r}. Pass "
-                "--init_checkpoint with those of a fine-tuned model, or train "
-                "first."
-            )
-        run_folder.check_use(job.output_dir, model_identity(self._job))
+        path = run_folder.weights_to_use(
+            job.output_dir,
+            job.init_checkpoint,
+            is_training=job.train_set is not None,
+        )
+        if path != job.init_checkpoint:
+            run_folder.check_use(job.output_dir, model_identity(job))
         return path
 
     def _use(self, path: str) -> dict[str, float]:

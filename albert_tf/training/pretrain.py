@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, record_source
 from albert_tf.tasks.pretraining import PretrainingTask
@@ -196,7 +196,7 @@ class _Pretraining:
     def _checkpoint_to_evaluate(self) -> str:
         if not self._train_source and self._job.init_checkpoint:
             return self._job.init_checkpoint
-        path = trainer.trained_weights(self._job.output_dir)
+        path = run_checkpoints.trained_weights(self._job.output_dir)
         if path is None:
             raise ValueError(
                 "There is no checkpoint to evaluate in "

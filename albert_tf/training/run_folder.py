@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.config import AlbertConfig
 
 IDENTITY_FILE = "run.json"
@@ -122,6 +123,37 @@ def read_identity(output_dir: str) -> dict[str, Any]:
     """Returns the identity of the run in a folder; empty without one."""
     path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
     return json.loads(files.read_text(path)) if os.path.exists(path) else {}
+
+
+def weights_to_use(
+    output_dir: str, init_checkpoint: str | None, *, is_training: bool
+) -> str:
+    """Returns the path of the weights that a run evaluates and predicts with.
+
+    Those are what it has trained. Without training they are the given ones,
+    unless the run in the folder started from these: then the command is that
+    of the training, given again, and means what came of it.
+
+    Args:
+        output_dir: Folder of the run.
+        init_checkpoint: The given weights; None without.
+        is_training: Whether the command trains.
+
+    Raises:
+        ValueError: There are no such weights.
+    """
+    path = run_checkpoints.trained_weights(output_dir)
+    start = read_identity(output_dir).get("init_checkpoint")
+    is_given = path is None or start != init_checkpoint
+    if init_checkpoint and is_given and not is_training:
+        return init_checkpoint
+    if path is None:
+        raise ValueError(
+            f"There are no trained weights in {output_dir!r}. Pass "
+            "--init_checkpoint with those of a fine-tuned model, or train "
+            "first."
+        )
+    return path
 
 
 def _check_empty(output_dir: str) -> None:

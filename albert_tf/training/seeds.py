@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import train_state
-from albert_tf.training import distribution, finetune_run, run_folder, trainer
+from albert_tf.checkpoints import run_checkpoints
+from albert_tf.training import distribution, finetune_run, run_folder
 from albert_tf.training.finetune_options import FinetuningJob
 from albert_tf.training.record_sets import RecordSets
 
@@ -116,7 +116,7 @@ class SeedRuns:
         if self._is_chief:
             _copy_weights(
                 seed_folder(job.output_dir, best),
-                os.path.join(job.output_dir, train_state.BEST_FOLDER),
+                os.path.join(job.output_dir, run_checkpoints.BEST_FOLDER),
             )
         distribution.wait_for_all(self._strategy)
         finetune_run.FinetuningRun(
@@ -179,7 +179,7 @@ def summary(
 
 
 def _copy_weights(run: str, target: str) -> None:
-    source = trainer.trained_weights(run)
+    source = run_checkpoints.trained_weights(run)
     if source is None:
         raise ValueError(f"There are no trained weights in {run!r}.")
     partial = f"{target}.partial"

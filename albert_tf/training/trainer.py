@@ -8,14 +8,13 @@ Floor: training.
 import contextlib
 import dataclasses
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, train_state
+from albert_tf.checkpoints import load, run_checkpoints, train_state
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization import factory
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -180,7 +179,7 @@ class Trainer:
         """Restores the newest checkpoint, or starts; None if it starts."""
         latest = checkpointer.latest()
         distribution.check_agreement(
-            self._strategy, "checkpoint", train_state.step_of(latest)
+            self._strategy, "checkpoint", run_checkpoints.step_of(latest)
         )
         if latest:
             state = loop.RunState.from_dict(checkpointer.restore(latest))
@@ -201,14 +200,3 @@ def make_deterministic(config: TrainingConfig) -> None:
     if config.deterministic:
         keras.utils.set_random_seed(config.random_seed)
         tf.config.experimental.enable_op_determinism()
-
-
-def trained_weights(output_dir: str) -> str | None:
-    """Returns the path of a run's best weights; None if it has no weights.
-
-    Without an evaluation, those are the newest.
-    """
-    best = os.path.join(output_dir, train_state.BEST_FOLDER)
-    if os.path.isdir(best):
-        return best
-    return train_state.latest_checkpoint(output_dir)

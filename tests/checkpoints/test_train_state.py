@@ -7,7 +7,12 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import load, tf1_checkpoint, train_state
+from albert_tf.checkpoints import (
+    load,
+    run_checkpoints,
+    tf1_checkpoint,
+    train_state,
+)
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import factory
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -83,22 +88,14 @@ def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
     assert slot in tf1_checkpoint.read_shapes(path)
 
 
-def test_a_folder_without_checkpoints_has_no_latest(make, tmp_path):
-    assert make(1).checkpointer.latest() is None
-    assert train_state.latest_checkpoint(str(tmp_path / "nowhere")) is None
-    assert train_state.step_of(None) == -1
-
-
-def test_the_latest_is_that_of_the_highest_step(make, tmp_path):
+def test_the_latest_is_that_of_the_highest_step(make):
     checkpointer = make(1).checkpointer
+    assert checkpointer.latest() is None
+
     for step in (9, 100_000_000, 10):
         checkpointer.save(step, STATE)
 
-    latest = train_state.latest_checkpoint(str(tmp_path / "run"))
-
-    assert latest == checkpointer.latest()
-    assert os.path.basename(latest) == "step-100000000"
-    assert train_state.step_of(latest) == 100_000_000
+    assert os.path.basename(checkpointer.latest()) == "step-100000000"
 
 
 def test_only_the_newest_are_kept(make, tmp_path):
@@ -117,7 +114,7 @@ def test_the_best_has_weights_and_no_slots(make, tmp_path):
     saved.checkpointer.save_best(3, {"step": 3, "accuracy": 0.5})
     saved.checkpointer.save_best(4, {"step": 4, "accuracy": 0.6})
 
-    best = tmp_path / "run" / train_state.BEST_FOLDER
+    best = tmp_path / "run" / run_checkpoints.BEST_FOLDER
 
     arrays = tf1_checkpoint.read(best)
     assert len(arrays) == len(saved.model.trainable_variables) + 1

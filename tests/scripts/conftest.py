@@ -8,11 +8,14 @@ that are asked for. Nothing is shared between two commands but the import.
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import pytest
+import tensorflow as tf
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {
@@ -26,6 +29,7 @@ CONFIG = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
+_LOG_LINE = re.compile(r"[IW]\d{4} ")
 
 # TensorFlow starts its threads at the first operation, so before it a process
 # may fork. The server answers each command with two lines: the process id of
@@ -135,6 +139,85 @@ def run_script(start_script):
         return start_script(script, *flags, folder=folder, before=before).wait()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def flag_defaults():
+    """Returns the defaults of a script's flags, by name; "" for none."""
+
+    def read(script):
+        done = subprocess.run(
+            [sys.executable, ROOT / script, "--helpxml"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {
+            flag.findtext("name"): flag.findtext("default") or ""
+            for flag in xml.etree.ElementTree.fromstring(done.stdout).iter(
+                "flag"
+            )
+        }
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def _without_tensorflow(tmp_path_factory):
+    """A folder whose `tensorflow` and `keras` cannot be imported."""
+    folder = tmp_path_factory.mktemp("without_tensorflow")
+    for name in ("tensorflow", "keras"):
+        text = f"raise RuntimeError('{name} is imported too early')\n"
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def refuse(_without_tensorflow, tmp_path):
+    """Runs a script that must end in one line, before any slow import.
+
+    Nothing may be left in the folder, `tmp_path`. A log may come before the
+    line, which is returned.
+    """
+
+    def run(script, *flags, **environment):
+        path = f"{_without_tensorflow}:{ROOT}"
+        done = subprocess.run(
+            [sys.executable, ROOT / script, *flags],
+            cwd=tmp_path,
+            env=os.environ | environment | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1, done
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+        *log, message = done.stderr.splitlines()
+        assert all(_LOG_LINE.match(line) for line in log), log
+        assert message.startswith("error: ")
+        assert list(tmp_path.iterdir()) == []
+        return message
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ask():
+    """Asks the SavedModel in a folder in raw text; returns lists by output."""
+
+    def run(folder, **texts):
+        model = tf.saved_model.load(str(folder))
+        inputs = {name: tf.constant(list(t)) for name, t in texts.items()}
+        outputs = model.signatures["serving_default"](**inputs)
+        return {name: _plain(values) for name, values in outputs.items()}
+
+    return run
+
+
+def _plain(values):
+    if values.dtype == tf.string:
+        return [text.decode() for text in values.numpy()]
+    return values.numpy().tolist()
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,12 @@
 """The command line of classification, as a user meets it."""
 
 import json
-import pathlib
 import re
-import subprocess
-import sys
-import xml.etree.ElementTree
 
 import numpy as np
 import pytest
 import sklearn.metrics
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = "run_classifier.py"
 # run_classifier.py of google-research/albert. Three of its defaults are others
 # here: the device decides (iterations_per_loop), a TPU may have any number of
@@ -112,7 +107,11 @@ def model_flags(workshop, tiny_spm_model):
 
 @pytest.fixture(scope="module")
 def finish(run_script, model_flags, tmp_path_factory):
-    """Runs training, evaluation and prediction; returns what was left."""
+    """Runs training, evaluation, prediction and export.
+
+    Returns what was printed, and the folder of the run; the SavedModel lies
+    beside it, in `served/1`.
+    """
 
     def start(*extra):
         folder = tmp_path_factory.mktemp("classifier")
@@ -123,6 +122,7 @@ def finish(run_script, model_flags, tmp_path_factory):
             "--do_eval",
             "--do_predict",
             "--output_dir=run",
+            "--export_dir=served",
             *extra,
             folder=folder,
         )
@@ -191,21 +191,11 @@ def table_of(path):
     return [tuple(line.split("\t")) for line in lines]
 
 
-def test_all_original_flags_have_their_defaults():
-    done = subprocess.run(
-        [sys.executable, ROOT / SCRIPT, "--helpxml"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    tree = xml.etree.ElementTree.fromstring(done.stdout)
-    found = {
-        flag.findtext("name"): flag.findtext("default")
-        for flag in tree.iter("flag")
-    }
+def test_all_original_flags_have_their_defaults(flag_defaults):
+    found = flag_defaults(SCRIPT)
 
     wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
-    assert {name: found[name] or "" for name in wanted} == wanted
+    assert {name: found[name] for name in wanted} == wanted
     assert set(OTHER_DEFAULTS) <= found.keys()
 
 
@@ -322,6 +312,103 @@ def test_a_run_of_ones_own_predicts_without_its_training_file(
     assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
 
 
+def ask_of_file(ask, folder, path):
+    """Asks the SavedModel of a run in the pairs of a file of GLUE."""
+    header, *rows = table_of(path)
+    places = [header.index(column) for column in MNLI_TEXTS]
+    text_a, text_b = ([row[place] for row in rows] for place in places)
+    return ask(folder.with_name("served") / "1", text_a=text_a, text_b=text_b)
+
+
+def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
+    done, folder = mnli_run
+
+    for name, path in (
+        ("test_matched", "MNLI-m.tsv"),
+        ("test_mismatched", "mismatched/MNLI-mm.tsv"),
+    ):
+        texts = glue / "MNLI" / f"{name}.tsv"
+        found = ask_of_file(ask, folder, texts)
+
+        rows = table_of(folder / path)[1:]
+        assert found["prediction"] == [row[1] for row in rows]
+        results = (folder / path).with_name("test_results.tsv")
+        wanted = np.array(table_of(results), np.float32)
+        np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
+    assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
+
+
+def test_the_export_gives_the_numbers_of_the_predictions(sts_b_run, glue, ask):
+    _, folder = sts_b_run
+
+    texts = glue / "STS-B" / "test.tsv"
+    found = ask_of_file(ask, folder, texts)
+
+    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
+    np.testing.assert_allclose(found["score"], wanted[:, 0], atol=1e-5)
+
+
+def test_the_export_has_one_s_own_labels(mail_run, mail_files, ask):
+    _, folder = mail_run
+
+    lines = (mail_files / "test.jsonl").read_text().splitlines()
+    texts = [json.loads(line)["what"] for line in lines]
+    found = ask(
+        folder.with_name("served") / "1", text_a=texts, text_b=[""] * len(texts)
+    )
+
+    rows = table_of(folder / "predictions.tsv")[1:]
+    assert found["prediction"] == [row[1] for row in rows]
+    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
+    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_best_of_several_seeds_is_exported(finish, glue, ask):
+    _, folder = finish(
+        "--task_name=mnli", f"--data_dir={glue}", "--num_seeds=2"
+    )
+
+    assert results_of(folder)["num_seeds"] == 2
+    texts = glue / "MNLI" / "test_matched.tsv"
+    found = ask_of_file(ask, folder, texts)
+    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
+    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
+
+
+def test_a_length_that_cannot_be_exported_is_refused_before_the_training(
+    run, mail_files, tmp_path
+):
+    done = run(
+        *CUSTOM,
+        "--label_column=folder",
+        f"--data_dir={mail_files}",
+        "--do_train",
+        "--max_seq_length=4",
+        "--export_dir=served",
+    )
+
+    assert done.returncode == 1
+    message = "error: --export_dir needs --max_seq_length=5 or more. Received"
+    assert done.stderr.splitlines()[-1].startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_original_s_threshold_is_not_exported(run, mnli_run, glue):
+    _, trained = mnli_run
+
+    done = run(
+        "--task_name=mnli",
+        "--do_predict",
+        f"--predict_file={glue / 'MNLI' / 'test_matched.tsv'}",
+        f"--init_checkpoint={trained}",
+        "--threshold_to_export=0.5",
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "--threshold_to_export=0.5 is not exported" in done.stderr
+
+
 def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):
     _, folder = sts_b_run
 
@@ -346,7 +433,8 @@ MNLI = ("--task_name=mnli", "--do_eval")
         (MNLI, "--data_dir or --eval_file must be given"),
         ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
         ((*MNLI, "--text_columns=a"), "--text_columns is for --task_name=cus"),
-        ((*MNLI, "--export_dir=e"), "--export_dir cannot be used yet"),
+        ((*MNLI, "--albert_config_file=base_v2"), "300 pieces, the config"),
+        ((*MNLI, "--export_dir=s3://b/c"), "'s3://b/c' is a remote path"),
         ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
         (
             ("--task_name=custom", "--do_predict"),

@@ -6,6 +6,7 @@ import pytest
 from absl import flags
 
 import run_finetuning_flags
+from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
@@ -166,11 +167,26 @@ def test_without_training_there_is_no_warm_up_to_fit(job):
         (["--warmup_proportion=1"], "`warmup_proportion` must be at least 0"),
         (["--max_eval_steps=3"], "`max_eval_steps` must be None"),
         (["--output_dir=gs://bucket"], "'gs://bucket' is a remote path"),
+        (["--export_dir=gs://served"], "'gs://served' is a remote path"),
     ],
 )
 def test_what_contradicts_itself_is_named(arguments, message, job):
     with pytest.raises(ValueError, match=message):
         job(*arguments)
+
+
+def test_the_vocabulary_is_that_of_the_config(parse, tiny_spm_model):
+    values = parse(f"--spm_model_file={tiny_spm_model}", "--nodo_lower_case")
+
+    tokenizer = run_finetuning_flags.load_tokenizer(
+        values, AlbertConfig(vocab_size=300)
+    )
+
+    assert (tokenizer.vocab_size, tokenizer.do_lower_case) == (300, False)
+    with pytest.raises(ValueError, match="has 300 pieces, .* vocab_size=301"):
+        run_finetuning_flags.load_tokenizer(
+            values, AlbertConfig(vocab_size=301)
+        )
 
 
 def test_a_preset_gives_way_to_what_the_user_gave(parse):

@@ -102,16 +102,6 @@ def results_of(folder):
     return json.loads((folder / "eval_results.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def without_tensorflow(tmp_path_factory):
-    """A folder whose `tensorflow` and `keras` cannot be imported."""
-    folder = tmp_path_factory.mktemp("without_tensorflow")
-    for name in ("tensorflow", "keras"):
-        text = f"raise RuntimeError('{name} is imported too early')\n"
-        (folder / f"{name}.py").write_text(text)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -143,24 +133,14 @@ def without_tensorflow(tmp_path_factory):
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(
-    flags, words, pretraining_flags, without_tensorflow, tmp_path
+    flags, words, pretraining_flags, refuse
 ):
-    done = subprocess.run(
-        [
-            sys.executable,
-            ROOT / SCRIPT,
-            *pretraining_flags,
-            "--output_dir=run",
-            *flags.split(),
-        ],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": f"{without_tensorflow}:{ROOT}"},
-        capture_output=True,
-        text=True,
+    message = refuse(
+        SCRIPT, *pretraining_flags, "--output_dir=run", *flags.split()
     )
 
-    assert_fails(done, *words)
-    assert list(tmp_path.iterdir()) == []
+    for word in words:
+        assert word in message
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import signal
@@ -191,6 +192,46 @@ def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
     (tmp_path / run_folder.LOCK_FILE).touch()
 
     run_folder.check(str(tmp_path), {"seed": 1})
+
+
+def make_weights(folder, init_checkpoint):
+    (folder / "best").mkdir()
+    identity = {"init_checkpoint": init_checkpoint}
+    (folder / "run.json").write_text(json.dumps(identity))
+    return str(folder / "best")
+
+
+@pytest.mark.parametrize("given", [None, "base"])
+@pytest.mark.parametrize("is_training", [True, False])
+def test_a_run_uses_the_weights_that_came_of_it(given, is_training, tmp_path):
+    trained = make_weights(tmp_path, given)
+
+    found = run_folder.weights_to_use(
+        str(tmp_path), given, is_training=is_training
+    )
+
+    assert found == trained
+
+
+def test_other_weights_are_those_that_are_meant(tmp_path):
+    found = functools.partial(
+        run_folder.weights_to_use, str(tmp_path), "other", is_training=False
+    )
+
+    assert found() == "other"
+    make_weights(tmp_path, "base")
+    assert found() == "other"
+    assert run_folder.weights_to_use(
+        str(tmp_path), "other", is_training=True
+    ) == str(tmp_path / "best")
+
+
+@pytest.mark.parametrize(
+    ("given", "is_training"), [(None, False), ("base", True)]
+)
+def test_without_weights_there_is_nothing_to_use(given, is_training, tmp_path):
+    with pytest.raises(ValueError, match=r"There are no trained weights in '"):
+        run_folder.weights_to_use(str(tmp_path), given, is_training=is_training)
 
 
 def test_a_folder_is_used_for_the_same_model_only(tmp_path):

@@ -7,15 +7,6 @@ from albert_tf.training import trainer as trainer_lib
 from albert_tf.training.options import TrainingConfig
 
 
-def test_the_best_weights_come_before_the_newest(tmp_path):
-    assert trainer_lib.trained_weights(str(tmp_path)) is None
-    newest = tmp_path / "checkpoints" / "step-00000005"
-    newest.mkdir(parents=True)
-    assert trainer_lib.trained_weights(str(tmp_path)) == str(newest)
-    (tmp_path / "best").mkdir()
-    assert trainer_lib.trained_weights(str(tmp_path)) == str(tmp_path / "best")
-
-
 def test_two_processes_do_not_train_in_one_folder(
     trainer, order_task, settings, tiny_config, tmp_path
 ):
