@@ -40,6 +40,11 @@ def define_flags() -> None:
         False,
         "Start every group of layers from the first of --init_checkpoint.",
     )
+    flags.DEFINE_bool(
+        "allow_new_heads",
+        False,
+        "Whether heads that --init_checkpoint lacks start anew.",
+    )
     flags.DEFINE_integer(
         "masked_lm_budget",
         0,
@@ -71,6 +76,7 @@ def main(values: flags.FlagValues) -> None:
         objectives=tuple(values.objectives),
         init_checkpoint=values.init_checkpoint,
         init_from_group0=values.init_from_group0,
+        allow_new_heads=values.allow_new_heads,
         flags_text=run_flags.flags_text(values),
     )
     for patterns in filter(None, (job.input_files, job.eval_files)):

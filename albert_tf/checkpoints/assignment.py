@@ -102,8 +102,8 @@ def _check_complete(
 def _advice(names: Iterable[str]) -> str:
     if all(variable_names.is_head(name) for name in names):
         return (
-            "Take a checkpoint that has this head, or a model without it; in "
-            "Python, allow_new_heads=True starts it anew."
+            "Take a checkpoint that has this head, or a model without it; or "
+            "start it anew: --allow_new_heads, in Python allow_new_heads=True."
         )
     return "Use the config that the checkpoint was made with."
 

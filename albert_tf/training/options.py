@@ -126,6 +126,7 @@ class PretrainingRun:
             and step start anew.
         init_from_group0: Whether every group of layers takes the weights of
             the checkpoint's first group.
+        allow_new_heads: Whether heads that the checkpoint lacks start anew.
         flags_text: Written to `flags.txt`.
 
     Raises:
@@ -143,6 +144,7 @@ class PretrainingRun:
     objectives: Sequence[str] = ("mlm", "sop")
     init_checkpoint: str | None = None
     init_from_group0: bool = False
+    allow_new_heads: bool = False
     flags_text: str = ""
 
     def __post_init__(self) -> None:

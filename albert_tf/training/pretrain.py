@@ -143,6 +143,7 @@ class _Pretraining:
             identity=self._identity(),
             init_checkpoint=job.init_checkpoint,
             init_from_group0=job.init_from_group0,
+            allow_new_heads=job.allow_new_heads,
             flags_text=job.flags_text,
         )
         return trainer.Trainer(

@@ -312,6 +312,24 @@ def test_every_group_may_start_from_the_first(trained, job, tiny_config):
         np.testing.assert_array_equal(first[name], same)
 
 
+def test_a_head_may_start_anew(job):
+    no_evaluation = {"num_train_steps": 1, "eval_files": ""}
+    one = job(objectives=("mlm",), **no_evaluation)
+    pretrain.run(one)
+    start = os.path.join(one.output_dir, "checkpoints", "step-00000001")
+    both = job("both", init_checkpoint=start, **no_evaluation)
+
+    with pytest.raises(ValueError, match="lacks 2 .*: --allow_new_heads"):
+        pretrain.run(both)
+    pretrain.run(dataclasses.replace(both, allow_new_heads=True))
+
+    first, given = arrays_of(both.output_dir, 0), arrays_of(one.output_dir, 1)
+    np.testing.assert_array_equal(
+        first["bert/pooler/dense/kernel"], given["bert/pooler/dense/kernel"]
+    )
+    assert first["cls/seq_relationship/output_weights"].any()
+
+
 def test_a_checkpoint_that_does_not_fit_leaves_no_folder(
     trained, job, tiny_config
 ):
