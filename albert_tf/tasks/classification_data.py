@@ -82,6 +82,11 @@ class ClassificationData:
         return self.score_names[0]
 
     @property
+    def vocab_size(self) -> int:
+        """See `TaskData.vocab_size`."""
+        return self.tokenizer.vocab_size
+
+    @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Ids, mask and segments; and `label_ids`, a float for regression."""
         pad = self.tokenizer.special_ids.pad

@@ -31,7 +31,8 @@ class Columns:
             their first row.
 
     Raises:
-        ValueError: There is no text column, or there are more than two.
+        ValueError: There is no text column, or there are more than two; or a
+            column is named twice.
     """
 
     texts: tuple[str, ...]
@@ -45,6 +46,13 @@ class Columns:
                 "`text_columns` must name one column or two, because a "
                 "sequence has two segments. Received: "
                 f"text_columns={','.join(self.texts)!r}."
+            )
+        if len({*self.texts, self.label}) <= len(self.texts):
+            raise ValueError(
+                "The text columns and the label column must differ, because "
+                "each is for something else. Received: "
+                f"text_columns={','.join(self.texts)!r}, "
+                f"label_column={self.label!r}."
             )
 
 
@@ -107,9 +115,9 @@ def read_labels(path: files.Path, column: str) -> tuple[str, ...]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: As `table_files.read_rows`; or a label is empty or would
-            break a line; or there are fewer than two labels, or more than a
-            thousand.
+        ValueError: As `table_files.read_rows`; or there is no row; or a label
+            is empty or would break a line; or there are fewer than two
+            labels, or more than a thousand.
     """
     path = os.fspath(path)
     found = set()
@@ -123,6 +131,8 @@ def read_labels(path: files.Path, column: str) -> tuple[str, ...]:
             label, f"{path}, line {number}: the label"
         )
         found.add(label)
+    if not found:
+        raise ValueError(f"{path} has no rows. Pass a file with examples.")
     if not 1 < len(found) <= _MAX_LABELS:
         shown = classification_examples.shown_few(map(repr, sorted(found)))
         raise ValueError(

@@ -150,7 +150,33 @@ def _parse_object(line: str, where: str) -> dict[str, Any]:
             f"{where}: wanted a JSON object with the columns as keys, got "
             f"{line[:40]!r}."
         )
+    check_characters(line, values, where)
     return values
+
+
+def check_characters(text: str, values: Any, where: str) -> None:
+    r"""Refuses half a surrogate pair, which JSON can escape (`\ud83d`).
+
+    No file in UTF-8 can hold it, so a run would end when it writes it.
+
+    Args:
+        text: The JSON.
+        values: What it says.
+        where: Its place, for the error.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if "\\ud" not in text.lower():
+        return
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(
+            f"{where}: {half} is half of a surrogate pair, which is no "
+            "character. Replace it."
+        ) from None
 
 
 def _text(values: dict[str, Any], column: str, where: str) -> str:

@@ -40,6 +40,11 @@ class TaskData(Protocol):
         ...
 
     @property
+    def vocab_size(self) -> int:
+        """Pieces of the vocabulary that the records are made with."""
+        ...
+
+    @property
     def array_specs(self) -> tuple[features.ArraySpec, ...]:
         """The arrays of a record."""
         ...

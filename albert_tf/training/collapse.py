@@ -5,6 +5,9 @@ al. 2021, "On the stability of fine-tuning BERT"); a shared block makes it no
 rarer. Verdicts are read off the lines of the run's log, so that a run that was
 killed and started again gets the same ones.
 
+What learns nothing says at best what the shares of the labels say: the answer
+that is most frequent, or their mean, at the loss that these give.
+
 Floor: training. NumPy.
 """
 
@@ -20,15 +23,16 @@ from albert_tf.tasks.task_data import Outputs
 # chance; neither is judged.
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
-# Key of an evaluation's log line, 1 if all predictions were the same.
+# Key of an evaluation's log line, 1 if its predictions were the same.
 CONSTANT_KEY = "constant_predictions"
 # Evaluations in a row with constant predictions, not before this share of the
-# run, and with a loss that has not come down to this share of its start.
+# run, and with a loss that is above this share of the loss of nothing learnt.
 NUM_CONSTANT = 3
 EARLIEST_CONSTANT = 0.25
 SOUND_LOSS = 0.9
-# The loss is judged once, at this share of the run: it must have come down
-# from its start, the mean over the first tenth, to this share of it.
+# From this share of the run on, the loss must be below this share of the loss
+# of nothing learnt. Where that is not known, it is that of the run's start,
+# the mean over its first tenth.
 LOSS_JUDGEMENT = 0.5
 LOSS_SPAN = 0.1
 LEAST_DESCENT = 0.98
@@ -36,24 +40,64 @@ LEAST_DESCENT = 0.98
 LEARNT_LOSS = 0.3
 # Spread of numbers that are one and the same answer.
 _SAME = 1e-3
+# Predictions vary by no more than a handful if they do so by at most this
+# share of what the labels do.
+_HANDFUL = 0.05
 
 
 class RunCollapsed(ValueError):
     """A run has learnt nothing; the message says by what one sees it."""
 
 
-def are_constant(outputs: Outputs) -> bool:
+def chance_loss(labels: np.ndarray) -> float:
+    """Returns the loss of a model that knows the labels' shares, and no text.
+
+    >>> round(chance_loss(np.array([0, 1, 1, 0])), 4)
+    0.6931
+
+    Args:
+        labels: `[N]`: of integers, their entropy in nats; of floats, the
+            variance.
+    """
+    if not np.issubdtype(labels.dtype, np.integer):
+        return float(np.var(labels, dtype=np.float64))
+    shares = np.unique(labels, return_counts=True)[1] / len(labels)
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def are_constant(outputs: Outputs, labels: np.ndarray | None = None) -> bool:
     """Tells whether a model gives all records the same answer.
 
     Args:
         outputs: Of at least one record. Of `[N, K]` with K above 1, and of
             outputs along the sequence, the greatest counts, of integers `[N,
             K]` the first; of numbers, whether they differ by more than noise.
+        labels: `[N]`, true answers of a model with one output; of integers,
+            places of `[N, K]`. With them, answers that are the same for all
+            but a handful are constant, too: those that differ from the most
+            frequent one (of numbers, their standard deviation) are at most a
+            twentieth of what they are of the labels.
 
     Returns:
         Whether that is so of every output.
     """
-    return all(_is_constant(values) for values in outputs.values())
+    if all(_is_constant(values) for values in outputs.values()):
+        return True
+    if labels is None or len(outputs) != 1:
+        return False
+    (values,) = outputs.values()
+    if not isinstance(values, np.ndarray) or len(values) != len(labels):
+        return False
+    rows = values.reshape(len(values), -1)
+    if np.issubdtype(labels.dtype, np.integer):
+        answers = np.argmax(rows, axis=1)
+        return _num_others(answers) <= _HANDFUL * _num_others(labels)
+    return bool(np.std(rows) <= _HANDFUL * np.std(labels))
+
+
+def _num_others(answers: np.ndarray) -> int:
+    """Returns how many answers are not the most frequent one."""
+    return len(answers) - int(np.unique(answers, return_counts=True)[1].max())
 
 
 def _is_constant(values: np.ndarray | list[np.ndarray]) -> bool:
@@ -74,6 +118,7 @@ def problem(
     *,
     num_train_steps: int,
     num_warmup_steps: int,
+    chance: float | None = None,
 ) -> str | None:
     """Says what is wrong with a run that is under way, if anything.
 
@@ -81,6 +126,8 @@ def problem(
         lines: Of its log up to now, in order.
         num_train_steps: Updates of the whole run.
         num_warmup_steps: Those of the warm-up, after which it is judged.
+        chance: `chance_loss` of the labels to train on; None if there is no
+            such thing.
 
     Returns:
         A clause without a stop, such as "the loss is ...", or None.
@@ -94,16 +141,23 @@ def problem(
     span = LOSS_SPAN * num_train_steps
     start = _mean([v for s, v in losses if s <= max(span, losses[0][0])])
     now = _mean([v for s, v in losses if s > step - span] or [losses[-1][1]])
-    if step >= EARLIEST_CONSTANT * num_train_steps and now > SOUND_LOSS * start:
+    sound = SOUND_LOSS * (start if chance is None else chance)
+    if step >= EARLIEST_CONSTANT * num_train_steps and now > sound:
         flags = [x[f"eval_{CONSTANT_KEY}"] for x in lines if _judged(x)]
         if len(flags) >= NUM_CONSTANT and all(flags[-NUM_CONSTANT:]):
             return (
                 f"{NUM_CONSTANT} evaluations in a row gave all records the "
                 "same prediction"
             )
-    is_half_way = step >= LOSS_JUDGEMENT * num_train_steps
-    if is_half_way and now > max(LEAST_DESCENT * start, LEARNT_LOSS):
+    if step < LOSS_JUDGEMENT * num_train_steps:
+        return None
+    if chance is None and now > max(LEAST_DESCENT * start, LEARNT_LOSS):
         return f"the loss is {now:.4g}, still where it started ({start:.4g})"
+    if chance is not None and now > LEAST_DESCENT * chance:
+        return (
+            f"the loss is {now:.4g}, and the shares of the labels alone give "
+            f"{chance:.4g}"
+        )
     return None
 
 

@@ -4,6 +4,7 @@ Floor: training.
 """
 
 import functools
+import json
 import os
 from collections.abc import Callable
 
@@ -29,24 +30,39 @@ def create_strategy(
         tpu: Which TPU to connect to.
 
     Raises:
-        ValueError: The TPU or the other workers cannot be used.
+        ValueError: The TPU or the other workers cannot be used; or
+            `TF_CONFIG` is missing or no JSON object.
     """
     name = _resolve_auto(tpu) if name == "auto" else name
     if name == "tpu":
         return _tpu_strategy(tpu)
     if name == "multi_worker":
-        if "TF_CONFIG" not in os.environ:
-            raise ValueError(
-                "The strategy 'multi_worker' reads the addresses of its "
-                "workers from TF_CONFIG, which is not set. Set it, or pass "
-                "--strategy=one or mirrored."
-            )
+        _check_cluster(os.environ.get("TF_CONFIG"))
         return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "mirrored":
         gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
         return _mirrored_strategy(tuple(d.name for d in devices))
     return tf.distribute.get_strategy()
+
+
+def _check_cluster(text: str | None) -> None:
+    if text is None:
+        raise ValueError(
+            "The strategy 'multi_worker' reads the addresses of its "
+            "workers from TF_CONFIG, which is not set. Set it, or pass "
+            "--strategy=one or mirrored."
+        )
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except json.JSONDecodeError:
+        is_object = False
+    if not is_object:
+        raise ValueError(
+            f"TF_CONFIG must be a JSON object with `cluster` and `task`. "
+            f"Received: {text[:60]!r}. Correct it, or unset it and pass "
+            "--strategy=one."
+        )
 
 
 # Collective operations are numbered by strategy but known by process, so that
@@ -139,13 +155,23 @@ def check_agreement(
 def _sum_over_replicas(strategy: tf.distribute.Strategy, value: int) -> int:
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return value * strategy.num_replicas_in_sync
-    totals = strategy.run(_sum_all, args=(tf.constant(value, tf.int64),))
+    totals = _graph_of_sum(strategy)(tf.constant(value, tf.int64))
     return int(strategy.experimental_local_results(totals)[0])
+
+
+@functools.cache
+def _graph_of_sum(
+    strategy: tf.distribute.Strategy,
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    # Outside a graph, TensorFlow warns of each sum that it is slow.
+    return tf.function(lambda value: strategy.run(_sum_all, args=(value,)))
 
 
 def _sum_all(value: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+    # Placed on the replica's device, which a graph's argument is not.
+    own = tf.identity(value)
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
 
 
 def distribute(

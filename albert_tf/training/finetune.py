@@ -7,6 +7,8 @@ Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.
 """
 
+import logging
+
 from albert_tf.training import (
     distribution,
     finetune_run,
@@ -16,6 +18,8 @@ from albert_tf.training import (
     trainer,
 )
 from albert_tf.training.finetune_options import FinetuningJob
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def run(job: FinetuningJob) -> dict[str, float] | None:
@@ -40,10 +44,29 @@ def run(job: FinetuningJob) -> dict[str, float] | None:
         job.training.strategy, tpu=job.training.tpu
     )
     _check_batch_sizes(job, strategy.num_replicas_in_sync)
+    has_seeds = job.finetuning.num_seeds > 1
+    check_folder = (
+        seeds.check_folder if has_seeds else finetune_run.check_folder
+    )
+    check_folder(job)
     sets = record_sets.open_sets(job, strategy)
-    if job.finetuning.num_seeds > 1:
+    _tell_of_repetition(job, sets)
+    if has_seeds:
         return seeds.SeedRuns(job, sets, strategy).run()
     return finetune_run.FinetuningRun(job, sets, strategy).run()
+
+
+def _tell_of_repetition(
+    job: FinetuningJob, sets: record_sets.RecordSets
+) -> None:
+    size = job.training.train_batch_size
+    if sets.train and size > sets.train.columns.num_records:
+        _LOGGER.warning(
+            "An update takes %d records, and there are %d, so it takes some "
+            "several times. Lower --train_batch_size.",
+            size,
+            sets.train.columns.num_records,
+        )
 
 
 def _check_batch_sizes(job: FinetuningJob, num_replicas: int) -> None:

@@ -131,6 +131,7 @@ class FinetuningJob:
                 "--do_predict."
             )
         self._check_lengths()
+        self._check_vocabulary()
         self._check_sets()
         if self.training.num_train_steps != self.optimizer.num_train_steps:
             raise ValueError(
@@ -153,6 +154,15 @@ class FinetuningJob:
                 f"`max_seq_length` must not exceed the {longest} position "
                 "embeddings of the config. Received: "
                 f"max_seq_length={self.finetuning.max_seq_length}."
+            )
+
+    def _check_vocabulary(self) -> None:
+        vocab_size = self.data.vocab_size
+        if vocab_size != self.config.vocab_size:
+            raise ValueError(
+                f"The vocabulary has {vocab_size} pieces, the config has "
+                f"vocab_size={self.config.vocab_size}. Pass the vocabulary and "
+                "the --albert_config_file of one checkpoint."
             )
 
     def _check_sets(self) -> None:

@@ -7,14 +7,16 @@ Floor: training. NumPy.
 import collections
 import dataclasses
 import glob
+import itertools
 import os
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf.tasks.task_data import Outputs
-from albert_tf.training import metric_log, report
+from albert_tf.training import collapse, metric_log, report
 from albert_tf.training.finetune_options import FinetuningJob
 from albert_tf.training.record_sets import RecordSet
 
@@ -25,6 +27,16 @@ _TEXT_LIMIT = 300
 _LOGITS, _LABELS = "logits", "label_ids"
 # Setting of a task whose labels have names.
 _LABEL_NAMES = "labels"
+# Of the results of several seeds: scores by seed, and why a seed has none.
+SEEDS_KEY = "seeds"
+FAILED_KEY = "failed_seeds"
+_EVAL = "eval_"
+# What an evaluation logs beside scores that grow and have a common scale.
+_OTHER_SCALES = {
+    collapse.CONSTANT_KEY,
+    "mean_squared_error",
+    "null_threshold",
+}
 
 Section = report.Chart | report.Bars | report.Table
 
@@ -32,7 +44,7 @@ Section = report.Chart | report.Bars | report.Table
 def write(
     job: FinetuningJob,
     *,
-    results: Mapping[str, float],
+    results: Mapping[str, Any],
     records: RecordSet,
     outputs: Outputs,
 ) -> None:
@@ -40,27 +52,31 @@ def write(
 
     Args:
         job: The run.
-        results: Its scores.
+        results: Its scores; of several seeds, their summary, with `SEEDS_KEY`
+            and `FAILED_KEY`.
         records: The evaluation set.
         outputs: Of its records.
     """
     sections = [
-        *curves(job.output_dir),
+        *curves(job.output_dir, job.data.headline),
         length_histogram(records.columns.lengths),
+        *seed_tables(results),
         *_confusions_and_errors(records, outputs),
         *_sections_of_task(records, outputs),
     ]
     report.write_report(
         os.path.join(job.output_dir, FILE_NAME),
         title=f"Fine-tuning: {job.data.name}",
-        facts=_facts(job, records) | dict(results),
+        facts=_facts(job, records, results),
         charts=[s for s in sections if isinstance(s, report.Chart)],
         bars=[s for s in sections if isinstance(s, report.Bars)],
         tables=[s for s in sections if isinstance(s, report.Table)],
     )
 
 
-def _facts(job: FinetuningJob, records: RecordSet) -> dict[str, object]:
+def _facts(
+    job: FinetuningJob, records: RecordSet, results: Mapping[str, Any]
+) -> dict[str, str]:
     facts: dict[str, object] = {
         "task": job.data.name,
         "evaluated examples": len(records.examples),
@@ -75,28 +91,100 @@ def _facts(job: FinetuningJob, records: RecordSet) -> dict[str, object]:
             "learning rate": job.optimizer.learning_rate,
             "warm-up": job.optimizer.num_warmup_steps,
         }
-    return facts
+    facts |= {
+        _named(key, results): value
+        for key, value in results.items()
+        if not isinstance(value, Mapping)
+    }
+    return {name: _shown(value) for name, value in facts.items()}
 
 
-def curves(output_dir: str) -> list[report.Chart]:
-    """Returns loss and scores over the steps; of each seed, if several."""
+def _named(key: str, results: Mapping[str, Any]) -> str:
+    """Returns a score's name; of several seeds' scores, the median's."""
+    return f"{key} (median)" if f"{key}_std" in results else key
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def seed_tables(results: Mapping[str, Any]) -> list[report.Table]:
+    """Returns a row of scores for each seed; none if there was one.
+
+    Seeds without a result stand below, with what went wrong.
+    """
+    seeds, failed = results.get(SEEDS_KEY), results.get(FAILED_KEY)
+    if not seeds:
+        return []
+    names = list(next(iter(seeds.values())))
+    tables = [
+        report.Table(
+            title="The seeds",
+            header=("seed", *names),
+            rows=[
+                (seed, *(_shown(own[name]) for name in names))
+                for seed, own in seeds.items()
+            ],
+        )
+    ]
+    if failed:
+        tables.append(
+            report.Table(
+                title="Seeds without a result, which no score counts",
+                header=("seed", "why"),
+                rows=list(failed.items()),
+            )
+        )
+    return tables
+
+
+def curves(output_dir: str, headline: str) -> list[report.Chart]:
+    """Returns loss and scores over the steps.
+
+    Of several seeds, there is the headline score, and each curve is faint
+    beside their median.
+    """
     folders = sorted(glob.glob(os.path.join(glob.escape(output_dir), "seed-*")))
-    logs = {os.path.basename(f): metric_log.read_lines(f) for f in folders}
-    own = metric_log.read_lines(output_dir)
-    if own or not logs:
-        logs = {"": own}
-    losses: dict[str, list[tuple[float, float]]] = {}
-    scores: dict[str, list[tuple[float, float]]] = collections.defaultdict(list)
-    for name, lines in logs.items():
-        losses[name or "loss"] = _points(lines, "loss")
-        keys = {key for line in lines for key in line}
-        for key in sorted(k for k in keys if k.startswith("eval_")):
-            label = f"{key.removeprefix('eval_')} {name}".strip()
-            scores[label] = _points(lines, key)
+    if folders:
+        logs = [metric_log.read_lines(folder) for folder in folders]
+        return [
+            _chart_of_seeds("Training loss", "loss", logs, "loss"),
+            _chart_of_seeds("Evaluations", headline, logs, f"eval_{headline}"),
+        ]
+    lines = metric_log.read_lines(output_dir)
+    keys = {key: None for line in lines for key in line}
+    names = [key.removeprefix(_EVAL) for key in keys if key.startswith(_EVAL)]
+    scores = {
+        name: _points(lines, f"{_EVAL}{name}")
+        for name in sorted(names)
+        if name not in _OTHER_SCALES
+    }
     return [
-        report.Chart(title="Training loss", unit="loss", curves=losses),
+        report.Chart(
+            title="Training loss",
+            unit="loss",
+            curves={"loss": _points(lines, "loss")},
+        ),
         report.Chart(title="Evaluations", unit="score", curves=scores),
     ]
+
+
+def _chart_of_seeds(
+    title: str, unit: str, logs: Sequence[Sequence[Mapping[str, Any]]], key: str
+) -> report.Chart:
+    every = [points for points in (_points(x, key) for x in logs) if points]
+    values: dict[float, list[float]] = collections.defaultdict(list)
+    for step, value in itertools.chain.from_iterable(every):
+        values[step].append(value)
+    median = [
+        (step, statistics.median(values[step])) for step in sorted(values)
+    ]
+    return report.Chart(
+        title=f"{title}: {len(every)} seeds and their median",
+        unit=unit,
+        curves={"median": median} if median else {},
+        faint_curves=every,
+    )
 
 
 def _points(
@@ -114,9 +202,10 @@ def length_histogram(lengths: np.ndarray) -> report.Bars:
         title="Lengths of the evaluated records",
         unit="records",
         bars={
-            f"to {(number + 1) * width}": float(count)
+            str((number + 1) * width): float(count)
             for number, count in enumerate(counts)
         },
+        x_label="pieces, at most",
     )
 
 

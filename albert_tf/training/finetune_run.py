@@ -6,8 +6,6 @@ Floor: training.
 import dataclasses
 import functools
 import logging
-import math
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,12 +15,11 @@ from albert_tf.checkpoints import load
 from albert_tf.data import bucketed_batches, example_order
 from albert_tf.optimization import layer_rates
 from albert_tf.tasks.finetuning import FinetuningTask
-from albert_tf.tasks.task_data import Outputs
 from albert_tf.training import (
     attempts,
     collapse,
     distribution,
-    finetune_report,
+    evaluated_sets,
     loop,
     metric_log,
     prediction,
@@ -37,7 +34,7 @@ _LOGGER = logging.getLogger(__name__)
 BUCKET_WIDTH = 16
 # XLA compiles each shape anew.
 _COMPILED_BUCKET_WIDTH = 64
-_LABELS = "label_ids"
+_RECORDS = "records"
 
 
 class AllAttemptsFailed(ValueError):
@@ -64,12 +61,15 @@ class FinetuningRun:
         self._strategy = strategy
         self._is_chief = distribution.is_chief(strategy)
         self._padding = padding_for(job, strategy)
+        self._chance = _chance(sets)
 
     def run(self) -> dict[str, float] | None:
         """Trains if the job says so, evaluates, predicts.
 
         Returns:
-            Scores and `global_step`; None if a signal stopped the training.
+            Scores and `global_step`, and `collapse.CONSTANT_KEY`, 1, if the
+            predictions are constant and the run is not to be restarted for
+            it; None if a signal stopped the training.
 
         Raises:
             AllAttemptsFailed: Restarts did not help.
@@ -78,7 +78,7 @@ class FinetuningRun:
         """
         if not self._sets.train:
             self._prepare(attempts.Attempts())
-            return self._use(self._weights_to_use())
+            return self._use(_weights_to_use(self._job))
         tried = self._attempts()
         while True:
             self._check_attempts(tried)
@@ -86,11 +86,21 @@ class FinetuningRun:
             try:
                 if not self._train(self._sets.train, tried):
                     return None
-                return self._use(self._weights_to_use())
+                return self._use(_weights_to_use(self._job))
             except (collapse.RunCollapsed, loop.TrainingDiverged) as problem:
                 if self._job.finetuning.on_collapse == "ignore":
                     raise
                 tried = self._fail(tried, str(problem))
+
+    def report(self, path: str, results: Mapping[str, Any]) -> None:
+        """Predicts with weights that others have made, and writes results.
+
+        Args:
+            path: Of a checkpoint of the task.
+            results: For `eval_results.json` and the report.
+        """
+        self._prepare(attempts.Attempts())
+        self._use(path, results)
 
     def _attempts(self) -> attempts.Attempts:
         if self._is_chief:
@@ -140,25 +150,15 @@ class FinetuningRun:
                 seed=tried.seed(training.random_seed),
                 dtype=training.dtype_policy,
             )
-        self._predictor = prediction.Predictor(
-            self._task, self._strategy, self._padding
+        self._evaluated = evaluated_sets.EvaluatedSets(
+            self._job,
+            self._sets,
+            prediction.Predictor(self._task, self._strategy, self._padding),
         )
-        self._outputs_by_set: dict[str, Outputs] = {}
 
     def _identity(self) -> dict[str, Any]:
-        job = self._job
         train = self._sets.train
-        return model_identity(self._job) | {
-            "settings": dict(job.data.settings),
-            "train_batch_size": job.training.train_batch_size,
-            "precision": job.training.precision,
-            "random_seed": job.training.random_seed,
-            "optimizer": dataclasses.asdict(job.optimizer),
-            "layerwise_lr_decay": job.finetuning.layerwise_lr_decay,
-            "freeze_embeddings": job.finetuning.freeze_embeddings,
-            "init_checkpoint": job.init_checkpoint,
-            "records": train and train.key,
-        }
+        return run_identity(self._job, train.key if train else None)
 
     def _train(self, records: RecordSet, tried: attempts.Attempts) -> bool:
         job = self._job
@@ -180,10 +180,11 @@ class FinetuningRun:
             ),
             flags_text=job.flags_text,
         )
+        can_restart = tried.number < job.finetuning.max_restarts
         is_finished = trainer.Trainer(
             plan, task=self._task, strategy=self._strategy
         ).train(
-            self._hooks(records, plan),
+            self._hooks(records, plan, can_restart),
             num_records=records.columns.num_records,
         )
         if is_finished:
@@ -192,7 +193,9 @@ class FinetuningRun:
             distribution.wait_for_all(self._strategy)
         return is_finished
 
-    def _hooks(self, records: RecordSet, plan: trainer.RunPlan) -> loop.Hooks:
+    def _hooks(
+        self, records: RecordSet, plan: trainer.RunPlan, can_restart: bool
+    ) -> loop.Hooks:
         order = bucketed_batches.BucketedOrder(
             records.columns.lengths,
             global_batch_size=plan.training.train_batch_size,
@@ -204,9 +207,12 @@ class FinetuningRun:
             training_scores=self._task.training_scores,
             evaluate=self._evaluate if self._sets.evaluation else None,
             best_key=self._job.data.headline,
+            bar_key="" if self._is_trial() else collapse.CONSTANT_KEY,
             evaluates_start=False,
             patience=self._job.finetuning.early_stopping_patience,
-            on_checkpoint=functools.partial(self._check_log, plan)
+            # What ends early makes room for another attempt; the last one
+            # may still learn.
+            on_checkpoint=functools.partial(self._check_log, plan, can_restart)
             if restarts
             else None,
             checks_jumps=False,
@@ -239,15 +245,19 @@ class FinetuningRun:
 
     def _evaluate(self) -> dict[str, float]:
         """Scores of the weights as they are, for the log."""
-        self._outputs_by_set.clear()
-        scores = self._scores()
-        main = self._sets.evaluation[0]
-        if _can_be_judged(main):
-            is_constant = collapse.are_constant(self._outputs(main))
+        self._evaluated.forget()
+        scores = self._evaluated.scores()
+        if self._evaluated.can_be_judged:
+            is_constant = self._evaluated.verdict() is not None
             scores[collapse.CONSTANT_KEY] = float(is_constant)
         return scores
 
-    def _check_log(self, plan: trainer.RunPlan, step: int) -> None:
+    def _check_log(
+        self, plan: trainer.RunPlan, can_restart: bool, step: int
+    ) -> None:
+        is_last = step >= plan.training.num_train_steps
+        if not (can_restart or is_last):
+            return
         problem = None
         if self._is_chief:
             problem = collapse.problem(
@@ -255,105 +265,123 @@ class FinetuningRun:
                 num_train_steps=plan.optimizer.num_train_steps,
                 num_warmup_steps=plan.optimizer.start_warmup_step
                 + plan.optimizer.num_warmup_steps,
+                chance=self._chance,
             )
         if distribution.any_worker(self._strategy, problem is not None):
             problem = problem or "the chief says that it learns nothing"
             raise collapse.RunCollapsed(f"At step {step}, {problem}.")
 
-    def _scores(self) -> dict[str, float]:
-        scores: dict[str, float] = {}
-        for one in self._sets.evaluation:
-            own = one.data.scores(one.examples, self._outputs(one))
-            suffix = f"_{one.name}" if one.name else ""
-            scores |= {
-                f"{key}{suffix}": _defined(key, value)
-                for key, value in own.items()
-            }
-        return scores
-
-    def _outputs(self, records: RecordSet, batch_size: int = 0) -> Outputs:
-        """Returns the outputs of a set by the weights as they are.
-
-        Of a set that is evaluated and predicted they are computed once.
-        """
-        if records.key not in self._outputs_by_set:
-            self._outputs_by_set[records.key] = self._predictor.run(
-                records.columns,
-                batch_size=batch_size or self._job.training.eval_batch_size,
-            )
-        return self._outputs_by_set[records.key]
-
-    def _weights_to_use(self) -> str:
-        job = self._job
-        path = run_folder.weights_to_use(
-            job.output_dir,
-            job.init_checkpoint,
-            is_training=job.train_set is not None,
-        )
-        if path != job.init_checkpoint:
-            run_folder.check_use(job.output_dir, model_identity(job))
-        return path
-
-    def _use(self, path: str) -> dict[str, float]:
+    def _use(
+        self, path: str, reported: Mapping[str, Any] | None = None
+    ) -> dict[str, float]:
         """Evaluates and predicts with the weights at a path."""
         load.load_checkpoint(self._task.model, path)
         _LOGGER.info("Using the weights of %s.", path)
-        self._outputs_by_set.clear()
-        results = self._scores() | {"global_step": load.global_step(path)}
-        if self._sets.evaluation:
-            self._check_predictions()
-        for one in self._sets.prediction:
-            # By all workers, before one of them writes.
-            self._outputs(one, self._job.finetuning.predict_batch_size)
+        self._evaluated.forget()
+        results = self._evaluated.scores()
+        verdict = self._evaluated.verdict()
+        if verdict and self._is_judged():
+            raise collapse.RunCollapsed(verdict)
+        if verdict:
+            _LOGGER.warning("%s The model has learnt nothing of use.", verdict)
+            results[collapse.CONSTANT_KEY] = 1.0
+        results["global_step"] = load.global_step(path)
+        self._evaluated.predict()
         if self._is_chief:
-            self._write(results)
+            self._evaluated.write(reported or results)
         return results
 
-    def _check_predictions(self) -> None:
-        main = self._sets.evaluation[0]
-        is_constant = _can_be_judged(main) and collapse.are_constant(
-            self._outputs(main)
-        )
-        if not is_constant:
-            return
-        problem = (
-            f"All {main.columns.num_records} records of the evaluation set "
-            "got the same prediction."
-        )
-        steps = self._job.training.num_train_steps
-        if (
-            self._sets.train
+    def _is_judged(self) -> bool:
+        """Whether the run has no result if its predictions are constant."""
+        return (
+            self._sets.train is not None
             and self._job.finetuning.on_collapse == "restart"
-            and steps >= collapse.LEAST_STEPS
-        ):
-            raise collapse.RunCollapsed(problem)
-        _LOGGER.warning("%s The model has learnt nothing of use.", problem)
-
-    def _write(self, results: Mapping[str, float]) -> None:
-        folder = self._job.output_dir
-        for one in self._sets.evaluation:
-            name = "_".join(filter(None, ("eval", one.name)))
-            self._write_predictions(one, os.path.join(folder, name))
-        for one in self._sets.prediction:
-            paths = self._write_predictions(
-                one, os.path.join(folder, one.name) if one.name else folder
-            )
-            _LOGGER.info("Predictions: %s.", ", ".join(paths))
-        if self._sets.evaluation:
-            main = self._sets.evaluation[0]
-            run_folder.write_results(folder, results)
-            finetune_report.write(
-                self._job,
-                results=results,
-                records=main,
-                outputs=self._outputs(main),
-            )
-
-    def _write_predictions(self, records: RecordSet, folder: str) -> list[str]:
-        os.makedirs(folder, exist_ok=True)
-        return records.data.write_predictions(
-            records.examples, self._outputs(records), folder
+            and not self._is_trial()
         )
+
+    def _is_trial(self) -> bool:
+        return self._job.training.num_train_steps < collapse.LEAST_STEPS
+
+
+def _chance(sets: RecordSets) -> float | None:
+    labels = evaluated_sets.labels_of(sets.train) if sets.train else None
+    if labels is None:
+        return None
+    # Of labels that are all the same there is nothing to learn.
+    return collapse.chance_loss(labels) or None
+
+
+def check_folder(job: FinetuningJob) -> None:
+    """Checks that the folder of a run is its own, but for its records.
+
+    These take their time, and would be stored in the folder of another run.
+
+    Raises:
+        ValueError: See `run_folder.check`; or nothing is trained, and there
+            are no weights to use.
+    """
+    if not job.train_set:
+        run_folder.check_use(job.output_dir, model_identity(job))
+        _check_labels(job, _weights_to_use(job))
+        return
+    kept = run_folder.read_identity(job.output_dir).get(_RECORDS)
+    run_folder.check(job.output_dir, run_identity(job, kept))
+    check_start(job)
+
+
+def check_start(job: FinetuningJob) -> None:
+    """Checks that there are weights to start from, if a run needs them.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint there.
+        ValueError: It is damaged, or of a format that is not read.
+    """
+    if job.init_checkpoint and not run_checkpoints.trained_weights(
+        job.output_dir
+    ):
+        load.global_step(job.init_checkpoint)
+
+
+def _check_labels(job: FinetuningJob, path: str) -> None:
+    """Checks that weights give the labels, and take the pieces, of a job."""
+    load.global_step(path)
+    settings = run_folder.identity_of_weights(path).get("settings", {})
+    for name in ("labels", "tokenizer"):
+        theirs, ours = settings.get(name), job.data.settings.get(name)
+        if None not in (theirs, ours) and theirs != ours:
+            raise ValueError(
+                f"The weights of {path!r} were trained with {name}={theirs!r}, "
+                f"and are to be used with {name}={ours!r}. Pass what they were "
+                "trained with."
+            )
+
+
+def _weights_to_use(job: FinetuningJob) -> str:
+    return run_folder.weights_to_use(
+        job.output_dir,
+        job.init_checkpoint,
+        is_training=job.train_set is not None,
+    )
+
+
+def run_identity(job: FinetuningJob, records: str | None) -> dict[str, Any]:
+    """Returns the identity of a run that trains.
+
+    Args:
+        job: The run.
+        records: Key of the records to train on.
+    """
+    return model_identity(job) | {
+        "settings": dict(job.data.settings),
+        "train_batch_size": job.training.train_batch_size,
+        "precision": job.training.precision,
+        "random_seed": job.training.random_seed,
+        "optimizer": dataclasses.asdict(job.optimizer),
+        "layerwise_lr_decay": job.finetuning.layerwise_lr_decay,
+        "freeze_embeddings": job.finetuning.freeze_embeddings,
+        "init_checkpoint": job.init_checkpoint,
+        _RECORDS: records,
+    }
 
 
 def model_identity(job: FinetuningJob) -> dict[str, Any]:
@@ -372,21 +400,3 @@ def padding_for(
     if distribution.device_type(strategy) == "TPU":
         width = longest
     return bucketed_batches.Padding(max_seq_length=longest, bucket_width=width)
-
-
-def _can_be_judged(records: RecordSet) -> bool:
-    """Whether one prediction for all of a set would be a bad sign."""
-    columns = records.columns
-    if columns.num_records < collapse.LEAST_RECORDS:
-        return False
-    if _LABELS in columns.values:
-        labels = columns.field(_LABELS)
-        return bool((labels != labels[0]).any())
-    return True
-
-
-def _defined(key: str, value: float) -> float:
-    if math.isfinite(value):
-        return value
-    _LOGGER.warning("%s is %s, which is taken for 0.", key, value)
-    return 0.0

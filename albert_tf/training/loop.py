@@ -91,6 +91,9 @@ class Hooks:
         training_scores: The task's, from the sums of a step to log values.
         evaluate: Scores of the model as it is; None not to evaluate.
         best_key: Which score the best checkpoint is chosen by.
+        bar_key: Score that keeps an evaluation from being the best, and from
+            counting against the patience before there is a best one; "" for
+            none.
         evaluates_start: Whether a run that starts is evaluated first.
         patience: Evaluations without a better score after which the run is
             finished; 0 for any number.
@@ -106,6 +109,7 @@ class Hooks:
     training_scores: Callable[[Mapping[str, float]], dict[str, float]]
     evaluate: Callable[[], dict[str, float]] | None = None
     best_key: str = ""
+    bar_key: str = ""
     evaluates_start: bool = True
     patience: int = 0
     on_checkpoint: Callable[[int], None] | None = None
@@ -339,6 +343,9 @@ class TrainingLoop:
         )
         score = scores[self._hooks.best_key]
         best = self.state.best_score
+        if scores.get(self._hooks.bar_key):
+            self.state.evaluations_since_best += best is not None
+            return
         self.state.evaluations_since_best += 1
         if best is None or score > best:
             self.state.best_score = score

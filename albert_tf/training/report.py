@@ -13,6 +13,8 @@ from albert_tf import files
 
 WIDTH, HEIGHT = 720, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+# Of the names of the curves, which stand above them.
+LEGEND_ROW, LEGEND_COLUMNS = 20, 3
 NUM_TICKS = 5
 MAX_BAR_NAMES = 16
 
@@ -23,7 +25,13 @@ _STROKES = (
     ("#d55e00", "7 4"),
     ("#009e73", "2 3"),
     ("#cc79a7", "9 3 2 3"),
+    ("#e69f00", "12 4"),
+    ("#56b4e9", "4 2"),
+    ("#7f6a00", "6 2 2 2"),
+    ("#888888", "1 2"),
 )
+
+_FAINT = 'class="curve faint"'
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --paper: #fdfdfd;
@@ -35,12 +43,14 @@ body { color: var(--ink); background: var(--paper); margin: 2rem auto;
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
 th, td { border-bottom: 1px solid var(--rule); padding: 0.3rem 0.6rem;
-  text-align: left; vertical-align: top; overflow-wrap: break-word; }
+  text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+th { white-space: nowrap; }
 td:first-child { min-width: 8rem; }
 svg { width: 100%; height: auto; }
 svg text { fill: var(--ink); font-size: 12px; }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
 svg .curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
+svg .faint { stroke: var(--ink); stroke-width: 1; opacity: 0.3; }
 """
 
 
@@ -54,12 +64,14 @@ class Chart:
         curves: Points `(step, value)` by name, in order of step. Values that
             are not finite are left out.
         x_label: Name of the horizontal axis, if it is not steps.
+        faint_curves: Points of curves that stand behind them, without names.
     """
 
     title: str
     unit: str
     curves: Mapping[str, Sequence[tuple[float, float]]]
     x_label: str = "step"
+    faint_curves: Sequence[Sequence[tuple[float, float]]] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,11 +82,13 @@ class Bars:
         title: What the bars show.
         unit: Name of the vertical axis.
         bars: Finite values of at least 0 by name, in this order.
+        x_label: Name of the horizontal axis; "" for none.
     """
 
     title: str
     unit: str
     bars: Mapping[str, float]
+    x_label: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,23 +147,23 @@ def write_report(
 def render_chart(chart: Chart) -> str:
     """Returns a heading and an SVG line chart, or a note that it is empty."""
     heading = f"<h2>{html.escape(chart.title)}</h2>"
-    curves = {
-        name: [point for point in points if math.isfinite(point[1])]
-        for name, points in chart.curves.items()
-    }
-    points = [point for curve in curves.values() for point in curve]
+    curves = {name: _finite(points) for name, points in chart.curves.items()}
+    faint_curves = [_finite(points) for points in chart.faint_curves]
+    points = [p for curve in (*curves.values(), *faint_curves) for p in curve]
     if not points:
         return f"{heading}\n<p>No values were logged.</p>"
     frame = _Frame.around(points)
     described = f"{chart.title}: {', '.join(curves)}, by {chart.x_label}."
+    above = LEGEND_ROW * -(-len(curves) // LEGEND_COLUMNS)
     return "\n".join(
         [
             heading,
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+            f'<svg viewBox="0 {-above} {WIDTH} {HEIGHT + above}" role="img" '
             f'aria-label="{html.escape(described)}">',
             *_axes(frame, chart.unit, chart.x_label),
+            *(_curve(frame, points, _FAINT) for points in faint_curves),
             *_curves(frame, curves),
-            *_legend(list(curves)),
+            *_legend(list(curves), above),
             "</svg>",
         ]
     )
@@ -183,6 +197,7 @@ def render_bars(chart: Bars) -> str:
             f'aria-label="{html.escape(described)}">',
             *_value_axis(frame, chart.unit),
             *parts,
+            *([_x_label(chart.x_label)] if chart.x_label else []),
             "</svg>",
         ]
     )
@@ -250,7 +265,11 @@ def _axes(frame: _Frame, unit: str, x_label: str) -> Iterator[str]:
     yield from _value_axis(frame, unit)
     for step in frame.steps:
         yield _text(frame.x(step), HEIGHT - BOTTOM + 18, f"{step:g}")
-    yield _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x_label)
+    yield _x_label(x_label)
+
+
+def _x_label(text: str) -> str:
+    return _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, text)
 
 
 def _curves(
@@ -262,23 +281,36 @@ def _curves(
             x, y = frame.x(points[0][0]), frame.y(points[0][1])
             yield f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"/>'
             continue
-        path = " ".join(f"{frame.x(s)},{frame.y(v)}" for s, v in points)
-        yield (
-            f'<polyline class="curve" stroke="{color}" '
-            f'stroke-dasharray="{dashes}" points="{path}"/>'
-        )
+        style = f'class="curve" stroke="{color}" stroke-dasharray="{dashes}"'
+        yield _curve(frame, points, style)
 
 
-def _legend(names: Sequence[str]) -> Iterator[str]:
+def _curve(
+    frame: _Frame, points: Sequence[tuple[float, float]], style: str
+) -> str:
+    path = " ".join(f"{frame.x(s)},{frame.y(v)}" for s, v in points)
+    return f'<polyline {style} points="{path}"/>'
+
+
+def _finite(
+    points: Sequence[tuple[float, float]],
+) -> list[tuple[float, float]]:
+    return [point for point in points if math.isfinite(point[1])]
+
+
+def _legend(names: Sequence[str], above: float) -> Iterator[str]:
+    width = (WIDTH - LEFT - RIGHT) / LEGEND_COLUMNS
     for number, name in enumerate(names):
         color, dashes = _STROKES[number % len(_STROKES)]
-        y = TOP + 14 + 18 * number
+        row, column = divmod(number, LEGEND_COLUMNS)
+        x = LEFT + width * column
+        y = TOP - above + LEGEND_ROW * row
         yield (
             f'<line class="curve" stroke="{color}" '
-            f'stroke-dasharray="{dashes}" x1="{WIDTH - RIGHT - 40}" '
-            f'x2="{WIDTH - RIGHT - 8}" y1="{y}" y2="{y}"/>'
+            f'stroke-dasharray="{dashes}" x1="{x:.1f}" '
+            f'x2="{x + 32:.1f}" y1="{y - 4}" y2="{y - 4}"/>'
         )
-        yield _text(WIDTH - RIGHT - 48, y + 4, name, anchor="end")
+        yield _text(x + 40, y, name, anchor="start")
 
 
 def _text(x: float, y: float, text: str, *, anchor: str = "middle") -> str:

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
@@ -19,6 +20,11 @@ CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_DIGITS_SHOWN = 8
+_NUM_SHOWN = 5
+# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
+_IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
 CACHE_FOLDER = "cache"
 # What a run that failed early may have left, and what a kill while `run.json`
 # was written.
@@ -156,6 +162,20 @@ def weights_to_use(
     return path
 
 
+def identity_of_weights(path: str) -> dict[str, Any]:
+    """Returns the identity of the run that made weights; empty if unknown.
+
+    Args:
+        path: Of a run, of a checkpoint in it, or of the checkpoint's files.
+    """
+    folder = os.path.abspath(files.check_local(path))
+    while not (found := read_identity(folder)):
+        folder, name = os.path.split(folder)
+        if not _IN_RUN.match(name):
+            break
+    return found
+
+
 def _check_empty(output_dir: str) -> None:
     found = os.listdir(output_dir) if os.path.isdir(output_dir) else []
     if set(found) - _HARMLESS:
@@ -169,17 +189,28 @@ def _check_same(
     output_dir: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
     found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
+    # What both have says more than what a run of another kind has besides.
+    names = sorted(found.keys() & wanted) + sorted(found.keys() ^ wanted)
     different = [
-        f"{name}={found.get(name)!r} (now {wanted.get(name)!r})"
-        for name in sorted({*found, *wanted})
+        f"{name}={_shown(found.get(name))} (now {_shown(wanted.get(name))})"
+        for name in names
         if found.get(name) != wanted.get(name)
     ]
     if different:
+        more = len(different) - _NUM_SHOWN
+        shown = [*different[:_NUM_SHOWN], *([f"{more} more"] * (more > 0))]
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
-            f"{'; '.join(different)}. Pass another --output_dir, or the same "
+            f"{'; '.join(shown)}. Pass another --output_dir, or the same "
             "settings to go on with that run."
         )
+
+
+def _shown(value: Any) -> str:
+    """Returns a value for a message; of a digest, its first digits."""
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return f"{value[:_DIGITS_SHOWN]}..."
+    return repr(value)
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,16 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.training import distribution, finetune_run, run_folder
+from albert_tf.training import (
+    attempts,
+    collapse,
+    distribution,
+    finetune_report,
+    finetune_run,
+    loop,
+    run_folder,
+    trainer,
+)
 from albert_tf.training.finetune_options import FinetuningJob
 from albert_tf.training.record_sets import RecordSets
 
@@ -67,12 +76,18 @@ class SeedRuns:
             _LOGGER.info("Seed %d of %d to %d.", seed, seeds[0], seeds[-1])
             try:
                 found = self._run_seed(seed)
-            except finetune_run.AllAttemptsFailed as problem:
+            except (
+                finetune_run.AllAttemptsFailed,
+                loop.TrainingDiverged,  # a collapse that is ignored
+            ) as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
                 continue
             if found is None:
                 return None
+            if found.pop(collapse.CONSTANT_KEY, None):
+                failures[seed] = "Its predictions are constant."
+                continue
             scores[seed] = found
         if not scores:
             raise finetune_run.AllAttemptsFailed(
@@ -83,13 +98,9 @@ class SeedRuns:
 
     def _claim(self) -> None:
         job = self._job
-        identity = finetune_run.model_identity(job) | {
-            "seeds_from": job.training.random_seed,
-            "init_checkpoint": job.init_checkpoint,
-        }
         if self._is_chief:
             run_folder.claim(
-                job.output_dir, config=job.config, identity=identity
+                job.output_dir, config=job.config, identity=_identity(job)
             )
             run_folder.write_flags(job.output_dir, job.flags_text)
 
@@ -113,30 +124,55 @@ class SeedRuns:
         job = self._job
         headline = job.data.headline
         best = max(scores, key=lambda seed: scores[seed][headline])
+        weights = os.path.join(job.output_dir, run_checkpoints.BEST_FOLDER)
         if self._is_chief:
-            _copy_weights(
-                seed_folder(job.output_dir, best),
-                os.path.join(job.output_dir, run_checkpoints.BEST_FOLDER),
-            )
+            _copy_weights(seed_folder(job.output_dir, best), weights)
         distribution.wait_for_all(self._strategy)
-        finetune_run.FinetuningRun(
-            dataclasses.replace(
-                job,
-                train_set=None,
-                init_checkpoint=None,
-                finetuning=dataclasses.replace(job.finetuning, num_seeds=1),
-            ),
-            dataclasses.replace(self._sets, train=None),
-            self._strategy,
-        ).run()
-        results = summary(scores, best)
+        results = summary(scores, best, num_failed=len(failures))
         details: dict[str, Any] = {
-            "seeds": {str(seed): dict(own) for seed, own in scores.items()},
-            "failed_seeds": {str(s): text for s, text in failures.items()},
+            finetune_report.SEEDS_KEY: {
+                str(seed): {**own, "restarts": self._num_restarts(seed)}
+                for seed, own in scores.items()
+            },
+            finetune_report.FAILED_KEY: {
+                str(seed): text for seed, text in failures.items()
+            },
         }
-        if self._is_chief:
-            run_folder.write_results(job.output_dir, results | details)
+        if failures:
+            _LOGGER.warning(
+                "%d of %d seeds give no result, and are left out of the "
+                "medians: %s.",
+                len(failures),
+                job.finetuning.num_seeds,
+                ", ".join(map(str, failures)),
+            )
+        finetune_run.FinetuningRun(
+            job, dataclasses.replace(self._sets, train=None), self._strategy
+        ).report(weights, results | details)
         return results
+
+    def _num_restarts(self, seed: int) -> int:
+        folder = seed_folder(self._job.output_dir, seed)
+        return attempts.read(folder).number
+
+
+def check_folder(job: FinetuningJob) -> None:
+    """Checks that the folder of several runs is theirs, or nobody's.
+
+    Raises:
+        FileNotFoundError, ValueError: See `run_folder.check` and
+            `finetune_run.check_start`.
+    """
+    run_folder.check(job.output_dir, _identity(job))
+    finetune_run.check_start(job)
+
+
+def _identity(job: FinetuningJob) -> dict[str, Any]:
+    return finetune_run.model_identity(job) | {
+        "settings": dict(job.data.settings),
+        "seeds_from": job.training.random_seed,
+        "init_checkpoint": job.init_checkpoint,
+    }
 
 
 def seed_folder(output_dir: str, seed: int) -> str:
@@ -145,7 +181,7 @@ def seed_folder(output_dir: str, seed: int) -> str:
 
 
 def summary(
-    scores: Mapping[int, Mapping[str, float]], best: int
+    scores: Mapping[int, Mapping[str, float]], best: int, *, num_failed: int = 0
 ) -> dict[str, float]:
     """Returns the median of each score, and how far the seeds differ.
 
@@ -156,11 +192,12 @@ def summary(
     Args:
         scores: By seed, those of its best weights.
         best: The seed with the best headline score.
+        num_failed: Seeds without scores.
 
     Returns:
         `<key>`, the median; `<key>_std`, the standard deviation of a sample;
-        `<key>_best`, that of the best seed; `num_seeds`, `best_seed`; and the
-        best seed's `global_step`.
+        `<key>_best`, that of the best seed; `num_seeds` that these are of,
+        `num_failed_seeds`, `best_seed`; and the best seed's `global_step`.
     """
     results: dict[str, float] = {}
     for key in scores[best]:
@@ -173,6 +210,7 @@ def summary(
         results[f"{key}_best"] = scores[best][key]
     return results | {
         "num_seeds": len(scores),
+        "num_failed_seeds": num_failed,
         "best_seed": best,
         _STEP: scores[best][_STEP],
     }

@@ -98,6 +98,22 @@ def test_a_label_that_would_break_a_row_of_predictions_is_refused(tmp_path):
         classification_files.read_labels(path, "kind")
 
 
+def test_a_file_without_rows_has_no_labels(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tkind\n")
+
+    with pytest.raises(ValueError, match="train.tsv has no rows"):
+        classification_files.read_labels(path, "kind")
+
+
+@pytest.mark.parametrize(
+    ("texts", "label"), [(("a", "a"), "b"), (("a", "b"), "b"), (("a",), "a")]
+)
+def test_a_column_is_for_one_thing(texts, label):
+    with pytest.raises(ValueError, match="text columns and the label column"):
+        Columns(texts=texts, label=label)
+
+
 @pytest.mark.parametrize("num_labels", [1, 1001])
 def test_too_few_or_too_many_labels_are_refused(num_labels, tmp_path):
     path = tmp_path / "train.tsv"

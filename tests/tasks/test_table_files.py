@@ -130,6 +130,7 @@ def test_json_lines_give_text_numbers_and_truth_values(write):
         ('{"a": null}', "line 2: 'a' must be text or a number"),
         ('{"a": ["x"]}', "line 2: 'a' must be text or a number"),
         ('{"a": NaN}', "line 2: 'a' must be text or a number"),
+        (r'{"a": "\ud83d x"}', r"line 2: \\ud83d is half of a surrogate"),
         ("", "line 2: not JSON"),
     ],
 )
@@ -146,3 +147,9 @@ def test_a_broken_line_of_json_is_refused_with_its_number(line, words, write):
 )
 def test_the_ending_says_whether_a_file_is_json_lines(name, expected):
     assert table_files.is_jsonl(name) == expected
+
+
+def test_both_halves_of_a_surrogate_pair_are_a_character(write):
+    path = write(r'{"a": "\ud83d\ude00 \\ud800"}' + "\n", "rows.jsonl")
+
+    assert rows(path, "a") == [(1, ("\U0001f600 \\ud800",))]

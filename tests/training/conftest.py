@@ -232,6 +232,7 @@ class WordData:
     """Whether a sequence has high ids or low ones: records, scores."""
 
     name = "words"
+    vocab_size = V
     headline = "accuracy"
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),

@@ -19,9 +19,12 @@ def lines(losses, flags=(), interval=5):
     return found
 
 
-def problem(log, num_train_steps=STEPS, num_warmup_steps=10):
+def problem(log, num_train_steps=STEPS, num_warmup_steps=10, chance=None):
     return collapse.problem(
-        log, num_train_steps=num_train_steps, num_warmup_steps=num_warmup_steps
+        log,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_warmup_steps,
+        chance=chance,
     )
 
 
@@ -40,6 +43,45 @@ def test_a_loss_that_comes_down_is_none():
 
 def test_a_loss_that_is_not_finite_is_not_averaged():
     assert problem(lines([0.7, 0.7, *[None] * 3, *[0.5] * 10])) is None
+
+
+def test_a_loss_that_the_shares_of_the_labels_give_is_a_problem():
+    # Comes down, but from a bad start to where it is as good as none.
+    spoilt = lines([1.5, 1.2, *[0.69] * 18])
+
+    assert problem(spoilt) is None
+    assert problem(spoilt, chance=0.6931) == (
+        "the loss is 0.69, and the shares of the labels alone give 0.6931"
+    )
+    assert problem(lines([0.69] * 9), chance=0.6931) is None
+
+
+def test_a_loss_that_fell_at_once_is_none():
+    # Noisy labels: what can be learnt is learnt in the first tenth.
+    quick = lines([0.6] * 20)
+
+    assert problem(quick)
+    assert problem(quick, chance=0.6931) is None
+
+
+def test_constant_evaluations_weigh_what_the_labels_say():
+    losses = [1.5, 1.2, *[0.68] * 18]
+
+    assert problem(lines(losses[:5], [1] * 5)) is None
+    assert problem(lines(losses[:5], [1] * 5), chance=0.6931)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 1, 0, 1], np.log(2)),
+        ([3, 3, 3, 3], 0),
+        ([0, 0, 0, 1], -0.75 * np.log(0.75) - 0.25 * np.log(0.25)),
+        ([0.0, 2.0, 4.0], 8 / 3),
+    ],
+)
+def test_labels_alone_give_their_entropy_or_their_variance(labels, expected):
+    assert collapse.chance_loss(np.array(labels)) == pytest.approx(expected)
 
 
 def test_weights_that_know_the_task_need_not_learn_it():
@@ -97,3 +139,41 @@ VARIED = np.eye(4, 3, dtype=np.float32)
 )
 def test_outputs_are_constant_if_all_of_them_are(outputs, expected):
     assert collapse.are_constant(outputs) == expected
+
+
+def predictions(num_records, num_others):
+    logits = np.zeros((num_records, 2), np.float32)
+    logits[:num_others, 1] = 1
+    return {"logits": logits}
+
+
+@pytest.mark.parametrize(
+    ("num_others", "num_labels", "expected"),
+    [(6, 131, True), (7, 131, False), (1, 20, True), (1, 19, False)],
+)
+def test_a_handful_of_other_predictions_is_none(
+    num_others, num_labels, expected
+):
+    labels = np.arange(277) < num_labels
+    outputs = predictions(277, num_others)
+
+    assert collapse.are_constant(outputs, labels.astype(int)) == expected
+    assert not collapse.are_constant(outputs)
+
+
+def test_numbers_that_hardly_differ_beside_the_true_ones_are_constant():
+    labels = np.linspace(0, 5, 20, dtype=np.float32)
+    outputs = {"logits": (2 + 0.04 * labels)[:, None]}
+
+    assert collapse.are_constant(outputs, labels)
+    assert not collapse.are_constant(outputs, labels / 2)
+    assert not collapse.are_constant(outputs)
+
+
+def test_labels_say_nothing_of_other_outputs():
+    several = predictions(40, 1) | {"start": np.arange(40)[:, None]}
+    ragged = {"start": [np.array([1, 0])] * 39 + [np.array([0, 1])]}
+
+    assert not collapse.are_constant(several, np.arange(40) % 2)
+    assert not collapse.are_constant(ragged, np.arange(40) % 2)
+    assert not collapse.are_constant(predictions(40, 1), np.arange(80) % 2)

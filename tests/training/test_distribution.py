@@ -60,6 +60,14 @@ def test_multi_worker_without_addresses_is_an_error(monkeypatch):
         distribution.create_strategy("multi_worker")
 
 
+@pytest.mark.parametrize("text", ["{junk", "[1]", ""])
+def test_addresses_that_are_not_json_are_an_error(text, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", text)
+
+    with pytest.raises(ValueError, match="TF_CONFIG must be a JSON object"):
+        distribution.create_strategy("auto")
+
+
 def test_a_tpu_that_is_not_there_is_an_error(monkeypatch):
     def connect(**_):
         raise ValueError("Could not lookup TPU metadata\nand more")

@@ -7,6 +7,7 @@ import signal
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.checkpoints import tf1_checkpoint, train_state
 from albert_tf.training import finetune, metric_log
@@ -160,8 +161,9 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
         np.testing.assert_array_equal(one[name], first, err_msg=name)
 
 
-def test_two_replicas_give_the_run_of_one(job):
-    one, two = job("one"), job("two", strategy="mirrored")
+def test_two_replicas_that_accumulate_give_the_run_of_one(job):
+    one = job("one")
+    two = job("two", strategy="mirrored", gradient_accumulation_steps=2)
 
     scores = finetune.run(one)
 
@@ -197,6 +199,49 @@ def mute_task(word_task):
     return MuteTask
 
 
+@pytest.fixture
+def early_mute_task(word_task):
+    """A task whose evaluations are constant, but for the last of 3."""
+
+    class EarlyMuteTask(word_task):
+        num_evaluations = 0
+
+        def outputs(self, batch):
+            outputs = super().outputs(batch)
+            is_mute = tf.py_function(self._is_mute, [], tf.bool)
+            # All are taken for the label that is more frequent.
+            mute = 0 * outputs["logits"] + tf.constant([[0.0, 9.0]])
+            outputs["logits"] = tf.where(is_mute, mute, outputs["logits"])
+            return outputs | {"piece_sums": 0 * outputs["piece_sums"]}
+
+        @staticmethod
+        def _is_mute():
+            return EarlyMuteTask.num_evaluations < 3
+
+    return EarlyMuteTask
+
+
+def test_an_evaluation_with_one_prediction_is_never_the_best(
+    job, word_data, early_mute_task
+):
+    class Flattering(word_data):
+        def scores(self, examples, outputs):
+            early_mute_task.num_evaluations += 1
+            is_constant = len(set(np.argmax(outputs["logits"], -1))) == 1
+            return {"accuracy": 1.0 if is_constant else 0.5}
+
+    one = job(
+        make_task=early_mute_task, data=Flattering(), early_stopping_patience=1
+    )
+    early_mute_task.num_evaluations = 1
+
+    scores = finetune.run(one)
+
+    lines = [x for x in lines_of(one.output_dir) if "eval_accuracy" in x]
+    assert [x["eval_constant_predictions"] for x in lines] == [1, 1, 0]
+    assert scores == {"accuracy": 0.5, "global_step": 60}
+
+
 def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
     restarted = job(make_task=mute_task)
 
@@ -217,7 +262,12 @@ def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
 
 def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
     mute_task.num_mute = 10
-    stuck = job(make_task=mute_task, max_restarts=1, save_checkpoints_steps=5)
+    stuck = job(
+        make_task=mute_task,
+        max_restarts=1,
+        save_checkpoints_steps=5,
+        learning_rate=1e-5,
+    )
 
     for _ in range(2):  # the second time, nothing is trained again
         with pytest.raises(
@@ -236,14 +286,20 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
 def test_a_collapse_may_be_ignored(job, mute_task, caplog):
     ignored = job(make_task=mute_task, on_collapse="ignore")
 
-    assert 0 < finetune.run(ignored)["accuracy"] < 1
+    scores = finetune.run(ignored)
+
+    assert 0 < scores["accuracy"] < 1
+    assert scores["constant_predictions"] == 1
+    assert read_json(ignored.output_dir, "eval_results.json") == scores
     assert "got the same prediction. The model has learnt nothing" in (
         caplog.text
     )
 
 
 def test_a_short_run_is_not_judged(job, mute_task):
-    assert finetune.run(job(make_task=mute_task, num_train_steps=6))
+    scores = finetune.run(job(make_task=mute_task, num_train_steps=6))
+
+    assert scores["constant_predictions"] == 1
 
 
 def test_seeds_give_median_spread_and_the_predictions_of_the_best(
@@ -259,6 +315,7 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(
     assert results.pop("failed_seeds") == {}
     assert results == scores
     assert set(seeds) == {"12345", "12346"}
+    assert all(own["restarts"] == 0 for own in seeds.values())
     values = [own["accuracy"] for own in seeds.values()]
     assert scores["accuracy"] == pytest.approx(np.mean(values))
     assert scores["accuracy_best"] == max(values)
@@ -289,7 +346,9 @@ def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
         finetune.run(several)
 
 
-def test_a_seed_that_does_not_learn_is_told_and_left_out(job, mute_task):
+def test_a_seed_that_does_not_learn_is_told_and_left_out(
+    job, mute_task, caplog
+):
     mute_task.num_mute = 1
     several = job(
         make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
@@ -299,8 +358,51 @@ def test_a_seed_that_does_not_learn_is_told_and_left_out(job, mute_task):
 
     results = read_json(several.output_dir, "eval_results.json")
     assert (scores["num_seeds"], scores["accuracy_std"]) == (1, 0.0)
+    assert scores["num_failed_seeds"] == 1
+    assert "1 of 2 seeds give no result, and are left out of the" in caplog.text
     assert list(results["seeds"]) == ["12346"]
     assert "All 1 attempts" in results["failed_seeds"]["12345"]
+
+
+def test_a_seed_whose_collapse_is_ignored_is_left_out_too(job, mute_task):
+    mute_task.num_mute = 1
+    several = job(
+        make_task=mute_task,
+        num_seeds=2,
+        on_collapse="ignore",
+        num_train_steps=50,
+    )
+
+    scores = finetune.run(several)
+
+    results = read_json(several.output_dir, "eval_results.json")
+    assert (scores["num_seeds"], scores["num_failed_seeds"]) == (1, 1)
+    assert results["failed_seeds"] == {"12345": "Its predictions are constant."}
+
+
+def test_seeds_that_diverge_are_failures_though_collapse_is_ignored(job):
+    several = job(
+        num_seeds=2,
+        on_collapse="ignore",
+        num_train_steps=10,
+        learning_rate=1e30,
+    )
+
+    with pytest.raises(
+        ValueError, match="None of the 2 .* The first: Training"
+    ):
+        finetune.run(several)
+
+
+def test_a_seed_that_was_restarted_says_so(job, mute_task):
+    mute_task.num_mute = 1
+    several = job(make_task=mute_task, num_seeds=2)
+
+    finetune.run(several)
+
+    results = read_json(several.output_dir, "eval_results.json")
+    restarts = [own["restarts"] for own in results["seeds"].values()]
+    assert restarts == [1, 0]
 
 
 def test_training_ends_when_scores_do_not_get_better(job):
@@ -355,6 +457,7 @@ def test_a_trained_folder_evaluates_and_predicts_alone(job, sentences):
 def test_weights_to_predict_with_must_be_somewhere(job):
     with pytest.raises(ValueError, match="no trained weights in '.*run'"):
         finetune.run(job(train_set=None))
+    assert not os.path.exists(job().output_dir)
 
 
 def test_the_folder_of_another_task_is_refused(job, word_data):
@@ -363,13 +466,52 @@ def test_the_folder_of_another_task_is_refused(job, word_data):
     other = word_data()
     other.name = "letters"
 
-    for train_set in (None, trained.train_set):
+    names = os.listdir(trained.output_dir)
+    several = dataclasses.replace(trained.finetuning, num_seeds=2)
+    weights = os.path.join(trained.output_dir, "best")
+    for changes in (
+        {},
+        {"train_set": None},
+        {"train_set": None, "init_checkpoint": weights},
+        {"finetuning": several},
+    ):
         with pytest.raises(
-            ValueError, match=r"another run, with task='words' \(now 'letters'"
+            ValueError, match=r"another run, .*task='words' \(now 'letters'"
         ):
-            finetune.run(
-                dataclasses.replace(trained, data=other, train_set=train_set)
-            )
+            finetune.run(dataclasses.replace(trained, data=other, **changes))
+    assert os.listdir(trained.output_dir) == names
+
+
+def test_weights_of_other_labels_are_not_used_for_a_job(
+    job, word_data, sentences
+):
+    trained = job(num_train_steps=2, data=word_data(labels=["low", "high"]))
+    finetune.run(trained)
+    new = ExampleSet(examples=sentences(5, seed=3))
+    weights = os.path.join(trained.output_dir, "best")
+    swapped = job(
+        "new",
+        data=word_data(labels=["high", "low"]),
+        init_checkpoint=weights,
+        train_set=None,
+        eval_sets=(),
+        predict_sets=(new,),
+    )
+
+    with pytest.raises(
+        ValueError, match=r"trained with labels=\['low', 'high'\], and are to"
+    ):
+        finetune.run(swapped)
+    assert not os.path.exists(swapped.output_dir)
+    assert finetune.run(dataclasses.replace(swapped, data=trained.data))
+
+
+def test_weights_to_start_from_must_be_there_before_records_are_made(job):
+    for num_seeds in (1, 2):
+        one = job(init_checkpoint="nowhere", num_seeds=num_seeds)
+        with pytest.raises(FileNotFoundError, match="no checkpoint 'nowhere'"):
+            finetune.run(one)
+        assert not os.path.exists(one.output_dir)
 
 
 def test_other_training_examples_make_another_run(job, sentences):
@@ -400,6 +542,14 @@ def test_batches_must_divide_over_the_replicas(name, job):
     ):
         finetune.run(odd)
     assert not os.path.exists(odd.output_dir)
+
+
+def test_batches_that_repeat_a_record_are_told(job, sentences, caplog):
+    few = ExampleSet(examples=sentences(5, seed=1))
+
+    assert finetune.run(job(train_set=few, num_train_steps=2))
+
+    assert "takes 8 records, and there are 5, so it takes some" in caplog.text
 
 
 def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.finetune_options import (
     ExampleSet,
@@ -60,6 +61,10 @@ def test_an_impossible_setting_is_named(values, message):
         (
             {"finetuning": FinetuningConfig(max_seq_length=17)},
             "must not exceed the 16 position embeddings",
+        ),
+        (
+            {"config": AlbertConfig(vocab_size=51)},
+            r"has 50 pieces, the config has vocab_size=51\. Pass",
         ),
         (
             {"training": TrainingConfig(num_train_steps=11)},

@@ -49,7 +49,7 @@ def records(word_data, sentences):
 def page(records, tiny_config, word_task, settings, tmp_path):
     """A function that writes a report and returns its text."""
 
-    def write(outputs, data=None):
+    def write(outputs, data=None, results=None):
         made = records(data)
         job = FinetuningJob(
             config=tiny_config(),
@@ -63,7 +63,10 @@ def page(records, tiny_config, word_task, settings, tmp_path):
             eval_sets=(ExampleSet(examples=made.examples),),
         )
         finetune_report.write(
-            job, results={"accuracy": 0.25}, records=made, outputs=outputs
+            job,
+            results=results or {"accuracy": 0.25},
+            records=made,
+            outputs=outputs,
         )
         return (tmp_path / "run" / "report.html").read_text("utf-8")
 
@@ -119,17 +122,56 @@ def test_a_task_may_have_sections_of_its_own(page, tmp_path, word_data):
     assert "errors" not in text
 
 
-def test_the_curves_of_several_seeds_stand_side_by_side(tmp_path):
-    for seed in (1, 2):
+def test_of_several_seeds_the_headline_is_drawn_with_its_median(tmp_path):
+    for seed in (1, 2, 3):
         write_log(tmp_path / f"seed-{seed}", 0.7 / seed, 0.5 * seed)
+    (tmp_path / "seed-4").mkdir()  # has failed: there is no log
 
-    losses, scores = finetune_report.curves(str(tmp_path))
+    losses, scores = finetune_report.curves(str(tmp_path), "accuracy")
 
-    assert losses.curves == {"seed-1": [(5, 0.7)], "seed-2": [(5, 0.35)]}
-    assert scores.curves == {
-        "accuracy seed-1": [(5, 0.5)],
-        "accuracy seed-2": [(5, 1.0)],
-    }
+    assert losses.curves == {"median": [(5, 0.35)]}
+    assert scores.title == "Evaluations: 3 seeds and their median"
+    assert scores.curves == {"median": [(5, 1.0)]}
+    assert list(scores.faint_curves) == [[(5, 0.5)], [(5, 1.0)], [(5, 1.5)]]
+
+
+def test_what_has_another_scale_is_not_drawn_among_the_scores(tmp_path):
+    names = ("f1", "constant_predictions", "null_threshold")
+    line = {"step": 5} | {f"eval_{name}": 1.0 for name in names}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+
+    _, scores = finetune_report.curves(str(tmp_path), "f1")
+
+    assert list(scores.curves) == ["f1"]
+
+
+def test_seeds_have_a_row_each_and_failures_a_table_of_their_own():
+    own = {"accuracy": 0.123456789, "global_step": 9, "restarts": 1}
+    results = {"seeds": {"1": own}, "failed_seeds": {"2": "It stuck."}}
+
+    seeds, failed = finetune_report.seed_tables(results)
+
+    assert seeds.header == ("seed", "accuracy", "global_step", "restarts")
+    assert seeds.rows == [("1", "0.123457", "9", "1")]
+    assert failed.rows == [("2", "It stuck.")]
+    assert len(finetune_report.seed_tables(results | {"failed_seeds": {}})) == 1
+    assert finetune_report.seed_tables({"accuracy": 0.5}) == []
+
+
+def test_the_facts_of_several_seeds_are_medians(page, tmp_path):
+    write_log(tmp_path / "run" / "seed-1", 0.7, 0.25)
+
+    text = page(
+        {"logits": np.eye(2, dtype=np.float32)[[0, 1, 0, 1]]},
+        results={
+            "accuracy": 0.25,
+            "accuracy_std": 0.1,
+            "seeds": {"1": {"accuracy": 0.25}},
+        },
+    )
+
+    assert "<td>accuracy (median)</td><td>0.25</td>" in text
+    assert "<h2>The seeds</h2>" in text
 
 
 def test_lengths_are_counted_in_bins():
@@ -138,7 +180,7 @@ def test_lengths_are_counted_in_bins():
     bars = finetune_report.length_histogram(lengths).bars
 
     assert len(bars) == finetune_report.NUM_BINS
-    assert (bars["to 2"], bars["to 4"], bars["to 32"]) == (2, 1, 2)
+    assert (bars["2"], bars["4"], bars["32"]) == (2, 1, 2)
     assert sum(bars.values()) == 5
 
 

@@ -59,10 +59,20 @@ class Run:
     """A run in a folder: made anew, it goes on where the folder stands.
 
     `changes` are those of `make_examples`; `scores` what evaluations give,
-    by step; the rest of the arguments are settings and hooks.
+    by step; `barred` the steps of those that are never the best; the rest of
+    the arguments are settings and hooks.
     """
 
-    def __init__(self, make, folder, *, changes=None, scores=None, **options):
+    def __init__(
+        self,
+        make,
+        folder,
+        *,
+        changes=None,
+        scores=None,
+        barred=None,
+        **options,
+    ):
         hooks = {
             name: options.pop(name)
             for name in (
@@ -71,6 +81,7 @@ class Run:
                 "evaluates_start",
                 "on_checkpoint",
                 "checks_jumps",
+                "bar_key",
             )
             if name in options
         }
@@ -106,6 +117,7 @@ class Run:
             self.checkpointer.restore(path)
         )
         self.scores = scores
+        self.barred = barred
         self.loop = loop.TrainingLoop(
             self.config,
             train_step=trainer.step,
@@ -132,7 +144,9 @@ class Run:
         return tf.data.Dataset.from_tensor_slices(rest)
 
     def evaluate(self):
-        return {"accuracy": self.scores[self.loop.state.step]}
+        step = self.loop.state.step
+        barred = {"barred": step in self.barred} if self.barred else {}
+        return {"accuracy": self.scores[step]} | barred
 
     def go(self):
         return self.loop.run(self.start)
@@ -544,6 +558,25 @@ def test_training_ends_after_evaluations_without_a_better_score(run):
     again = run("one", **options)
     assert again.go()
     assert again.loop.state.step == 6
+
+
+def test_a_barred_evaluation_is_not_the_best_nor_uses_up_patience(run):
+    scores = {0: 0.9, 2: 0.9, 4: 0.9, 6: 0.5, 8: 0.9, 10: 0.4, 12: 0.6}
+    one = run(
+        "one",
+        scores=scores,
+        barred={0, 2, 4, 8},
+        bar_key="barred",
+        patience=2,
+        save_checkpoints_steps=2,
+    )
+
+    assert one.go()
+
+    assert one.loop.state.best_score == 0.5
+    assert stored(one.folder / "best")["global_step"] == 6
+    # Barred, but there was a better one before: it counts.
+    assert one.loop.state.step == 10
 
 
 def test_a_run_need_not_be_evaluated_before_its_first_step(run):

@@ -201,3 +201,50 @@ def test_a_chart_may_be_over_something_else_than_steps():
 
     assert ">threshold</text>" in report.render_chart(chart)
     assert ">step</text>" not in report.render_chart(chart)
+
+
+def test_no_two_of_eight_curves_look_alike():
+    names = [f"score {number}" for number in range(8)]
+    svg = _svg(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
+
+    styles = [
+        (line.get("stroke"), line.get("stroke-dasharray"))
+        for line in svg.iter("polyline")
+    ]
+    assert len(set(styles)) == 8
+
+
+def test_the_names_of_curves_stand_above_the_drawing():
+    names = [f"score {number}" for number in range(7)]
+    svg = _svg(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
+
+    _, top, _, height = map(float, svg.get("viewBox").split())
+    found = {t.text: float(t.get("y")) for t in svg.iter("text")}
+    assert all(top < found[name] <= report.TOP for name in names)
+    assert top + height == report.HEIGHT
+    # In rows of three.
+    assert found[names[0]] == found[names[2]] < found[names[3]]
+
+
+def test_faint_curves_have_no_name_and_share_the_axes():
+    chart = report.Chart(
+        title="Loss",
+        unit="nats",
+        curves={"median": [(0, 2), (9, 1)]},
+        faint_curves=[[(0, 2), (9, math.nan)], [(0, 3), (9, 1)]],
+    )
+
+    first, second, median = _svg(chart).iter("polyline")
+
+    assert "faint" in first.get("class")
+    assert len(first.get("points").split()) == 1
+    assert second.get("points").split()[1] == median.get("points").split()[1]
+    assert "faint" not in median.get("class")
+
+
+def test_bars_may_have_an_axis_with_a_name():
+    chart = report.Bars(
+        title="Lengths", unit="records", bars={"16": 2.0}, x_label="pieces"
+    )
+
+    assert ">pieces</text>" in report.render_bars(chart)

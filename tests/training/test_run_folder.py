@@ -241,3 +241,39 @@ def test_a_folder_is_used_for_the_same_model_only(tmp_path):
     run_folder.check_use(str(tmp_path), {"task": "rte"})
     with pytest.raises(ValueError, match=r"task='rte' \(now 'cola'\)"):
         run_folder.check_use(str(tmp_path), {"task": "cola"})
+
+
+def test_of_many_differences_a_few_are_named(tmp_path):
+    names = "abcdefg"
+    (tmp_path / "run.json").write_text(json.dumps(dict.fromkeys(names, 1)))
+
+    with pytest.raises(ValueError, match=r"e=1 \(now 2\); 2 more\. Pass"):
+        run_folder.check(str(tmp_path), dict.fromkeys(names, 2))
+    with pytest.raises(ValueError, match=r"with g=1 \(now 2\); a=1 \(now None"):
+        run_folder.check(str(tmp_path), {"g": 2})
+
+
+def test_of_a_digest_the_first_digits_are_shown(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"records": "ab" * 32}))
+
+    with pytest.raises(ValueError, match=r"records=abababab\.\.\. \(now None"):
+        run_folder.check(str(tmp_path), {"records": None})
+
+
+@pytest.mark.parametrize(
+    ("path", "is_known"),
+    [
+        ("run", True),
+        ("run/best", True),
+        ("run/best/model.ckpt", True),
+        ("run/checkpoints/step-00000002/model.ckpt", True),
+        ("run/other", False),
+        ("best", False),
+    ],
+)
+def test_weights_know_the_run_that_made_them(path, is_known, tmp_path):
+    claim(tmp_path / "run")
+
+    found = run_folder.identity_of_weights(str(tmp_path / path))
+
+    assert bool(found) == is_known

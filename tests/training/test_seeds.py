@@ -12,7 +12,7 @@ def test_a_summary_has_median_spread_and_best_of_each_score():
         7: {"f1": 0.2, "accuracy": 0.6, "global_step": 30},
     }
 
-    assert seeds.summary(scores, best=6) == {
+    assert seeds.summary(scores, best=6, num_failed=2) == {
         "f1": 0.2,
         "f1_std": pytest.approx(0.43589, rel=1e-4),
         "f1_best": 0.1,
@@ -20,6 +20,7 @@ def test_a_summary_has_median_spread_and_best_of_each_score():
         "accuracy_std": pytest.approx(0.1),
         "accuracy_best": 0.7,
         "num_seeds": 3,
+        "num_failed_seeds": 2,
         "best_seed": 6,
         "global_step": 20,
     }

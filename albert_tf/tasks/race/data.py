@@ -61,6 +61,11 @@ class MultipleChoiceData:
         self._fields = fields or FieldNames()
 
     @property
+    def vocab_size(self) -> int:
+        """See `TaskData.vocab_size`."""
+        return self._tokenizer.vocab_size
+
+    @property
     def array_specs(self) -> tuple[features.ArraySpec, ...]:
         """See `TaskData.array_specs`."""
         return race_features.array_specs(

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from albert_tf import files
+from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 from albert_tf.text import lines
@@ -171,7 +172,8 @@ def read_object(text: str, where: str) -> dict[str, Any]:
         where: Its place, for the error.
 
     Raises:
-        ValueError: It is not JSON, or not an object.
+        ValueError: It is not JSON, or not an object; or it has half of a
+            surrogate pair.
     """
     try:
         value = json.loads(text)
@@ -182,6 +184,7 @@ def read_object(text: str, where: str) -> dict[str, Any]:
             f"{where}: wanted a JSON object, like {{...}}. Received: "
             f"{type(value).__name__}."
         )
+    table_files.check_characters(text, value, where)
     return value
 
 

@@ -6,6 +6,9 @@ TensorFlow is imported.
 
 import dataclasses
 
+# Pieces of the shortest batch: lengths are padded to multiples of it.
+MAX_TOP = 16
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BeamSearch:
@@ -17,7 +20,8 @@ class BeamSearch:
         dropout_prob: Share that is dropped before the score of no answer.
 
     Raises:
-        ValueError: A number is below 1, or the share not in [0, 1).
+        ValueError: A number is below 1 or above `MAX_TOP`, or the share not
+            in [0, 1).
     """
 
     start_n_top: int = 5
@@ -26,10 +30,16 @@ class BeamSearch:
 
     def __post_init__(self) -> None:
         for name in ("start_n_top", "end_n_top"):
-            if getattr(self, name) < 1:
+            value = getattr(self, name)
+            if value < 1:
                 raise ValueError(
-                    f"`{name}` must be at least 1. Received: "
-                    f"{name}={getattr(self, name)}."
+                    f"`{name}` must be at least 1. Received: {name}={value}."
+                )
+            if value > MAX_TOP:
+                raise ValueError(
+                    f"`{name}` must be at most {MAX_TOP}, because a batch of "
+                    "short windows has no more pieces to choose from. "
+                    f"Received: {name}={value}."
                 )
         if not 0 <= self.dropout_prob < 1:
             raise ValueError(

@@ -92,6 +92,11 @@ class SquadData:
         return "f1"
 
     @property
+    def vocab_size(self) -> int:
+        """See `TaskData.vocab_size`."""
+        return self._tokenizer.vocab_size
+
+    @property
     def array_specs(self) -> tuple[features.ArraySpec, ...]:
         """See `TaskData.array_specs`."""
         return squad_features.array_specs(

@@ -16,6 +16,7 @@ from albert_tf.tasks.squad.predictions import QuestionPrediction
 
 MAX_ERRORS = 20
 MAX_POINTS = 200
+_NONE = "(none)"
 
 
 def threshold_chart(
@@ -76,8 +77,8 @@ def worst_errors(
             [
                 example.guid,
                 example.question,
-                own[0] if own else "",
-                text,
+                own[0] if own else _NONE,
+                text or _NONE,
                 f"{probability:.4f}",
             ]
             for probability, example, own, text in wrong[:MAX_ERRORS]

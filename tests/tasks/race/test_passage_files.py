@@ -271,3 +271,10 @@ def test_the_gaokao_set_is_read_whole(
     assert len(found) == num_questions
     assert len({example.passage_id for example in found}) == num_passages
     assert {example.level for example in found} == {"high"}
+
+
+def test_half_of_a_surrogate_pair_is_refused(tmp_path):
+    path = write(tmp_path / "all.txt", passage(article="Snow \ud83d"))
+
+    with pytest.raises(ValueError, match=r"all.txt: \\ud83d is half of a"):
+        passage_files.read_passages(path)

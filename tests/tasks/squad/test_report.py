@@ -65,7 +65,7 @@ def test_the_worst_errors_are_wrong_and_were_sure(asked):
     question = asked[0].question
     assert "2 answers" in table["title"]
     assert table["rows"] == [
-        ["q2", question, "", "coal", "0.9000"],
+        ["q2", question, "(none)", "coal", "0.9000"],
         ["q1", question, "white", "coal", "0.6000"],
     ]
     assert not metrics.f1("coal", ["white"])
@@ -77,3 +77,4 @@ def test_a_withdrawn_answer_is_an_error_where_there_is_one(asked):
     table = report.worst_errors(asked, found, ["", "", ""])
 
     assert [row[0] for row in table["rows"]] == ["q1", "q3"]
+    assert table["rows"][0][3] == "(none)"

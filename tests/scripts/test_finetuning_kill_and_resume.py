@@ -1,0 +1,195 @@
+"""A fine-tuning that is killed, wherever, ends as if it had lived."""
+
+import json
+import signal
+
+import pytest
+
+KILLED = -signal.SIGKILL
+# `metric_log.TIMING_KEYS`, which needs TensorFlow.
+TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+FIRST_SEED = 12345
+# A signal that can be heard leaves a checkpoint more.
+STOPPED_AT = 54
+
+# Sends a signal to its own process when a function is called, before it does
+# anything; `calls` counts them.
+BREAK = """
+import os, signal
+from albert_tf.training import finetune, metric_log, prediction, seeds
+owner, name, calls = {owner}, {name!r}, []
+function = getattr(owner, name)
+def stop(*arguments, **settings):
+    calls.append(arguments)
+    if {moment}:
+        os.kill(os.getpid(), signal.{number})
+    return function(*arguments, **settings)
+setattr(owner, name, stop)
+"""
+
+
+def at(owner, name, moment, number="SIGKILL"):
+    """Code that ends a run at a call that fulfils an expression."""
+    return BREAK.format(owner=owner, name=name, moment=moment, number=number)
+
+
+def in_training(step, number="SIGKILL"):
+    moment = f"arguments[1] == {step}"
+    return at("metric_log.MetricLog", "write", moment, number)
+
+
+def before_file(ending):
+    """When a file is written, but has not got its name."""
+    return at("os", "replace", f"arguments[1].endswith({ending!r})")
+
+
+IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
+BETWEEN_SEEDS = at(
+    "seeds.SeedRuns", "_run_seed", f"arguments[1] == {FIRST_SEED + 1}"
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Rows of which one word decides: 48, 24, and 8 without labels."""
+    folder = tmp_path_factory.mktemp("table")
+    for name, size in {"train": 48, "dev": 24, "test": 8}.items():
+        rows = ["text\tkind" if name != "test" else "text"]
+        for i in range(size):
+            text = f"One {ANIMALS[i % 8]} sat {'here ' * (i % 5)}."
+            kind = "low" if i % 8 < 3 else "high"
+            rows.append(f"{text}\t{kind}" if name != "test" else text)
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture
+def start_run(start_script, workshop, tiny_spm_model, table, tmp_path):
+    """Starts a run in a folder by its name; `before` may end it early."""
+
+    def start(name, *extra, before=""):
+        return start_script(
+            "run_classifier.py",
+            "--task_name=custom",
+            "--text_columns=text",
+            "--label_column=kind",
+            f"--data_dir={table}",
+            f"--albert_config_file={workshop / 'config.json'}",
+            f"--spm_model_file={tiny_spm_model}",
+            "--train_batch_size=8",
+            "--num_warmup_steps=2",
+            "--learning_rate=0.01",
+            "--log_steps=3",
+            "--do_train",
+            "--do_eval",
+            "--do_predict",
+            "--deterministic",
+            f"--output_dir={name}",
+            *extra,
+            folder=tmp_path,
+            before=before,
+        )
+
+    return start
+
+
+def lines_of(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if k not in TIMING_KEYS}
+        for line in lines
+    ]
+
+
+def left_by(folder):
+    """What a run has left, but for what depends on the clock."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if f"step-{STOPPED_AT:08d}" in name:
+            continue
+        if path.name == "metrics.jsonl":
+            found[name] = lines_of(path.parent)
+        elif path.name == "state.json":
+            found[name] = json.loads(path.read_text())
+            found[name].get("window", {}).pop("seconds", None)
+        elif path.is_file() and not path.name.startswith("events.out"):
+            # The folder's own name.
+            text = path.read_bytes().replace(folder.name.encode(), b"run")
+            found[name] = text
+    return found
+
+
+@pytest.mark.parametrize(
+    ("flags", "breaks"),
+    [
+        (
+            # Of one length, which takes less time to trace.
+            (
+                "--num_train_steps=12",
+                "--save_checkpoints_steps=4",
+                "--max_seq_length=16",
+            ),
+            [in_training(9)],
+        ),
+        pytest.param(
+            (
+                "--num_train_steps=60",
+                "--save_checkpoints_steps=20",
+                "--max_seq_length=32",
+                "--num_seeds=2",
+            ),
+            [
+                before_file("run.json"),
+                in_training(30),
+                before_file("checkpoints/step-00000040"),
+                IN_EVALUATION,
+                in_training(STOPPED_AT, "SIGTERM"),
+                BETWEEN_SEEDS,
+                before_file("best"),
+                in_training(57),
+                before_file("killed/best"),
+                before_file("killed/predictions.tsv"),
+                before_file("killed/eval_results.json"),
+                before_file("labels.json"),
+            ],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_killed_run_ends_as_an_unbroken_one(
+    flags, breaks, start_run, tmp_path
+):
+    unbroken = start_run("unbroken", *flags).wait()
+    assert unbroken.returncode == 0, unbroken.stderr
+
+    for number, before in enumerate(breaks):
+        done = start_run("killed", *flags, before=before).wait()
+        wanted = 0 if "SIGTERM" in before else KILLED
+        assert done.returncode == wanted, (number, done.stderr)
+        if not wanted:
+            assert "a checkpoint is written" in done.stderr
+    last = start_run("killed", *flags).wait()
+
+    assert last.returncode == 0, last.stderr
+    assert last.stdout == unbroken.stdout
+    killed, whole = (left_by(tmp_path / n) for n in ("killed", "unbroken"))
+    assert killed.keys() == whole.keys()
+    for name, content in whole.items():
+        assert killed[name] == content, name
+    assert {"eval_results.json", "predictions.tsv", "report.html"} <= set(whole)
+
+
+def test_a_finished_run_says_so_and_changes_nothing(start_run, tmp_path):
+    flags = ("--num_train_steps=4", "--max_seq_length=16")
+    first = start_run("run", *flags).wait()
+    assert first.returncode == 0, first.stderr
+    before = left_by(tmp_path / "run")
+
+    again = start_run("run", *flags).wait()
+
+    assert again.returncode == 0, again.stderr
+    assert "The training is finished." in again.stderr
+    assert again.stdout == first.stdout
+    assert left_by(tmp_path / "run") == before
