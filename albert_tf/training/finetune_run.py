@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.data import bucketed_batches, example_order
 from albert_tf.optimization import layer_rates
 from albert_tf.tasks.finetuning import FinetuningTask

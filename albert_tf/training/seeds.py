@@ -24,7 +24,6 @@ from albert_tf.training import (
     finetune_run,
     loop,
     run_folder,
-    trainer,
 )
 from albert_tf.training.finetune_options import FinetuningJob
 from albert_tf.training.record_sets import RecordSets
