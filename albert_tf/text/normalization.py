@@ -12,12 +12,16 @@ tokenization.BasicTokenizer.
 """
 
 import dataclasses
+import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
+_LAST_ASCII = 127
 _WORD = re.compile(r"\S+")
 _REPLACEMENT_CHARACTER = "\ufffd"
 
@@ -52,32 +56,29 @@ class TracedText:
     ends: np.ndarray
     raw_size: int
 
-    def raw_spans(
-        self, spans: Iterable[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
+    def raw_spans(self, spans: npt.ArrayLike) -> list[tuple[int, int]]:
         """Maps spans of `text` to spans of the raw text, without outer spaces.
 
         A span of spaces only, or of nothing, becomes an empty one where the
         next character starts. Starts never decrease, nor do ends.
-        """
-        raw: list[tuple[int, int]] = []
-        last_start = last_end = 0
-        for start, end in spans:
-            start, end = self._raw_span(start, end)
-            last_start = max(start, last_start)
-            last_end = max(end, last_end)
-            raw.append((last_start, last_end))
-        return raw
 
-    def _raw_span(self, start: int, end: int) -> tuple[int, int]:
-        part = self.text[start:end]
-        start += len(part) - len(part.lstrip(" "))
-        if start < end:
-            last = start + len(part.strip(" ")) - 1
-            return int(self.starts[start]), int(self.ends[last])
-        at_end = start == len(self.text)
-        here = self.raw_size if at_end else int(self.starts[start])
-        return here, here
+        Args:
+            spans: Whole numbers `[n, 2]`, starts and ends.
+        """
+        return list(zip(*self.raw_offsets(spans).tolist(), strict=True))
+
+    def raw_offsets(self, spans: npt.ArrayLike) -> np.ndarray:
+        """Returns `raw_spans` as int64 `[2, n]`: starts, then ends."""
+        starts, ends = np.asarray(spans, np.int64).reshape(-1, 2).T
+        solid = np.flatnonzero(_code_points(self.text) != ord(" "))
+        solid = np.append(solid, len(self.text))
+        # The first and the last character of each span that is not a space.
+        first = np.minimum(solid[solid.searchsorted(starts)], ends)
+        last = solid[solid.searchsorted(ends) - 1]
+        raw_starts = np.append(self.starts, self.raw_size)[first]
+        raw_ends = np.append(self.ends, self.raw_size)[last]
+        raw_ends = np.where(first < ends, raw_ends, raw_starts)
+        return np.maximum.accumulate([raw_starts, raw_ends], axis=1)
 
 
 def normalize(text: str, *, do_lower_case: bool) -> str:
@@ -100,16 +101,45 @@ def normalize(text: str, *, do_lower_case: bool) -> str:
 
 def normalize_traced(text: str, *, do_lower_case: bool) -> TracedText:
     """Returns `normalize(text)` together with raw spans."""
-    normalized = normalize(text, do_lower_case=do_lower_case)
-    parts: list[str] = []
-    origins: list[int] = []
-    for word in _WORD.finditer(text):
-        if parts:
-            parts.append(" ")
-            origins.append(word.start() - 1)
-        parts += [_DECOMPOSED[ord(character)] for character in word.group()]
-        origins += range(word.start(), word.end())
-    return _trace(text, normalized, origins, parts)
+    return trace_all([text], [normalize(text, do_lower_case=do_lower_case)])
+
+
+def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
+    """Traces many texts at once, as if they were one.
+
+    Args:
+        texts: The raw texts.
+        normalized: What `normalize` made of each.
+
+    Returns:
+        `" ".join(normalized)` with its raw spans in `" ".join(texts)`.
+    """
+    collapsed = [" ".join(text.split()) for text in texts]
+    starts = starts_of(texts)
+    origins = [np.zeros(0, np.int64)]
+    for start, text, words in zip(starts, texts, collapsed, strict=True):
+        origins.append(start + _origins(text, words))
+    joined = " ".join(collapsed)
+    sizes = np.ones(len(joined), np.int64)
+    for place in np.flatnonzero(_code_points(joined) > _LAST_ASCII).tolist():
+        sizes[place] = len(_DECOMPOSED[ord(joined[place])])
+    return _trace(
+        " ".join(normalized),
+        # There is no space before the first text.
+        np.concatenate(origins)[1:],
+        sizes,
+        raw_size=len(" ".join(texts)),
+    )
+
+
+def starts_of(texts: Sequence[str]) -> np.ndarray:
+    """Returns where each text starts in `" ".join(texts)`, int64 `[n]`.
+
+    >>> starts_of(["It", "is", ""]).tolist()
+    [0, 3, 6]
+    """
+    sizes = np.array([len(text) + 1 for text in texts], np.int64)
+    return sizes.cumsum() - sizes
 
 
 def split_words(text: str, *, do_lower_case: bool) -> list[str]:
@@ -129,11 +159,14 @@ def split_words_traced(
 ) -> tuple[TracedText, list[tuple[int, int]]]:
     """Returns normalised text with raw spans, and where its words lie."""
     spaced = _space_words(text, do_lower_case=do_lower_case)
-    parts = [
-        _space_words(character, do_lower_case=do_lower_case)
-        for character in text
-    ]
-    traced = _trace(text, spaced, range(len(text)), parts)
+    table = _SPACED_ALONE[do_lower_case]
+    sizes = [len(table[ord(character)]) for character in text]
+    traced = _trace(
+        spaced,
+        np.arange(len(text)),
+        np.array(sizes, np.int64),
+        raw_size=len(text),
+    )
     return traced, [word.span() for word in _WORD.finditer(spaced)]
 
 
@@ -145,27 +178,50 @@ def _space_words(text: str, *, do_lower_case: bool) -> str:
     return text.translate(_SPACED)
 
 
+def _origins(text: str, words: str) -> np.ndarray:
+    """Returns which characters of a text are kept when its spaces collapse.
+
+    Args:
+        text: The text.
+        words: Its words, with a space between two.
+
+    Returns:
+        Int64 `[1 + len(words)]`, rising: -1, where a space before the text
+        would be, and the positions of the words and of the last space before
+        each but the first.
+    """
+    if len(words) == len(text):
+        return np.arange(-1, len(text))
+    spaced = (range(w.start() - 1, w.end()) for w in _WORD.finditer(text))
+    positions = list(itertools.chain.from_iterable(spaced))
+    positions[:1] = [-1]
+    return np.array(positions)
+
+
 def _trace(
-    raw: str, text: str, origins: Sequence[int], parts: Iterable[str]
+    text: str, origins: np.ndarray, sizes: np.ndarray, *, raw_size: int
 ) -> TracedText:
     """Follows each character of `text` back to the raw one that became it.
 
     Args:
-        raw: The raw text.
         text: The normalised text.
-        origins: Positions in `raw`, rising.
-        parts: What the character at each origin became, up to case.
+        origins: Int64 `[n]`, positions in the raw text, rising.
+        sizes: Int64 `[n]`, how many characters the one at each origin became.
+        raw_size: Number of code points of the raw text.
     """
-    sizes = np.fromiter(map(len, parts), np.int64)
-    positions = np.asarray(origins, np.int64)
-    starts = np.repeat(positions, sizes)
+    starts = np.repeat(origins, sizes)
     ends = starts + 1
     sizes_so_far = np.cumsum(sizes)
     for vanished in np.flatnonzero(sizes == 0):
         before = sizes_so_far[vanished] - 1
         if before >= 0 and text[before] != " ":
-            ends[before] = positions[vanished] + 1
-    return TracedText(text=text, starts=starts, ends=ends, raw_size=len(raw))
+            ends[before] = origins[vanished] + 1
+    return TracedText(text=text, starts=starts, ends=ends, raw_size=raw_size)
+
+
+def _code_points(text: str) -> np.ndarray:
+    """Returns int32 `[len(text)]`."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
 
 
 def _decompose(character: str) -> str:
@@ -223,4 +279,9 @@ _CHINESE_BLOCKS = (
 _DECOMPOSED = _CharacterTable(_decompose)
 _CLEANED = _CharacterTable(_clean)
 _SPACED = _CharacterTable(_space_punctuation)
+# What a character becomes that stands alone, by `do_lower_case`.
+_SPACED_ALONE = {
+    case: _CharacterTable(functools.partial(_space_words, do_lower_case=case))
+    for case in (False, True)
+}
 _SPACED_WITHOUT_ACCENTS = _CharacterTable(_space_punctuation_without_accents)

@@ -52,6 +52,7 @@ class SentencePieceTokenizer:
         self._pieces = [
             processor.id_to_piece(i) for i in range(self.vocab_size)
         ]
+        self._piece_sizes = np.array([len(piece) for piece in self._pieces])
         self._ids = {piece: i for i, piece in enumerate(self._pieces)}
         self.special_ids = special_pieces.find_special_ids(
             self._ids, special_pieces.SENTENCEPIECE_NAMES, model_file
@@ -99,19 +100,32 @@ class SentencePieceTokenizer:
         self, text: str
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """See `Tokenizer.encode_with_offsets`."""
-        traced = normalization.normalize_traced(
-            text, do_lower_case=self.do_lower_case
+        ids, _, offsets = self.encode_batch_with_offsets([text])
+        return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
+
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """See `Tokenizer.encode_batch_with_offsets`."""
+        if not texts:
+            return *self.encode_batch([]), np.zeros((2, 0), np.int32)
+        rows = [self._normalize(text) for text in texts]
+        found = [self._processor.encode(r, return_type="numpy") for r in rows]
+        spans = [
+            start + self._find_spans(row, ids)
+            for start, row, ids in zip(
+                normalization.starts_of(rows), rows, found, strict=True
+            )
+        ]
+        traced = normalization.trace_all(texts, rows)
+        ids = np.concatenate(found)
+        offsets = traced.raw_offsets(
+            self._divide_spans(traced.text, ids, np.concatenate(spans))
         )
-        found = self._processor.encode(
-            traced.text, return_type="offset_mapping"
-        )
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        for piece_id, span in zip(found["ids"], found["offsets"], strict=True):
-            parts = self.replacements.get(piece_id, (piece_id,))
-            ids += parts
-            spans += self._divide_span(traced.text, span, parts)
-        return ids, traced.raw_spans(spans)
+        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        ids, lengths = self._replace(ids, lengths)
+        offsets -= normalization.starts_of(texts).repeat(lengths)
+        return ids, lengths, offsets.astype(np.int32)
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`."""
@@ -199,6 +213,59 @@ class SentencePieceTokenizer:
         ends = np.cumsum(lengths)
         sizes_so_far = np.append(0, np.cumsum(num_ids))
         return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
+
+    def _find_spans(self, row: str, ids: np.ndarray) -> np.ndarray:
+        """Returns where the ids that the model finds in a text lie in it.
+
+        As a rule, the pieces spell the text, with word marks for spaces and
+        one more in front, and their sizes tell where they lie. If a piece is
+        unknown or the model has changed the text, it is asked: the slower way.
+
+        Args:
+            row: Normalised text.
+            ids: Int32 `[n]`.
+
+        Returns:
+            Int64 `[n, 2]`, starts and ends.
+        """
+        pieces = "".join([self._pieces[i] for i in ids.tolist()])
+        is_spelled = pieces == _WORD_MARK + row.replace(" ", _WORD_MARK)
+        if not is_spelled or self.special_ids.unk in ids:
+            asked = self._processor.encode(row, return_type="offset_mapping")
+            return np.array(asked["offsets"], np.int64).reshape(-1, 2)
+        spans = np.zeros((len(ids), 2), np.int64)
+        spans[:, 1] = self._piece_sizes[ids].cumsum() - 1
+        spans[1:, 0] = spans[:-1, 1]
+        return spans
+
+    def _divide_spans(
+        self, text: str, ids: np.ndarray, spans: np.ndarray
+    ) -> np.ndarray:
+        """Divides the spans of ids among the ids that replace them.
+
+        Args:
+            text: The normalised text.
+            ids: Int32 `[n]`, before replacement.
+            spans: Int64 `[n, 2]`, of these ids.
+
+        Returns:
+            Int64 `[m, 2]`, spans of the ids after replacement.
+        """
+        is_replaced = self._is_replaced[ids]
+        if not is_replaced.any():
+            return spans
+        parts = [
+            self._divide_span(text, span, self.replacements[piece_id])
+            for piece_id, span in zip(
+                ids[is_replaced].tolist(),
+                spans[is_replaced].tolist(),
+                strict=True,
+            )
+        ]
+        num_ids = self._num_ids[ids]
+        divided = np.repeat(spans, num_ids, axis=0)
+        divided[np.repeat(is_replaced, num_ids)] = np.concatenate(parts)
+        return divided
 
     def _divide_span(
         self, text: str, span: tuple[int, int], parts: Sequence[int]

@@ -63,6 +63,18 @@ class Tokenizer(Protocol):
         """
         ...
 
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns `encode_batch(texts)` and where each piece lies.
+
+        Returns:
+            Ids and numbers of ids, as `encode_batch`; and for each id the
+            start and the end in its text, as `encode_with_offsets`: int32
+            `[2, n]`.
+        """
+        ...
+
     def decode(self, ids: Iterable[int]) -> str:
         """Returns normalised text.
 

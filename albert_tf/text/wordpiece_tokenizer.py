@@ -76,8 +76,16 @@ class WordPieceTokenizer:
         self, text: str
     ) -> tuple[list[int], list[tuple[int, int]]]:
         """See `Tokenizer.encode_with_offsets`."""
+        ids, _, offsets = self.encode_batch_with_offsets([text])
+        return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
+
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """See `Tokenizer.encode_batch_with_offsets`."""
+        # No word goes across a space, so the texts can be cut as one.
         traced, words = normalization.split_words_traced(
-            text, do_lower_case=self.do_lower_case
+            " ".join(texts), do_lower_case=self.do_lower_case
         )
         ids: list[int] = []
         spans: list[tuple[int, int]] = []
@@ -85,7 +93,12 @@ class WordPieceTokenizer:
             word_ids, cuts = self._cut(traced.text[start:end])
             ids += word_ids
             spans += itertools.pairwise(start + cut for cut in cuts)
-        return ids, traced.raw_spans(spans)
+        offsets = traced.raw_offsets(spans)
+        text_starts = normalization.starts_of(texts)
+        first = offsets[0].searchsorted(text_starts)
+        lengths = np.diff(first, append=len(ids))
+        offsets -= text_starts.repeat(lengths)
+        return np.array(ids, np.int32), lengths, offsets.astype(np.int32)
 
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import sentencepiece
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
@@ -169,6 +169,43 @@ def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, comma):
             assert (
                 normalization.normalize(text[start:end], do_lower_case=True)
             ) == comma.id_to_piece(piece_id).removeprefix("▁")
+
+
+@fixture_is_read_only
+@given(text=texts)
+def test_spans_are_those_that_the_model_tells(text, tiny, tiny_spm_model):
+    # Where the sizes of the pieces are asked instead, they tell the same.
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tiny_spm_model))
+    traced = normalization.normalize_traced(text, do_lower_case=True)
+
+    told = model.encode(traced.text, return_type="offset_mapping")
+    assume(tiny.replacements.keys().isdisjoint(told["ids"]))
+
+    ids, spans = tiny.encode_with_offsets(text)
+    assert ids == told["ids"]
+    assert spans == traced.raw_spans(told["offsets"])
+
+
+@fixture_is_read_only
+@given(batch=st.lists(texts, max_size=6))
+def test_a_batch_has_the_spans_of_its_texts_one_by_one(batch, comma):
+    ids, lengths, (starts, ends) = comma.encode_batch_with_offsets(batch)
+
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert (starts.dtype, ends.dtype) == (np.int32, np.int32)
+    last = np.cumsum(lengths)
+    assert [
+        (ids[own].tolist(), list(zip(starts[own], ends[own], strict=True)))
+        for own in map(slice, last - lengths, last)
+    ] == [comma.encode_with_offsets(text) for text in batch]
+
+
+def test_a_name_of_the_unknown_piece_in_the_text_has_its_own_span(tiny):
+    ids, spans = tiny.encode_with_offsets("a <unk> \u1234 b")
+
+    assert spans[0] == (0, 1)
+    assert spans[-1] == (10, 11)
+    assert ids == tiny.encode("a <unk> \u1234 b")
 
 
 def test_a_cut_number_shares_its_span_with_the_comma(comma):

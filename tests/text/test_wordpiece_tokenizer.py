@@ -151,6 +151,20 @@ def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, tiny):
 
 @fixture_is_read_only
 @given(batch=st.lists(texts, max_size=6))
+def test_a_batch_has_the_spans_of_its_texts_one_by_one(batch, tiny):
+    ids, lengths, (starts, ends) = tiny.encode_batch_with_offsets(batch)
+
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert (starts.dtype, ends.dtype) == (np.int32, np.int32)
+    last = np.cumsum(lengths)
+    assert [
+        (ids[own].tolist(), list(zip(starts[own], ends[own], strict=True)))
+        for own in map(slice, last - lengths, last)
+    ] == [tiny.encode_with_offsets(text) for text in batch]
+
+
+@fixture_is_read_only
+@given(batch=st.lists(texts, max_size=6))
 def test_a_batch_equals_its_texts_one_by_one(batch, tiny):
     ids, lengths = tiny.encode_batch(batch)
 

@@ -12,12 +12,15 @@ space before a word, and its answers are stripped of it.
 """
 
 import dataclasses
-import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from albert_tf.tasks.squad.examples import Answer
 from albert_tf.text.tokenizer import Tokenizer
+
+# Paragraphs that are encoded in one call; memory against overhead.
+PARAGRAPHS_PER_CALL = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,22 +57,37 @@ class Paragraph:
             return None
         start += answer.text.index(inner)
         end = start + len(inner)
-        first = int(np.searchsorted(self.ends, start, side="right"))
-        last = int(np.searchsorted(self.starts, end, side="left")) - 1
+        first = int(self.ends.searchsorted(start, side="right"))
+        last = int(self.starts.searchsorted(end, side="left")) - 1
         return (first, last) if first <= last else None
 
 
 def encode_paragraph(text: str, tokenizer: Tokenizer) -> Paragraph:
-    """Cuts a text into pieces.
+    """Cuts a text into pieces; see `encode_paragraphs`."""
+    return next(encode_paragraphs([text], tokenizer))
+
+
+def encode_paragraphs(
+    texts: Sequence[str], tokenizer: Tokenizer
+) -> Iterator[Paragraph]:
+    """Cuts texts into pieces, many at once.
 
     Args:
-        text: The text; may be empty.
+        texts: The texts; may be empty.
         tokenizer: Makes ids of text.
+
+    Yields:
+        The paragraphs, in order.
     """
-    ids, spans = tokenizer.encode_with_offsets(text)
-    flat = itertools.chain.from_iterable(spans)
-    table = np.fromiter(flat, np.int32, 2 * len(spans)).reshape(-1, 2)
-    starts, ends = np.ascontiguousarray(table.T)
-    return Paragraph(
-        text=text, ids=np.array(ids, np.int32), starts=starts, ends=ends
-    )
+    for first in range(0, len(texts), PARAGRAPHS_PER_CALL):
+        chunk = texts[first : first + PARAGRAPHS_PER_CALL]
+        ids, lengths, (starts, ends) = tokenizer.encode_batch_with_offsets(
+            chunk
+        )
+        last = np.cumsum(lengths)
+        for text, own in zip(
+            chunk, map(slice, last - lengths, last), strict=True
+        ):
+            yield Paragraph(
+                text=text, ids=ids[own], starts=starts[own], ends=ends[own]
+            )

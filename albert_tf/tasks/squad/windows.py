@@ -9,7 +9,7 @@ google-research/albert, `squad_utils.convert_examples_to_features`.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -165,26 +165,37 @@ def split_questions(
         tokenizer: Makes ids of text.
         lengths: How long question and windows may be.
     """
-    paragraph: Paragraph | None = None
+    known: dict[str, Paragraph] = {}
     for first in range(0, len(examples), QUESTIONS_PER_CALL):
         chunk = examples[first : first + QUESTIONS_PER_CALL]
+        known = _find_paragraphs(chunk, tokenizer, known)
         ids, sizes = tokenizer.encode_batch([e.question for e in chunk])
-        ends = np.cumsum(sizes)
-        for example, end, size in zip(chunk, ends, sizes, strict=True):
-            kept = min(size, lengths.max_query_length)
-            own = ids[end - size : end - size + kept]
-            # The text is the same object, as a rule, and compared in no time.
-            if paragraph is None or paragraph.text != example.context:
-                paragraph = paragraphs.encode_paragraph(
-                    example.context, tokenizer
-                )
+        starts = np.cumsum(sizes) - sizes
+        kept = np.minimum(sizes, lengths.max_query_length)
+        for example, start, size in zip(
+            chunk, starts.tolist(), kept.tolist(), strict=True
+        ):
+            paragraph = known[example.context]
             yield WindowedQuestion(
                 example=example,
-                question_ids=own,
+                question_ids=ids[start : start + size],
                 paragraph=paragraph,
                 windows=split_windows(
                     len(paragraph.ids),
-                    size=lengths.max_seq_length - kept - NUM_SPECIAL_PIECES,
+                    size=lengths.max_seq_length - size - NUM_SPECIAL_PIECES,
                     stride=lengths.doc_stride,
                 ),
             )
+
+
+def _find_paragraphs(
+    examples: Sequence[SquadExample],
+    tokenizer: Tokenizer,
+    known: Mapping[str, Paragraph],
+) -> dict[str, Paragraph]:
+    """Returns the paragraphs of examples by text; encodes those not known."""
+    texts = dict.fromkeys(example.context for example in examples)
+    new = [text for text in texts if text not in known]
+    encoded = paragraphs.encode_paragraphs(new, tokenizer)
+    found = {**known, **{one.text: one for one in encoded}}
+    return {text: found[text] for text in texts}

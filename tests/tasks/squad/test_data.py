@@ -299,12 +299,12 @@ def test_the_report_has_the_threshold_and_the_errors(make_data, asked):
 def test_questions_are_encoded_once_for_records_and_scores(
     make_data, asked, monkeypatch
 ):
-    texts = []
-    encode = paragraphs.encode_paragraph
+    encoded = []
+    encode = paragraphs.encode_paragraphs
     monkeypatch.setattr(
         paragraphs,
-        "encode_paragraph",
-        lambda text, by: texts.append(text) or encode(text, by),
+        "encode_paragraphs",
+        lambda texts, by: encoded.extend(texts) or encode(texts, by),
     )
     data, asked = make_data(), asked[:2]
 
@@ -313,7 +313,7 @@ def test_questions_are_encoded_once_for_records_and_scores(
     data.scores(asked, outputs)
     data.scores(asked, outputs)
 
-    assert len(texts) == 1
+    assert len(encoded) == 1
 
 
 def test_word_pieces_work_too(make_data, make_example, tmp_path):

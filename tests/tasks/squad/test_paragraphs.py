@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from albert_tf.tasks.squad import paragraphs
@@ -17,6 +18,21 @@ def test_a_paragraph_has_the_ids_of_its_text(encode, words):
 
     assert found.ids.tolist() == words.encode(text)
     assert found.span_text(0, len(found.ids) - 1) == text.strip()
+
+
+def test_many_paragraphs_are_those_of_one_by_one(encode, words, monkeypatch):
+    monkeypatch.setattr(paragraphs, "PARAGRAPHS_PER_CALL", 2)
+    texts = ["The cat", "", " sat on the\u0301 ", "mat", "½"]
+
+    found = list(paragraphs.encode_paragraphs(texts, words))
+
+    assert [one.text for one in found] == texts
+    for one, alone in zip(found, map(encode, texts), strict=True):
+        for name in ("ids", "starts", "ends"):
+            assert getattr(one, name).dtype == np.int32
+            np.testing.assert_array_equal(
+                getattr(one, name), getattr(alone, name)
+            )
 
 
 @pytest.mark.parametrize("answer", ["cat", "sat", "The cat", "mat", "cat sat"])

@@ -96,12 +96,12 @@ def test_questions_keep_their_order_and_share_the_paragraph(
 
 
 def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
-    texts = []
-    encode = paragraphs.encode_paragraph
+    encoded = []
+    encode = paragraphs.encode_paragraphs
     monkeypatch.setattr(
         paragraphs,
-        "encode_paragraph",
-        lambda text, by: texts.append(text) or encode(text, by),
+        "encode_paragraphs",
+        lambda texts, by: encoded.extend(texts) or encode(texts, by),
     )
     monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [make_example(guid=f"q{i}") for i in range(5)]
@@ -109,7 +109,7 @@ def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
     found = list(windows.split_questions(asked, words, WindowLengths()))
 
     assert len(found) == 5
-    assert texts == [asked[0].context]
+    assert encoded == [asked[0].context]
 
 
 def test_a_long_question_loses_its_end(make_example, make_question, words):
