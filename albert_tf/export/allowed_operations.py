@@ -43,6 +43,7 @@ _OF_TENSORFLOW = frozenset(
         "Const",
         "Cumsum",
         "Einsum",
+        "EnsureShape",
         "Equal",
         "Erf",
         "Erfc",

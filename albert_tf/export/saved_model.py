@@ -21,6 +21,7 @@ from albert_tf.export import (
     allowed_operations,
     litert,
     pair_packing,
+    pieces,
     served_tasks,
     signature,
     text_graph,
@@ -73,7 +74,7 @@ def run(job: ExportJob) -> Summary:
         vocab_file=job.vocab_file,
         do_lower_case=bool(job.do_lower_case),
     )
-    _check_vocabulary(texts, config)
+    _check_vocabulary(texts, job, source, config)
     model = served_tasks.make_model(job, source, config)
     left_out = load.load_checkpoint(model, job.init_checkpoint)
     weights = ServedWeights(model.weights, precision=job.precision)
@@ -122,12 +123,22 @@ def _completed(
     )
 
 
-def _check_vocabulary(texts: TextGraph, config: AlbertConfig) -> None:
+def _check_vocabulary(
+    texts: TextGraph, job: ExportJob, source: Checkpoint, config: AlbertConfig
+) -> None:
     if texts.vocab_size > config.vocab_size:
         raise ValueError(
             f"The vocabulary has {texts.vocab_size} pieces, the config has "
             f"vocab_size={config.vocab_size}. Pass the vocabulary that the "
             "model was trained with."
+        )
+    beside = source.vocabulary
+    if beside is None or beside in (job.spm_model_file, job.vocab_file):
+        return
+    if pieces.pieces_of(checkpoint.load_tokenizer(source)) != texts.pieces:
+        raise ValueError(
+            f"The vocabulary is not the model's, which lies beside it: "
+            f"{beside}. Leave out --spm_model_file and --vocab_file."
         )
 
 

@@ -66,7 +66,8 @@ class ServedEncoder:
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         encoder = self._albert.encoder
-        with tf.control_dependencies([self._check_length(input_ids)]):
+        checks = self._checks(input_ids, input_mask, segment_ids)
+        with tf.control_dependencies(checks):
             input_ids = tf.identity(input_ids)
         with self._weights.scope():
             hidden = self._albert.embeddings(input_ids, segment_ids)
@@ -103,12 +104,25 @@ class ServedEncoder:
             block, autograph=False, input_signature=[hidden, mask]
         )
 
-    def _check_length(self, input_ids: tf.Tensor) -> tf.Operation:
+    def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
         longest = self._albert.config.max_position_embeddings
-        return tf.Assert(
-            tf.shape(input_ids)[1] <= longest,
-            [
-                f"Sequences may have at most {longest} pieces. Received:",
-                tf.shape(input_ids),
-            ],
-        )
+        shapes = [tf.shape(values) for values in inputs]
+        # Others could be repeated silently, to the shape of the largest.
+        is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
+        return [
+            tf.Assert(
+                shapes[0][1] <= longest,
+                [
+                    f"Sequences may have at most {longest} pieces. Received:",
+                    shapes[0],
+                ],
+            ),
+            tf.Assert(
+                tf.reduce_all(is_same),
+                [
+                    "input_ids, input_mask and segment_ids must be of one "
+                    "shape. Received:",
+                    *shapes,
+                ],
+            ),
+        ]

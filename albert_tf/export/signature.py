@@ -31,8 +31,21 @@ class Signature:
 
 
 def trace(function: Any, **inputs: tf.TensorSpec) -> Any:
-    """Traces a function of named inputs."""
-    return tf.function(function, autograph=False).get_concrete_function(
+    """Traces a function of named inputs.
+
+    The graph ends in an `InvalidArgumentError` for inputs of other shapes: the
+    loader in C++ does not look at them, and such inputs might be answered.
+    """
+
+    def checked(**values: tf.Tensor) -> Any:
+        return function(
+            **{
+                name: tf.ensure_shape(value, inputs[name].shape)
+                for name, value in values.items()
+            }
+        )
+
+    return tf.function(checked, autograph=False).get_concrete_function(
         **{
             name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
             for name, spec in inputs.items()

@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import itertools
 import unicodedata
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -110,7 +111,7 @@ class SentencePieceNormalization:
         self._do_lower_case = do_lower_case
         properties, spaces = _properties()
         replacements = dict.fromkeys(spaces, " ")
-        replacements |= _replacements_of_sentencepiece(do_lower_case, spaces)
+        replacements |= _replacements_of_sentencepiece(do_lower_case)
         self._table = ReplacementTable(replacements)
         self._properties = PagedTable(properties)
         unchanged = {chr(c) for c in _interesting() if c not in replacements}
@@ -325,10 +326,10 @@ def _properties() -> tuple[np.ndarray, frozenset[int]]:
     return values, frozenset(spaces)
 
 
-def _replacements_of_sentencepiece(
-    do_lower_case: bool, spaces: frozenset[int]
-) -> dict[int, str]:
+@functools.cache
+def _replacements_of_sentencepiece(do_lower_case: bool) -> Mapping[int, str]:
     """Returns what changes; a capital sigma is left as it is."""
+    _, spaces = _properties()
     replacements = {}
     for code_point in _interesting():
         character = chr(code_point)
@@ -345,19 +346,21 @@ def _replacements_of_sentencepiece(
     return replacements
 
 
-def _replacements_of_wordpiece(do_lower_case: bool) -> dict[int, str]:
+@functools.cache
+def _replacements_of_wordpiece(do_lower_case: bool) -> Mapping[int, str]:
     replacements = {}
     for code_point in _interesting():
-        traced, _ = normalization.split_words_traced(
-            chr(code_point), do_lower_case=do_lower_case
+        # Between letters, so that the spaces around it show.
+        words = normalization.split_words(
+            f"a{chr(code_point)}a", do_lower_case=do_lower_case
         )
-        text = "".join(" " if c.isspace() else c for c in traced.text)
+        text = " ".join(words)[1:-1]
         if text != chr(code_point):
             replacements[code_point] = text
     return replacements
 
 
-def _mark_orders(replacements: dict[int, str]) -> np.ndarray:
+def _mark_orders(replacements: Mapping[int, str]) -> np.ndarray:
     """Returns the canonical class of every mark that is not dropped."""
     orders = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
     unchanged = {chr(c) for c in _interesting() if c not in replacements}

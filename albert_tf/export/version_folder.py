@@ -26,8 +26,12 @@ num_batch_threads { value: 2 }
 
 
 def next_version(export_dir: files.Path) -> int:
-    """Returns the number after the highest version in a folder; 1 without."""
-    name = files.check_local(export_dir)
+    """Returns the number after the highest version in a folder; 1 without.
+
+    Raises:
+        ValueError: It is not a folder.
+    """
+    name = _checked(export_dir)
     found = os.listdir(name) if os.path.isdir(name) else []
     return 1 + max((int(n) for n in found if _is_version(n)), default=0)
 
@@ -39,9 +43,9 @@ def new_version(export_dir: files.Path, version: int) -> Iterator[str]:
     TF Serving sees it when it is whole. If the block fails, nothing stays.
 
     Raises:
-        ValueError: The version exists.
+        ValueError: The version exists; or `export_dir` is not a folder.
     """
-    name = files.check_local(export_dir)
+    name = _checked(export_dir)
     path = os.path.join(name, str(version))
     if os.path.lexists(path):
         raise ValueError(
@@ -63,6 +67,16 @@ def new_version(export_dir: files.Path, version: int) -> Iterator[str]:
             with contextlib.suppress(OSError):
                 os.rmdir(name)
         raise
+
+
+def _checked(export_dir: files.Path) -> str:
+    name = files.check_local(export_dir)
+    if os.path.lexists(name) and not os.path.isdir(name):
+        raise ValueError(
+            f"--export_dir={name} is there, and not a folder. Pass another "
+            "path."
+        )
+    return name
 
 
 def _write_batching(export_dir: str) -> None:

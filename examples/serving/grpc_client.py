@@ -6,13 +6,20 @@ python grpc_client.py '{"text_a": "A man eats.", "text_b": "He is hungry."}'
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
-import grpc
-import numpy as np
-import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+try:
+    import grpc
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow_serving.apis import (
+        predict_pb2,
+        prediction_service_pb2_grpc,
+    )
+except ModuleNotFoundError as error:
+    sys.exit(f"error: {error}. Run: pip install tensorflow-serving-api")
 
 ADDRESS = "localhost:8500"
 TIMEOUT_SECONDS = 60.0
@@ -49,14 +56,25 @@ def predict(
     Raises:
         grpc.RpcError: The server refuses (INVALID_ARGUMENT), fails, or is not
             there.
+        ValueError: An input is no array.
     """
     request = predict_pb2.PredictRequest()
     request.model_spec.name = model_name
     request.model_spec.signature_name = signature_name
     for name, value in inputs.items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+        request.inputs[name].CopyFrom(_tensor(name, value))
     outputs = stub.Predict(request, timeout).outputs
     return {name: tf.make_ndarray(value) for name, value in outputs.items()}
+
+
+def _tensor(name: str, value: Any) -> Any:
+    try:
+        return tf.make_tensor_proto(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the input {name!r} must be a text or a number, or lists of one "
+            "length of either."
+        ) from error
 
 
 def main() -> None:
@@ -68,23 +86,40 @@ def main() -> None:
     parser.add_argument("instance", help="JSON object of the inputs by name")
     arguments = parser.parse_args()
     try:
-        instance = json.loads(arguments.instance)
+        inputs = _inputs(arguments.instance)
         outputs = predict(
             connect(arguments.address),
-            {name: [value] for name, value in instance.items()},
+            {name: [value] for name, value in inputs.items()},
             model_name=arguments.model_name,
             signature_name=arguments.signature_name,
         )
     except grpc.RpcError as error:
-        raise SystemExit(f"error: {error.details()}") from error
+        _fail(error.details() or error.code().name)
     except ValueError as error:
-        raise SystemExit(f"error: {error}") from error
+        _fail(str(error))
     plain = {name: value.tolist()[0] for name, value in outputs.items()}
     print(json.dumps(plain, default=_text, ensure_ascii=False))
 
 
+def _inputs(instance: str) -> dict[str, Any]:
+    try:
+        inputs = json.loads(instance)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the instance is not JSON: {error}") from error
+    if not isinstance(inputs, dict):
+        raise ValueError(
+            "the instance must be a JSON object of the inputs by name. "
+            f"Received: {instance[:80]}"
+        )
+    return inputs
+
+
 def _text(content: bytes) -> str:
     return content.decode(errors="replace")
+
+
+def _fail(message: str) -> NoReturn:
+    sys.exit(f"error: {' '.join(message.split())}")
 
 
 if __name__ == "__main__":

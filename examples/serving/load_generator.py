@@ -92,7 +92,7 @@ def ask_rest(address: str) -> Send:
         except urllib.error.HTTPError as error:
             if error.code != 400:
                 raise
-            raise RefusedError(json.load(error)["error"]) from error
+            raise RefusedError(rest_client.reason(error)) from error
 
     return send
 
@@ -231,19 +231,29 @@ def parse_arguments() -> argparse.Namespace:
     whom.add_argument("--rest", help="http://HOST:PORT/v1/models/NAME")
     whom.add_argument("--grpc", help="HOST:PORT")
     parser.add_argument("--task", default="encoder", choices=sorted(TASKS))
-    parser.add_argument("--num_requests", type=int, default=2_000)
-    parser.add_argument("--num_in_flight", type=int, default=8)
+    parser.add_argument("--num_requests", type=_positive, default=2_000)
+    parser.add_argument("--num_in_flight", type=_positive, default=8)
     parser.add_argument("--num_warm_up", type=int, default=16)
     parser.add_argument("--hard", action="store_true", help="any bytes at all")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number
+
+
 def main() -> None:
     """Asks, and prints."""
     arguments = parse_arguments()
     if arguments.saved_model:
-        send = ask_saved_model(arguments.saved_model)
+        try:
+            send = ask_saved_model(arguments.saved_model)
+        except OSError as error:
+            sys.exit(f"error: {error}")
     elif arguments.rest:
         send = ask_rest(arguments.rest)
     else:

@@ -5,11 +5,13 @@ python rest_client.py '{"text_a": "A man eats.", "text_b": "He is hungry."}'
 
 import argparse
 import base64
+import http.client
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 ADDRESS = "http://localhost:8501/v1/models/albert"
 TIMEOUT_SECONDS = 60.0
@@ -39,13 +41,28 @@ def predict(
         urllib.error.HTTPError: The server refuses (400), or fails; the body
             is a JSON object with the reason in `error`.
         OSError: There is no answer.
+        ValueError: It is not TF Serving that answers; or the address is none.
     """
     body = {"signature_name": signature_name, "instances": list(instances)}
     request = urllib.request.Request(
         f"{address}:predict", json.dumps(body, default=_base64).encode()
     )
     with urllib.request.urlopen(request, timeout=timeout) as reply:
-        return json.load(reply)["predictions"]
+        content = reply.read()
+    try:
+        return json.loads(content)["predictions"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{address} is no model of TF Serving. Received: {content[:80]!r}"
+        ) from error
+
+
+def reason(error: urllib.error.HTTPError) -> str:
+    """Returns why a server refuses: what it says, or else the HTTP status."""
+    try:
+        return str(json.load(error)["error"])
+    except (ValueError, TypeError, KeyError):
+        return str(error)
 
 
 def _base64(content: bytes) -> dict[str, str]:
@@ -60,16 +77,36 @@ def main() -> None:
     parser.add_argument("instance", help="JSON object of the inputs by name")
     arguments = parser.parse_args()
     try:
-        predictions = predict(
+        [prediction] = predict(
             arguments.address,
-            [json.loads(arguments.instance)],
+            [_inputs(arguments.instance)],
             signature_name=arguments.signature_name,
         )
     except urllib.error.HTTPError as error:
-        raise SystemExit(f"error: {json.load(error)['error']}") from error
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"error: {error}") from error
-    print(json.dumps(predictions[0], ensure_ascii=False))
+        _fail(reason(error))
+    except (OSError, http.client.HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        _fail(f"no answer from {arguments.address}: {cause}")
+    except ValueError as error:
+        _fail(str(error))
+    print(json.dumps(prediction, ensure_ascii=False))
+
+
+def _inputs(instance: str) -> dict[str, Any]:
+    try:
+        inputs = json.loads(instance)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the instance is not JSON: {error}") from error
+    if not isinstance(inputs, dict):
+        raise ValueError(
+            "the instance must be a JSON object of the inputs by name. "
+            f"Received: {instance[:80]}"
+        )
+    return inputs
+
+
+def _fail(message: str) -> NoReturn:
+    sys.exit(f"error: {' '.join(message.split())}")
 
 
 if __name__ == "__main__":

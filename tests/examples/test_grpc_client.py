@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+import pathlib
+import subprocess
+import sys
 from concurrent import futures
 
 import numpy as np
@@ -18,6 +21,13 @@ import grpc_client
 import load_generator
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from albert_tf.export import saved_model
+from albert_tf.export.export_job import ExportJob
+
+CHECKPOINT = (
+    pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
+)
+UNLIMITED = [("grpc.max_send_message_length", -1)]
 INPUTS = {"text_a": [b"\xff a\0", "é".encode()], "text_b": ["", "b"]}
 
 
@@ -39,18 +49,57 @@ class _Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         return reply
 
 
+class _SavedModelService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Answers with a SavedModel, as TF Serving does."""
+
+    def __init__(self, path):
+        self.model = tf.saved_model.load(path)
+
+    def Predict(self, request, context):  # noqa: N802
+        name = request.model_spec.signature_name
+        if name not in self.model.signatures:
+            context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, f"no signature {name}"
+            )
+        inputs = {
+            name: tf.constant(tf.make_ndarray(value))
+            for name, value in request.inputs.items()
+        }
+        try:
+            outputs = self.model.signatures[name](**inputs)
+        except (tf.errors.InvalidArgumentError, TypeError, ValueError) as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        reply = predict_pb2.PredictResponse()
+        for name, value in outputs.items():
+            reply.outputs[name].CopyFrom(tf.make_tensor_proto(value))
+        return reply
+
+
 @contextlib.contextmanager
 def _running(service):
-    server = grpc.server(futures.ThreadPoolExecutor(2))
+    server = grpc.server(futures.ThreadPoolExecutor(2), options=UNLIMITED)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         service, server
     )
-    port = server.add_insecure_port("localhost:0")
+    port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
-        yield f"localhost:{port}"
+        yield f"127.0.0.1:{port}"
     finally:
         server.stop(None).wait()
+
+
+@pytest.fixture(scope="module")
+def export(tiny_spm_model, tmp_path_factory):
+    """An encoder that takes raw text, and the address that serves it."""
+    job = ExportJob(
+        init_checkpoint=str(CHECKPOINT),
+        export_dir=str(tmp_path_factory.mktemp("served")),
+        spm_model_file=str(tiny_spm_model),
+    )
+    service = _SavedModelService(saved_model.run(job).path)
+    with _running(service) as address:
+        yield service.model, address
 
 
 @pytest.fixture
@@ -85,11 +134,97 @@ def test_the_command_prints_the_outputs(address, run_main):
 
 @pytest.mark.parametrize(
     ("instance", "message"),
-    [('{"text_a": "bad"}', "a bad text"), ("{", "Expecting property name")],
+    [
+        ('{"text_a": "bad"}', "a bad text"),
+        ("{", "the instance is not JSON: Expecting property name"),
+        ("[" * 100_000, "the instance is not JSON: maximum recursion"),
+        ('["a", "b"]', r'the instance must be a JSON object .*\["a", "b"\]$'),
+        ("7", "the instance must be a JSON object .* Received: 7$"),
+        ('{"text_a": null}', "the input 'text_a' must be a text or a number"),
+        ('{"text_a": {}}', "the input 'text_a' must be a text or a number"),
+        ('{"a": [["x"], []]}', "the input 'a' must be .* lists of one length"),
+        ('{"text_a": "\\ud800"}', "the input 'text_a' must be a text"),
+    ],
 )
 def test_an_error_is_one_line(address, run_main, instance, message):
     with pytest.raises(SystemExit, match=f"^error: {message}"):
         run_main(grpc_client, f"--address={address}", instance)
+
+
+@pytest.mark.parametrize("address", ["localhost:1", "", "no such host:8500"])
+def test_no_server_is_one_line(address, run_main):
+    with pytest.raises(SystemExit, match=r"^error: \S.*$"):
+        run_main(grpc_client, f"--address={address}", "{}")
+
+
+def test_the_package_that_is_missing_is_one_line():
+    hidden = "import sys; sys.modules['tensorflow_serving'] = None; "
+    done = subprocess.run(
+        [sys.executable, "-c", f"{hidden}import grpc_client"],
+        cwd=pathlib.Path(grpc_client.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert last.endswith("Run: pip install tensorflow-serving-api")
+
+
+def test_an_export_answers_raw_text(export):
+    model, address = export
+
+    found = grpc_client.predict(grpc_client.connect(address), INPUTS)
+
+    inputs = {name: tf.constant(texts) for name, texts in INPUTS.items()}
+    expected = model.signatures["serving_default"](**inputs)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-6)
+
+
+def test_a_reply_may_be_of_more_than_4_mebibytes(export):
+    _, address = export
+    texts = ["the house " * 64] * 300
+
+    found = grpc_client.predict(
+        grpc_client.connect(address), {"text_a": texts, "text_b": texts}
+    )
+
+    assert found["sequence_output"].nbytes > 2**22
+
+
+def test_strings_of_an_export_are_printed(export, run_main):
+    _, address = export
+    flags = [f"--address={address}", "--signature_name=fill_mask"]
+
+    printed = run_main(grpc_client, *flags, '{"text": "The [MASK]."}')
+
+    [pieces] = json.loads(printed)["top_pieces"]
+    assert len(pieces) == 5
+    assert all(isinstance(piece, str) for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("signature", "instance", "message"),
+    [
+        ("fill_mask", {"text": "[MASK]" * 9}, ".*at most 8"),
+        ("fill_mask", {"text": ["a"]}, ".*text"),
+        ("fill_mask", {}, ".*text"),
+        ("serving_default", {"text_a": 1, "text_b": "b"}, ".*string"),
+        ("poetry", {"text": "a"}, "no signature poetry$"),
+    ],
+)
+def test_what_an_export_refuses_is_one_line(
+    export, run_main, signature, instance, message
+):
+    _, address = export
+    flags = [f"--address={address}", f"--signature_name={signature}"]
+
+    with pytest.raises(SystemExit, match=f"^error: {message}.*$"):
+        run_main(grpc_client, *flags, json.dumps(instance))
 
 
 def test_the_load_generator_tells_a_refusal_from_a_failure(address):

@@ -182,3 +182,23 @@ def test_plain_texts_may_not_be_refused(
     captured = capsys.readouterr()
     assert json.loads(captured.out.splitlines()[-1])[f"num_{outcome}s"] == 7
     assert captured.err.count(message) == 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (
+            ["--saved_model=nothing"],
+            "error: SavedModel file does not exist",
+            "",
+        ),
+        ([], 2, "one of the arguments --saved_model --rest --grpc"),
+        (["--rest=x", "--num_requests=0"], 2, "must be 1 or more, not 0"),
+        (["--rest=x", "--num_in_flight=-1"], 2, "must be 1 or more, not -1"),
+    ],
+)
+def test_a_bad_argument_is_named(run_main, capsys, flags, code, message):
+    with pytest.raises(SystemExit, match=f"^{code}"):
+        run_main(load_generator, *flags)
+
+    assert message in capsys.readouterr().err

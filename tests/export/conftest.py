@@ -1,7 +1,10 @@
 """Tokenizers and their graphs, made once, and texts that are hard on them."""
 
+import copy
+import dataclasses
 import functools
 import random
+import string
 import unicodedata
 
 import numpy as np
@@ -15,6 +18,7 @@ from albert_tf.export import saved_model, text_graph
 from albert_tf.export.export_job import ExportJob
 from albert_tf.modeling.beam_span_model import BeamSpanModel
 from albert_tf.modeling.classifier_model import ClassifierModel
+from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.span_model import SpanModel
 from albert_tf.text import tokenizer
@@ -157,6 +161,10 @@ class TextMaker:
         marks = [c for c in assigned if unicodedata.combining(c)]
         spacing = [c for c in marks if unicodedata.category(c) != "Mn"]
         odd = ("Zs", "Zl", "Zp", "Cc", "Cf")
+        right_to_left = [
+            c for c in assigned if unicodedata.bidirectional(c) in ("R", "AL")
+        ]
+        emoji = [chr(c) for c in range(0x1F1E6, 0x1FA00)]
         self.pools = [
             assigned,
             marks,
@@ -167,14 +175,18 @@ class TextMaker:
             'eeeoaast()-£€"–,.123456789 ',
             "ＡⅣﬁ½İẞß①㍿¨ ´▁漢字0،\ufffd\0",
             ["the ", "ing", "25,", " and", "Tion", " 1,234, ", "##", "[MASK]"],
+            [*right_to_left, " "],
+            [*emoji, "\u200d", "\ufe0f"],
+            string.ascii_letters,
         ]
 
     def hard(self, rng):
-        """A text of runs from several pools."""
+        """A text of runs from several pools, rarely a very long one."""
         runs = []
         for _ in range(rng.randint(0, 12)):
             pool = rng.choice(self.pools)
-            runs += rng.choices(pool, k=rng.randint(1, 6))
+            longest = 1_000 if rng.random() < 0.002 else 6
+            runs += rng.choices(pool, k=rng.randint(1, longest))
         return "".join(runs)
 
     def plain(self, rng):
@@ -222,7 +234,7 @@ class ExportedTask:
     Args:
         model: The model; it gets the weights.
         folder: For the checkpoint and the export.
-        vocabulary: SentencePiece model.
+        vocabulary: SentencePiece model; or WordPiece vocabulary, `.txt`.
         **values: Of the `ExportJob`.
     """
 
@@ -243,15 +255,29 @@ class ExportedTask:
         )
         tf1_folder.write_ours(str(folder), checkpoint)
         self.model = model
-        self.tokenizer = tokenizer.load_tokenizer(spm_model_file=vocabulary)
+        is_wordpiece = vocabulary.suffix == ".txt"
+        self.tokenizer = tokenizer.load_tokenizer(
+            spm_model_file=None if is_wordpiece else vocabulary,
+            vocab_file=vocabulary if is_wordpiece else None,
+        )
         self.job = ExportJob(
             init_checkpoint=str(folder),
             export_dir=str(folder / "served"),
             **values,
         )
+        self._serve()
+
+    def _serve(self):
         self.summary = saved_model.run(self.job)
         # Kept, because its functions do not keep it.
         self._loaded = tf.saved_model.load(self.summary.path)
+
+    def again(self, **changes):
+        """Returns the same model, exported with changes to its job."""
+        other = copy.copy(self)
+        other.job = dataclasses.replace(self.job, **changes)
+        other._serve()
+        return other
 
     def ask(self, signature="serving_default", /, **inputs):
         """Returns what is answered, as arrays."""
@@ -289,11 +315,37 @@ def tiny_config():
 def export_task(tiny_spm_model, tmp_path_factory):
     """Makes an `ExportedTask` of a model and fields of an `ExportJob`."""
 
-    def export(model, **values):
+    def export(model, vocabulary=tiny_spm_model, **values):
         folder = tmp_path_factory.mktemp("exported")
-        return ExportedTask(model, folder, tiny_spm_model, **values)
+        return ExportedTask(model, folder, vocabulary, **values)
 
     return export
+
+
+@pytest.fixture(scope="session")
+def tiny_chinese_vocabulary(tmp_path_factory):
+    """A WordPiece vocabulary of 300 pieces."""
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"，。？！,.?1234"]
+    for letter in string.ascii_lowercase:
+        pieces += [letter, f"##{letter}"]
+    first = ord("一")
+    pieces += map(chr, range(first, first + 300 - len(pieces)))
+    path = tmp_path_factory.mktemp("chinese") / "vocab.txt"
+    path.write_text("\n".join(pieces), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chinese_texts():
+    """Texts of pieces of that vocabulary, and of some that it has not."""
+    rng = random.Random(5)
+    characters = [chr(code_point) for code_point in range(0x4E00, 0x4F00)]
+    others = ["，", "。", " ", "word ", "½ ", "Ünit ", "龘", "1,234", "\0"]
+    texts = [
+        "".join(rng.choices(characters + others * 3, k=size))
+        for size in (1, 3, 10, 30, 100)
+    ]
+    return ["", *texts, "漢" * 20]
 
 
 @pytest.fixture(scope="session")
@@ -317,6 +369,22 @@ def served_classifier(export_task):
 
 
 @pytest.fixture(scope="session")
+def served_regression(export_task):
+    """A classifier that gives a number."""
+    return export_task(
+        ClassifierModel(TINY_CONFIG, num_labels=1),
+        task="classifier",
+        max_seq_length=20,
+    )
+
+
+@pytest.fixture(scope="session")
+def squad_values():
+    """Fields of an `ExportJob`."""
+    return SQUAD_VALUES
+
+
+@pytest.fixture(scope="session")
 def served_squad_1(export_task):
     """A model of SQuAD 1.1; also as `.tflite`."""
     return export_task(
@@ -334,4 +402,15 @@ def served_squad_2(export_task):
         end_n_top=3,
         null_threshold=0.2,
         **SQUAD_VALUES,
+    )
+
+
+@pytest.fixture(scope="session")
+def served_race(export_task):
+    """A multiple-choice model of four options."""
+    return export_task(
+        MultipleChoiceModel(TINY_CONFIG),
+        task="race",
+        max_seq_length=32,
+        max_qa_length=10,
     )

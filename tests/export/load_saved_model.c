@@ -14,10 +14,12 @@
 //
 // Each request is answered by a line of JSON on standard output, an object of
 // `shape` and `values` (the flat list) for each output. The characters of its
-// strings are bytes, U+0000 to U+00FF: they need not be UTF-8.
+// strings are bytes, U+0000 to U+00FF: they need not be UTF-8. A request that
+// TensorFlow refuses is answered by an object of `error` alone, which begins
+// with the name of TensorFlow's code.
 //
-// The first error ends the program with 1, and is the last that it writes to
-// standard error; one of TensorFlow begins with the name of its code.
+// Any other error ends the program with 1, and is the last that it writes to
+// standard error.
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -56,11 +58,14 @@ static _Noreturn void Fail(const char* what, const char* which) {
   exit(1);
 }
 
-static void Check(const TF_Status* status) {
+static const char* CodeName(const TF_Status* status) {
   const size_t code = (size_t)TF_GetCode(status);
-  if (code == TF_OK) return;
-  const bool is_known = code < sizeof kCodes / sizeof *kCodes;
-  Fail(is_known ? kCodes[code] : "UNKNOWN", TF_Message(status));
+  return code < sizeof kCodes / sizeof *kCodes ? kCodes[code] : "UNKNOWN";
+}
+
+static void Check(const TF_Status* status) {
+  if (TF_GetCode(status) == TF_OK) return;
+  Fail(CodeName(status), TF_Message(status));
 }
 
 static void AddName(TensorList* list, const char* name) {
@@ -170,10 +175,8 @@ static TF_Tensor* ReadTensor(void) {
   return tensor;
 }
 
-static void PrintString(const TF_TString* string) {
-  const char* bytes = TF_StringGetDataPointer(string);
-  putchar('"');
-  for (size_t i = 0; i < TF_StringGetSize(string); ++i) {
+static void PrintBytes(const char* bytes, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)bytes[i];
     if (byte < ' ' || byte > '~' || byte == '"' || byte == '\\') {
       printf("\\u%04x", byte);
@@ -181,6 +184,11 @@ static void PrintString(const TF_TString* string) {
       putchar(byte);
     }
   }
+}
+
+static void PrintString(const TF_TString* string) {
+  putchar('"');
+  PrintBytes(TF_StringGetDataPointer(string), TF_StringGetSize(string));
   putchar('"');
 }
 
@@ -218,6 +226,22 @@ static void PrintTensor(const TF_Tensor* tensor) {
   fputs("]}", stdout);
 }
 
+static void PrintError(const TF_Status* status) {
+  const char* message = TF_Message(status);
+  printf("{\"error\": \"%s: ", CodeName(status));
+  PrintBytes(message, strlen(message));
+  puts("\"}");
+}
+
+static void PrintOutputs(const TensorList* wanted, TF_Tensor* const* outputs) {
+  for (int i = 0; i < wanted->num; ++i) {
+    printf("%s\"%s\": ", i ? ", " : "{", wanted->names[i]);
+    PrintTensor(outputs[i]);
+    TF_DeleteTensor(outputs[i]);
+  }
+  puts("}");
+}
+
 static void Answer(const Model* model, TF_Tensor* const* inputs) {
   const TensorList* wanted = &model->outputs;
   TF_Tensor* outputs[kMaxTensors];
@@ -225,13 +249,11 @@ static void Answer(const Model* model, TF_Tensor* const* inputs) {
   TF_SessionRun(model->session, NULL, model->inputs.tensors, inputs,
                 model->inputs.num, wanted->tensors, outputs, wanted->num, NULL,
                 0, NULL, status);
-  Check(status);
-  for (int i = 0; i < wanted->num; ++i) {
-    printf("%s\"%s\": ", i ? ", " : "{", wanted->names[i]);
-    PrintTensor(outputs[i]);
-    TF_DeleteTensor(outputs[i]);
+  if (TF_GetCode(status) == TF_OK) {
+    PrintOutputs(wanted, outputs);
+  } else {
+    PrintError(status);
   }
-  puts("}");
   TF_DeleteStatus(status);
 }
 

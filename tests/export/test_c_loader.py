@@ -4,6 +4,7 @@ The program uses the loader that TF Serving uses, and TensorFlow Text's
 libraries of operations.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -17,17 +18,9 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf.export import saved_model
-from albert_tf.export.export_job import ExportJob
 from albert_tf.export.signature import DEFAULT
 
 SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
-CHECKPOINT = (
-    pathlib.Path(__file__).resolve().parents[1]
-    / "parity"
-    / "model_base"
-    / "model.ckpt-best"
-)
 # Of TensorFlow Text, those with the operations that an export may have.
 TEXT_LIBRARIES = [
     "_normalize_ops.so",
@@ -35,7 +28,22 @@ TEXT_LIBRARIES = [
     "_wordpiece_tokenizer.so",
 ]
 TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
-HARD_SIZES = [1, 2, 63, 64, 65, 511, 4_096, 100_000]
+HARD_SIZES = [1, 2, 63, 64, 65, 511]
+LARGEST_SIZE = 100_000
+RAW_TEXT = [
+    ("served_encoder", DEFAULT),
+    ("served_encoder", "fill_mask"),
+    ("served_classifier", DEFAULT),
+    ("served_squad_1", DEFAULT),
+    ("served_squad_2", DEFAULT),
+    ("served_race", DEFAULT),
+]
+NUM_CHOICES = 4
+WRONG_RANKS = [(), (2, 1), (1, 2), (0, 1), (2, 4, 1)]
+# Where the other inputs have two rows.
+WRONG_SHAPES = [*WRONG_RANKS, (0,), (1,), (3,), (0, 4), (2, 3)]
+TIMEOUT_SECONDS = 600
+WRONG_SHAPES = [(), (0,), (1,), (3,), (2, 1), (1, 2), (2, 3), (0, 4), (2, 4, 1)]
 
 
 @pytest.fixture(scope="session")
@@ -63,14 +71,21 @@ def program(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def export(tiny_spm_model, tmp_path_factory):
-    """A small encoder that takes raw text."""
-    job = ExportJob(
-        init_checkpoint=str(CHECKPOINT),
-        export_dir=str(tmp_path_factory.mktemp("export")),
-        spm_model_file=str(tiny_spm_model),
-    )
-    return pathlib.Path(saved_model.run(job).path)
+def echo(tmp_path_factory):
+    """A SavedModel that gives back one of two texts, or a number."""
+    text, number = (tf.TensorSpec([None], t) for t in (tf.string, tf.int32))
+    signatures = {
+        DEFAULT: tf.function(
+            lambda same, other: {"again": tf.identity(same)},
+            input_signature=[text, text],
+        ),
+        "number": tf.function(
+            lambda same: {"again": tf.identity(same)}, input_signature=[number]
+        ),
+    }
+    folder = tmp_path_factory.mktemp("echo")
+    tf.saved_model.save(tf.Module(), folder, signatures=signatures)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -116,25 +131,31 @@ class Loader:
             self._command,
             input=b"".join(map(self._encode, requests)) + tail,
             capture_output=True,
+            timeout=TIMEOUT_SECONDS,
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
             check=False,
         )
 
     def __call__(self, requests):
-        """Returns the outputs of each request."""
+        """Returns the outputs of each request, or a message."""
+        requests = [*requests]
         done = self.run(requests)
         assert done.returncode == 0, done.stderr
-        return [self._decode(line) for line in done.stdout.splitlines()]
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == len(requests)
+        return [
+            answer.get("error") or self._decode(answer) for answer in answers
+        ]
 
     def _encode(self, request):
         assert request.keys() == self.inputs.keys()
         tensors = (np.array(request[name], object) for name in self.inputs)
         return b"".join(map(_tensor, tensors))
 
-    def _decode(self, line):
+    def _decode(self, answer):
         return {
             self.outputs[name]: _array(found["values"]).reshape(found["shape"])
-            for name, found in json.loads(line).items()
+            for name, found in answer.items()
         }
 
 
@@ -160,73 +181,145 @@ def _assert_answers_are_pythons(loader, folder, requests):
     model = tf.saved_model.load(folder)
     signature = model.signatures[loader.signature]
 
-    answers = loader(requests)
+    def ask(**inputs):
+        inputs = {name: tf.constant(texts) for name, texts in inputs.items()}
+        return {n: value.numpy() for n, value in signature(**inputs).items()}
 
-    assert len(answers) == len(requests)
-    for request, answer in zip(requests, answers, strict=True):
-        inputs = {name: tf.constant(texts) for name, texts in request.items()}
-        expected = signature(**inputs)
-        assert answer.keys() == expected.keys()
-        for name, value in expected.items():
-            if value.dtype == tf.string:
-                assert answer[name].tolist() == value.numpy().tolist()
+    _assert_equal(loader(requests), [ask(**request) for request in requests])
+
+
+def _assert_equal(answers, expected):
+    for answer, wanted in zip(answers, expected, strict=True):
+        assert answer.keys() == wanted.keys()
+        for name, values in wanted.items():
+            if values.dtype == object:
+                assert answer[name].tolist() == values.tolist()
             else:
-                np.testing.assert_allclose(answer[name], value, atol=1e-5)
+                np.testing.assert_allclose(answer[name], values, atol=1e-5)
 
 
-def test_raw_text(program, export):
-    loader = Loader(program, export)
-    requests = [
-        {"text_a": TEXTS, "text_b": TEXTS[::-1]},
-        {"text_a": TEXTS[:1], "text_b": [""]},
-    ]
-
-    _assert_answers_are_pythons(loader, export, requests)
-
-
-def test_strings_come_back_from_raw_text(program, export):
-    loader = Loader(program, export, signature="fill_mask")
-    requests = [{"text": ["A [MASK] and [MASK].", "[MASK]"]}, {"text": TEXTS}]
-
-    _assert_answers_are_pythons(loader, export, requests)
+def _hard_strings(size):
+    """Yields strings of a size, in characters or bytes."""
+    rng = random.Random(size)
+    yield rng.randbytes(size)
+    yield b"\0" * size
+    yield ("word " * size)[:size]
+    yield "\u0301" * size
+    yield "".join(rng.choices("aé \u0627漢\U0001f600", k=size))
 
 
-def _hard_strings():
-    rng = random.Random(1)
-    yield b"\0"
-    yield b"a\0b"
-    yield b"\xff\xfe\xc3\x28\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"
-    for size in HARD_SIZES:
-        yield rng.randbytes(size)
-        yield b"\0" * size
-        yield ("word " * size)[:size]
-        yield "\u0301" * size
-        yield "".join(rng.choices("aé \u0627漢\U0001f600", k=size))
+def _request(loader, text, *, size=1, name=None):
+    """Returns a request with a text for the input `name`, or for all."""
+    return {
+        own: np.full(
+            (size, NUM_CHOICES) if own == "options" else size,
+            text if name in (own, None) else "A plain _ text.",
+            object,
+        )
+        for own in loader.inputs
+    }
 
 
-def test_any_string_of_up_to_100_000_characters(program, export):
-    loader = Loader(program, export)
-    requests = [{"text_a": [t], "text_b": [""]} for t in _hard_strings()]
-    requests += [{"text_a": ["b"], "text_b": [t]} for t in _hard_strings()]
+def _requests_with(loader, texts):
+    """Returns requests of all texts, in the place of each input in turn."""
+    requests = []
+    for name in loader.inputs:
+        request = _request(loader, "", size=len(texts), name=name)
+        request[name].reshape(len(texts), -1)[:, 0] = texts
+        requests.append(request)
+    return requests
 
-    _assert_answers_are_pythons(loader, export, requests)
+
+def _good_requests(loader):
+    text = "Where did the snow fall? _ [MASK] On 1,234 hills."
+    yield _request(loader, text, size=2)
+    yield _request(loader, "", size=0)
+    hard = [text for size in HARD_SIZES for text in _hard_strings(size)]
+    hard += [b"a\0b", b"\xff\xfe\xc3\x28\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"]
+    yield from _requests_with(loader, TEXTS + hard)
 
 
-@pytest.mark.parametrize(
-    ("signature", "request_", "message"),
-    [
-        (DEFAULT, {"text_a": ["a", "b"], "text_b": ["c"]}, b"as many strings"),
-        ("fill_mask", {"text": ["[MASK]" * 9]}, b"at most 8 [MASK]"),
-    ],
-)
-def test_an_impossible_request_is_an_invalid_argument(
-    program, export, signature, request_, message
-):
-    done = Loader(program, export, signature=signature).run([request_])
+def _bad_requests(loader):
+    text = "A text."
+    plain = _request(loader, text, size=2)
+    for shape in WRONG_RANKS:
+        yield {name: np.full(shape, text, object) for name in plain}
+    for name in plain:
+        others = _request(loader, text, size=2)
+        del others[name]
+        for shape in WRONG_SHAPES if others else WRONG_RANKS:
+            yield {**others, name: np.full(shape, text, object)}
+    if "options" in plain:
+        # As many options as three questions have.
+        options = np.full((4, NUM_CHOICES - 1), text, object)
+        yield {**_request(loader, text, size=4), "options": options}
+    if loader.signature == "fill_mask":
+        yield _request(loader, "[MASK]" * 9)
 
-    assert done.returncode == 1
-    assert b"\nINVALID_ARGUMENT: " in done.stderr
-    assert message in done.stderr
+
+class Asked:
+    """An export, what the program asked one of its signatures, the answers.
+
+    The bad requests come first, so that no good one is the worse for
+    them; the largest come last.
+    """
+
+    def __init__(self, exported, loader):
+        self.exported = exported
+        self.loader = loader
+        self.bad = [*_bad_requests(loader)]
+        self.good = [*_good_requests(loader)]
+        largest = itertools.cycle(_hard_strings(LARGEST_SIZE))
+        self.largest = [
+            _request(loader, next(largest), name=name) for name in loader.inputs
+        ]
+        answers = iter(loader(self.bad + self.good + self.largest))
+        self.refusals = [next(answers) for _ in self.bad]
+        self.answers = [next(answers) for _ in self.good]
+        self.largest_answers = [*answers]
+
+
+@pytest.fixture(scope="module", params=RAW_TEXT, ids="-".join)
+def asked(request, program):
+    name, signature = request.param
+    exported = request.getfixturevalue(name)
+    folder = pathlib.Path(exported.summary.path)
+    return Asked(exported, Loader(program, folder, signature=signature))
+
+
+def test_a_bad_request_is_an_invalid_argument(asked):
+    for request, answer in zip(asked.bad, asked.refusals, strict=True):
+        shapes = {name: values.shape for name, values in request.items()}
+        assert isinstance(answer, str), shapes
+        assert answer.startswith("INVALID_ARGUMENT: "), shapes
+
+
+def test_every_raw_text_is_answered_as_python_is(asked):
+    signature = asked.loader.signature
+    expected = [asked.exported.ask(signature, **one) for one in asked.good]
+
+    _assert_equal(asked.answers, expected)
+
+
+def _assert_answered(answers, size):
+    for answer in answers:
+        assert isinstance(answer, dict), answer
+        for name, values in answer.items():
+            assert values.shape[0] == size, name
+            assert values.dtype == object or np.isfinite(values).all(), name
+
+
+def test_a_text_of_100_000_characters_is_answered(asked):
+    _assert_answered(asked.largest_answers, 1)
+
+
+@pytest.mark.slow
+def test_every_text_of_100_000_characters_is_answered(asked):
+    texts = [*_hard_strings(LARGEST_SIZE)]
+
+    answers = asked.loader(_requests_with(asked.loader, texts))
+
+    _assert_answered(answers, len(texts))
 
 
 def test_operations_of_tensorflow_text(program, text_operations):
@@ -256,8 +349,8 @@ def test_an_unknown_operation_is_named(program, text_operations):
         (b"1\n2:ab,\n", b"a request is cut"),
     ],
 )
-def test_a_damaged_request_is_refused(program, export, tail, message):
-    done = Loader(program, export).run([], tail=tail)
+def test_a_damaged_request_is_refused(program, echo, tail, message):
+    done = Loader(program, echo).run([], tail=tail)
 
     assert done.returncode == 1
     assert message in done.stderr
@@ -267,31 +360,28 @@ def test_a_damaged_request_is_refused(program, export, tail, message):
     ("arguments", "message"),
     [
         ([], "usage: "),
-        (["{export}", "-i", "x:0"], "usage: "),
+        (["{echo}", "-i", "x:0"], "usage: "),
         (["nothing", "-i", "x:0", "-o", "y:0"], "NOT_FOUND: "),
-        (["{export}", "-l", "x.so", "-i", "x:0", "-o", "x:0"], "NOT_FOUND: "),
-        (["{export}", "-i", "x", "-o", "x:0"], "not the name of a tensor"),
-        (["{export}", "-i", "x:0", "-o", "x:0"], "no such tensor"),
+        (["{echo}", "-l", "x.so", "-i", "x:0", "-o", "x:0"], "NOT_FOUND: "),
+        (["{echo}", "-i", "x", "-o", "x:0"], "not the name of a tensor"),
+        (["{echo}", "-i", "x:0", "-o", "x:0"], "no such tensor"),
         (
-            ["{export}", "-i", "tokens_input_ids:0", "-o", "x:0"],
+            ["{echo}", "-i", "number_same:0", "-o", "x:0"],
             "no such tensor in the graph: x:0",
         ),
         (
-            ["{export}"] + ["-i", "tokens_input_ids:0"] * 17 + ["-o", "x:0"],
+            ["{echo}"] + ["-i", "number_same:0"] * 17 + ["-o", "x:0"],
             "too many tensors",
         ),
         (
-            ["{export}"]
-            + ["-i", "tokens_input_ids:0"]
-            + ["-o"]
-            + ["tokens_input_ids:0"],
-            "an input must hold strings: tokens_input_ids:0",
+            ["{echo}"] + ["-i", "number_same:0"] + ["-o"] + ["number_same:0"],
+            "an input must hold strings: number_same:0",
         ),
     ],
 )
-def test_impossible_arguments_are_refused(program, export, arguments, message):
+def test_impossible_arguments_are_refused(program, echo, arguments, message):
     done = subprocess.run(
-        [program, *(a.format(export=export) for a in arguments)],
+        [program, *(a.format(echo=echo) for a in arguments)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,5 +1,7 @@
 """Raw text gives the predictions of the Python path: labels and numbers."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -14,17 +16,8 @@ TEXTS = [
     "Café ½ 1,234,",
     "漢字 👩‍👩‍👧",
 ]
-PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
+PAIRS = [*itertools.product(TEXTS, repeat=2)]
 INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
-
-
-@pytest.fixture(scope="module")
-def measuring(export_task, tiny_config):
-    return export_task(
-        ClassifierModel(tiny_config, num_labels=1),
-        task="classifier",
-        max_seq_length=20,
-    )
 
 
 def python_path(exported, pairs):
@@ -50,18 +43,36 @@ def ask(exported, pairs):
     return exported.ask(text_a=texts_a, text_b=texts_b)
 
 
-def test_labels_and_probabilities(served_classifier):
-    found = ask(served_classifier, PAIRS)
+def check_equal(exported, pairs):
+    found = ask(exported, pairs)
 
-    logits, places = python_path(served_classifier, PAIRS)
+    logits, places = python_path(exported, pairs)
     assert set(found) == {"probabilities", "prediction"}
     assert [label.decode() for label in found["prediction"]] == [
-        served_classifier.job.labels[place] for place in places
+        exported.job.labels[place] for place in places
     ]
     assert len(set(places)) > 1
     np.testing.assert_allclose(
         found["probabilities"], softmax(logits), atol=1e-5
     )
+
+
+def test_labels_and_probabilities(served_classifier):
+    check_equal(served_classifier, PAIRS)
+
+
+def test_chinese_texts(
+    export_task, tiny_config, tiny_chinese_vocabulary, chinese_texts
+):
+    exported = export_task(
+        ClassifierModel(tiny_config, num_labels=3),
+        tiny_chinese_vocabulary,
+        task="classifier",
+        labels=("好", "坏", "c"),
+        max_seq_length=20,
+    )
+
+    check_equal(exported, [*itertools.product(chinese_texts, repeat=2)])
 
 
 def test_real_texts(served_classifier, shared_data):
@@ -70,21 +81,14 @@ def test_real_texts(served_classifier, shared_data):
         file.read_text(encoding="utf-8")
         for file in sorted(path.glob("*.txt"))[:12]
     ]
-    pairs = [(text[100:400], text[400:500]) for text in texts]
 
-    found = ask(served_classifier, pairs)
-
-    logits, _ = python_path(served_classifier, pairs)
-    assert pairs
-    np.testing.assert_allclose(
-        found["probabilities"], softmax(logits), atol=1e-5
-    )
+    check_equal(served_classifier, [(t[100:400], t[400:500]) for t in texts])
 
 
-def test_numbers(measuring):
-    found = ask(measuring, PAIRS)
+def test_numbers(served_regression):
+    found = ask(served_regression, PAIRS)
 
-    _, numbers = python_path(measuring, PAIRS)
+    _, numbers = python_path(served_regression, PAIRS)
     assert set(found) == {"score"}
     np.testing.assert_allclose(found["score"], numbers, atol=1e-4)
 
@@ -93,7 +97,7 @@ def test_numbers(measuring):
     ("name", "outputs"),
     [
         ("served_classifier", {"logits", "probabilities"}),
-        ("measuring", {"logits", "score"}),
+        ("served_regression", {"logits", "score"}),
     ],
 )
 def test_ids(name, outputs, request):

@@ -1,7 +1,8 @@
 """Raw text gives the choices of the Python path."""
 
+import itertools
+
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
@@ -10,7 +11,6 @@ from albert_tf.tasks.race import features, passage_files
 from albert_tf.tasks.race.examples import MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
 
-LENGTHS = {"max_seq_length": 32, "max_qa_length": 10}
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
@@ -42,18 +42,13 @@ MADE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def exported(export_task, tiny_config):
-    return export_task(MultipleChoiceModel(tiny_config), task="race", **LENGTHS)
-
-
 def python_logits(exported, examples):
     """Features and model, as a fine-tuning run makes them."""
-    records = list(
-        features.make_records(
-            examples, exported.tokenizer, ChoiceLengths(**LENGTHS)
-        )
+    lengths = ChoiceLengths(
+        max_seq_length=exported.job.max_seq_length,
+        max_qa_length=exported.job.max_qa_length,
     )
+    records = list(features.make_records(examples, exported.tokenizer, lengths))
     rows = []
     for record in records:
         batch = {name: record[name][None] for name in INPUTS}
@@ -77,21 +72,41 @@ def check_equal(exported, examples):
     )
 
 
-def test_made_questions(exported):
-    check_equal(exported, MADE)
+def test_made_questions(served_race):
+    check_equal(served_race, MADE)
 
 
-def test_real_questions(exported, shared_data):
+def test_chinese_questions(
+    export_task, tiny_config, tiny_chinese_vocabulary, chinese_texts
+):
+    exported = export_task(
+        MultipleChoiceModel(tiny_config),
+        tiny_chinese_vocabulary,
+        task="race",
+        max_seq_length=32,
+        max_qa_length=10,
+    )
+    examples = [
+        example(article, question, tuple(chinese_texts[:4]), number)
+        for number, (article, question) in enumerate(
+            itertools.product(chinese_texts, [*chinese_texts, "一_丁＿？"])
+        )
+    ]
+
+    check_equal(exported, examples)
+
+
+def test_real_questions(served_race, shared_data):
     folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
     files = sorted(folder.glob("*.txt"))[:6]
     examples = [
         one for file in files for one in passage_files.read_passages(file)
     ]
 
-    check_equal(exported, examples)
+    check_equal(served_race, examples)
 
 
-def test_ids(exported):
+def test_ids(served_race):
     ids = np.random.default_rng(1).integers(5, 300, (3, 4, 11), np.int32)
     batch = {
         "input_ids": ids,
@@ -99,9 +114,9 @@ def test_ids(exported):
         "segment_ids": ids * 0,
     }
 
-    found = exported.ask("tokens", **batch)
+    found = served_race.ask("tokens", **batch)
 
-    logits = exported.model(batch)["logits"]
+    logits = served_race.model(batch)["logits"]
     assert set(found) == {"logits", "probabilities"}
     np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
     np.testing.assert_allclose(
@@ -109,10 +124,10 @@ def test_ids(exported):
     )
 
 
-def test_no_questions(exported):
+def test_no_questions(served_race):
     none = tf.constant([], tf.string)
 
-    found = exported.ask(
+    found = served_race.ask(
         article=none, question=none, options=tf.reshape(none, (0, 4))
     )
 
@@ -120,11 +135,11 @@ def test_no_questions(exported):
     assert found["probabilities"].shape == (0, 4)
 
 
-def test_a_text_of_100_000_characters(exported):
+def test_a_text_of_100_000_characters(served_race):
     article = "the house on the hill " * 5_000
     question = "is _ " * 2_000
 
-    found = exported.ask(
+    found = served_race.ask(
         article=[article],
         question=[question],
         options=[["a", "the house", "", article[:20]]],

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -11,12 +12,11 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import load, tf1_folder, variable_names
+from albert_tf.checkpoints import tf1_folder, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import allowed_operations, saved_model
 from albert_tf.export.export_job import ExportJob
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.text import tokenizer as tokenizer_lib
 
 BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
@@ -33,29 +33,8 @@ def job(folder, vocabulary, **values):
     )
 
 
-@pytest.fixture(scope="module")
-def exported(tiny_spm_model, tmp_path_factory):
-    return saved_model.run(
-        job(tmp_path_factory.mktemp("served"), tiny_spm_model)
-    )
-
-
-@pytest.fixture(scope="module")
-def served(exported):
-    return tf.saved_model.load(exported.path)
-
-
-@pytest.fixture(scope="module")
-def model():
-    config = config_lib.AlbertConfig.from_json_file(BASE / "albert_config.json")
-    made = PretrainingModel(config)
-    load.load_checkpoint(made, BASE)
-    return made
-
-
-def ids_of(texts, others, tiny_spm_model, max_seq_length):
+def ids_of(texts, others, tokenizer, max_seq_length):
     """What the documentation says: `[CLS] a [SEP] b [SEP]`, in Python."""
-    tokenizer = tokenizer_lib.load_tokenizer(spm_model_file=tiny_spm_model)
     special = tokenizer.special_ids
     rows = []
     for text_a, text_b in zip(texts, others, strict=True):
@@ -76,16 +55,12 @@ def ids_of(texts, others, tiny_spm_model, max_seq_length):
     return batch
 
 
-def test_raw_text_gives_what_the_model_gives_for_its_ids(
-    served, model, tiny_spm_model
-):
-    found = served.signatures["serving_default"](
-        text_a=tf.constant(TEXTS), text_b=tf.constant(OTHERS)
-    )
+def test_raw_text_gives_what_the_model_gives_for_its_ids(served_encoder):
+    found = served_encoder.ask(text_a=TEXTS, text_b=OTHERS)
 
-    batch = ids_of(TEXTS, OTHERS, tiny_spm_model, 64)
-    expected = model.albert(batch)
-    assert found["sequence_output"].shape == (4, 64, 64)
+    batch = ids_of(TEXTS, OTHERS, served_encoder.tokenizer, 48)
+    expected = served_encoder.model.albert(batch)
+    assert found["sequence_output"].shape == (4, 48, 16)
     mask = batch["input_mask"][:, :, None]
     np.testing.assert_allclose(
         found["sequence_output"] * mask,
@@ -97,16 +72,15 @@ def test_raw_text_gives_what_the_model_gives_for_its_ids(
     )
 
 
-def test_ids_and_heads(served, model, tiny_spm_model):
-    batch = ids_of(TEXTS, OTHERS, tiny_spm_model, 20)
+def test_ids_and_heads(served_encoder):
+    ids = ids_of(TEXTS, OTHERS, served_encoder.tokenizer, 20)
     positions = np.array([[1, 3], [0, 1], [2, 19], [1, 2]], np.int32)
-    ids = {name: tf.constant(array) for name, array in batch.items()}
 
-    mlm = served.signatures["mlm"](**ids, mlm_positions=tf.constant(positions))
-    sop = served.signatures["sop"](**ids)
-    tokens = served.signatures["tokens"](**ids)
+    mlm = served_encoder.ask("mlm", **ids, mlm_positions=positions)
+    sop = served_encoder.ask("sop", **ids)
+    tokens = served_encoder.ask("tokens", **ids)
 
-    expected = model({**batch, "masked_lm_positions": positions})
+    expected = served_encoder.model({**ids, "masked_lm_positions": positions})
     np.testing.assert_allclose(
         mlm["mlm_logits"], expected["masked_lm_logits"], atol=1e-5
     )
@@ -121,58 +95,50 @@ def test_ids_and_heads(served, model, tiny_spm_model):
         )
 
 
-def test_an_empty_batch(served):
-    none = tf.constant([], tf.string)
+def test_an_empty_batch(served_encoder):
+    none = np.array([], object)
 
-    found = served.signatures["serving_default"](text_a=none, text_b=none)
+    found = served_encoder.ask(text_a=none, text_b=none)
 
-    assert found["pooled_output"].shape == (0, 64)
+    assert found["pooled_output"].shape == (0, 16)
 
 
-def test_texts_that_do_not_pair_are_an_invalid_argument(served):
+def test_texts_that_do_not_pair_are_an_invalid_argument(served_encoder):
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many strings"):
-        served.signatures["serving_default"](
-            text_a=tf.constant(["a", "b"]), text_b=tf.constant(["c"])
-        )
+        served_encoder.ask(text_a=["a", "b"], text_b=["c"])
 
 
-def test_a_sequence_that_is_too_long_is_an_invalid_argument(served):
-    ids = tf.ones((1, 65), tf.int32)
+def test_a_sequence_that_is_too_long_is_an_invalid_argument(served_encoder):
+    ids = np.ones((1, 65), np.int32)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 64"):
-        served.signatures["tokens"](
-            input_ids=ids, input_mask=ids, segment_ids=ids * 0
+        served_encoder.ask(
+            "tokens", input_ids=ids, input_mask=ids, segment_ids=ids * 0
         )
 
 
-def test_what_lies_in_the_folder(exported, tiny_spm_model):
-    path = pathlib.Path(exported.path)
+def test_what_lies_in_the_folder(served_encoder, tiny_spm_model):
+    summary = served_encoder.summary
+    path = pathlib.Path(summary.path)
 
     config = json.loads((path / "assets" / "albert_config.json").read_text())
-    assert config["hidden_size"] == 64
-    vocabulary = path / "assets" / tiny_spm_model.name
+    assert config["hidden_size"] == 16
+    [vocabulary] = (path / "assets").glob("*.model")
     assert vocabulary.read_bytes() == tiny_spm_model.read_bytes()
     warmup = path / "assets.extra" / "tf_serving_warmup_requests"
     assert len([*tf.data.TFRecordDataset(str(warmup))]) == 10
+    assert path.name == "1"
     assert (path.parent / "batching_parameters.txt").exists()
-    assert exported.signatures == (
+    assert summary.signatures == (
         "serving_default",
         "tokens",
         "mlm",
         "fill_mask",
         "sop",
     )
-    assert exported.num_bytes == sum(
+    assert summary.num_bytes == sum(
         file.stat().st_size for file in path.rglob("*") if file.is_file()
     )
-
-
-def test_the_next_version_lies_beside_the_first(exported, tiny_spm_model):
-    folder = pathlib.Path(exported.path).parent
-    again = saved_model.run(job(folder, tiny_spm_model, precision="bfloat16"))
-
-    assert pathlib.Path(exported.path).name == "1"
-    assert again.path == str(folder / "2")
 
 
 _PLAIN = """
@@ -186,9 +152,10 @@ print(found["pooled_output"].shape)
 """
 
 
-def test_tensorflow_alone_answers(exported, tmp_path):
+@pytest.mark.slow
+def test_tensorflow_alone_answers(served_encoder, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", _PLAIN, exported.path],
+        [sys.executable, "-c", _PLAIN, served_encoder.summary.path],
         cwd=tmp_path,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""},
         capture_output=True,
@@ -196,7 +163,7 @@ def test_tensorflow_alone_answers(exported, tmp_path):
         check=False,
     )
 
-    assert done.stdout == "(1, 64)\n", done.stderr
+    assert done.stdout == "(1, 16)\n", done.stderr
 
 
 def test_a_forbidden_operation_is_named_and_nothing_is_written(
@@ -221,6 +188,24 @@ def test_a_vocabulary_that_is_not_the_models(tiny_spm_model, tmp_path):
 
     with pytest.raises(ValueError, match="has 300 pieces.*vocab_size=299"):
         saved_model.run(job(tmp_path / "x", tiny_spm_model, config=config))
+
+
+def test_another_vocabulary_than_that_beside_the_checkpoint(
+    tiny_spm_model, tiny_chinese_vocabulary, tmp_path
+):
+    shutil.copytree(BASE, tmp_path / "base")
+    beside = tmp_path / "base" / "beside.model"
+    shutil.copyfile(tiny_spm_model, beside)
+
+    with pytest.raises(ValueError, match=r"lies beside it: .*/beside\.model"):
+        saved_model.run(
+            ExportJob(
+                init_checkpoint=str(tmp_path / "base"),
+                export_dir=str(tmp_path / "x"),
+                vocab_file=str(tiny_chinese_vocabulary),
+            )
+        )
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("length", [4, 65])

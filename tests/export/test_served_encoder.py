@@ -71,3 +71,17 @@ def test_a_sequence_that_is_too_long():
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 9"):
         encoder(ids, ids, ids)
+
+
+def test_inputs_of_different_shapes():
+    same, others = (2, 4), [(1, 4), (2, 1), (3, 4), (2, 5)]
+    _, encoder = make()
+
+    for shapes in [
+        (other if i == place else same for i in range(3))
+        for other in others
+        for place in range(3)
+    ]:
+        inputs = [tf.zeros(shape, tf.int32) for shape in shapes]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="one shape"):
+            encoder(*inputs)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.modeling.span_model import SpanModel
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
@@ -107,6 +108,25 @@ def test_version_2_answers_as_the_python_path(served_squad_2):
     texts = check_equal(served_squad_2, PAIRS, is_version_2=True)
 
     assert any(texts)
+
+
+def test_chinese_questions(
+    export_task,
+    tiny_config,
+    tiny_chinese_vocabulary,
+    squad_values,
+    chinese_texts,
+):
+    exported = export_task(
+        SpanModel(tiny_config),
+        tiny_chinese_vocabulary,
+        task="squad",
+        **squad_values,
+    )
+
+    pairs = [*itertools.product(chinese_texts, repeat=2)]
+    texts = check_equal(exported, pairs, is_version_2=False)
+    assert [bool(text) for text in texts] == [bool(c) for _, c in pairs]
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -53,3 +53,16 @@ def test_a_version_is_not_written_over(tmp_path):
         version_folder.new_version(tmp_path, 4),
     ):
         pass
+
+
+def test_what_is_not_a_folder_gets_no_versions(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+
+    for make in (
+        lambda: version_folder.next_version(path),
+        lambda: version_folder.new_version(path, 1).__enter__(),
+    ):
+        with pytest.raises(ValueError, match="file is there, and not a folder"):
+            make()
+    assert path.read_text() == "mine"

@@ -1,5 +1,8 @@
 import pytest
 
+from albert_tf.export import wordpiece_graph
+from albert_tf.text import wordpiece_tokenizer
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -7,7 +10,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 def small(tmp_path_factory, graph_tokenizer):
     pieces = ["un", "##aff", "##able", "##a", "a", "b", "你", "!", "##", "ab"]
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, *pieces, "l" * 201]) + "\n")
+    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n")
     return graph_tokenizer(vocab_file=str(path))
 
 
@@ -20,7 +23,6 @@ def small(tmp_path_factory, graph_tokenizer):
         ("unaffx a", ["[UNK]", "a"]),
         ("a" * 200, ["a"] + ["##a"] * 199),
         ("a" * 201, ["[UNK]"]),
-        ("l" * 201, ["l" * 201]),
         ("##a", ["[UNK]", "[UNK]", "a"]),
         ("[MASK]", ["[UNK]"] * 3),
         ("", []),
@@ -30,6 +32,22 @@ def test_words_are_cut_into_the_longest_pieces(text, pieces, small):
     found = small.encode([text, "x"])[0]
 
     assert [small.tokenizer.id_to_piece(i) for i in found] == pieces
+
+
+def test_a_word_that_is_too_long_may_be_a_piece(
+    graph_tokenizer, tmp_path, monkeypatch
+):
+    # A graph of pieces of 201 characters takes long to make.
+    for module in (wordpiece_graph, wordpiece_tokenizer):
+        monkeypatch.setattr(module, "_MAX_WORD_SIZE", 3)
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*SPECIAL, "llll", "a", "##a"]))
+
+    found = graph_tokenizer(vocab_file=str(path))
+
+    texts = ["llll", "aaa", "aaaa", "llla", "lllll"]
+    assert found.encode(texts) == [[5], [6, 7, 7], [1], [1], [1]]
+    assert found.differences(texts) == []
 
 
 def test_offsets(small):
