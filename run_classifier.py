@@ -138,7 +138,7 @@ def main(values: flags.FlagValues) -> None:
     config = run_finetuning_flags.check_finetuning_flags(values)
     config = _apply_preset(values, config)
     _warn_of_threshold(values)
-    tokenizer = run_finetuning_flags.load_tokenizer(values, config)
+    tokenizer = run_finetuning_flags.load_tokenizer(values)
     task = read(values, _files_to_read(values))
     with run_flags.quiet_import():
         from albert_tf.tasks.classification import ClassificationTask

@@ -206,29 +206,18 @@ def check_finetuning_flags(values: flags.FlagValues) -> AlbertConfig:
     return run_flags.albert_config(values)
 
 
-def load_tokenizer(values: flags.FlagValues, config: AlbertConfig) -> Tokenizer:
+def load_tokenizer(values: flags.FlagValues) -> Tokenizer:
     """Loads the vocabulary that the flags name.
-
-    Args:
-        values: The flags.
-        config: Of the model that is to read its pieces.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is damaged, or another model's.
+        ValueError: It is damaged.
     """
-    tokenizer = tokenizer_lib.load_tokenizer(
+    return tokenizer_lib.load_tokenizer(
         spm_model_file=values.spm_model_file,
         vocab_file=values.vocab_file,
         do_lower_case=values.do_lower_case,
     )
-    if tokenizer.vocab_size != config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {tokenizer.vocab_size} pieces, the config "
-            f"has vocab_size={config.vocab_size}. Pass the vocabulary and the "
-            "--albert_config_file of one checkpoint."
-        )
-    return tokenizer
 
 
 def finetuning_job(

@@ -109,7 +109,7 @@ def main(values: flags.FlagValues) -> None:
     )
     make_data = functools.partial(
         MultipleChoiceData,
-        run_finetuning_flags.load_tokenizer(values, config),
+        run_finetuning_flags.load_tokenizer(values),
         lengths=lengths,
         fields=_field_names(values),
     )

@@ -146,7 +146,7 @@ def main(values: flags.FlagValues) -> None:
     make_task = _task_maker(values)
     sets = _read_sets(values)
     data = SquadData(
-        run_finetuning_flags.load_tokenizer(values, config),
+        run_finetuning_flags.load_tokenizer(values),
         lengths=lengths,
         limits=limits,
         version_2_with_negative=values.version_2_with_negative,
