@@ -6,7 +6,6 @@ import pytest
 from absl import flags
 
 import run_finetuning_flags
-from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
@@ -19,6 +18,7 @@ class Data:
 
     name = "words"
     settings = {}
+    vocab_size = CONFIG["vocab_size"]
 
 
 @pytest.fixture
