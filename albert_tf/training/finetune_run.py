@@ -305,10 +305,8 @@ class FinetuningRun:
 
 def _chance(sets: RecordSets) -> float | None:
     labels = evaluated_sets.labels_of(sets.train) if sets.train else None
-    if labels is None:
-        return None
     # Of labels that are all the same there is nothing to learn.
-    return collapse.chance_loss(labels) or None
+    return None if labels is None else collapse.chance_loss(labels) or None
 
 
 def check_folder(job: FinetuningJob) -> None:
@@ -336,9 +334,8 @@ def check_start(job: FinetuningJob) -> None:
         FileNotFoundError: There is no checkpoint there.
         ValueError: It is damaged, or of a format that is not read.
     """
-    if job.init_checkpoint and not run_checkpoints.trained_weights(
-        job.output_dir
-    ):
+    trained = run_checkpoints.trained_weights(job.output_dir)
+    if job.init_checkpoint and not trained:
         load.global_step(job.init_checkpoint)
 
 
