@@ -74,6 +74,8 @@ def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
         for path in sorted(glob.glob(pattern))
         for example in question_files.read_questions(path)
     ]
+    if not examples:
+        sys.exit(f"error: there is no file {pattern!r}")
     data = MultipleChoiceData(
         tokenizer,
         lengths=ChoiceLengths(),
