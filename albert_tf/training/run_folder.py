@@ -190,7 +190,11 @@ def _check_same(
 ) -> None:
     found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
     # What both have says more than what a run of another kind has besides.
-    names = sorted(found.keys() & wanted) + sorted(found.keys() ^ wanted)
+    names = [
+        *sorted(found.keys() & wanted),
+        *sorted(wanted.keys() - found),
+        *sorted(found.keys() - wanted),
+    ]
     different = [
         f"{name}={_shown(found.get(name))} (now {_shown(wanted.get(name))})"
         for name in names

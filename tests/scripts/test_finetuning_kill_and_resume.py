@@ -94,8 +94,8 @@ def start_run(start_script, workshop, tiny_spm_model, table, tmp_path):
     return start
 
 
-def lines_of(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
+def lines_of(log):
+    lines = log.read_text().splitlines()
     return [
         {k: v for k, v in json.loads(line).items() if k not in TIMING_KEYS}
         for line in lines
@@ -109,8 +109,8 @@ def left_by(folder):
         name = str(path.relative_to(folder))
         if f"step-{STOPPED_AT:08d}" in name:
             continue
-        if path.name == "metrics.jsonl":
-            found[name] = lines_of(path.parent)
+        if path.suffix == ".jsonl":
+            found[name] = lines_of(path)
         elif path.name == "state.json":
             found[name] = json.loads(path.read_text())
             found[name].get("window", {}).pop("seconds", None)

@@ -145,6 +145,9 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
         for folder in (one, two)
     ]
     seeds = [result.pop("seeds") for result in results]
+    # Why one has failed names its folder.
+    failed = [result.pop("failed_seeds").keys() for result in results]
+    assert failed[0] == failed[1]
     assert results[1] == pytest.approx(results[0], rel=1e-4)
     assert results[0]["accuracy"] > 0.9
     assert seeds[0].keys() == seeds[1].keys()
