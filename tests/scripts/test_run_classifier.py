@@ -433,7 +433,6 @@ MNLI = ("--task_name=mnli", "--do_eval")
         (MNLI, "--data_dir or --eval_file must be given"),
         ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
         ((*MNLI, "--text_columns=a"), "--text_columns is for --task_name=cus"),
-        ((*MNLI, "--albert_config_file=base_v2"), "300 pieces, the config"),
         ((*MNLI, "--export_dir=s3://b/c"), "'s3://b/c' is a remote path"),
         ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
         (

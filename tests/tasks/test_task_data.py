@@ -14,6 +14,7 @@ def test_a_data_half_names_its_records_scores_and_files():
         "headline",
         "array_specs",
         "settings",
+        "vocab_size",
         "records",
         "scores",
         "write_predictions",
