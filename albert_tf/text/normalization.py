@@ -56,7 +56,7 @@ class TracedText:
     ends: np.ndarray
     raw_size: int
 
-    def raw_spans(self, spans: npt.ArrayLike) -> list[tuple[int, int]]:
+    def raw_spans(self, spans: npt.ArrayLike) -> np.ndarray:
         """Maps spans of `text` to spans of the raw text, without outer spaces.
 
         A span of spaces only, or of nothing, becomes an empty one where the
@@ -64,11 +64,10 @@ class TracedText:
 
         Args:
             spans: Whole numbers `[n, 2]`, starts and ends.
-        """
-        return list(zip(*self.raw_offsets(spans).tolist(), strict=True))
 
-    def raw_offsets(self, spans: npt.ArrayLike) -> np.ndarray:
-        """Returns `raw_spans` as int64 `[2, n]`: starts, then ends."""
+        Returns:
+            int64 `[2, n]`: starts, then ends.
+        """
         starts, ends = np.asarray(spans, np.int64).reshape(-1, 2).T
         solid = np.flatnonzero(_code_points(self.text) != ord(" "))
         solid = np.append(solid, len(self.text))

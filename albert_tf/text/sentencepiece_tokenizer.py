@@ -119,7 +119,7 @@ class SentencePieceTokenizer:
         ]
         traced = normalization.trace_all(texts, rows)
         ids = np.concatenate(found)
-        offsets = traced.raw_offsets(
+        offsets = traced.raw_spans(
             self._divide_spans(traced.text, ids, np.concatenate(spans))
         )
         lengths = np.fromiter(map(len, found), np.int64, len(found))

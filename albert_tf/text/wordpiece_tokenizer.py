@@ -93,7 +93,7 @@ class WordPieceTokenizer:
             word_ids, cuts = self._cut(traced.text[start:end])
             ids += word_ids
             spans += itertools.pairwise(start + cut for cut in cuts)
-        offsets = traced.raw_offsets(spans)
+        offsets = traced.raw_spans(spans)
         text_starts = normalization.starts_of(texts)
         first = offsets[0].searchsorted(text_starts)
         lengths = np.diff(first, append=len(ids))

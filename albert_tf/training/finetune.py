@@ -11,6 +11,7 @@ import logging
 
 from albert_tf.training import (
     distribution,
+    finetune_folder,
     finetune_run,
     options,
     record_sets,
@@ -46,7 +47,7 @@ def run(job: FinetuningJob) -> dict[str, float] | None:
     _check_batch_sizes(job, strategy.num_replicas_in_sync)
     has_seeds = job.finetuning.num_seeds > 1
     check_folder = (
-        seeds.check_folder if has_seeds else finetune_run.check_folder
+        seeds.check_folder if has_seeds else finetune_folder.check_folder
     )
     check_folder(job)
     sets = record_sets.open_sets(job, strategy)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.checkpoints import load
 from albert_tf.data import bucketed_batches, example_order
 from albert_tf.optimization import layer_rates
 from albert_tf.tasks.finetuning import FinetuningTask
@@ -20,6 +20,7 @@ from albert_tf.training import (
     collapse,
     distribution,
     evaluated_sets,
+    finetune_folder,
     loop,
     metric_log,
     prediction,
@@ -34,7 +35,6 @@ _LOGGER = logging.getLogger(__name__)
 BUCKET_WIDTH = 16
 # XLA compiles each shape anew.
 _COMPILED_BUCKET_WIDTH = 64
-_RECORDS = "records"
 
 
 class AllAttemptsFailed(ValueError):
@@ -78,7 +78,7 @@ class FinetuningRun:
         """
         if not self._sets.train:
             self._prepare(attempts.Attempts())
-            return self._use(_weights_to_use(self._job))
+            return self._use(finetune_folder.weights_to_use(self._job))
         tried = self._attempts()
         while True:
             self._check_attempts(tried)
@@ -86,7 +86,7 @@ class FinetuningRun:
             try:
                 if not self._train(self._sets.train, tried):
                     return None
-                return self._use(_weights_to_use(self._job))
+                return self._use(finetune_folder.weights_to_use(self._job))
             except (collapse.RunCollapsed, loop.TrainingDiverged) as problem:
                 if self._job.finetuning.on_collapse == "ignore":
                     raise
@@ -158,7 +158,8 @@ class FinetuningRun:
 
     def _identity(self) -> dict[str, Any]:
         train = self._sets.train
-        return run_identity(self._job, train.key if train else None)
+        records = train.key if train else None
+        return finetune_folder.run_identity(self._job, records)
 
     def _train(self, records: RecordSet, tried: attempts.Attempts) -> bool:
         job = self._job
@@ -307,83 +308,6 @@ def _chance(sets: RecordSets) -> float | None:
     labels = evaluated_sets.labels_of(sets.train) if sets.train else None
     # Of labels that are all the same there is nothing to learn.
     return None if labels is None else collapse.chance_loss(labels) or None
-
-
-def check_folder(job: FinetuningJob) -> None:
-    """Checks that the folder of a run is its own, but for its records.
-
-    These take their time, and would be stored in the folder of another run.
-
-    Raises:
-        ValueError: See `run_folder.check`; or nothing is trained, and there
-            are no weights to use.
-    """
-    if not job.train_set:
-        run_folder.check_use(job.output_dir, model_identity(job))
-        _check_labels(job, _weights_to_use(job))
-        return
-    kept = run_folder.read_identity(job.output_dir).get(_RECORDS)
-    run_folder.check(job.output_dir, run_identity(job, kept))
-    check_start(job)
-
-
-def check_start(job: FinetuningJob) -> None:
-    """Checks that there are weights to start from, if a run needs them.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged, or of a format that is not read.
-    """
-    trained = run_checkpoints.trained_weights(job.output_dir)
-    if job.init_checkpoint and not trained:
-        load.global_step(job.init_checkpoint)
-
-
-def _check_labels(job: FinetuningJob, path: str) -> None:
-    """Checks that weights give the labels, and take the pieces, of a job."""
-    load.global_step(path)
-    settings = run_folder.identity_of_weights(path).get("settings", {})
-    for name in ("labels", "tokenizer"):
-        theirs, ours = settings.get(name), job.data.settings.get(name)
-        if None not in (theirs, ours) and theirs != ours:
-            raise ValueError(
-                f"The weights of {path!r} were trained with {name}={theirs!r}, "
-                f"and are to be used with {name}={ours!r}. Pass what they were "
-                "trained with."
-            )
-
-
-def _weights_to_use(job: FinetuningJob) -> str:
-    return run_folder.weights_to_use(
-        job.output_dir,
-        job.init_checkpoint,
-        is_training=job.train_set is not None,
-    )
-
-
-def run_identity(job: FinetuningJob, records: str | None) -> dict[str, Any]:
-    """Returns the identity of a run that trains.
-
-    Args:
-        job: The run.
-        records: Key of the records to train on.
-    """
-    return model_identity(job) | {
-        "settings": dict(job.data.settings),
-        "train_batch_size": job.training.train_batch_size,
-        "precision": job.training.precision,
-        "random_seed": job.training.random_seed,
-        "optimizer": dataclasses.asdict(job.optimizer),
-        "layerwise_lr_decay": job.finetuning.layerwise_lr_decay,
-        "freeze_embeddings": job.finetuning.freeze_embeddings,
-        "init_checkpoint": job.init_checkpoint,
-        _RECORDS: records,
-    }
-
-
-def model_identity(job: FinetuningJob) -> dict[str, Any]:
-    """Returns the part of a run's identity that its weights depend on."""
-    return {"config": job.config.to_dict(), "task": job.data.name}
 
 
 def padding_for(

@@ -20,6 +20,7 @@ from albert_tf.training import (
     attempts,
     collapse,
     distribution,
+    finetune_folder,
     finetune_report,
     finetune_run,
     loop,
@@ -160,14 +161,14 @@ def check_folder(job: FinetuningJob) -> None:
 
     Raises:
         FileNotFoundError, ValueError: See `run_folder.check` and
-            `finetune_run.check_start`.
+            `finetune_folder.check_start`.
     """
     run_folder.check(job.output_dir, _identity(job))
-    finetune_run.check_start(job)
+    finetune_folder.check_start(job)
 
 
 def _identity(job: FinetuningJob) -> dict[str, Any]:
-    return finetune_run.model_identity(job) | {
+    return finetune_folder.model_identity(job) | {
         "settings": dict(job.data.settings),
         "seeds_from": job.training.random_seed,
         "init_checkpoint": job.init_checkpoint,

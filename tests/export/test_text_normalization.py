@@ -90,6 +90,7 @@ def test_spans_are_mapped_as_in_python():
         tf.ones(len(spans), tf.int32),
     )
 
-    assert list(
-        zip(starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
-    ) == traced.raw_spans(spans)
+    assert [
+        starts.numpy().tolist(),
+        ends.numpy().tolist(),
+    ] == traced.raw_spans(spans).tolist()

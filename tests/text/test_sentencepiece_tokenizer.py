@@ -183,7 +183,8 @@ def test_spans_are_those_that_the_model_tells(text, tiny, tiny_spm_model):
 
     ids, spans = tiny.encode_with_offsets(text)
     assert ids == told["ids"]
-    assert spans == traced.raw_spans(told["offsets"])
+    raw_spans = traced.raw_spans(told["offsets"])
+    assert list(map(list, spans)) == raw_spans.T.tolist()
 
 
 @fixture_is_read_only

@@ -62,11 +62,6 @@ class Paragraph:
         return (first, last) if first <= last else None
 
 
-def encode_paragraph(text: str, tokenizer: Tokenizer) -> Paragraph:
-    """Cuts a text into pieces; see `encode_paragraphs`."""
-    return next(encode_paragraphs([text], tokenizer))
-
-
 def encode_paragraphs(
     texts: Sequence[str], tokenizer: Tokenizer
 ) -> Iterator[Paragraph]:

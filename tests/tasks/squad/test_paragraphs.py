@@ -6,9 +6,14 @@ from albert_tf.tasks.squad.examples import Answer
 from albert_tf.text import tokenizer
 
 
+def encode_paragraph(text, pieces):
+    (paragraph,) = paragraphs.encode_paragraphs([text], pieces)
+    return paragraph
+
+
 @pytest.fixture
 def encode(words):
-    return lambda text: paragraphs.encode_paragraph(text, words)
+    return lambda text: encode_paragraph(text, words)
 
 
 def test_a_paragraph_has_the_ids_of_its_text(encode, words):
@@ -54,7 +59,7 @@ def test_white_space_around_an_answer_does_not_count(encode):
 
 
 def test_part_of_a_piece_finds_the_whole(english):
-    found = paragraphs.encode_paragraph("It is golden.", english)
+    found = encode_paragraph("It is golden.", english)
 
     pieces = found.find_pieces(Answer(text="gold", start=6))
 
@@ -81,7 +86,7 @@ def test_an_answer_of_nothing_that_became_a_piece_is_not_found(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(pieces))
     chinese = tokenizer.load_tokenizer(vocab_file=tmp_path / "vocab.txt")
 
-    found = paragraphs.encode_paragraph("cat \u200b cat", chinese)
+    found = encode_paragraph("cat \u200b cat", chinese)
 
     assert found.ids.tolist() == [5, 5]
     assert found.find_pieces(Answer(text="\u200b", start=4)) is None
