@@ -315,7 +315,7 @@ def _describe(example: Any) -> tuple[str, str]:
             value = getattr(example, field.name)
             if isinstance(value, str) and field.name not in ("guid", "label"):
                 texts.append(value)
-    text = " | ".join(texts)
+    text = " | ".join(filter(None, texts))
     if len(text) > _TEXT_LIMIT:
         text = f"{text[: _TEXT_LIMIT - 1]}…"
     return str(example.guid), text

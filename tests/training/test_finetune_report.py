@@ -1,5 +1,6 @@
 """The report of a fine-tuning run, from numbers that are made up."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -193,8 +194,21 @@ def test_confusions_have_labels_in_rows():
     assert list(table.rows) == [("no", "0", "2"), ("yes", "0", "1")]
 
 
-def test_a_long_text_is_cut_short(sentences):
-    class Example:
-        guid = "a"
+@dataclasses.dataclass
+class Pair:
+    guid: str
+    text_a: str
+    text_b: str
+    label: str = "yes"
 
-    assert finetune_report._describe(Example()) == ("a", "")
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (("one", "two"), "one | two"),
+        (("one", ""), "one"),
+        (("x" * 290, "y" * 20), f"{'x' * 290} | yyyyyy\u2026"),
+    ],
+)
+def test_an_error_shows_its_texts_and_cuts_long_ones(texts, shown):
+    assert finetune_report._describe(Pair("a", *texts)) == ("a", shown)
