@@ -14,8 +14,8 @@ SST-2).
 
 The second writes `data/QNLI/`: the official dev.tsv, and a train.tsv made from
 SQuAD as the official one was: a question with the sentence that holds the first
-letter of its answer, and with another sentence of the paragraph, the one that
-shares most words with it.
+letter of its answer, and with another sentence of the paragraph, drawn from the
+half that shares most words with it.
 """
 
 import argparse
@@ -23,12 +23,14 @@ import csv
 import glob
 import json
 import pathlib
+import random
 import re
 import shutil
 from collections.abc import Iterator, Sequence
 
 HELD_OUT_EVERY = 40
 HELD_OUT_OFFSET = 7
+RANDOM_SEED = 12345
 WORD = re.compile(r"\w+")
 SENTENCE_END = re.compile(r"""(?<=[.!?])["')\]]*\s+(?=["'(\[]*[A-Z0-9])""")
 LINE_BREAKS = re.compile(r"(?:<br\s*/?>\s*)+")
@@ -123,6 +125,7 @@ def answer_sentence(context: str, start: int, sentences: Sequence[str]) -> int:
 
 def question_pairs(path: str) -> Iterator[tuple[str, str, str]]:
     """Yields (question, sentence, label), two for a question."""
+    draws = random.Random(RANDOM_SEED)
     data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["data"]
     for article in data:
         for paragraph in article["paragraphs"]:
@@ -137,9 +140,10 @@ def question_pairs(path: str) -> Iterator[tuple[str, str, str]]:
                 )
                 others = [s for i, s in enumerate(sentences) if i != gold]
                 if others:
-                    nearest = max(others, key=lambda s: len(words(s) & asked))
+                    others.sort(key=lambda s: -len(words(s) & asked))
+                    near = draws.choice(others[: (len(others) + 1) // 2])
                     yield question, sentences[gold], "entailment"
-                    yield question, nearest, "not_entailment"
+                    yield question, near, "not_entailment"
 
 
 def write_qnli(squad_file: str, qnli_dir: str, folder: pathlib.Path) -> None:
