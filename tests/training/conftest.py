@@ -19,6 +19,12 @@ from albert_tf.optimization import factory
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import distribution, loss_scaling, step
+from albert_tf.training.finetune_options import (
+    ExampleSet,
+    FinetuningConfig,
+    FinetuningJob,
+)
+from albert_tf.training.options import TrainingConfig
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special pieces
@@ -343,3 +349,21 @@ def word_data():
 def word_task():
     """The class of that task's TensorFlow half."""
     return WordTask
+
+
+@pytest.fixture
+def untrained_job(
+    tiny_config, word_data, word_task, sentences, settings, tmp_path
+):
+    """A fine-tuning job of five sentences, whose folder is not there yet."""
+    return FinetuningJob(
+        config=tiny_config(),
+        training=TrainingConfig(num_train_steps=100),
+        finetuning=FinetuningConfig(max_seq_length=16),
+        optimizer=settings(),
+        data=word_data(),
+        make_task=word_task,
+        output_dir=str(tmp_path / "run"),
+        train_set=ExampleSet(examples=sentences(5)),
+        eval_sets=(ExampleSet(examples=sentences(3)),),
+    )

@@ -7,29 +7,15 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.training import record_sets
-from albert_tf.training.finetune_options import (
-    ExampleSet,
-    FinetuningConfig,
-    FinetuningJob,
-)
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.finetune_options import ExampleSet
 
 
 @pytest.fixture
-def job(tiny_config, word_data, word_task, sentences, settings, tmp_path):
+def job(untrained_job, tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("text")
-    return FinetuningJob(
-        config=tiny_config(),
-        training=TrainingConfig(num_train_steps=100),
-        finetuning=FinetuningConfig(max_seq_length=16),
-        optimizer=settings(),
-        data=word_data(),
-        make_task=word_task,
-        output_dir=str(tmp_path / "run"),
-        train_set=ExampleSet(examples=sentences(5), files=[str(path)]),
-        eval_sets=(ExampleSet(examples=sentences(3)),),
-    )
+    of_file = dataclasses.replace(untrained_job.train_set, files=[str(path)])
+    return dataclasses.replace(untrained_job, train_set=of_file)
 
 
 def open_sets(job):
