@@ -155,14 +155,10 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
         assert seeds[1][seed] == pytest.approx(seeds[0][seed], rel=1e-4)
         logs = [lines_of(folder / f"seed-{seed}") for folder in (one, two)]
         for ours, theirs in zip(*logs, strict=True):
-            # Rounding grows with the steps, and most in what is nearly 0.
-            assert ours.pop("gradient_norm", 0) == pytest.approx(
-                theirs.pop("gradient_norm", 0), rel=0.02
-            )
             assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-5)
     for name in ("predictions.tsv", "eval/predictions.tsv"):
         assert (one / name).read_text() == (two / name).read_text()
     probabilities = [
         np.loadtxt(folder / "test_results.tsv") for folder in (one, two)
     ]
-    np.testing.assert_allclose(*probabilities, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(*probabilities, rtol=1e-3)
