@@ -1,6 +1,10 @@
-"""Makes a SentencePiece vocabulary from text: build_vocab.py --help.
+r"""Makes a SentencePiece vocabulary from text.
 
-Floor 7: flags -> one call of albert_tf.text.vocabulary_training.
+    python build_vocab.py --input_file='corpus/*.txt' \
+        --output_prefix=vocab/english --vocab_size=30000
+
+Writes vocab/english.model and .vocab: a unigram model with ALBERT's settings
+and special pieces.
 
 Source: google-research/albert, README, "SentencePiece".
 """

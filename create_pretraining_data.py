@@ -7,8 +7,6 @@ The text has one sentence a line and a blank line between documents; `.jsonl`
 (one `{"text": ...}` a line) and `.gz` are read too. Beside each output file a
 `.json` says what made it. A build that was stopped and is started again keeps
 the files that were finished.
-
-Floor 7: flags to configs to one call.
 """
 
 from absl import flags

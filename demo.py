@@ -4,8 +4,6 @@ Writes a corpus, then calls the scripts as a user would, echoing each command:
 vocabulary, records, pretraining, other formats and back, fine-tuning, export.
 It asks the exported models in raw text; `report.html` shows the curves and
 what the model fills in, before and after. Run again, it goes on where it was.
-
-Floor 7: flags -> corpus, commands, questions, report.
 """
 
 import os

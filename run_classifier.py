@@ -2,7 +2,7 @@ r"""Fine-tunes ALBERT on a task of GLUE, or on a table of one's own.
 
     python run_classifier.py --task_name=mrpc --data_dir=glue \
         --albert_config_file=base_v2 --spm_model_file=30k-clean.model \
-        --init_checkpoint=albert_base_v2 --preset=paper \
+        --init_checkpoint=albert_base --preset=paper \
         --do_train --do_eval --do_predict --output_dir=run
 
 --data_dir holds GLUE's folders: CoLA/train.tsv, MNLI/dev_matched.tsv, ...
@@ -25,13 +25,12 @@ from absl import flags
 import run_finetuning_export
 import run_finetuning_flags
 import run_flags
-from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks import (
+    classification_files,
     classification_sets,
     custom_dataset,
     glue_datasets,
-    paper_presets,
 )
 from albert_tf.tasks.classification_files import Columns
 from albert_tf.tasks.classification_sets import (
@@ -41,6 +40,7 @@ from albert_tf.tasks.classification_sets import (
     FilesToRead,
     TaskSets,
 )
+from albert_tf.training import run_folder
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
 
@@ -92,13 +92,6 @@ def define_flags() -> None:
     flags.DEFINE_float(
         "dropout_prob", 0.1, "Share of the pooled output that is dropped."
     )
-    flags.DEFINE_enum(
-        "preset",
-        None,
-        paper_presets.PRESETS,
-        "Values for flags that are not given, and the encoder's dropout: the "
-        "paper's for the task; the two differ for RACE only.",
-    )
     flags.DEFINE_float(
         "threshold_to_export",
         None,
@@ -136,7 +129,7 @@ def main(values: flags.FlagValues) -> None:
     if not is_custom:
         glue_datasets.find_dataset(values.task_name)
     config = run_finetuning_flags.check_finetuning_flags(values)
-    config = _apply_preset(values, config)
+    config = run_finetuning_flags.apply_preset(values, config, values.task_name)
     _warn_of_threshold(values)
     tokenizer = run_finetuning_flags.load_tokenizer(values)
     task = read(values, _files_to_read(values))
@@ -173,8 +166,6 @@ def main(values: flags.FlagValues) -> None:
         values, task="classifier", config=config, labels=task.labels
     )
     scores = run_finetuning_export.run(job, export)
-    if values.do_train:
-        custom_dataset.keep_labels(task.labels, values.output_dir)
     run_finetuning_export.finish(job, scores, export)
 
 
@@ -185,20 +176,10 @@ def _example_set(one: ExamplesOfFile, data: "ClassificationData") -> ExampleSet:
         )
     return ExampleSet(
         examples=one.examples,
-        files=[one.source.path],
+        is_stored=True,
         name=one.source.name,
         data=data,
     )
-
-
-def _apply_preset(
-    values: flags.FlagValues, config: AlbertConfig
-) -> AlbertConfig:
-    if not values.preset:
-        return config
-    settings = paper_presets.paper_settings(values.task_name, values.preset)
-    run_finetuning_flags.apply_preset(values, settings.flag_values())
-    return settings.with_dropout(config)
 
 
 def _warn_of_threshold(values: flags.FlagValues) -> None:
@@ -250,16 +231,19 @@ def _custom_labels(
             "--labels names labels, --regression predicts numbers. Pass one "
             "of them."
         )
-    if values.regression or values.labels:
-        labels = tuple(values.labels or ())
-    else:
+    kept = run_folder.read_settings(values.output_dir).get("labels")
+    labels: tuple[str, ...] = ()
+    if values.labels:
+        labels = tuple(values.labels)
+        classification_files.check_labels(labels, "--labels")
+    elif not values.regression:
         labels = custom_dataset.find_labels(
             _file_of_labels(values, wanted),
             values.label_column,
-            values.output_dir,
+            kept,
             is_training=values.do_train,
         )
-    custom_dataset.check_labels(labels, values.output_dir)
+    custom_dataset.check_labels(labels, kept, values.output_dir)
     return labels
 
 

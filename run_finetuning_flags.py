@@ -7,8 +7,9 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -17,10 +18,11 @@ import run_flags
 from albert_tf import files
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.tasks import paper_presets
 from albert_tf.tasks.task_data import TaskData
 from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.text.tokenizer import Tokenizer
-from albert_tf.training import finetune_options
+from albert_tf.training import finetune_options, options
 from albert_tf.training.finetune_options import (
     ExampleSet,
     FinetuningConfig,
@@ -44,7 +46,7 @@ class Defaults:
     """Values of the flags of one script that are not given.
 
     Args:
-        training: Batch sizes, checkpoints, numerics; `max_eval_steps` is None.
+        training: Batch sizes, checkpoints, numerics.
         optimizer: Update rule, rate, steps and warm-up.
         finetuning: Lengths, seeds.
         num_train_epochs: Passes over the examples, instead of the steps.
@@ -87,6 +89,13 @@ def define_finetuning_flags(defaults: Defaults) -> None:
         "predict: a new version each time that the command ends.",
     )
     run_flags.define_training_flags(defaults.training)
+    flags.DEFINE_enum(
+        "preset",
+        None,
+        paper_presets.PRESETS,
+        "Values for flags that are not given, and the encoder's dropout: the "
+        "paper's for the task, or, for RACE, what suits the v2 checkpoints.",
+    )
     _define_length_of_run(defaults)
     _define_settings(defaults.finetuning)
     for alias, name in _ALIASES.items():
@@ -146,25 +155,40 @@ def _define_settings(defaults: FinetuningConfig) -> None:
     )
 
 
-def apply_preset(values: flags.FlagValues, preset: Mapping[str, Any]) -> None:
-    """Gives flags the values of a preset, except those that the user gave.
+def apply_preset(
+    values: flags.FlagValues, config: AlbertConfig, task_name: str
+) -> AlbertConfig:
+    """Gives flags the values of --preset, except those that the user gave.
+
+    A preset that sets steps or warm-up replaces epochs or a proportion, unless
+    the user gave these.
 
     Args:
         values: The flags.
-        preset: Values by name of flag. A preset that sets steps or warm-up
-            replaces epochs or a proportion, unless the user gave these.
+        config: Shape of the model.
+        task_name: See `paper_presets.paper_settings`.
+
+    Returns:
+        The config with the preset's dropout, if there is a preset.
+
+    Raises:
+        ValueError: There is none for this task.
     """
+    if not values.preset:
+        return config
+    settings = paper_presets.paper_settings(task_name, values.preset)
     instead = {
         "num_train_steps": "num_train_epochs",
         "num_warmup_steps": "warmup_proportion",
     }
-    for name, value in preset.items():
+    for name, value in settings.flag_values().items():
         other = instead.get(name)
         if values[name].present or (other and values[other].present):
             continue
         values[name].value = value
         if other:
             values[other].value = None
+    return settings.with_dropout(config)
 
 
 def check_finetuning_flags(values: flags.FlagValues) -> AlbertConfig:
@@ -277,11 +301,12 @@ def _num_train_steps(values: flags.FlagValues, num_examples: int) -> int:
     epochs = values.num_train_epochs
     if epochs is None or values["num_train_steps"].present:
         return values.num_train_steps
-    if not epochs > 0:
+    if not 0 < epochs < math.inf:
         raise ValueError(
-            "`num_train_epochs` must be above 0. Received: "
+            "`num_train_epochs` must be above 0 and finite. Received: "
             f"num_train_epochs={epochs}."
         )
+    options.check_at_least(1, "train_batch_size", values.train_batch_size)
     # TF1: examples, not the windows that long ones are cut into.
     return max(1, int(num_examples / values.train_batch_size * epochs))
 

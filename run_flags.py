@@ -238,7 +238,6 @@ def define_training_flags(defaults: TrainingConfig) -> None:
         "keep_checkpoint_max": "Checkpoints to keep, the newest.",
         "log_steps": "Updates that one line of metrics.jsonl covers.",
         "random_seed": "Seed of weights, order, masks and dropout.",
-        "max_eval_steps": "Evaluation batches at most.",
     }
     for name, text in integers.items():
         flags.DEFINE_integer(name, getattr(defaults, name), text)
@@ -300,7 +299,6 @@ def training_config(values: flags.FlagValues) -> TrainingConfig:
         keep_checkpoint_max=values.keep_checkpoint_max,
         log_steps=values.log_steps,
         steps_per_loop=values.iterations_per_loop,
-        max_eval_steps=values.max_eval_steps,
         strategy="tpu" if values.use_tpu else values.strategy,
         tpu=TpuAddress(
             name=values.tpu_name or values.master,

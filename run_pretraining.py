@@ -22,7 +22,7 @@ def define_flags() -> None:
     run_flags.define_model_flags()
     # Paper: section 4.1; warm-up of google-research/albert.
     run_flags.define_optimizer_flags(OptimizerConfig())
-    run_flags.define_training_flags(TrainingConfig(max_eval_steps=100))
+    run_flags.define_training_flags(TrainingConfig())
     flags.DEFINE_string("input_file", None, "Globs of records to train on.")
     flags.DEFINE_string("eval_file", None, "Globs of records to evaluate on.")
     flags.DEFINE_string("output_dir", None, "Folder of the run.")
@@ -30,6 +30,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "max_predictions_per_seq", 20, "As the records were made."
     )
+    flags.DEFINE_integer("max_eval_steps", 100, "Evaluation batches at most.")
     flags.DEFINE_list("objectives", ["mlm", "sop"], "Losses: mlm, sop or both.")
     flags.DEFINE_bool("do_train", True, "Whether to train.")
     flags.DEFINE_bool(
@@ -73,6 +74,7 @@ def main(values: flags.FlagValues) -> None:
         eval_files=values.eval_file if values.do_eval else "",
         max_seq_length=values.max_seq_length,
         max_predictions_per_seq=values.max_predictions_per_seq,
+        max_eval_steps=values.max_eval_steps,
         objectives=tuple(values.objectives),
         init_checkpoint=values.init_checkpoint,
         init_from_group0=values.init_from_group0,

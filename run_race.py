@@ -1,7 +1,7 @@
 r"""Fine-tunes ALBERT on RACE, or on other multiple-choice questions.
 
     python run_race.py --albert_config_file=base_v2 \
-        --spm_model_file=30k-clean.model --init_checkpoint=albert_base_v2 \
+        --init_checkpoint=albert_base --spm_model_file=30k-clean.model \
         --data_dir=data --do_train --do_eval --do_predict --output_dir=run
 
 --data_dir holds RACE/{train,dev,test}/{middle,high}/*.txt. Files of your own
@@ -21,7 +21,6 @@ import run_finetuning_flags
 import run_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.tasks import paper_presets
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files, question_files
 from albert_tf.tasks.race.data import MultipleChoiceData
@@ -90,19 +89,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_bool("high_only", False, "Leave RACE's middle level out.")
     flags.DEFINE_bool("middle_only", False, "Leave RACE's high level out.")
-    flags.DEFINE_enum(
-        "preset",
-        None,
-        paper_presets.PRESETS,
-        "Values for flags that are not given, and the encoder's dropout: the "
-        "paper's, or what suits the v2 checkpoints.",
-    )
 
 
 def main(values: flags.FlagValues) -> None:
     """Reads the questions, then trains, evaluates and predicts."""
     config = run_finetuning_flags.check_finetuning_flags(values)
-    config = _apply_preset(values, config)
+    config = run_finetuning_flags.apply_preset(values, config, "race")
     lengths = ChoiceLengths(
         max_seq_length=values.max_seq_length,
         max_qa_length=values.max_qa_length,
@@ -111,7 +103,6 @@ def main(values: flags.FlagValues) -> None:
         MultipleChoiceData,
         run_finetuning_flags.load_tokenizer(values),
         lengths=lengths,
-        fields=_field_names(values),
     )
     sets = {
         use: _example_set(values, use, make_data)
@@ -153,16 +144,6 @@ def _make_task(
     )
 
 
-def _apply_preset(
-    values: flags.FlagValues, config: AlbertConfig
-) -> AlbertConfig:
-    if not values.preset:
-        return config
-    settings = paper_presets.paper_settings("race", values.preset)
-    run_finetuning_flags.apply_preset(values, settings.flag_values())
-    return settings.with_dropout(config)
-
-
 def _field_names(values: flags.FlagValues) -> FieldNames:
     names = (field.name for field in dataclasses.fields(FieldNames))
     return FieldNames(**{name: values[f"{name}_field"].value for name in names})
@@ -183,21 +164,19 @@ def _example_set(
     use: str,
     make_data: "functools.partial[MultipleChoiceData]",
 ) -> ExampleSet:
-    examples, paths = _read(values, use)
+    examples = _read(values, use)
     if use != "predict":
         # Now, not after hours of training.
         examples_lib.known_labels(examples)
     return ExampleSet(
         examples=examples,
-        files=paths,
+        is_stored=True,
         data=make_data(num_choices=len(examples[0].options)),
     )
 
 
-def _read(
-    values: flags.FlagValues, use: str
-) -> tuple[list[MultipleChoiceExample], list[str]]:
-    """Returns the questions for one use, and the files they are in."""
+def _read(values: flags.FlagValues, use: str) -> list[MultipleChoiceExample]:
+    """Returns the questions for one use."""
     levels = _levels(values)
     name = values[f"{use}_file"].value
     if name and os.path.splitext(name)[1] in _RECORDS:
@@ -210,22 +189,12 @@ def _read(
         )
         name = None
     if name:
-        return (
-            _of_levels(
-                question_files.read_questions(
-                    name, fields=_field_names(values)
-                ),
-                levels,
-                name,
-            ),
-            question_files.question_files(name),
-        )
+        found = question_files.read_questions(name, fields=_field_names(values))
+        return _of_levels(found, levels, name)
     if not values.data_dir:
         raise ValueError(f"--data_dir or --{use}_file must be given.")
-    split = _SPLITS[use]
-    return (
-        passage_files.read_split(values.data_dir, split, levels=levels),
-        passage_files.split_files(values.data_dir, split, levels=levels),
+    return passage_files.read_split(
+        values.data_dir, _SPLITS[use], levels=levels
     )
 
 

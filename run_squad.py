@@ -1,7 +1,7 @@
 r"""Fine-tunes ALBERT on SQuAD 1.1 or 2.0, and answers questions.
 
     python run_squad.py --albert_config_file=base_v2 \
-        --spm_model_file=30k-clean.model --init_checkpoint=albert_base_v2 \
+        --init_checkpoint=albert_base --spm_model_file=30k-clean.model \
         --train_file=train-v2.0.json --predict_file=dev-v2.0.json \
         --version_2_with_negative --do_train --do_predict --output_dir=run
 
@@ -23,7 +23,6 @@ from albert_tf.checkpoints import run_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.export import beside_checkpoint
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.tasks import paper_presets
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.beam_search import BeamSearch
 from albert_tf.tasks.squad.data import SquadData
@@ -66,13 +65,6 @@ def define_flags() -> None:
     )
     _define_files()
     _define_search()
-    flags.DEFINE_enum(
-        "preset",
-        None,
-        paper_presets.PRESETS,
-        "Values for flags that are not given, and the encoder's dropout: the "
-        "paper's for the version; the two differ for RACE only.",
-    )
     flags.DEFINE_bool("use_einsum", True, "Not used.")
 
 
@@ -132,7 +124,10 @@ def _define_search() -> None:
 def main(values: flags.FlagValues) -> None:
     """Reads the questions, then trains, evaluates and predicts."""
     config = run_finetuning_flags.check_finetuning_flags(values)
-    config = _apply_preset(values, config)
+    version = "v2" if values.version_2_with_negative else "v1"
+    config = run_finetuning_flags.apply_preset(
+        values, config, f"squad_{version}"
+    )
     _check_flags(values)
     lengths = WindowLengths(
         max_seq_length=values.max_seq_length,
@@ -199,17 +194,6 @@ def _make_task(
     return SquadTask(config, beam_search=beam_search, seed=seed, dtype=dtype)
 
 
-def _apply_preset(
-    values: flags.FlagValues, config: AlbertConfig
-) -> AlbertConfig:
-    if not values.preset:
-        return config
-    name = "squad_v2" if values.version_2_with_negative else "squad_v1"
-    settings = paper_presets.paper_settings(name, values.preset)
-    run_finetuning_flags.apply_preset(values, settings.flag_values())
-    return settings.with_dropout(config)
-
-
 def _check_flags(values: flags.FlagValues) -> None:
     threshold = values.null_score_diff_threshold
     if threshold is not None and not values.version_2_with_negative:
@@ -259,7 +243,7 @@ def _read_sets(values: flags.FlagValues) -> dict[str, Any]:
 def _read(values: flags.FlagValues, name: str) -> ExampleSet:
     run_flags.require(values, name)
     path = values[name].value
-    return ExampleSet(examples=examples_lib.read_examples(path), files=(path,))
+    return ExampleSet(examples=examples_lib.read_examples(path), is_stored=True)
 
 
 def _saved_threshold(values: flags.FlagValues) -> float | None:

@@ -7,6 +7,7 @@ mounted or copied first, and are refused with that advice.
 import contextlib
 import glob
 import os
+import uuid
 from collections.abc import Iterator
 from typing import IO
 
@@ -76,11 +77,17 @@ def read_text(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
     """Opens a file for writing that takes its name only when it is whole.
 
     Bytes go to `<path>.partial`, which is flushed to disk and renamed when
     the block ends, and removed when it fails. Missing folders are made.
+
+    Args:
+        path: The file.
+        is_shared: Whether other processes may write it at the same time; the
+            last one's bytes stay. What a kill leaves behind is then not
+            overwritten by the next to write.
 
     Raises:
         OSError: It could not be written (no space, no permission); the error
@@ -88,7 +95,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    partial = f"{name}.partial"
+    own = f".{uuid.uuid4().hex[:8]}" if is_shared else ""
+    partial = f"{name}{own}.partial"
     try:
         with open(partial, "wb") as file:
             yield file

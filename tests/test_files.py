@@ -118,3 +118,16 @@ def test_a_write_that_the_system_refuses_names_the_file(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     assert os.listdir(tmp_path) == []
+
+
+def test_processes_that_share_a_file_do_not_meet(tmp_path):
+    path = tmp_path / "shared"
+
+    with files.atomic_write(path, is_shared=True) as one:
+        one.write(b"one")
+        with files.atomic_write(path, is_shared=True) as other:
+            other.write(b"other")
+        assert path.read_bytes() == b"other"
+
+    assert path.read_bytes() == b"one"
+    assert os.listdir(tmp_path) == ["shared"]

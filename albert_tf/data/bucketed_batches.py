@@ -4,11 +4,11 @@ Data flow: columns of records -> [this file] -> batches for the loop.
 Floor: data. NumPy and `tf.data`.
 
 Training: the endless stream of `example_order.TrainingOrder` is cut into
-windows of up to `WINDOW_SIZE` global batches, but not beyond one epoch, lest a
-batch hold an example several times; the examples of a window are sorted by
-length and cut into its batches, which come in a random order. So the batch of
-a step is a pure function of seed and step, and as long as its longest record,
-rounded up.
+windows of up to `WINDOW_SIZE` global batches, but no longer than an epoch; the
+examples of a window are sorted by length and cut into its batches, which come
+in a random order. So the batch of a step is a pure function of seed and step,
+and as long as its longest record, rounded up. A window across two epochs may
+hold an example twice, as may a batch of it.
 
 Evaluation: all records sorted by length, in batches with a budget of pieces,
 so that short records come in larger batches. Every record comes once.

@@ -4,16 +4,16 @@ Data flow: examples -> task -> [this file] -> columns, and their file.
 Floor: data. NumPy.
 
 A file is one line of JSON (key, columns, checksums), then the columns' bytes.
-Its name ends in the key: a digest of the task's settings, of the bytes of the
-input files, of which examples were taken, and of this format. So what was made
-otherwise is not found, and what is found can be used.
+Its name ends in the key: a digest of the task's settings, of the examples, and
+of this format. So what was made otherwise is not found, and what is found can
+be used.
 """
 
 import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import google_crc32c
@@ -38,38 +38,28 @@ _MAX_HEADER_SIZE = 1 << 20
 def cache_key(
     *,
     settings: Mapping[str, Any],
-    paths: Sequence[str],
-    guids: Iterable[str],
+    examples: Iterable[Any],
     is_training: bool,
 ) -> str:
     """Returns the digest of everything that makes a set of records.
 
     Args:
         settings: The task's; JSON values.
-        paths: The files that the examples were read from.
-        guids: Of the examples, in their order.
+        examples: In their order. Their `repr` must tell all that they hold,
+            as that of a dataclass of texts and numbers does.
         is_training: Whether the records are to train on.
-
-    Raises:
-        FileNotFoundError: A file is gone.
     """
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(f"{example!r}\n".encode())
     facts = {
         "format": FORMAT_VERSION,
         "settings": dict(settings),
-        "files": [_digest_of(path) for path in paths],
-        "examples": hashlib.sha256("\n".join(guids).encode()).hexdigest(),
+        "examples": digest.hexdigest(),
         "is_training": is_training,
     }
     text = json.dumps(facts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _digest_of(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(_READ_SIZE):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def load_or_make(
@@ -121,7 +111,8 @@ def write(path: files.Path, key: str, columns: RecordColumns) -> None:
         for name, array in arrays.items()
     ]
     header = {"version": FORMAT_VERSION, "key": key, "columns": described}
-    with files.atomic_write(path) as file:
+    # Runs that are started together may make the same records.
+    with files.atomic_write(path, is_shared=True) as file:
         file.write(json.dumps(header).encode() + b"\n")
         for array in arrays.values():
             file.write(array.data)

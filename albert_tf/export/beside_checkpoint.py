@@ -11,7 +11,6 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import huggingface, run_checkpoints
-from albert_tf.tasks import custom_dataset
 from albert_tf.tasks.squad import data as squad_data
 from albert_tf.training import run_folder
 
@@ -28,7 +27,7 @@ def find_labels(
         path: Of the checkpoint, a prefix or a folder.
         num_labels: K; 1 for regression.
         labels: The names, if they are given; else they are those of the run
-            (`labels.json`) or of Hugging Face's config; or else `0`, `1`, ...
+            (`run.json`) or of Hugging Face's config; or else `0`, `1`, ...
 
     Returns:
         K names; none for regression.
@@ -91,7 +90,8 @@ def _folders(path: files.Path) -> Iterator[str]:
 
 
 def _labels_of_run(folder: str) -> tuple[str, ...] | None:
-    return custom_dataset.read_kept_labels(folder)
+    labels = run_folder.read_settings(folder).get("labels")
+    return None if labels is None else tuple(labels)
 
 
 def _labels_of_huggingface(folder: str) -> tuple[str, ...] | None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from albert_tf import files
 from albert_tf.features import ArraySpec
-from albert_tf.metrics import classification
+from albert_tf.metrics import classification, probabilities
 from albert_tf.tasks.classification_examples import ClassificationExample
 from albert_tf.tasks.task_data import Outputs, Record
 from albert_tf.text import sequence_pairs
@@ -182,7 +182,9 @@ class ClassificationData:
         their digits.
         """
         logits = np.asarray(outputs["logits"], np.float32)
-        values = logits if self.is_regression else softmax(logits)
+        values = logits
+        if not self.is_regression:
+            values = probabilities.softmax(logits)
         columns = {
             "index": [example.guid for example in examples],
             "prediction": self._answers(outputs),
@@ -257,15 +259,6 @@ class ClassificationData:
                 "it by. Evaluate on labelled examples."
             )
         return np.array(labels)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Returns probabilities, float32 `[N, K]`, of logits `[N, K]`."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    exponentials = np.exp(shifted)
-    total = exponentials.sum(axis=-1, keepdims=True)
-    return (exponentials / total).astype(np.float32)
 
 
 def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:

@@ -115,32 +115,53 @@ def read_labels(path: files.Path, column: str) -> tuple[str, ...]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: As `table_files.read_rows`; or there is no row; or a label
-            is empty or would break a line; or there are fewer than two
-            labels, or more than a thousand.
+        ValueError: As `table_files.read_rows` and `check_labels`; or there is
+            no row.
     """
     path = os.fspath(path)
-    found = set()
+    # By label, the first line that has it.
+    found: dict[str, int] = {}
     for number, (label,) in table_files.read_rows(path, [column]):
-        if not label.strip():
-            raise ValueError(
-                f"{path}, line {number}: the label is empty. Give every row "
-                "to train on a label."
-            )
-        classification_examples.check_fits_a_row(
-            label, f"{path}, line {number}: the label"
-        )
-        found.add(label)
+        if found.setdefault(label, number) == number:
+            _check_label(label, f"{path}, line {number}")
     if not found:
         raise ValueError(f"{path} has no rows. Pass a file with examples.")
-    if not 1 < len(found) <= _MAX_LABELS:
-        shown = classification_examples.shown_few(map(repr, sorted(found)))
+    labels = sorted(found)
+    check_labels(labels, f"{path}, column {column!r}")
+    return tuple(labels)
+
+
+def check_labels(labels: Sequence[str], where: str) -> None:
+    """Refuses labels that cannot be told apart by a classifier.
+
+    Args:
+        labels: All labels.
+        where: What names them, for the error.
+
+    Raises:
+        ValueError: One is empty, would break a line, or comes twice; or there
+            are fewer than two labels, or more than a thousand.
+    """
+    for label in labels:
+        _check_label(label, where)
+    if len(set(labels)) < len(labels):
         raise ValueError(
-            f"{path}: column {column!r} has {len(found)} different labels "
-            f"({shown}), wanted 2 to {_MAX_LABELS}. Name the column of the "
-            "labels, or ask for a regression if it holds numbers."
+            f"{where} names a label twice: {', '.join(map(repr, labels))}. "
+            "Name each once."
         )
-    return tuple(sorted(found))
+    if not 1 < len(labels) <= _MAX_LABELS:
+        shown = classification_examples.shown_few(map(repr, labels))
+        raise ValueError(
+            f"{where}: there are {len(labels)} different labels ({shown}), "
+            f"wanted 2 to {_MAX_LABELS}. Name the column of the labels, or ask "
+            "for a regression if they are numbers."
+        )
+
+
+def _check_label(label: str, where: str) -> None:
+    if not label.strip():
+        raise ValueError(f"{where}: the label is empty. Give each row one.")
+    classification_examples.check_fits_a_row(label, f"{where}: the label")
 
 
 def find_split(data_dir: files.Path, split: str) -> str:

@@ -67,11 +67,7 @@ class Attempts:
 
 
 def read(output_dir: str) -> Attempts:
-    """Returns the attempts of a run, and finishes a clearing that was killed.
-
-    Raises:
-        ValueError: Another process trains in the folder.
-    """
+    """Returns the attempts of a run; finishes a clearing that was killed."""
     path = os.path.join(output_dir, FILE_NAME)
     if not os.path.exists(path):
         return Attempts()

@@ -30,14 +30,11 @@ CONSTANT_KEY = "constant_predictions"
 NUM_CONSTANT = 3
 EARLIEST_CONSTANT = 0.25
 SOUND_LOSS = 0.9
-# From this share of the run on, the loss must be below this share of the loss
-# of nothing learnt. Where that is not known, it is that of the run's start,
-# the mean over its first tenth.
+# From this share of the run on, the mean loss over this span of it must be
+# below this share of the loss of nothing learnt.
 LOSS_JUDGEMENT = 0.5
 LOSS_SPAN = 0.1
 LEAST_DESCENT = 0.98
-# A loss that starts below it is that of weights which know the task.
-LEARNT_LOSS = 0.3
 # Spread of numbers that are one and the same answer.
 _SAME = 1e-3
 # Predictions vary by no more than a handful if they do so by at most this
@@ -118,7 +115,7 @@ def problem(
     *,
     num_train_steps: int,
     num_warmup_steps: int,
-    chance: float | None = None,
+    chance: float,
 ) -> str | None:
     """Says what is wrong with a run that is under way, if anything.
 
@@ -126,8 +123,7 @@ def problem(
         lines: Of its log up to now, in order.
         num_train_steps: Updates of the whole run.
         num_warmup_steps: Those of the warm-up, after which it is judged.
-        chance: `chance_loss` of the labels to train on; None if there is no
-            such thing.
+        chance: Loss of a model that knows no text, above 0.
 
     Returns:
         A clause without a stop, such as "the loss is ...", or None.
@@ -136,26 +132,25 @@ def problem(
     if num_train_steps < LEAST_STEPS or not losses:
         return None
     step = lines[-1]["step"]
-    if step < num_warmup_steps + LOSS_SPAN * num_train_steps:
-        return None
     span = LOSS_SPAN * num_train_steps
-    start = _mean([v for s, v in losses if s <= max(span, losses[0][0])])
+    if step < num_warmup_steps + span:
+        return None
     now = _mean([v for s, v in losses if s > step - span] or [losses[-1][1]])
-    sound = SOUND_LOSS * (start if chance is None else chance)
-    if step >= EARLIEST_CONSTANT * num_train_steps and now > sound:
+    if step >= EARLIEST_CONSTANT * num_train_steps and (
+        now > SOUND_LOSS * chance
+    ):
         flags = [x[f"eval_{CONSTANT_KEY}"] for x in lines if _judged(x)]
         if len(flags) >= NUM_CONSTANT and all(flags[-NUM_CONSTANT:]):
             return (
                 f"{NUM_CONSTANT} evaluations in a row gave all records the "
                 "same prediction"
             )
-    if step < LOSS_JUDGEMENT * num_train_steps:
-        return None
-    if chance is None and now > max(LEAST_DESCENT * start, LEARNT_LOSS):
-        return f"the loss is {now:.4g}, still where it started ({start:.4g})"
-    if chance is not None and now > LEAST_DESCENT * chance:
+    # A line is the mean over the steps since the one before it: the first
+    # one's has the run's start in it.
+    is_known = len(losses) > 1 and step >= LOSS_JUDGEMENT * num_train_steps
+    if is_known and now > LEAST_DESCENT * chance:
         return (
-            f"the loss is {now:.4g}, and the shares of the labels alone give "
+            f"the loss is {now:.4g}, and a model that knows no text has "
             f"{chance:.4g}"
         )
     return None

@@ -11,6 +11,7 @@ from albert_tf.training import run_folder
 from albert_tf.training.finetune_options import FinetuningJob
 
 _RECORDS = "records"
+_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 def check_folder(job: FinetuningJob) -> None:
@@ -19,25 +20,26 @@ def check_folder(job: FinetuningJob) -> None:
     These take their time, and would be stored in the folder of another run.
 
     Raises:
-        ValueError: See `run_folder.check`; or nothing is trained, and there
-            are no weights to use.
+        FileNotFoundError: There is no checkpoint to start from.
+        ValueError: It is damaged, or of a format that is not read; or see
+            `run_folder.check`; or nothing is trained, and there are no
+            weights to use.
     """
     if not job.train_set:
-        run_folder.check_use(job.output_dir, model_identity(job))
+        identity = model_identity(job)
+        config = identity["config"].items()
+        # What is dropped in training does not matter any more.
+        lasting = {k: v for k, v in config if k not in _DROPOUTS}
+        run_folder.check_use(job.output_dir, identity | {"config": lasting})
         _check_labels(job, weights_to_use(job))
         return
     kept = run_folder.read_identity(job.output_dir).get(_RECORDS)
     run_folder.check(job.output_dir, run_identity(job, kept))
-    check_start(job)
+    _check_start(job)
 
 
-def check_start(job: FinetuningJob) -> None:
-    """Checks that there are weights to start from, if a run needs them.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged, or of a format that is not read.
-    """
+def _check_start(job: FinetuningJob) -> None:
+    """Checks that there are weights to start from, if a run needs them."""
     trained = run_checkpoints.trained_weights(job.output_dir)
     if job.init_checkpoint and not trained:
         load.global_step(job.init_checkpoint)
@@ -46,7 +48,7 @@ def check_start(job: FinetuningJob) -> None:
 def _check_labels(job: FinetuningJob, path: str) -> None:
     """Checks that weights give the labels, and take the pieces, of a job."""
     load.global_step(path)
-    settings = run_folder.identity_of_weights(path).get("settings", {})
+    settings = run_folder.identity_of_weights(path).get(run_folder.SETTINGS, {})
     for name in ("labels", "tokenizer"):
         theirs, ours = settings.get(name), job.data.settings.get(name)
         if None not in (theirs, ours) and theirs != ours:
@@ -74,7 +76,7 @@ def run_identity(job: FinetuningJob, records: str | None) -> dict[str, Any]:
         records: Key of the records to train on.
     """
     return model_identity(job) | {
-        "settings": dict(job.data.settings),
+        run_folder.SETTINGS: dict(job.data.settings),
         "train_batch_size": job.training.train_batch_size,
         "precision": job.training.precision,
         "random_seed": job.training.random_seed,

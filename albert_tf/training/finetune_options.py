@@ -73,8 +73,7 @@ class ExampleSet:
 
     Args:
         examples: The task's own.
-        files: What they were read from; their content is part of the key
-            under which the records are stored. Empty not to store them.
+        is_stored: Whether their records are kept in `cached_dir`.
         name: Of an evaluation set beside the first one, which is unnamed:
             its scores get `_<name>` behind their keys. Of a prediction set:
             the folder below `output_dir` for its files, "" for that itself.
@@ -82,7 +81,7 @@ class ExampleSet:
     """
 
     examples: Examples
-    files: Sequence[str] = ()
+    is_stored: bool = False
     name: str = ""
     data: TaskData | None = None
 
@@ -93,7 +92,7 @@ class FinetuningJob:
 
     Args:
         config: Shape of the model.
-        training: How to train and evaluate; `max_eval_steps` is None.
+        training: How to train and evaluate.
         finetuning: What fine-tuning has beside that.
         optimizer: Update rule and rate; its `num_train_steps` is the run's.
         data: The task's NumPy half.
@@ -140,12 +139,6 @@ class FinetuningJob:
                 f"{self.training.num_train_steps} and "
                 f"{self.optimizer.num_train_steps}."
             )
-        if self.training.max_eval_steps is not None:
-            raise ValueError(
-                "`max_eval_steps` must be None: every record of an evaluation "
-                "set is scored. Received: "
-                f"max_eval_steps={self.training.max_eval_steps}. Leave it out."
-            )
 
     def _check_lengths(self) -> None:
         longest = self.config.max_position_embeddings
@@ -178,6 +171,13 @@ class FinetuningJob:
                 "The first evaluation set must have the name '', because its "
                 "scores have no suffix. Received: "
                 f"name={self.eval_sets[0].name!r}."
+            )
+        patience = self.finetuning.early_stopping_patience
+        if patience and self.train_set and not self.eval_sets:
+            raise ValueError(
+                "`early_stopping_patience` counts evaluations, and there is no "
+                f"set to evaluate. Received: early_stopping_patience={patience}"
+                ". Pass --do_eval."
             )
         if self.finetuning.num_seeds > 1 and not (
             self.train_set and self.eval_sets

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.metrics import probabilities
 from albert_tf.tasks.task_data import Outputs
 from albert_tf.training import collapse, metric_log, report
 from albert_tf.training.finetune_options import FinetuningJob
@@ -58,7 +59,11 @@ def write(
         outputs: Of its records.
     """
     sections = [
-        *curves(job.output_dir, job.data.headline),
+        *curves(
+            job.output_dir,
+            job.data.headline,
+            seeds=[*results.get(SEEDS_KEY, ()), *results.get(FAILED_KEY, ())],
+        ),
         length_histogram(records.columns.lengths),
         *seed_tables(results),
         *_confusions_and_errors(records, outputs),
@@ -138,13 +143,22 @@ def seed_tables(results: Mapping[str, Any]) -> list[report.Table]:
     return tables
 
 
-def curves(output_dir: str, headline: str) -> list[report.Chart]:
+def curves(
+    output_dir: str, headline: str, *, seeds: Sequence[str] = ()
+) -> list[report.Chart]:
     """Returns loss and scores over the steps.
 
     Of several seeds, there is the headline score, and each curve is faint
     beside their median.
+
+    Args:
+        output_dir: Folder of the run.
+        headline: Key of the headline score.
+        seeds: Those of the run; without, all that are in the folder.
     """
-    folders = sorted(glob.glob(os.path.join(glob.escape(output_dir), "seed-*")))
+    folders = [os.path.join(output_dir, f"seed-{seed}") for seed in seeds] or (
+        sorted(glob.glob(os.path.join(glob.escape(output_dir), "seed-*")))
+    )
     if folders:
         logs = [metric_log.read_lines(folder) for folder in folders]
         return [
@@ -265,8 +279,7 @@ def _worst_errors(
     logits: np.ndarray,
     names: Sequence[str],
 ) -> report.Table:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    shares = np.exp(shifted) / np.exp(shifted).sum(axis=-1, keepdims=True)
+    shares = probabilities.softmax(logits)
     predictions = np.argmax(logits, axis=-1)
     (wrong,) = np.nonzero(predictions != labels)
     own = shares[wrong, labels[wrong]]

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import load
@@ -73,6 +74,7 @@ class FinetuningRun:
 
         Raises:
             AllAttemptsFailed: Restarts did not help.
+            loop.TrainingDiverged: See there; what is learnt stays.
             ValueError: The folder is another run's, or something else does
                 not fit.
         """
@@ -87,7 +89,7 @@ class FinetuningRun:
                 if not self._train(self._sets.train, tried):
                     return None
                 return self._use(finetune_folder.weights_to_use(self._job))
-            except (collapse.RunCollapsed, loop.TrainingDiverged) as problem:
+            except collapse.RunCollapsed as problem:
                 if self._job.finetuning.on_collapse == "ignore":
                     raise
                 tried = self._fail(tried, str(problem))
@@ -214,7 +216,7 @@ class FinetuningRun:
             # What ends early makes room for another attempt; the last one
             # may still learn.
             on_checkpoint=functools.partial(self._check_log, plan, can_restart)
-            if restarts
+            if restarts and self._chance
             else None,
             checks_jumps=False,
             any_worker=functools.partial(
@@ -304,10 +306,18 @@ class FinetuningRun:
         return self._job.training.num_train_steps < collapse.LEAST_STEPS
 
 
-def _chance(sets: RecordSets) -> float | None:
-    labels = evaluated_sets.labels_of(sets.train) if sets.train else None
-    # Of labels that are all the same there is nothing to learn.
-    return None if labels is None else collapse.chance_loss(labels) or None
+def _chance(sets: RecordSets) -> float:
+    """Returns the loss of a model that knows no text; 0 if there is none.
+
+    Of labels that are all the same there is nothing to learn. Where a record
+    has no label, the answer is one of its places.
+    """
+    if not sets.train:
+        return 0.0
+    labels = evaluated_sets.labels_of(sets.train)
+    if labels is None:
+        return float(np.mean(np.log(sets.train.columns.lengths)))
+    return collapse.chance_loss(labels)
 
 
 def padding_for(

@@ -13,6 +13,8 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
+# Other seeds of the same run are counted up from it; keys have 32 bits.
+LARGEST_SEED = 2**31 - 1
 # The score that the best checkpoint is chosen by, as in the reference.
 BEST_KEYS = {"mlm": "masked_lm_accuracy", "sop": "sentence_order_accuracy"}
 
@@ -49,7 +51,6 @@ class TrainingConfig:
         log_steps: Updates that one line of `metrics.jsonl` covers.
         steps_per_loop: Updates in one call of the graph at most; 0 lets the
             device decide.
-        max_eval_steps: Evaluation batches at most; None for all.
         strategy: One of `STRATEGIES`.
         tpu: Which TPU to connect to.
         precision: One of `PRECISIONS`; weights are always float32.
@@ -71,7 +72,6 @@ class TrainingConfig:
     keep_checkpoint_max: int = 5
     log_steps: int = 100
     steps_per_loop: int = 0
-    max_eval_steps: int | None = None
     strategy: str = "auto"
     tpu: TpuAddress = TpuAddress()
     precision: str = "float32"
@@ -93,8 +93,11 @@ class TrainingConfig:
             check_at_least(1, name, getattr(self, name))
         check_at_least(0, "steps_per_loop", self.steps_per_loop)
         check_at_least(0, "random_seed", self.random_seed)
-        if self.max_eval_steps is not None:
-            check_at_least(1, "max_eval_steps", self.max_eval_steps)
+        if self.random_seed > LARGEST_SEED:
+            raise ValueError(
+                f"`random_seed` must be at most {LARGEST_SEED}. Received: "
+                f"random_seed={self.random_seed}."
+            )
         check_choice("strategy", self.strategy, STRATEGIES)
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
@@ -121,6 +124,7 @@ class PretrainingRun:
         max_seq_length: S, which the records must have.
         max_predictions_per_seq: Masked positions the records must have room
             for (twice as many if they were made with permutation).
+        max_eval_steps: Batches of `eval_files` at most.
         objectives: `mlm`, `sop` or both.
         init_checkpoint: Weights to start from; None for random ones. Slots
             and step start anew.
@@ -141,6 +145,7 @@ class PretrainingRun:
     eval_files: str = ""
     max_seq_length: int = 512
     max_predictions_per_seq: int = 20
+    max_eval_steps: int = 100
     objectives: Sequence[str] = ("mlm", "sop")
     init_checkpoint: str | None = None
     init_from_group0: bool = False
@@ -155,7 +160,11 @@ class PretrainingRun:
                 f"`objectives` must be one or more of {', '.join(BEST_KEYS)}, "
                 f"each once. Received: objectives={','.join(self.objectives)}."
             )
-        for name in ("max_seq_length", "max_predictions_per_seq"):
+        for name in (
+            "max_seq_length",
+            "max_predictions_per_seq",
+            "max_eval_steps",
+        ):
             check_at_least(1, name, getattr(self, name))
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(

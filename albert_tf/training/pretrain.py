@@ -184,7 +184,7 @@ class _Pretraining:
             return input_pipeline.evaluation_dataset(
                 source,
                 batch_size=self._job.training.eval_batch_size,
-                max_steps=self._job.training.max_eval_steps,
+                max_steps=self._job.max_eval_steps,
                 num_input_shards=shards,
                 shard_index=index,
                 replicas_per_shard=replicas,

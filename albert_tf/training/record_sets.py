@@ -76,13 +76,12 @@ def _open(job: FinetuningJob, wanted: ExampleSet, kind: str) -> RecordSet:
     _check_guids(label, wanted.examples)
     key = feature_cache.cache_key(
         settings=data.settings,
-        paths=wanted.files,
-        guids=(example.guid for example in wanted.examples),
+        examples=wanted.examples,
         is_training=kind == "train",
     )
     make = functools.partial(_make, job, wanted, data, kind)
     try:
-        if wanted.files:
+        if wanted.is_stored:
             columns = feature_cache.load_or_make(
                 _cached_dir(job),
                 f"{data.name}-{label}",

@@ -18,6 +18,8 @@ from albert_tf.config import AlbertConfig
 IDENTITY_FILE = "run.json"
 CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
+# Of a run's identity, what its task says of itself.
+SETTINGS = "settings"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -98,9 +100,9 @@ def check(output_dir: str, identity: Mapping[str, Any]) -> None:
         ValueError: It belongs to another run, holds files of something else,
             or is itself a file.
     """
-    path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
-    if os.path.exists(path):
-        _check_same(output_dir, json.loads(files.read_text(path)), identity)
+    found = read_identity(output_dir)
+    if found:
+        _check_same(output_dir, found, identity)
     elif os.path.lexists(output_dir) and not os.path.isdir(output_dir):
         raise ValueError(
             f"{output_dir!r} is a file. Pass a folder as --output_dir."
@@ -121,14 +123,35 @@ def check_use(output_dir: str, identity: Mapping[str, Any]) -> None:
     """
     found = read_identity(output_dir)
     if found:
-        kept = {name: found.get(name) for name in identity}
-        _check_same(output_dir, kept, identity)
+        wanted = _flat(identity)
+        kept = {k: v for k, v in _flat(found).items() if k in wanted}
+        _check_same(output_dir, kept, wanted)
 
 
 def read_identity(output_dir: str) -> dict[str, Any]:
-    """Returns the identity of the run in a folder; empty without one."""
+    """Returns the identity of the run in a folder; empty without one.
+
+    Raises:
+        ValueError: `run.json` is damaged.
+    """
     path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
-    return json.loads(files.read_text(path)) if os.path.exists(path) else {}
+    if not os.path.exists(path):
+        return {}
+    try:
+        identity = json.loads(files.read_text(path))
+    except json.JSONDecodeError:
+        identity = None
+    if not isinstance(identity, dict):
+        raise ValueError(
+            f"{path} is damaged: wanted a JSON object. Pass another "
+            "--output_dir."
+        )
+    return identity
+
+
+def read_settings(output_dir: str) -> dict[str, Any]:
+    """Returns the settings of the task that a run in a folder has learnt."""
+    return read_identity(output_dir).get(SETTINGS, {})
 
 
 def weights_to_use(

@@ -68,8 +68,7 @@ class SeedRuns:
             AllAttemptsFailed: No seed gives a result.
         """
         self._claim()
-        first = self._job.training.random_seed
-        seeds = range(first, first + self._job.finetuning.num_seeds)
+        seeds = seeds_of(self._job)
         scores: dict[int, dict[str, float]] = {}
         failures: dict[int, str] = {}
         for seed in seeds:
@@ -78,7 +77,7 @@ class SeedRuns:
                 found = self._run_seed(seed)
             except (
                 finetune_run.AllAttemptsFailed,
-                loop.TrainingDiverged,  # a collapse that is ignored
+                loop.TrainingDiverged,
             ) as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
@@ -100,17 +99,12 @@ class SeedRuns:
         job = self._job
         if self._is_chief:
             run_folder.claim(
-                job.output_dir, config=job.config, identity=_identity(job)
+                job.output_dir, config=job.config, identity=run_identity(job)
             )
             run_folder.write_flags(job.output_dir, job.flags_text)
 
     def _run_seed(self, seed: int) -> dict[str, float] | None:
-        job = dataclasses.replace(
-            self._job,
-            output_dir=seed_folder(self._job.output_dir, seed),
-            training=dataclasses.replace(self._job.training, random_seed=seed),
-            predict_sets=(),
-        )
+        job = _job_of_seed(self._job, seed)
         sets = dataclasses.replace(self._sets, prediction=())
         found = finetune_run.FinetuningRun(job, sets, self._strategy).run()
         gc.collect()  # the model, which refers to itself
@@ -161,15 +155,32 @@ def check_folder(job: FinetuningJob) -> None:
 
     Raises:
         FileNotFoundError, ValueError: See `run_folder.check` and
-            `finetune_folder.check_start`.
+            `finetune_folder.check_folder`.
     """
-    run_folder.check(job.output_dir, _identity(job))
-    finetune_folder.check_start(job)
+    run_folder.check(job.output_dir, run_identity(job))
+    for seed in seeds_of(job):
+        finetune_folder.check_folder(_job_of_seed(job, seed))
 
 
-def _identity(job: FinetuningJob) -> dict[str, Any]:
+def seeds_of(job: FinetuningJob) -> range:
+    """Returns the seeds of a job's runs."""
+    first = job.training.random_seed
+    return range(first, first + job.finetuning.num_seeds)
+
+
+def _job_of_seed(job: FinetuningJob, seed: int) -> FinetuningJob:
+    return dataclasses.replace(
+        job,
+        output_dir=seed_folder(job.output_dir, seed),
+        training=dataclasses.replace(job.training, random_seed=seed),
+        predict_sets=(),
+    )
+
+
+def run_identity(job: FinetuningJob) -> dict[str, Any]:
+    """Returns the identity of several runs; see `finetune_folder`."""
     return finetune_folder.model_identity(job) | {
-        "settings": dict(job.data.settings),
+        run_folder.SETTINGS: dict(job.data.settings),
         "seeds_from": job.training.random_seed,
         "init_checkpoint": job.init_checkpoint,
     }

@@ -1,5 +1,7 @@
 """Stored records are found under what made them, and only there."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -100,40 +102,39 @@ def test_a_file_with_other_arrays_is_made_again(load, caplog):
     assert "holds other arrays" in caplog.text
 
 
-@pytest.fixture
-def key(tmp_path):
-    """A function that makes a key; its arguments change what is usual."""
-    path = tmp_path / "train.tsv"
-    path.write_text("1\tGood.")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Example:
+    guid: str
+    text: str
+    label: int | None = None
 
-    def make(text="1\tGood.", **changes):
-        path.write_text(text)
-        values = {
-            "settings": {"task": "cola", "max_seq_length": 8},
-            "paths": [str(path)],
-            "guids": ["a", "b"],
-            "is_training": True,
-        }
-        return feature_cache.cache_key(**values | changes)
 
-    return make
+def key(**changes):
+    values = {
+        "settings": {"task": "cola", "max_seq_length": 8},
+        "examples": [Example(guid="a", text="Good.", label=1)],
+        "is_training": True,
+    }
+    return feature_cache.cache_key(**values | changes)
 
 
 @pytest.mark.parametrize(
     "change",
     [
         {"settings": {"task": "cola", "max_seq_length": 9}},
-        {"text": "1\tBad."},
-        {"guids": ["a"]},
+        {"examples": [Example(guid="b", text="Good.", label=1)]},
+        {"examples": [Example(guid="a", text="Bad.", label=1)]},
+        {"examples": [Example(guid="a", text="Good.", label=0)]},
+        {"examples": [Example(guid="a", text="Good.")]},
+        {"examples": [Example(guid="a", text="Good.", label=1)] * 2},
+        {"examples": []},
         {"is_training": False},
-        {"paths": []},
     ],
 )
-def test_whatever_makes_the_records_changes_the_key(change, key):
+def test_whatever_makes_the_records_changes_the_key(change):
     assert key() == key(settings={"max_seq_length": 8, "task": "cola"})
     assert key(**change) != key()
 
 
-def test_a_file_that_is_gone_is_an_error(key):
-    with pytest.raises(FileNotFoundError):
-        key(paths=["no/such/file"])
+def test_a_key_takes_texts_that_no_file_can_hold():
+    assert key(examples=[Example(guid="a", text="\ud83d")]) != key()

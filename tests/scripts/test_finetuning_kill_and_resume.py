@@ -152,7 +152,6 @@ def left_by(folder):
                 before_file("killed/best"),
                 before_file("killed/predictions.tsv"),
                 before_file("killed/eval_results.json"),
-                before_file("labels.json"),
             ],
             marks=pytest.mark.slow,
         ),

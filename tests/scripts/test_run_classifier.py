@@ -290,8 +290,8 @@ def test_a_table_of_ones_own_is_learnt_and_predicted(mail_run):
     rows = table_of(folder / "predictions.tsv")
     assert [row[0] for row in rows] == ["index", "0", "1"]
     assert {row[1] for row in rows[1:]} <= {"work", "home", "spam"}
-    labels = json.loads((folder / "labels.json").read_text())
-    assert labels == ["home", "spam", "work"]
+    identity = json.loads((folder / "run.json").read_text())
+    assert identity["settings"]["labels"] == ["home", "spam", "work"]
 
 
 def test_a_run_of_ones_own_predicts_without_its_training_file(

@@ -6,6 +6,7 @@ import pytest
 from absl import flags
 
 import run_finetuning_flags
+from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
 from albert_tf.training.options import TrainingConfig
@@ -19,6 +20,9 @@ class Data:
     name = "words"
     settings = {}
     vocab_size = CONFIG["vocab_size"]
+
+
+SHAPE = AlbertConfig(vocab_size=9, hidden_dropout_prob=0.3)
 
 
 @pytest.fixture
@@ -45,6 +49,8 @@ def parse(tmp_path, monkeypatch):
                 warmup_proportion=warmup_proportion,
             )
         )
+        # The scripts', each with a default of its own.
+        flags.DEFINE_float("dropout_prob", 0.1, "")
         given = [
             f"--albert_config_file={path}",
             "--output_dir=run",
@@ -164,8 +170,12 @@ def test_without_training_there_is_no_warm_up_to_fit(job):
         ),
         (["--num_train_epochs=0"], "`num_train_epochs` must be above 0"),
         (["--num_train_epochs=nan"], "`num_train_epochs` must be above 0"),
+        (["--num_train_epochs=inf"], "must be above 0 and finite"),
+        (
+            ["--num_train_epochs=1", "--train_batch_size=0"],
+            "`train_batch_size` must be at least 1",
+        ),
         (["--warmup_proportion=1"], "`warmup_proportion` must be at least 0"),
-        (["--max_eval_steps=3"], "`max_eval_steps` must be None"),
         (["--output_dir=gs://bucket"], "'gs://bucket' is a remote path"),
         (["--export_dir=gs://served"], "'gs://served' is a remote path"),
     ],
@@ -184,19 +194,34 @@ def test_the_vocabulary_is_the_one_that_is_named(parse, tiny_spm_model):
 
 
 def test_a_preset_gives_way_to_what_the_user_gave(parse):
-    values = parse("--learning_rate=1e-4", epochs=3.0, warmup_proportion=0.1)
-    preset = {"learning_rate": 2e-5, "num_train_steps": 800}
+    values = parse(
+        "--preset=paper",
+        "--learning_rate=1e-4",
+        epochs=3.0,
+        warmup_proportion=0.1,
+    )
 
-    run_finetuning_flags.apply_preset(values, preset)
+    config = run_finetuning_flags.apply_preset(values, SHAPE, "rte")
 
     assert values.learning_rate == 1e-4
     assert (values.num_train_steps, values.num_train_epochs) == (800, None)
-    assert values.warmup_proportion == 0.1
+    assert (values.num_warmup_steps, values.warmup_proportion) == (200, None)
+    assert config.hidden_dropout_prob == 0
 
 
 def test_a_preset_of_steps_gives_way_to_epochs_that_the_user_gave(parse):
-    values = parse("--num_train_epochs=2", epochs=3.0)
+    values = parse("--preset=paper", "--num_train_epochs=2", epochs=3.0)
 
-    run_finetuning_flags.apply_preset(values, {"num_train_steps": 800})
+    run_finetuning_flags.apply_preset(values, SHAPE, "rte")
 
     assert values.num_train_epochs == 2
+
+
+def test_without_a_preset_nothing_changes(parse):
+    values, config = (
+        parse(epochs=3.0),
+        SHAPE,
+    )
+
+    assert run_finetuning_flags.apply_preset(values, config, "rte") is config
+    assert values.num_train_epochs == 3

@@ -119,7 +119,7 @@ def test_too_few_or_too_many_labels_are_refused(num_labels, tmp_path):
     path = tmp_path / "train.tsv"
     path.write_text("k\n" + "".join(f"{i}\n" for i in range(num_labels)))
 
-    with pytest.raises(ValueError, match=f"has {num_labels} different labels"):
+    with pytest.raises(ValueError, match=f"are {num_labels} different labels"):
         classification_files.read_labels(path, "k")
 
 
@@ -144,3 +144,17 @@ def test_two_files_of_one_split_are_refused(tmp_path):
 
     with pytest.raises(ValueError, match=r"several files for dev: .*dev.jsonl"):
         classification_files.find_split(tmp_path, "dev")
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (("spam",), "--labels: there are 1 different labels"),
+        (("ham", "spam", "ham"), "--labels names a label twice: 'ham', 'spam'"),
+        (("ham", " "), "--labels: the label is empty"),
+        (("ham", "sp\tam"), "--labels: the label 'sp.tam' has a tab"),
+    ],
+)
+def test_labels_that_are_given_must_tell_apart(labels, words):
+    with pytest.raises(ValueError, match=words):
+        classification_files.check_labels(labels, "--labels")

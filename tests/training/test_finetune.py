@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 
@@ -380,13 +381,26 @@ def test_a_seed_whose_collapse_is_ignored_is_left_out_too(job, mute_task):
     assert results["failed_seeds"] == {"12345": "Its predictions are constant."}
 
 
-def test_seeds_that_diverge_are_failures_though_collapse_is_ignored(job):
-    several = job(
-        num_seeds=2,
-        on_collapse="ignore",
-        num_train_steps=10,
-        learning_rate=1e30,
-    )
+def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
+    class Spoilt(word_task):
+        def training_scores(self, sums):
+            self.num_steps = getattr(self, "num_steps", 0) + 1
+            scores = super().training_scores(sums)
+            return scores if self.num_steps < 45 else {"loss": math.nan}
+
+    one = job(make_task=Spoilt, save_checkpoints_steps=20)
+
+    with pytest.raises(ValueError, match="Training diverged at step 45"):
+        finetune.run(one)
+
+    assert os.listdir(os.path.join(one.output_dir, "best"))
+    assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
+    trained = dataclasses.replace(one, train_set=None, make_task=word_task)
+    assert finetune.run(trained)["global_step"] in (20, 40)
+
+
+def test_seeds_that_diverge_are_failures(job):
+    several = job(num_seeds=2, num_train_steps=10, learning_rate=1e30)
 
     with pytest.raises(ValueError, match="None of the 2 .*: Training"):
         finetune.run(several)

@@ -54,3 +54,20 @@ def test_nothing_to_use_is_told(untrained_job):
         finetune_folder.check_folder(
             dataclasses.replace(untrained_job, train_set=None)
         )
+
+
+def test_dropout_does_not_matter_for_weights_that_are_only_used(
+    untrained_job, tiny_config
+):
+    leave(untrained_job)
+    used = dataclasses.replace(
+        untrained_job,
+        train_set=None,
+        config=tiny_config(hidden_dropout_prob=0.25),
+    )
+
+    with pytest.raises(ValueError, match="There are no trained weights in"):
+        finetune_folder.check_folder(used)
+    wider = dataclasses.replace(used, config=tiny_config(intermediate_size=99))
+    with pytest.raises(ValueError, match=r"with config\.intermediate_size"):
+        finetune_folder.check_folder(wider)

@@ -71,8 +71,13 @@ def test_an_impossible_setting_is_named(values, message):
             "`num_train_steps` must be the same .* 11 and 10",
         ),
         (
-            {"training": TrainingConfig(num_train_steps=10, max_eval_steps=3)},
-            "`max_eval_steps` must be None",
+            {
+                "eval_sets": (),
+                "finetuning": FinetuningConfig(
+                    max_seq_length=16, early_stopping_patience=2
+                ),
+            },
+            "no set to evaluate. .*early_stopping_patience=2",
         ),
         (
             {"eval_sets": (ExampleSet(examples=(), name="b"),)},

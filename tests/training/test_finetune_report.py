@@ -136,6 +136,17 @@ def test_of_several_seeds_the_headline_is_drawn_with_its_median(tmp_path):
     assert list(scores.faint_curves) == [[(5, 0.5)], [(5, 1.0)], [(5, 1.5)]]
 
 
+def test_seeds_of_another_run_in_the_folder_are_not_drawn(tmp_path):
+    for seed in (1, 2, 3):
+        write_log(tmp_path / f"seed-{seed}", 0.7 / seed, 0.5 * seed)
+
+    _, scores = finetune_report.curves(
+        str(tmp_path), "accuracy", seeds=["1", "2"]
+    )
+
+    assert list(scores.faint_curves) == [[(5, 0.5)], [(5, 1.0)]]
+
+
 def test_what_has_another_scale_is_not_drawn_among_the_scores(tmp_path):
     names = ("f1", "constant_predictions", "null_threshold")
     line = {"step": 5} | {f"eval_{name}": 1.0 for name in names}

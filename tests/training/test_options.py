@@ -27,12 +27,17 @@ def test_the_defaults_are_those_of_the_paper():
         "save_checkpoints_steps",
         "keep_checkpoint_max",
         "log_steps",
-        "max_eval_steps",
     ],
 )
 def test_counts_start_at_one(name):
     with pytest.raises(ValueError, match=f"`{name}` must be at least 1.*=0"):
         TrainingConfig(**{name: 0})
+
+
+def test_a_seed_has_31_bits():
+    TrainingConfig(random_seed=2**31 - 1)
+    with pytest.raises(ValueError, match="`random_seed` must be at most 2147"):
+        TrainingConfig(random_seed=2**31)
 
 
 @pytest.mark.parametrize("name", ["steps_per_loop", "random_seed"])
@@ -105,8 +110,10 @@ def test_objectives_are_known_and_named_once(objectives):
         make_run(objectives=objectives)
 
 
-@pytest.mark.parametrize("name", ["max_seq_length", "max_predictions_per_seq"])
-def test_lengths_of_records_start_at_one(name):
+@pytest.mark.parametrize(
+    "name", ["max_seq_length", "max_predictions_per_seq", "max_eval_steps"]
+)
+def test_lengths_and_evaluation_batches_start_at_one(name):
     with pytest.raises(ValueError, match=f"`{name}` must be at least 1.*=0"):
         make_run(**{name: 0})
 

@@ -11,18 +11,16 @@ from albert_tf.training.finetune_options import ExampleSet
 
 
 @pytest.fixture
-def job(untrained_job, tmp_path):
-    path = tmp_path / "train.tsv"
-    path.write_text("text")
-    of_file = dataclasses.replace(untrained_job.train_set, files=[str(path)])
-    return dataclasses.replace(untrained_job, train_set=of_file)
+def job(untrained_job):
+    stored = dataclasses.replace(untrained_job.train_set, is_stored=True)
+    return dataclasses.replace(untrained_job, train_set=stored)
 
 
 def open_sets(job):
     return record_sets.open_sets(job, tf.distribute.get_strategy())
 
 
-def test_records_of_files_are_stored_and_others_are_not(job):
+def test_records_are_stored_if_their_set_says_so(job):
     sets = open_sets(job)
 
     assert sets.train.columns.num_records == 5

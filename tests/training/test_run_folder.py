@@ -277,3 +277,18 @@ def test_weights_know_the_run_that_made_them(path, is_known, tmp_path):
     found = run_folder.identity_of_weights(str(tmp_path / path))
 
     assert bool(found) == is_known
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]"])
+def test_a_damaged_identity_is_told(text, tmp_path):
+    (tmp_path / "run.json").write_text(text)
+
+    for read in (run_folder.read_identity, run_folder.read_settings):
+        with pytest.raises(ValueError, match=r"run\.json is damaged"):
+            read(str(tmp_path))
+
+
+def test_the_settings_of_a_run_can_be_read(tmp_path):
+    assert run_folder.read_settings(str(tmp_path)) == {}
+    (tmp_path / "run.json").write_text('{"settings": {"labels": []}}')
+    assert run_folder.read_settings(str(tmp_path)) == {"labels": []}

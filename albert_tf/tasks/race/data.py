@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from albert_tf import features, files
+from albert_tf.metrics import probabilities
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import features as race_features
 from albert_tf.tasks.race import question_types
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
-from albert_tf.tasks.race.question_files import FieldNames
 from albert_tf.text.tokenizer import Tokenizer
 
 PREDICTIONS_FILE = "predictions.jsonl"
@@ -37,7 +37,6 @@ class MultipleChoiceData:
         tokenizer: Makes ids of text.
         lengths: How long a choice may be.
         num_choices: C, the number of options of every question.
-        fields: Names of the fields that the examples were read by.
 
     Raises:
         ValueError: An example has another number of options, or lacks the
@@ -53,12 +52,10 @@ class MultipleChoiceData:
         *,
         lengths: ChoiceLengths,
         num_choices: int = 4,
-        fields: FieldNames | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._lengths = lengths
         self._num_choices = num_choices
-        self._fields = fields or FieldNames()
 
     @property
     def vocab_size(self) -> int:
@@ -79,7 +76,6 @@ class MultipleChoiceData:
             "task": self.name,
             **dataclasses.asdict(self._lengths),
             "num_choices": self._num_choices,
-            "fields": dataclasses.asdict(self._fields),
             "tokenizer": self._tokenizer.hash,
         }
 
@@ -174,14 +170,9 @@ def _prediction(
     row: dict[str, Any] = {"id": example.guid}
     if example.level:
         row["level"] = example.level
-    row["probabilities"] = _softmax(logits).tolist()
+    row["probabilities"] = probabilities.softmax(logits).tolist()
     # Of the logits: of probabilities two may round to the same.
     row["prediction"] = letters[int(np.argmax(logits))]
     if example.label is not None:
         row["answer"] = letters[example.label]
     return row
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits.astype(np.float64) - np.max(logits))
-    return powers / np.sum(powers)

@@ -44,7 +44,7 @@ def read_split(
         ValueError: A file is damaged, or two passages have the same id.
     """
     found: list[MultipleChoiceExample] = []
-    paths = split_files(data_dir, split, levels=levels)
+    paths = _split_files(data_dir, split, levels)
     for level in LEVELS:
         of_level = [p for p in paths if _folder_name(p) == level]
         found += _read_level(of_level, level)
@@ -53,14 +53,9 @@ def read_split(
     return found
 
 
-def split_files(
-    data_dir: files.Path, split: str, *, levels: Sequence[str] = LEVELS
+def _split_files(
+    data_dir: files.Path, split: str, levels: Sequence[str]
 ) -> list[str]:
-    """Returns the files that `read_split` reads, for the same arguments.
-
-    Raises:
-        FileNotFoundError: There is none.
-    """
     folder = _split_folder(data_dir, split)
     found = [
         path

@@ -86,17 +86,6 @@ def read_questions(
     return found
 
 
-def question_files(path: files.Path) -> list[str]:
-    """Returns the files that `read_questions` reads for `path`."""
-    name = files.check_local(path)
-    return [name, *filter(os.path.exists, _answers_files(name))]
-
-
-def _answers_files(path: str) -> list[str]:
-    stem, kind = os.path.splitext(path)
-    return [f"{stem}.ans"] if kind == ".tsv" else []
-
-
 def _has_passages(path: files.Path) -> bool:
     for number, text in enumerate(lines.read_lines(path), start=1):
         if text.strip():
@@ -145,7 +134,8 @@ def _question(
 def _read_mctest(path: files.Path) -> Iterator[MultipleChoiceExample]:
     rows = [row.split("\t") for row in lines.read_lines(path) if row]
     answers: list[list[Any]] = [[None] * _NUM_QUESTIONS] * len(rows)
-    for name in question_files(path)[1:]:
+    name = f"{os.path.splitext(path)[0]}.ans"
+    if os.path.exists(name):
         answers = [row.split("\t") for row in lines.read_lines(name) if row]
         if len(answers) != len(rows):
             raise ValueError(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf import files
+from albert_tf.tasks import table_files
 
 _BYTE_ORDER_MARK = "\ufeff"
 _TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number"}
@@ -132,11 +133,13 @@ def check_answers(
 def _parse(name: str) -> Any:
     text = files.read_text(name).removeprefix(_BYTE_ORDER_MARK)
     try:
-        return json.loads(text)
+        content = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
             f"{name}: not JSON ({error}). Copy the file again."
         ) from error
+    table_files.check_characters(text, content, name)
+    return content
 
 
 def _questions(

@@ -196,16 +196,6 @@ def test_a_story_without_answers_can_be_predicted(tmp_path):
     found = question_files.read_questions(path)
 
     assert {example.label for example in found} == {None}
-    assert question_files.question_files(path) == [str(path)]
-
-
-def test_the_answers_belong_to_the_files_of_the_stories(tmp_path):
-    path = write_story(tmp_path / "a.tsv")
-
-    assert question_files.question_files(path) == [
-        str(path),
-        str(tmp_path / "a.ans"),
-    ]
 
 
 def test_answers_of_another_number_of_stories_are_refused(tmp_path):

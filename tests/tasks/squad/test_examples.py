@@ -195,3 +195,8 @@ def test_answers_as_the_metrics_take_them(make_example):
 
     assert examples.answer_texts(asked) == [["white"], []]
     assert examples.has_answer(asked).tolist() == [True, False]
+
+
+def test_half_of_a_surrogate_pair_is_refused(write):
+    with pytest.raises(ValueError, match=r"squad.json: \\ud83d is half of a"):
+        examples.read_examples(write({"question": "Why \ud83d?"}))
