@@ -206,7 +206,7 @@ def test_a_preset_gives_way_to_what_the_user_gave(parse):
     assert values.learning_rate == 1e-4
     assert (values.num_train_steps, values.num_train_epochs) == (800, None)
     assert (values.num_warmup_steps, values.warmup_proportion) == (200, None)
-    assert config.hidden_dropout_prob == 0
+    assert config.hidden_dropout_prob == 0.1
 
 
 def test_a_preset_of_steps_gives_way_to_epochs_that_the_user_gave(parse):
@@ -218,10 +218,7 @@ def test_a_preset_of_steps_gives_way_to_epochs_that_the_user_gave(parse):
 
 
 def test_without_a_preset_nothing_changes(parse):
-    values, config = (
-        parse(epochs=3.0),
-        SHAPE,
-    )
+    values = parse(epochs=3.0)
 
-    assert run_finetuning_flags.apply_preset(values, config, "rte") is config
+    assert run_finetuning_flags.apply_preset(values, SHAPE, "rte") is SHAPE
     assert values.num_train_epochs == 3
