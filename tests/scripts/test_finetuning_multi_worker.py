@@ -33,7 +33,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture
 def flags(workshop, tiny_spm_model, tmp_path):
-    """Flags of a run without dropout, which replicas draw for themselves."""
+    """Flags of a run without dropout, which replicas draw for themselves.
+
+    Its batches are large and its rate is low: at ten times the rate and a
+    third of the batch, one process parts from itself by a twentieth where
+    its micro-batches are other ones, so another order of sums.
+    """
     config = json.loads((workshop / "config.json").read_text())
     config |= dict.fromkeys(
         ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
@@ -54,11 +59,11 @@ def flags(workshop, tiny_spm_model, tmp_path):
         f"--spm_model_file={tiny_spm_model}",
         "--max_seq_length=32",
         "--dropout_prob=0",
-        "--train_batch_size=8",
+        "--train_batch_size=24",
         "--gradient_accumulation_steps=2",
-        "--num_train_steps=60",
-        "--num_warmup_steps=5",
-        "--learning_rate=0.01",
+        "--num_train_steps=80",
+        "--num_warmup_steps=20",
+        "--learning_rate=0.001",
         "--save_checkpoints_steps=20",
         "--log_steps=10",
         "--num_seeds=2",
@@ -155,10 +160,10 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
         assert seeds[1][seed] == pytest.approx(seeds[0][seed], rel=1e-4)
         logs = [lines_of(folder / f"seed-{seed}") for folder in (one, two)]
         for ours, theirs in zip(*logs, strict=True):
-            assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-5)
+            assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-6)
     for name in ("predictions.tsv", "eval/predictions.tsv"):
         assert (one / name).read_text() == (two / name).read_text()
     probabilities = [
         np.loadtxt(folder / "test_results.tsv") for folder in (one, two)
     ]
-    np.testing.assert_allclose(*probabilities, rtol=1e-3)
+    np.testing.assert_allclose(*probabilities, rtol=1e-4)
