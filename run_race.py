@@ -177,7 +177,7 @@ def _example_set(
 
 def _read(values: flags.FlagValues, use: str) -> list[MultipleChoiceExample]:
     """Returns the questions for one use."""
-    levels = _levels(values)
+    levels, fields = _levels(values), _field_names(values)
     name = values[f"{use}_file"].value
     if name and os.path.splitext(name)[1] in _RECORDS:
         # TF1: where the original keeps its records, whatever made them.
@@ -189,7 +189,7 @@ def _read(values: flags.FlagValues, use: str) -> list[MultipleChoiceExample]:
         )
         name = None
     if name:
-        found = question_files.read_questions(name, fields=_field_names(values))
+        found = question_files.read_questions(name, fields=fields)
         return _of_levels(found, levels, name)
     if not values.data_dir:
         raise ValueError(f"--data_dir or --{use}_file must be given.")

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from albert_tf.metrics.probabilities import softmax
 from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.tasks.classification_data import ClassificationData, softmax
+from albert_tf.tasks.classification_data import ClassificationData
 from albert_tf.tasks.classification_examples import ClassificationExample
 
 TEXTS = [

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.metrics.probabilities import softmax
 from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
-from albert_tf.tasks.classification_data import softmax
 from albert_tf.tasks.race import features, passage_files
 from albert_tf.tasks.race.examples import MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
