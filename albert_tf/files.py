@@ -6,10 +6,11 @@ mounted or copied first, and are refused with that advice.
 
 import contextlib
 import glob
+import json
 import os
 import uuid
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 Path = str | os.PathLike[str]
 
@@ -74,6 +75,26 @@ def read_text(path: Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Reads what a run has left; empty if there is no such file.
+
+    Raises:
+        ValueError: It is not UTF-8, or no JSON object.
+    """
+    name = check_local(path)
+    if not os.path.exists(name):
+        return {}
+    try:
+        values = json.loads(read_text(name))
+    except json.JSONDecodeError:
+        values = None
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"{name} is damaged: wanted a JSON object. Move it away."
+        )
+    return values
 
 
 @contextlib.contextmanager

@@ -4,10 +4,8 @@ Data flow: folder of a checkpoint -> [this file] -> signatures.
 Floor: export. Plain Python.
 """
 
-import json
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import huggingface, run_checkpoints
@@ -64,7 +62,9 @@ def find_null_threshold(path: files.Path) -> float | None:
         ValueError: Its results are damaged.
     """
     for folder in _folders(path):
-        results = _read_json(os.path.join(folder, run_folder.RESULTS_FILE))
+        results = files.read_json_object(
+            os.path.join(folder, run_folder.RESULTS_FILE)
+        )
         key = squad_data.THRESHOLD_KEY
         # Of several seeds, the best one's weights are kept.
         for name in (f"{key}_best", key):
@@ -95,24 +95,11 @@ def _labels_of_run(folder: str) -> tuple[str, ...] | None:
 
 
 def _labels_of_huggingface(folder: str) -> tuple[str, ...] | None:
-    config = _read_json(os.path.join(folder, huggingface.CONFIG_FILE))
+    config = files.read_json_object(
+        os.path.join(folder, huggingface.CONFIG_FILE)
+    )
     names = config.get("id2label") or {}
     labels = tuple(str(names.get(str(i))) for i in range(len(names)))
     if not labels or all(label.startswith(_NO_NAME) for label in labels):
         return None
     return labels
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    if not os.path.isfile(path):
-        return {}
-    try:
-        values = json.loads(files.read_text(path))
-    except json.JSONDecodeError:
-        values = None
-    if not isinstance(values, dict):
-        raise ValueError(
-            f"{path} is damaged: wanted a JSON object. Move it away, and pass "
-            "what it tells."
-        )
-    return values

@@ -134,19 +134,7 @@ def read_identity(output_dir: str) -> dict[str, Any]:
     Raises:
         ValueError: `run.json` is damaged.
     """
-    path = os.path.join(files.check_local(output_dir), IDENTITY_FILE)
-    if not os.path.exists(path):
-        return {}
-    try:
-        identity = json.loads(files.read_text(path))
-    except json.JSONDecodeError:
-        identity = None
-    if not isinstance(identity, dict):
-        raise ValueError(
-            f"{path} is damaged: wanted a JSON object. Pass another "
-            "--output_dir."
-        )
-    return identity
+    return files.read_json_object(os.path.join(output_dir, IDENTITY_FILE))
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
