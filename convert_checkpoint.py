@@ -11,8 +11,8 @@ from absl import flags
 
 import run_flags
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import conversion_job
-from albert_tf.checkpoints.conversion_job import ConversionJob
+from albert_tf.checkpoints import conversion_config
+from albert_tf.checkpoints.conversion_config import ConversionJob
 
 
 def define_flags() -> None:
@@ -33,7 +33,7 @@ def define_flags() -> None:
     flags.DEFINE_enum(
         "output_format",
         None,
-        conversion_job.FORMATS,
+        conversion_config.FORMATS,
         "tf1: Google's; keras: as our runs write it.",
     )
     flags.DEFINE_bool(

@@ -13,8 +13,8 @@ import dataclasses
 from absl import flags
 
 import run_flags
-from albert_tf.export import export_job
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export import export_config
+from albert_tf.export.export_config import ExportJob
 
 _BYTES_PER_MEGABYTE = 1e6
 _TASK_INTEGERS = {
@@ -45,12 +45,12 @@ def define_flags() -> None:
     for name, text in strings.items():
         flags.DEFINE_string(name, defaults.get(name), text)
     flags.DEFINE_enum(
-        "task", "encoder", export_job.TASKS, "What the model answers."
+        "task", "encoder", export_config.TASKS, "What the model answers."
     )
     flags.DEFINE_enum(
         "precision",
         "float32",
-        export_job.PRECISIONS,
+        export_config.PRECISIONS,
         "Precision of matrices and layers; bfloat16 halves the size.",
     )
     flags.DEFINE_integer(

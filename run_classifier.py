@@ -26,14 +26,10 @@ import run_finetuning_export
 import run_finetuning_flags
 import run_flags
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.tasks import (
-    classification_files,
-    classification_sets,
-    custom_dataset,
-    glue_datasets,
-)
-from albert_tf.tasks.classification_files import Columns
-from albert_tf.tasks.classification_sets import (
+from albert_tf.tasks.classification import custom, examples, glue
+from albert_tf.tasks.classification import sets as sets_lib
+from albert_tf.tasks.classification.examples import Columns
+from albert_tf.tasks.classification.sets import (
     CUSTOM,
     SPLITS,
     ExamplesOfFile,
@@ -41,11 +37,14 @@ from albert_tf.tasks.classification_sets import (
     TaskSets,
 )
 from albert_tf.training import run_folder
-from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.run_config import (
+    ExampleSet,
+    FinetuningConfig,
+    TrainingConfig,
+)
 
 if TYPE_CHECKING:
-    from albert_tf.tasks.classification_data import ClassificationData
+    from albert_tf.tasks.classification.data import ClassificationData
 
 _logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "task_name",
         None,
-        f"{', '.join(glue_datasets.GLUE_DATASETS)}, or custom.",
+        f"{', '.join(glue.GLUE_DATASETS)}, or custom.",
     )
     flags.DEFINE_string("data_dir", None, "Folder of GLUE, or of the table.")
     for use, split in SPLITS.items():
@@ -127,15 +126,15 @@ def main(values: flags.FlagValues) -> None:
     is_custom = values.task_name.lower() == CUSTOM
     read = _read_custom if is_custom else _read_glue
     if not is_custom:
-        glue_datasets.find_dataset(values.task_name)
+        glue.find_dataset(values.task_name)
     config = run_finetuning_flags.check_finetuning_flags(values)
     config = run_finetuning_flags.apply_preset(values, config, values.task_name)
     _warn_of_threshold(values)
     tokenizer = run_finetuning_flags.load_tokenizer(values)
     task = read(values, _files_to_read(values))
     with run_flags.quiet_import():
-        from albert_tf.tasks.classification import ClassificationTask
-        from albert_tf.tasks.classification_data import ClassificationData
+        from albert_tf.tasks.classification.data import ClassificationData
+        from albert_tf.tasks.classification.task import ClassificationTask
 
     data = ClassificationData(
         name=task.name,
@@ -206,8 +205,8 @@ def _read_glue(values: flags.FlagValues, wanted: FilesToRead) -> TaskSets:
             f"--{given[0]} is for --task_name=custom; GLUE says that itself. "
             f"Received: task_name={values.task_name}."
         )
-    dataset = glue_datasets.find_dataset(values.task_name)
-    return classification_sets.read_glue(dataset, wanted)
+    dataset = glue.find_dataset(values.task_name)
+    return sets_lib.read_glue(dataset, wanted)
 
 
 def _read_custom(values: flags.FlagValues, wanted: FilesToRead) -> TaskSets:
@@ -220,7 +219,7 @@ def _read_custom(values: flags.FlagValues, wanted: FilesToRead) -> TaskSets:
         guid=values.id_column,
     )
     labels = _custom_labels(values, wanted)
-    return classification_sets.read_custom(columns, labels, wanted)
+    return sets_lib.read_custom(columns, labels, wanted)
 
 
 def _custom_labels(
@@ -235,15 +234,15 @@ def _custom_labels(
     labels: tuple[str, ...] = ()
     if values.labels:
         labels = tuple(values.labels)
-        classification_files.check_labels(labels, "--labels")
+        examples.check_labels(labels, "--labels")
     elif not values.regression:
-        labels = custom_dataset.find_labels(
+        labels = custom.find_labels(
             _file_of_labels(values, wanted),
             values.label_column,
             kept,
             is_training=values.do_train,
         )
-    custom_dataset.check_labels(labels, kept, values.output_dir)
+    custom.check_labels(labels, kept, values.output_dir)
     return labels
 
 
@@ -251,10 +250,10 @@ def _file_of_labels(
     values: flags.FlagValues, wanted: FilesToRead
 ) -> str | None:
     if values.do_train or values.train_file:
-        return classification_sets.custom_file("train", wanted)
+        return sets_lib.custom_file("train", wanted)
     if values.data_dir:
         with contextlib.suppress(FileNotFoundError):
-            return classification_sets.custom_file("train", wanted)
+            return sets_lib.custom_file("train", wanted)
     return None
 
 

@@ -17,9 +17,9 @@ import export_saved_model
 import run_flags
 from albert_tf import files
 from albert_tf.config import AlbertConfig
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
 from albert_tf.training import run_folder
-from albert_tf.training.finetune_options import FinetuningJob
+from albert_tf.training.run_config import FinetuningJob
 
 _ON_MANY_MACHINES = ("auto", "multi_worker")
 
@@ -108,7 +108,7 @@ def run(
 
 def _check_export(export: ExportJob) -> None:
     with run_flags.quiet_import():
-        from albert_tf.export import pair_packing, text_graph
+        from albert_tf.export import exported_text, pair_packing
 
     shortest = pair_packing.MIN_SEQ_LENGTH
     if export.known_seq_length < shortest:
@@ -116,7 +116,7 @@ def _check_export(export: ExportJob) -> None:
             f"--export_dir needs --max_seq_length={shortest} or more. "
             f"Received: max_seq_length={export.known_seq_length}."
         )
-    text_graph.load_text_graph(
+    exported_text.load_text_graph(
         spm_model_file=export.spm_model_file,
         vocab_file=export.vocab_file,
         do_lower_case=bool(export.do_lower_case),

@@ -19,19 +19,19 @@ from albert_tf import files
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks import paper_presets
-from albert_tf.tasks.task_data import TaskData
+from albert_tf.tasks.task import TaskData
 from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.text.tokenizer import Tokenizer
-from albert_tf.training import finetune_options, options
-from albert_tf.training.finetune_options import (
+from albert_tf.training import run_config
+from albert_tf.training.run_config import (
     ExampleSet,
     FinetuningConfig,
     FinetuningJob,
+    TrainingConfig,
 )
-from albert_tf.training.options import TrainingConfig
 
 if TYPE_CHECKING:
-    from albert_tf.tasks.finetuning import MakeTask
+    from albert_tf.tasks.task import MakeTask
 
 # The script that has the first of each pair has the second as well.
 _ALIASES = {
@@ -131,7 +131,7 @@ def _define_settings(defaults: FinetuningConfig) -> None:
     flags.DEFINE_enum(
         "on_collapse",
         defaults.on_collapse,
-        finetune_options.ON_COLLAPSE,
+        run_config.ON_COLLAPSE,
         "When a run predicts the same for all, or its loss never leaves its "
         "start: restart it with another seed and a longer warm-up, or ignore "
         "it.",
@@ -306,7 +306,7 @@ def _num_train_steps(values: flags.FlagValues, num_examples: int) -> int:
             "`num_train_epochs` must be above 0 and finite. Received: "
             f"num_train_epochs={epochs}."
         )
-    options.check_at_least(1, "train_batch_size", values.train_batch_size)
+    run_config.check_at_least(1, "train_batch_size", values.train_batch_size)
     # TF1: examples, not the windows that long ones are cut into.
     return max(1, int(num_examples / values.train_batch_size * epochs))
 

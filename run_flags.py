@@ -20,8 +20,8 @@ from albert_tf import config
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization import optimizer_config as optimizer_config_lib
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.training import options
-from albert_tf.training.options import TpuAddress, TrainingConfig
+from albert_tf.training import run_config
+from albert_tf.training.run_config import TpuAddress, TrainingConfig
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -249,7 +249,7 @@ def define_training_flags(defaults: TrainingConfig) -> None:
     flags.DEFINE_enum(
         "precision",
         defaults.precision,
-        options.PRECISIONS,
+        run_config.PRECISIONS,
         "Precision of the layers; weights are always float32.",
     )
     flags.DEFINE_bool(
@@ -265,7 +265,7 @@ def define_training_flags(defaults: TrainingConfig) -> None:
     flags.DEFINE_enum(
         "on_divergence",
         defaults.on_divergence,
-        options.ON_DIVERGENCE,
+        run_config.ON_DIVERGENCE,
         "When the loss is not finite or jumps: stop, or go back to the last "
         "checkpoint, skip the batches since, and halve the rate.",
     )
@@ -276,7 +276,7 @@ def _define_device_flags(defaults: TrainingConfig) -> None:
     flags.DEFINE_enum(
         "strategy",
         defaults.strategy,
-        options.STRATEGIES,
+        run_config.STRATEGIES,
         "Devices: one; mirrored (all GPUs of this machine); multi_worker "
         "(TF_CONFIG); tpu; auto.",
     )

@@ -13,8 +13,8 @@ from absl import flags
 import run_flags
 from albert_tf import files
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.training import options
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training import run_config
+from albert_tf.training.run_config import TrainingConfig
 
 
 def define_flags() -> None:
@@ -65,7 +65,7 @@ def main(values: flags.FlagValues) -> None:
             "--masked_lm_budget has no effect in the original either. Build "
             "the records with --masking=dynamic to draw masks while training."
         )
-    job = options.PretrainingRun(
+    job = run_config.PretrainingRun(
         config=run_flags.albert_config(values),
         training=run_flags.training_config(values),
         optimizer=run_flags.optimizer_config(values),

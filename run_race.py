@@ -22,16 +22,19 @@ import run_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race import passage_files, question_files
+from albert_tf.tasks.race import passage_files
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
-from albert_tf.tasks.race.question_files import FieldNames
-from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
-from albert_tf.training.options import TrainingConfig
+from albert_tf.tasks.race.passage_files import FieldNames
+from albert_tf.training.run_config import (
+    ExampleSet,
+    FinetuningConfig,
+    TrainingConfig,
+)
 
 if TYPE_CHECKING:
-    from albert_tf.tasks.multiple_choice import MultipleChoiceTask
+    from albert_tf.tasks.race.task import MultipleChoiceTask
 
 _logger = logging.getLogger(__name__)
 
@@ -137,7 +140,7 @@ def _make_task(
     config: AlbertConfig, *, dropout_prob: float, seed: int, dtype: str
 ) -> "MultipleChoiceTask":
     # Imports TensorFlow, so only when the flags and the files are good.
-    from albert_tf.tasks.multiple_choice import MultipleChoiceTask
+    from albert_tf.tasks.race.task import MultipleChoiceTask
 
     return MultipleChoiceTask(
         config, dropout_prob=dropout_prob, seed=seed, dtype=dtype
@@ -189,7 +192,7 @@ def _read(values: flags.FlagValues, use: str) -> list[MultipleChoiceExample]:
         )
         name = None
     if name:
-        found = question_files.read_questions(name, fields=fields)
+        found = passage_files.read_questions(name, fields=fields)
         return _of_levels(found, levels, name)
     if not values.data_dir:
         raise ValueError(f"--data_dir or --{use}_file must be given.")

@@ -24,13 +24,15 @@ from albert_tf.config import AlbertConfig
 from albert_tf.export import beside_checkpoint
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.beam_search import BeamSearch
 from albert_tf.tasks.squad.data import SquadData
-from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.predictions import BeamSearch, SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.training import run_folder
-from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.run_config import (
+    ExampleSet,
+    FinetuningConfig,
+    TrainingConfig,
+)
 
 if TYPE_CHECKING:
     from albert_tf.tasks.squad.task import SquadTask

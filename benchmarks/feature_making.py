@@ -65,14 +65,14 @@ def read_squad(path: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
 
 def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     """Returns a task's data half, its examples, and their strings."""
-    from albert_tf.tasks.race import question_files
+    from albert_tf.tasks.race import passage_files
     from albert_tf.tasks.race.data import MultipleChoiceData
     from albert_tf.tasks.race.features import ChoiceLengths
 
     examples = [
         example
         for path in sorted(glob.glob(pattern))
-        for example in question_files.read_questions(path)
+        for example in passage_files.read_questions(path)
     ]
     if not examples:
         sys.exit(f"error: there is no file {pattern!r}")
@@ -89,14 +89,12 @@ def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
 
 def read_glue(argument: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     """Returns a task's data half, its examples, and their strings."""
-    from albert_tf.tasks import glue_datasets
-    from albert_tf.tasks.classification_data import ClassificationData
+    from albert_tf.tasks.classification import glue
+    from albert_tf.tasks.classification.data import ClassificationData
 
     task_name, _, path = argument.partition("=")
-    dataset = glue_datasets.find_dataset(task_name)
-    examples = glue_datasets.read_examples(
-        dataset, path, split="dev", is_labelled=True
-    )
+    dataset = glue.find_dataset(task_name)
+    examples = glue.read_examples(dataset, path, split="dev", is_labelled=True)
     data = ClassificationData(
         name=dataset.name,
         labels=dataset.labels,

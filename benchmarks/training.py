@@ -59,16 +59,18 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     from albert_tf import config as configs
-    from albert_tf.optimization import factory
+    from albert_tf.optimization import optimizers
     from albert_tf.optimization.optimizer_config import OptimizerConfig
     from albert_tf.tasks.pretraining import PretrainingTask
-    from albert_tf.training import loss_scaling, options, step
+    from albert_tf.training import divergence, run_config, step
 
     config = configs.published_config(arguments.config)
-    dtype = options.TrainingConfig(precision=arguments.precision).dtype_policy
+    dtype = run_config.TrainingConfig(
+        precision=arguments.precision
+    ).dtype_policy
     task = PretrainingTask(config, dtype=dtype)
     settings = OptimizerConfig(name=arguments.optimizer)
-    optimizer = factory.create_optimizer(settings)
+    optimizer = optimizers.create_optimizer(settings)
     optimizer.build(task.model.trainable_variables)
     train_step = step.TrainStep(
         task,
@@ -90,7 +92,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             tf.constant(number, tf.int64),
             tf.constant(1),
             tf.constant(1.0),
-            tf.constant(loss_scaling.initial()),
+            tf.constant(divergence.initial()),
         )
         rows.numpy()
         seconds.append(time.perf_counter() - start)

@@ -20,11 +20,7 @@ import keras
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import (
-    run_checkpoints,
-    tf1_checkpoint,
-    variable_names,
-)
+from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 
 MODEL_PREFIX = "model.ckpt"
 _STATE = "state.json"
@@ -93,7 +89,7 @@ class Checkpointer:
         Raises:
             ValueError: The checkpoint is not of this model and optimizer.
         """
-        arrays = tf1_checkpoint.read(os.path.join(path, MODEL_PREFIX))
+        arrays = tf1.read(os.path.join(path, MODEL_PREFIX))
         for name, variable in (self._weights | self._slots).items():
             if name not in arrays or arrays[name].shape != variable.shape:
                 raise ValueError(
@@ -137,7 +133,7 @@ def _write_folder(
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(partial)
     try:
-        tf1_checkpoint.write(os.path.join(partial, MODEL_PREFIX), arrays)
+        tf1.write(os.path.join(partial, MODEL_PREFIX), arrays)
         _write_state(partial, state)
         _replace_folder(partial, path)
     except BaseException:

@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import example_order
-from albert_tf.data.record_columns import RecordColumns
+from albert_tf.data.feature_cache import RecordColumns
 
 Batch = dict[str, tf.Tensor]
 

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import dynamic_masking, example_order
+from albert_tf.data import example_order, graph_masking
 from albert_tf.data.record_source import RecordSource
 
 Batch = dict[str, tf.Tensor]
@@ -207,7 +207,7 @@ def _to_batch(
         max_predictions=layout.num_prediction_slots,
     )
     if source.facts is not None and layout.masking == "dynamic":
-        batch = dynamic_masking.draw_batch(
+        batch = graph_masking.draw_batch(
             _parse(records, features.dynamic_pretraining_features()),
             epochs=epochs,
             indices=indices,

@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from albert_tf import features
-from albert_tf.data import example_codec, record_files, record_source
-from albert_tf.text import special_pieces
+from albert_tf.data import record_files, record_source
+from albert_tf.text import special_tokens
 from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -66,7 +66,7 @@ class PieceText:
         if self._tokenizer is None:
             return " ", str(piece_id)
         piece = self._tokenizer.id_to_piece(piece_id)
-        if piece in special_pieces.SENTENCEPIECE_NAMES:
+        if piece in special_tokens.SENTENCEPIECE_NAMES:
             return " ", piece
         if isinstance(self._tokenizer, WordPieceTokenizer):
             rest = piece.removeprefix("##")
@@ -88,7 +88,7 @@ def render_record(
     Raises:
         ValueError: The bytes are not an example.
     """
-    values = example_codec.decode_example(data)
+    values = record_files.decode_example(data)
     if layout.masking == "dynamic":
         return _render_dynamic(values, text)
     fields = {

@@ -15,16 +15,10 @@ import itertools
 import numpy as np
 
 from albert_tf import features
-from albert_tf.data import (
-    corpus,
-    example_codec,
-    masking,
-    record_files,
-    segment_pairs,
-)
-from albert_tf.data.build_summary import BuildCounts
+from albert_tf.data import corpus, masking, record_files, segment_pairs
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.data.sidecar import BuildCounts
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 # Rows that are masked and encoded together: enough to make NumPy's overhead
@@ -238,7 +232,7 @@ def _static_records(
         masking=_masking(tokenizer, config),
     )
     is_special = is_real & ~rows.is_maskable
-    records = example_codec.encode_examples(
+    records = record_files.encode_examples(
         features.static_pretraining_features(
             max_seq_length=size, max_predictions=config.num_prediction_slots
         ),
@@ -270,11 +264,11 @@ def _dynamic_records(
     source = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
     ids = piece_ids[source]
     row_starts = borders[::2]
-    records = example_codec.encode_examples(
+    records = record_files.encode_examples(
         features.dynamic_pretraining_features(),
         {
-            "pair_ids": example_codec.Ragged(ids, row_starts),
-            "token_boundary": example_codec.Ragged(
+            "pair_ids": record_files.Ragged(ids, row_starts),
+            "token_boundary": record_files.Ragged(
                 tokenizer.word_starts[ids], row_starts
             ),
             "segment_a_length": pairs.a_length[:, None],

@@ -7,19 +7,33 @@ Floor: data. Plain Python and NumPy, no TensorFlow, so that building records
 does not pay for importing it.
 
 Source: TensorFlow, `tsl/lib/io/record_writer.cc`.
+
+Arrays to `tf.train.Example` bytes and back, without TensorFlow.
+
+Data flow: batch of instances -> [this file] -> bytes -> record file.
+Floor: data. Pure NumPy; the variable-length integers of a whole batch are
+written at once.
+
+Source: protocol buffers encoding specification; TensorFlow,
+`core/example/{example,feature}.proto`:
+`Example {1: Features {1: map<1: string, 2: Feature>}}`,
+`Feature {2: FloatList | 3: Int64List}`, each with packed values in field 1.
 """
 
 import contextlib
+import functools
 import hashlib
+import itertools
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator
-from typing import IO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, NamedTuple
 
 import google_crc32c
 import numpy as np
 
+from albert_tf import features as record_features
 from albert_tf import files
 
 _CHECKSUM_DELTA = 0xA282EAD8
@@ -178,3 +192,196 @@ def _length_at(path: files.Path, data: mmap.mmap | bytes, position: int) -> int:
         f"goes beyond the end of the file, byte {size}. Build or copy the "
         "file again."
     )
+
+
+_LENGTH_DELIMITED = 2
+_FLOAT_LIST, _INT64_LIST = 2, 3
+_VARINT_BITS = 7
+_CONTINUES = 0x80
+_VARINT_MASK = 0x7F
+_MAX_VARINT_BYTES = 10
+
+
+class Ragged(NamedTuple):
+    """Rows of different lengths.
+
+    Attributes:
+        values: One-dimensional, row after row.
+        starts: Int64 `[rows + 1]`, row `i` is
+            `values[starts[i]:starts[i + 1]]`.
+    """
+
+    values: np.ndarray
+    starts: np.ndarray
+
+
+def encode_examples(
+    features: Sequence[record_features.Feature],
+    columns: Mapping[str, np.ndarray | Ragged],
+) -> list[bytes]:
+    """Serializes a batch.
+
+    Args:
+        features: The fields of a record.
+        columns: For the name of each feature an array `[N, length]`, or
+            `Ragged` rows. Integers must not be negative.
+
+    Returns:
+        N serialized `tf.train.Example`, fields under their record names.
+
+    Raises:
+        ValueError: A negative integer.
+    """
+    fields = [
+        _encode_column(feature, _to_ragged(columns[feature.name]))
+        for feature in features
+    ]
+    messages = (
+        b"".join(itertools.chain.from_iterable(row))
+        for row in zip(*fields, strict=True)
+    )
+    return [_tag(1) + _varint(len(m)) + m for m in messages]
+
+
+def decode_example(data: bytes) -> dict[str, np.ndarray]:
+    """Parses one serialized `tf.train.Example`.
+
+    Returns:
+        Int64 or float32 arrays, one-dimensional, by record name.
+
+    Raises:
+        ValueError: The bytes are not an Example of numbers.
+    """
+    values = {}
+    try:
+        for features in _messages(data, 1):
+            for entry in _messages(features, 1):
+                (name,), (feature,) = _messages(entry, 1), _messages(entry, 2)
+                values[bytes(name).decode("utf-8")] = _decode_feature(feature)
+    except (ValueError, IndexError) as error:
+        raise ValueError(
+            f"Not a serialized tf.train.Example of numbers ({error}). Pass "
+            "records of create_pretraining_data.py."
+        ) from error
+    return values
+
+
+def _to_ragged(column: np.ndarray | Ragged) -> Ragged:
+    if isinstance(column, Ragged):
+        return column
+    num_rows, length = column.shape
+    return Ragged(column.ravel(), np.arange(num_rows + 1) * length)
+
+
+def _encode_column(
+    feature: record_features.Feature, column: Ragged
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yields, for each row, what precedes the packed values, and those."""
+    if feature.dtype == "float32":
+        payload = column.values.astype("<f4").tobytes()
+        starts = column.starts * np.dtype(np.float32).itemsize
+        kind = _FLOAT_LIST
+    else:
+        payload, starts = _encode_varints(feature.name, column)
+        kind = _INT64_LIST
+    borders = starts.tolist()
+    for begin, end in zip(borders[:-1], borders[1:], strict=True):
+        prefix = _field_prefix(feature.record_name, kind, end - begin)
+        yield prefix, payload[begin:end]
+
+
+def _encode_varints(name: str, column: Ragged) -> tuple[bytes, np.ndarray]:
+    """Returns the packed integers of all rows, and where each row starts."""
+    values, starts = column
+    if values.min(initial=0) < 0:
+        raise ValueError(
+            f"`{name}` must not be negative. Received: {values.min()}."
+        )
+    largest = int(values.max(initial=0))
+    if largest <= _VARINT_MASK:
+        return values.astype(np.uint8).tobytes(), starts
+    num_bytes = np.ones(len(values), np.int64)
+    for bits in range(_VARINT_BITS, largest.bit_length(), _VARINT_BITS):
+        num_bytes += values >= (1 << bits)
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(num_bytes, out=ends[1:])
+    encoded = np.empty(ends[-1], np.uint8)
+    for index in range(int(num_bytes.max())):
+        here = np.nonzero(num_bytes > index)[0]
+        septet = values[here] >> (index * _VARINT_BITS) & _VARINT_MASK
+        is_last = num_bytes[here] == index + 1
+        encoded[ends[here] + index] = septet | np.where(is_last, 0, _CONTINUES)
+    return encoded.tobytes(), ends[starts]
+
+
+@functools.cache
+def _field_prefix(record_name: str, kind: int, num_bytes: int) -> bytes:
+    """Returns the bytes of a map entry before its packed values."""
+    values = _tag(1) + _varint(num_bytes)
+    feature = _tag(kind) + _varint(len(values) + num_bytes) + values
+    name = record_name.encode("utf-8")
+    key = _tag(1) + _varint(len(name)) + name
+    length = _varint(len(feature) + num_bytes)
+    entry = key + _tag(2) + length + feature
+    return _tag(1) + _varint(len(entry) + num_bytes) + entry
+
+
+def _tag(field: int) -> bytes:
+    return bytes([field << 3 | _LENGTH_DELIMITED])
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > _VARINT_MASK:
+        encoded.append(value & _VARINT_MASK | _CONTINUES)
+        value >>= _VARINT_BITS
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _messages(data: bytes, field: int) -> list[bytes]:
+    """Returns what a message holds in a field, as bytes."""
+    found, position = [], 0
+    while position < len(data):
+        tag, position = _read_varint(data, position)
+        if tag & 7 != _LENGTH_DELIMITED:
+            raise ValueError(f"unexpected tag {tag} at byte {position}")
+        length, position = _read_varint(data, position)
+        if position + length > len(data):
+            raise ValueError(f"field of {length} bytes is cut short")
+        if tag >> 3 == field:
+            found.append(data[position : position + length])
+        position += length
+    return found
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while data[position] & _CONTINUES:
+        value |= (data[position] & _VARINT_MASK) << shift
+        shift += _VARINT_BITS
+        position += 1
+    return value | data[position] << shift, position + 1
+
+
+def _decode_feature(feature: bytes) -> np.ndarray:
+    for values in _messages(feature, _INT64_LIST):
+        return _decode_varints(b"".join(_messages(values, 1)))
+    for values in _messages(feature, _FLOAT_LIST):
+        packed = b"".join(_messages(values, 1))
+        return np.frombuffer(packed, "<f4").astype(np.float32)
+    if feature:
+        raise ValueError("a field holds text")
+    return np.zeros(0, np.int64)
+
+
+def _decode_varints(packed: bytes) -> np.ndarray:
+    data = np.frombuffer(packed, np.uint8)
+    ends = np.nonzero(data < _CONTINUES)[0]
+    starts = np.concatenate(([0], ends + 1))[:-1]
+    values = np.zeros(len(ends), np.uint64)
+    for index in range(_MAX_VARINT_BYTES):
+        here = np.nonzero(starts + index <= ends)[0]
+        septet = data[starts[here] + index].astype(np.uint64) & _VARINT_MASK
+        values[here] |= septet << np.uint64(index * _VARINT_BITS)
+    return values.view(np.int64)

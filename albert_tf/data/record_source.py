@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from albert_tf import features, files
-from albert_tf.data import example_codec, record_files, sidecar
+from albert_tf.data import record_files, sidecar
 
 _SUFFIXES_OF_OTHERS = (".json", ".partial")
 
@@ -240,7 +240,7 @@ def _infer_layout(
     first = slice(int(offsets[0]), int(offsets[0] + lengths[0]))
     sizes = {
         name: len(values)
-        for name, values in example_codec.decode_example(
+        for name, values in record_files.decode_example(
             _map(path)[first]
         ).items()
     }

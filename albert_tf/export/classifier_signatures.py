@@ -12,13 +12,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import encoder_signatures, signature, text_inputs
+from albert_tf.export import encoder_signatures, signature
+from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
+from albert_tf.export.exported_text import ServedText
 from albert_tf.export.pieces import TextGraph
-from albert_tf.export.served_encoder import ServedEncoder
-from albert_tf.export.served_text import ServedText
-from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
-from albert_tf.modeling.classifier_model import ClassifierModel
+from albert_tf.modeling.sequence_models import ClassifierModel
 
 Tensors = dict[str, tf.Tensor]
 
@@ -92,18 +91,16 @@ def make_signatures(
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
     texts = {name: signature.strings(None) for name in _WARMUP_TEXTS}
-    ids = {
-        name: signature.integers(None, None) for name in text_inputs.ID_INPUTS
-    }
+    ids = {name: signature.integers(None, None) for name in signature.ID_INPUTS}
     return [
         Signature(
             name=signature.DEFAULT,
             function=signature.trace(from_text, **texts),
-            warmup=text_inputs.text_requests(**_WARMUP_TEXTS),
+            warmup=signature.text_requests(**_WARMUP_TEXTS),
         ),
         Signature(
             name=signature.TOKENS,
             function=signature.trace(from_ids, **ids),
-            warmup=text_inputs.id_requests(),
+            warmup=signature.id_requests(),
         ),
     ]

@@ -15,7 +15,7 @@ from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.pieces import Pieces
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 # TF1: weight of a window's length beside a piece's distance from its edge.
 _LENGTH_WEIGHT = 0.01

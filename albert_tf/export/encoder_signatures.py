@@ -12,11 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import fill_mask, pair_packing, signature, text_inputs
+from albert_tf.export import fill_mask, pair_packing, signature
+from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
+from albert_tf.export.exported_text import ServedText
 from albert_tf.export.pieces import TextGraph
-from albert_tf.export.served_encoder import ServedEncoder
-from albert_tf.export.served_text import ServedText
-from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -44,7 +43,7 @@ def pair_inputs(
     """
 
     def encode(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        texts = text_inputs.same_size(text_a=text_a, text_b=text_b)
+        texts = signature.same_size(text_a=text_a, text_b=text_b)
         pieces = text_graph(tf.concat(texts, 0))
         with tf.device("/device:CPU:0"):
             return pair_packing.pack_pairs(
@@ -72,9 +71,7 @@ def make_signatures(
         max_seq_length: Longest sequence made of raw text.
     """
     encoder = _Encoder(model, weights)
-    ids = {
-        name: signature.integers(None, None) for name in text_inputs.ID_INPUTS
-    }
+    ids = {name: signature.integers(None, None) for name in signature.ID_INPUTS}
     texts = {name: signature.strings(None) for name in ("text_a", "text_b")}
     text_graph = ServedText(text_graph)
     encode = pair_inputs(text_graph, max_seq_length=max_seq_length)
@@ -86,12 +83,12 @@ def make_signatures(
         Signature(
             name=signature.DEFAULT,
             function=signature.trace(from_text, **texts),
-            warmup=text_inputs.text_requests(**_WARMUP_TEXTS),
+            warmup=signature.text_requests(**_WARMUP_TEXTS),
         ),
         Signature(
             name=signature.TOKENS,
             function=signature.trace(encoder.tokens, **ids),
-            warmup=text_inputs.id_requests(),
+            warmup=signature.id_requests(),
         ),
     ]
     if encoder.masked_lm_head is not None:
@@ -102,7 +99,7 @@ def make_signatures(
                 function=signature.trace(
                     encoder.mlm, **ids, mlm_positions=positions
                 ),
-                warmup=text_inputs.id_requests(mlm_positions=_WARMUP_POSITIONS),
+                warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
             )
         )
         found.append(
@@ -117,7 +114,7 @@ def make_signatures(
             Signature(
                 name="sop",
                 function=signature.trace(encoder.sop, **ids),
-                warmup=text_inputs.id_requests(),
+                warmup=signature.id_requests(),
             )
         )
     return found

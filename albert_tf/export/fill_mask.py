@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.export import flat_rows, pair_packing, signature, text_inputs
+from albert_tf.export import flat_rows, pair_packing, signature
 from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.pieces import Pieces, TextGraph
 from albert_tf.export.signature import Signature
@@ -66,7 +66,7 @@ def make_signature(
     return Signature(
         name=NAME,
         function=signature.trace(fill, text=signature.strings(None)),
-        warmup=text_inputs.text_requests(text=_WARMUP_TEXT),
+        warmup=signature.text_requests(text=_WARMUP_TEXT),
     )
 
 

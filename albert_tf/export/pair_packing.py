@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf.export import flat_rows
 from albert_tf.export.pieces import Pieces
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 

@@ -1,4 +1,12 @@
-"""What a multiple-choice model can be asked: which option is right.
+"""Questions with each of their options in place, in a graph.
+
+Data flow: question, options -> [this file] -> texts of choices.
+Floor: export. Core TensorFlow operations only.
+
+Source: `tasks.race.examples.MultipleChoiceExample.choice_texts`, whose texts
+these equal.
+
+What a multiple-choice model can be asked: which option is right.
 
 Data flow: article, question, options -> ids -> [this file] -> choice.
 Floor: export.
@@ -8,22 +16,85 @@ Source: `tasks.race.features`, whose ids these equal.
 
 import tensorflow as tf
 
-from albert_tf.export import (
-    choice_texts,
-    flat_rows,
-    pair_packing,
-    signature,
-    text_inputs,
-)
+from albert_tf.export import flat_rows, pair_packing, signature
 from albert_tf.export.classifier_signatures import LogitsOfIds
+from albert_tf.export.exported_encoder import ServedWeights
+from albert_tf.export.exported_text import ServedText
 from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.pieces import TextGraph
-from albert_tf.export.served_text import ServedText
-from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
-from albert_tf.tasks.race import features
+from albert_tf.modeling.sequence_models import MultipleChoiceModel
+from albert_tf.tasks.race import examples, features
 from albert_tf.tasks.race.features import ChoiceLengths
+
+# The characters of a class of characters.
+BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
+_BLANK_AT_END = " _"
+# Of all choices of a request together, so that memory is enough: an option
+# takes the place of every blank, and so texts can grow by multiplication.
+MAX_CODE_POINTS = 2**24
+
+
+def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
+    """Puts every option into the place of every blank of its question.
+
+    Where there is no blank, the option follows the question.
+
+    Args:
+        question: Strings `[B]`.
+        options: Strings `[B, C]`.
+
+    Returns:
+        Strings `[B x C]`, all options of a question one after the other.
+    """
+    num_questions, num_options = tf.unstack(tf.shape(options))
+    question = _with_blank(question)
+    codes, rows, sizes = flat_rows.decode(tf.repeat(question, num_options))
+    flat_options = tf.reshape(options, [num_questions * num_options])
+    option_codes, _, option_sizes = flat_rows.decode(flat_options)
+    option_starts = tf.cumsum(option_sizes, exclusive=True)
+    is_blank = _is_blank(codes)
+    lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
+    with tf.control_dependencies([_check_size(lengths)]):
+        sources, within = flat_rows.spread(lengths)
+    place = tf.gather(tf.gather(option_starts, rows), sources) + within
+    in_option = tf.gather(is_blank, sources)
+    place = tf.where(in_option, place, flat_rows.size(option_codes))
+    completed = tf.where(
+        in_option,
+        tf.gather(tf.concat([option_codes, [0]], 0), place),
+        tf.gather(codes, sources),
+    )
+    new_sizes = tf.math.unsorted_segment_sum(
+        lengths, rows, flat_rows.size(sizes)
+    )
+    return flat_rows.encode(completed, new_sizes)
+
+
+def _with_blank(question: tf.Tensor) -> tf.Tensor:
+    codes, rows, sizes = flat_rows.decode(question)
+    num_blanks = tf.math.unsorted_segment_sum(
+        tf.cast(_is_blank(codes), tf.int32), rows, flat_rows.size(sizes)
+    )
+    ending = tf.where(num_blanks > 0, "", _BLANK_AT_END)
+    return tf.strings.join([question, ending])
+
+
+def _is_blank(code_points: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_any(code_points[:, None] == tf.constant(BLANKS), axis=1)
+
+
+def _check_size(lengths: tf.Tensor) -> tf.Operation:
+    total = tf.reduce_sum(tf.cast(lengths, tf.int64))
+    return tf.Assert(
+        total <= MAX_CODE_POINTS,
+        [
+            "Questions with options in the place of their blanks may have at "
+            f"most {MAX_CODE_POINTS} characters together. Received:",
+            total,
+        ],
+    )
+
 
 Tensors = dict[str, tf.Tensor]
 
@@ -60,7 +131,7 @@ def make_signatures(
     def from_text(
         article: tf.Tensor, question: tf.Tensor, options: tf.Tensor
     ) -> Tensors:
-        article, question, options = text_inputs.same_size(
+        article, question, options = signature.same_size(
             article=article, question=question, options=options
         )
         with tf.device("/device:CPU:0"):
@@ -87,20 +158,20 @@ def make_signatures(
     texts["options"] = signature.strings(None, num_choices)
     ids = {
         name: signature.integers(None, num_choices, None)
-        for name in text_inputs.ID_INPUTS
+        for name in signature.ID_INPUTS
     }
     return [
         Signature(
             name=signature.DEFAULT,
             function=signature.trace(from_text, **texts),
-            warmup=text_inputs.text_requests(
+            warmup=signature.text_requests(
                 **_WARMUP_TEXTS, options=[_WARMUP_OPTION] * num_choices
             ),
         ),
         Signature(
             name=signature.TOKENS,
             function=signature.trace(from_ids, **ids),
-            warmup=text_inputs.id_requests(num_choices),
+            warmup=signature.id_requests(num_choices),
         ),
     ]
 
@@ -122,7 +193,7 @@ def choice_inputs(
         lengths: Of question and option the last pieces are kept, of the
             article the first.
     """
-    choices = choice_texts.complete(question, options)
+    choices = complete(question, options)
     pieces = text_graph(tf.concat([article, choices], 0))
     starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
     num_articles, num_options = tf.unstack(tf.shape(options))

@@ -1,4 +1,9 @@
-"""A checkpoint becomes a SavedModel that takes raw text.
+"""The signature `tokens` as a LiteRT model, for phones and small computers.
+
+Data flow: signature -> [this file] -> model.tflite.
+Floor: export.
+
+A checkpoint becomes a SavedModel that takes raw text.
 
 Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 Floor: export.
@@ -19,19 +24,47 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
     allowed_operations,
-    litert,
+    exported_tasks,
+    exported_text,
     pair_packing,
     pieces,
-    served_tasks,
     signature,
-    text_graph,
     version_folder,
-    warmup,
 )
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
+from albert_tf.export.exported_encoder import ServedWeights
 from albert_tf.export.pieces import TextGraph
-from albert_tf.export.served_weights import ServedWeights
 from albert_tf.export.signature import Signature
+
+FILE = "model.tflite"
+
+
+def convert(signature: Signature, module: tf.Module) -> bytes:
+    """Returns the bytes of a `.tflite` file.
+
+    Its inputs and outputs are those of the signature, by name; batch and
+    length are dynamic. It has LiteRT's own operations only.
+
+    Args:
+        signature: A traced function of ids.
+        module: Holds the weights.
+
+    Raises:
+        ValueError: An operation has no counterpart in LiteRT.
+    """
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [signature.function], module
+    )
+    try:
+        return bytes(converter.convert())
+    except Exception as error:
+        # Its messages hold the whole graph; the last line is the reason.
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"Signature {signature.name!r} cannot be converted to LiteRT: "
+            f"{reason}. Leave --tflite out."
+        ) from error
+
 
 CONFIG_FILE = "albert_config.json"
 
@@ -69,16 +102,16 @@ def run(job: ExportJob) -> Summary:
     config = job.config or checkpoint.known_config(source)
     job = _completed(job, source, config)
     version = job.version or version_folder.next_version(job.export_dir)
-    texts = text_graph.load_text_graph(
+    texts = exported_text.load_text_graph(
         spm_model_file=job.spm_model_file,
         vocab_file=job.vocab_file,
         do_lower_case=bool(job.do_lower_case),
     )
     _check_vocabulary(texts, job, source, config)
-    model = served_tasks.make_model(job, source, config)
+    model = exported_tasks.make_model(job, source, config)
     left_out = load.load_checkpoint(model, job.init_checkpoint)
     weights = ServedWeights(model.weights, precision=job.precision)
-    signatures = served_tasks.make_signatures(job, model, weights, texts)
+    signatures = exported_tasks.make_signatures(job, model, weights, texts)
     for found in signatures:
         allowed_operations.check(found.function, found.name)
     with version_folder.new_version(job.export_dir, version) as folder:
@@ -161,15 +194,15 @@ def _write(
     requests = [
         (found.name, inputs) for found in signatures for inputs in found.warmup
     ]
-    warmup.write(folder, requests, model_name=job.model_name)
+    version_folder.write(folder, requests, model_name=job.model_name)
 
 
 def _write_litert(
     folder: str, signatures: list[Signature], module: tf.Module
 ) -> None:
     of_ids = next(one for one in signatures if one.name == signature.TOKENS)
-    with files.atomic_write(os.path.join(folder, litert.FILE)) as file:
-        file.write(litert.convert(of_ids, module))
+    with files.atomic_write(os.path.join(folder, FILE)) as file:
+        file.write(convert(of_ids, module))
 
 
 @contextlib.contextmanager

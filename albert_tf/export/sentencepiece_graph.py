@@ -18,7 +18,7 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
-from albert_tf.export import charsmap, flat_rows
+from albert_tf.export import flat_rows, model_normalization
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
 from albert_tf.export.pieces import Pieces, pieces_of
 from albert_tf.export.text_normalization import (
@@ -64,7 +64,7 @@ class SentencePieceGraph:
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
         )
-        rules = charsmap.read_rules(
+        rules = model_normalization.read_rules(
             model.normalizer_spec.precompiled_charsmap,
             self._normalization.alphabet,
         )

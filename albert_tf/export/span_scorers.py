@@ -12,11 +12,9 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.export import span_search
-from albert_tf.export.served_encoder import ServedEncoder
-from albert_tf.export.served_weights import ServedWeights
+from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
 from albert_tf.export.span_search import Spans
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.squad.predictions import SpanLimits
 
 Tensors = dict[str, tf.Tensor]

@@ -1,4 +1,11 @@
-"""What a model of SQuAD can be asked: the answer to a question, in a context.
+"""Parts of raw texts, without the white space around them, in a graph.
+
+Data flow: contexts, spans -> [this file] -> answers.
+Floor: export. Core TensorFlow operations only.
+
+Source: `tasks.squad.paragraphs.Paragraph.span_text`, whose texts these equal.
+
+What a model of SQuAD can be asked: the answer to a question, in a context.
 
 Data flow: question, context -> windows -> [this file] -> answer.
 Floor: export.
@@ -8,26 +15,67 @@ give; `tasks.squad.data`, whose answers those to raw text equal.
 """
 
 import dataclasses
+import functools
 from typing import Any, Protocol
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.export import (
-    answer_texts,
+    code_point_table,
     context_windows,
     flat_rows,
     signature,
     span_search,
-    text_inputs,
 )
+from albert_tf.export.code_point_table import PagedTable
 from albert_tf.export.context_windows import ContextWindows
+from albert_tf.export.exported_text import ServedText
 from albert_tf.export.pieces import Pieces, TextGraph
-from albert_tf.export.served_text import ServedText
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import Allowed, Spans
 from albert_tf.tasks.squad import predictions
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
+
+
+@functools.cache
+def _spaces() -> np.ndarray:
+    """Returns 1 for each code point that Python's `strip` takes away."""
+    code_points = range(code_point_table.NUM_CODE_POINTS)
+    return np.array([chr(c).isspace() for c in code_points], np.uint8)
+
+
+def cut_out(
+    texts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Cuts one part out of each text.
+
+    Args:
+        texts: Strings `[B]`.
+        starts: Int32 `[B]`, in code points.
+        ends: Int32 `[B]`, one past the last; not above `starts` for none.
+
+    Returns:
+        The parts, strings `[B]`, and where they then begin and end, int32
+        `[B]`: both -1 if nothing is left.
+    """
+    codes, _, sizes = flat_rows.decode(texts)
+    begins = tf.cumsum(sizes, exclusive=True)
+    is_solid = PagedTable(_spaces()).lookup(codes) == 0
+    ends = tf.maximum(starts, ends)
+    first = flat_rows.next_true(is_solid, begins + starts)
+    stop = flat_rows.last_true(is_solid, begins + ends) + 1
+    lengths = tf.maximum(stop - first, 0)
+    is_there = lengths > 0
+    sources, within = flat_rows.spread(lengths)
+    parts = tf.gather(codes, tf.gather(first, sources) + within)
+    return (
+        flat_rows.encode(parts, lengths),
+        tf.where(is_there, first - begins, -1),
+        tf.where(is_there, stop - begins, -1),
+    )
+
 
 Tensors = dict[str, tf.Tensor]
 
@@ -98,19 +146,17 @@ def make_signatures(
     """
     reader = _Reader(scorer, ServedText(text_graph), settings)
     texts = {name: signature.strings(None) for name in _WARMUP_TEXTS}
-    ids = {
-        name: signature.integers(None, None) for name in text_inputs.ID_INPUTS
-    }
+    ids = {name: signature.integers(None, None) for name in signature.ID_INPUTS}
     return [
         Signature(
             name=signature.DEFAULT,
             function=signature.trace(reader.answer, **texts),
-            warmup=text_inputs.text_requests(**_WARMUP_TEXTS),
+            warmup=signature.text_requests(**_WARMUP_TEXTS),
         ),
         Signature(
             name=signature.TOKENS,
             function=signature.trace(scorer.outputs, **ids),
-            warmup=text_inputs.id_requests(),
+            warmup=signature.id_requests(),
         ),
     ]
 
@@ -129,7 +175,7 @@ class _Reader:
         self._settings = settings
 
     def answer(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
-        question, context = text_inputs.same_size(
+        question, context = signature.same_size(
             question=question, context=context
         )
         pieces = self._text_graph(
@@ -236,7 +282,7 @@ class _Reader:
             is_found &= null_score < threshold
         starts = _at(pieces.starts, _at(found.firsts, place, 0), 0)
         ends = _at(pieces.ends, _at(found.lasts, place, 0), 0)
-        answer, start, end = answer_texts.cut_out(
+        answer, start, end = cut_out(
             context,
             tf.where(is_found, starts, 0),
             tf.where(is_found, ends, 0),

@@ -17,7 +17,7 @@ from albert_tf.export.text_normalization import (
     NormalizedText,
     WordPieceNormalization,
 )
-from albert_tf.export.trie import NOTHING, Trie
+from albert_tf.export.unigram_search import NOTHING, Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _CONTINUATION = "##"

@@ -8,6 +8,10 @@ constant numbers), a correlation is 0, as scikit-learn and the reference say
 of the Matthews correlation.
 
 Source: Wang et al. 2018 (GLUE), table 1: which score belongs to which task.
+
+Logits to probabilities.
+
+Floor: metrics. NumPy alone.
 """
 
 import numpy as np
@@ -163,3 +167,12 @@ def _is_constant(values: np.ndarray) -> bool:
 
 def _as_float64(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(array.astype(np.float64) for array in arrays)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    exponentials = np.exp(shifted)
+    total = exponentials.sum(axis=-1, keepdims=True)
+    return (exponentials / total).astype(np.float32)

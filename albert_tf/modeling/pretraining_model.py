@@ -13,8 +13,7 @@ from keras import ops
 from albert_tf import config as config_lib
 from albert_tf.modeling import initialization
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.masked_lm_head import MaskedLmHead
-from albert_tf.modeling.sentence_order_head import SentenceOrderHead
+from albert_tf.modeling.heads import MaskedLmHead, SentenceOrderHead
 
 OBJECTIVES = ("mlm", "sop")
 

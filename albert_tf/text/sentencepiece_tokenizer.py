@@ -15,7 +15,7 @@ import numpy as np
 import sentencepiece
 
 from albert_tf import files
-from albert_tf.text import normalization, special_pieces, word_boundaries
+from albert_tf.text import normalization, special_tokens
 
 _WORD_MARK = "▁"
 
@@ -54,11 +54,11 @@ class SentencePieceTokenizer:
         ]
         self._piece_sizes = np.array([len(piece) for piece in self._pieces])
         self._ids = {piece: i for i, piece in enumerate(self._pieces)}
-        self.special_ids = special_pieces.find_special_ids(
-            self._ids, special_pieces.SENTENCEPIECE_NAMES, model_file
+        self.special_ids = special_tokens.find_special_ids(
+            self._ids, special_tokens.SENTENCEPIECE_NAMES, model_file
         )
         self.forbidden_ids = self._find_forbidden_ids()
-        self.word_starts = word_boundaries.sentencepiece_word_starts(
+        self.word_starts = special_tokens.sentencepiece_word_starts(
             self._pieces
         )
         settings = f"sentencepiece, do_lower_case={do_lower_case}\n"

@@ -9,7 +9,7 @@ Source: google-research/albert, `classifier_utils.convert_single_example` and
 
 from collections.abc import Sequence
 
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 _NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
 _NUM_SPECIAL_PAIR = 3  # [CLS] a [SEP] b [SEP]

@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf import files
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import sentencepiece
 
 from albert_tf import files
-from albert_tf.text import lines, normalization, special_pieces
+from albert_tf.text import lines, normalization, special_tokens
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 MIN_CHARACTER_COVERAGE = 0.98
@@ -147,7 +147,7 @@ def _check_settings(
     character_coverage: float,
     input_sentence_size: int,
 ) -> None:
-    num_fixed = len(special_pieces.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
+    num_fixed = len(special_tokens.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
     if vocab_size <= num_fixed:
         raise ValueError(
             f"`vocab_size` must be more than {num_fixed}, the number of "
@@ -268,7 +268,7 @@ def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
 def _check_special_ids(
     processor: sentencepiece.SentencePieceProcessor,
 ) -> None:
-    names = special_pieces.SENTENCEPIECE_NAMES
+    names = special_tokens.SENTENCEPIECE_NAMES
     found = tuple(processor.id_to_piece(i) for i in range(len(names)))
     if found != names:
         raise ValueError(

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from albert_tf import files
-from albert_tf.text import normalization, special_pieces, word_boundaries
+from albert_tf.text import normalization, special_tokens
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
@@ -44,11 +44,11 @@ class WordPieceTokenizer:
         self._pieces = _read_pieces(vocab_file)
         self._ids = {piece: i for i, piece in enumerate(self._pieces)}
         self.vocab_size = len(self._pieces)
-        self.special_ids = special_pieces.find_special_ids(
-            self._ids, special_pieces.WORDPIECE_NAMES, vocab_file
+        self.special_ids = special_tokens.find_special_ids(
+            self._ids, special_tokens.WORDPIECE_NAMES, vocab_file
         )
         self.forbidden_ids = self._find_forbidden_ids()
-        self.word_starts = word_boundaries.wordpiece_word_starts(self._pieces)
+        self.word_starts = special_tokens.wordpiece_word_starts(self._pieces)
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.hash = hashlib.sha256(
             (settings + "\n".join(self._pieces)).encode()

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.training import options
+from albert_tf.training import run_config
 
-_THIS_MACHINE = options.TpuAddress()
+_THIS_MACHINE = run_config.TpuAddress()
 AUTO_STEPS_PER_LOOP = {"CPU": 1, "GPU": 20, "TPU": 100}
 
 
 def create_strategy(
-    name: str, *, tpu: options.TpuAddress = _THIS_MACHINE
+    name: str, *, tpu: run_config.TpuAddress = _THIS_MACHINE
 ) -> tf.distribute.Strategy:
     """Returns the strategy of that name over the devices that are there.
 
@@ -72,7 +72,7 @@ def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(list(devices))
 
 
-def _resolve_auto(tpu: options.TpuAddress) -> str:
+def _resolve_auto(tpu: run_config.TpuAddress) -> str:
     if "TF_CONFIG" in os.environ:
         return "multi_worker"
     if tpu.name:
@@ -81,7 +81,7 @@ def _resolve_auto(tpu: options.TpuAddress) -> str:
     return "mirrored" if has_several_gpus else "one"
 
 
-def _tpu_strategy(tpu: options.TpuAddress) -> tf.distribute.Strategy:
+def _tpu_strategy(tpu: run_config.TpuAddress) -> tf.distribute.Strategy:
     name = tpu.name or "local"
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(

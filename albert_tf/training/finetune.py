@@ -13,12 +13,12 @@ from albert_tf.training import (
     distribution,
     finetune_folder,
     finetune_run,
-    options,
-    record_sets,
+    records,
+    run_config,
     seeds,
     trainer,
 )
-from albert_tf.training.finetune_options import FinetuningJob
+from albert_tf.training.run_config import FinetuningJob
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,16 +50,14 @@ def run(job: FinetuningJob) -> dict[str, float] | None:
         seeds.check_folder if has_seeds else finetune_folder.check_folder
     )
     check_folder(job)
-    sets = record_sets.open_sets(job, strategy)
+    sets = records.open_sets(job, strategy)
     _tell_of_repetition(job, sets)
     if has_seeds:
         return seeds.SeedRuns(job, sets, strategy).run()
     return finetune_run.FinetuningRun(job, sets, strategy).run()
 
 
-def _tell_of_repetition(
-    job: FinetuningJob, sets: record_sets.RecordSets
-) -> None:
+def _tell_of_repetition(job: FinetuningJob, sets: records.RecordSets) -> None:
     size = job.training.train_batch_size
     if sets.train and size > sets.train.columns.num_records:
         _LOGGER.warning(
@@ -77,11 +75,11 @@ def _check_batch_sizes(job: FinetuningJob, num_replicas: int) -> None:
     if job.predict_sets:
         sizes["predict_batch_size"] = job.finetuning.predict_batch_size
     if job.train_set:
-        options.per_replica_batch_size(
+        run_config.per_replica_batch_size(
             "train_batch_size",
             job.training.train_batch_size,
             num_replicas=num_replicas,
             num_parts=job.training.gradient_accumulation_steps,
         )
     for name, size in sizes.items():
-        options.per_replica_batch_size(name, size, num_replicas=num_replicas)
+        run_config.per_replica_batch_size(name, size, num_replicas=num_replicas)

@@ -8,7 +8,7 @@ from typing import Any
 
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.training import run_folder
-from albert_tf.training.finetune_options import FinetuningJob
+from albert_tf.training.run_config import FinetuningJob
 
 _RECORDS = "records"
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.metrics import probabilities
-from albert_tf.tasks.task_data import Outputs
+from albert_tf.metrics import classification
+from albert_tf.tasks.task import Outputs
 from albert_tf.training import collapse, metric_log, report
-from albert_tf.training.finetune_options import FinetuningJob
-from albert_tf.training.record_sets import RecordSet
+from albert_tf.training.records import RecordSet
+from albert_tf.training.run_config import FinetuningJob
 
 FILE_NAME = "report.html"
 MAX_ERRORS = 20
@@ -279,7 +279,7 @@ def _worst_errors(
     logits: np.ndarray,
     names: Sequence[str],
 ) -> report.Table:
-    shares = probabilities.softmax(logits)
+    shares = classification.softmax(logits)
     predictions = np.argmax(logits, axis=-1)
     (wrong,) = np.nonzero(predictions != labels)
     own = shares[wrong, labels[wrong]]

@@ -14,22 +14,20 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load
 from albert_tf.data import bucketed_batches, example_order
-from albert_tf.optimization import layer_rates
-from albert_tf.tasks.finetuning import FinetuningTask
+from albert_tf.optimization import schedules
+from albert_tf.tasks.task import FinetuningTask
 from albert_tf.training import (
-    attempts,
     collapse,
     distribution,
-    evaluated_sets,
+    evaluation,
     finetune_folder,
     loop,
     metric_log,
-    prediction,
     run_folder,
     trainer,
 )
-from albert_tf.training.finetune_options import FinetuningJob
-from albert_tf.training.record_sets import RecordSet, RecordSets
+from albert_tf.training.records import RecordSet, RecordSets
+from albert_tf.training.run_config import FinetuningJob
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -79,7 +77,7 @@ class FinetuningRun:
                 not fit.
         """
         if not self._sets.train:
-            self._prepare(attempts.Attempts())
+            self._prepare(collapse.Attempts())
             return self._use(finetune_folder.weights_to_use(self._job))
         tried = self._attempts()
         while True:
@@ -101,17 +99,17 @@ class FinetuningRun:
             path: Of a checkpoint of the task.
             results: For `eval_results.json` and the report.
         """
-        self._prepare(attempts.Attempts())
+        self._prepare(collapse.Attempts())
         self._use(path, results)
 
-    def _attempts(self) -> attempts.Attempts:
+    def _attempts(self) -> collapse.Attempts:
         if self._is_chief:
             run_folder.check(self._job.output_dir, self._identity())
-            attempts.read(self._job.output_dir)
+            collapse.read(self._job.output_dir)
         distribution.wait_for_all(self._strategy)
-        return attempts.read(self._job.output_dir)
+        return collapse.read(self._job.output_dir)
 
-    def _check_attempts(self, tried: attempts.Attempts) -> None:
+    def _check_attempts(self, tried: collapse.Attempts) -> None:
         if tried.number <= self._job.finetuning.max_restarts:
             return
         problems = "; ".join(
@@ -127,13 +125,13 @@ class FinetuningRun:
         )
 
     def _fail(
-        self, tried: attempts.Attempts, problem: str
-    ) -> attempts.Attempts:
+        self, tried: collapse.Attempts, problem: str
+    ) -> collapse.Attempts:
         _LOGGER.warning("Attempt %d failed: %s", tried.number + 1, problem)
         problem = problem.split(". ")[0].rstrip(".")
         failed = dataclasses.replace(tried, problems=(*tried.problems, problem))
         if self._is_chief:
-            attempts.fail(self._job.output_dir, tried, problem)
+            collapse.fail(self._job.output_dir, tried, problem)
         distribution.wait_for_all(self._strategy)
         if failed.number <= self._job.finetuning.max_restarts:
             _LOGGER.warning(
@@ -143,7 +141,7 @@ class FinetuningRun:
             )
         return failed
 
-    def _prepare(self, tried: attempts.Attempts) -> None:
+    def _prepare(self, tried: collapse.Attempts) -> None:
         """Makes the model of an attempt."""
         training = self._job.training
         with self._strategy.scope():
@@ -152,10 +150,10 @@ class FinetuningRun:
                 seed=tried.seed(training.random_seed),
                 dtype=training.dtype_policy,
             )
-        self._evaluated = evaluated_sets.EvaluatedSets(
+        self._evaluated = evaluation.EvaluatedSets(
             self._job,
             self._sets,
-            prediction.Predictor(self._task, self._strategy, self._padding),
+            evaluation.Predictor(self._task, self._strategy, self._padding),
         )
 
     def _identity(self) -> dict[str, Any]:
@@ -163,7 +161,7 @@ class FinetuningRun:
         records = train.key if train else None
         return finetune_folder.run_identity(self._job, records)
 
-    def _train(self, records: RecordSet, tried: attempts.Attempts) -> bool:
+    def _train(self, records: RecordSet, tried: collapse.Attempts) -> bool:
         job = self._job
         plan = trainer.RunPlan(
             config=job.config,
@@ -176,7 +174,7 @@ class FinetuningRun:
             identity=self._identity(),
             init_checkpoint=job.init_checkpoint,
             allow_new_heads=True,
-            rate_factors=layer_rates.rate_factors(
+            rate_factors=schedules.rate_factors(
                 [v.path for v in self._task.model.trainable_variables],
                 decay=job.finetuning.layerwise_lr_decay,
                 freeze_embeddings=job.finetuning.freeze_embeddings,
@@ -314,7 +312,7 @@ def _chance(sets: RecordSets) -> float:
     """
     if not sets.train:
         return 0.0
-    labels = evaluated_sets.labels_of(sets.train)
+    labels = evaluation.labels_of(sets.train)
     if labels is None:
         return float(np.mean(np.log(sets.train.columns.lengths)))
     return collapse.chance_loss(labels)

@@ -19,8 +19,8 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks import task as tasks
-from albert_tf.training import divergence, loss_scaling, metric_log
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training import divergence, metric_log
+from albert_tf.training.run_config import TrainingConfig
 from albert_tf.training.step import TrainStep
 
 _LOGGER = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class RunState:
     rate_factor: float = 1.0
     num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
-        default_factory=loss_scaling.initial
+        default_factory=divergence.initial
     )
     level: divergence.LossLevel = dataclasses.field(
         default_factory=divergence.LossLevel
@@ -264,7 +264,7 @@ class TrainingLoop:
         is_finite = np.isfinite(sums["gradient_norm"])
         # An overflow of float16 has been answered: the update was skipped, and
         # the scale is halved. Its loss may be nan, and says nothing.
-        if is_finite or sums["loss_scale"] <= loss_scaling.SMALLEST_SCALE:
+        if is_finite or sums["loss_scale"] <= divergence.SMALLEST_SCALE:
             scores = self._hooks.training_scores(sums)
             self._check(scores["loss"], sums["gradient_norm"])
             logged = {name: sums[name] for name in self._logged_names}

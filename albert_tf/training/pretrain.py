@@ -20,11 +20,11 @@ from albert_tf.training import (
     distribution,
     evaluation,
     loop,
-    options,
+    run_config,
     run_folder,
     trainer,
 )
-from albert_tf.training.options import PretrainingRun
+from albert_tf.training.run_config import PretrainingRun
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -106,14 +106,14 @@ class _Pretraining:
         replicas = self._strategy.num_replicas_in_sync
         config = self._job.training
         if self._train_source:
-            options.per_replica_batch_size(
+            run_config.per_replica_batch_size(
                 "train_batch_size",
                 config.train_batch_size,
                 num_replicas=replicas,
                 num_parts=config.gradient_accumulation_steps,
             )
         if self._eval_source:
-            options.per_replica_batch_size(
+            run_config.per_replica_batch_size(
                 "eval_batch_size", config.eval_batch_size, num_replicas=replicas
             )
 
@@ -157,7 +157,7 @@ class _Pretraining:
             evaluate=functools.partial(self._evaluate, self._eval_source)
             if self._eval_source
             else None,
-            best_key=options.BEST_KEYS[self._job.objectives[0]],
+            best_key=run_config.BEST_KEYS[self._job.objectives[0]],
             any_worker=functools.partial(
                 distribution.any_worker, self._strategy
             ),

@@ -17,7 +17,6 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.training import (
-    attempts,
     collapse,
     distribution,
     finetune_folder,
@@ -26,8 +25,8 @@ from albert_tf.training import (
     loop,
     run_folder,
 )
-from albert_tf.training.finetune_options import FinetuningJob
-from albert_tf.training.record_sets import RecordSets
+from albert_tf.training.records import RecordSets
+from albert_tf.training.run_config import FinetuningJob
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -147,7 +146,7 @@ class SeedRuns:
 
     def _num_restarts(self, seed: int) -> int:
         folder = seed_folder(self._job.output_dir, seed)
-        return attempts.read(folder).number
+        return collapse.read(folder).number
 
 
 def check_folder(job: FinetuningJob) -> None:

@@ -20,7 +20,7 @@ import tensorflow as tf
 from albert_tf.optimization import clipping, schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks import task as tasks
-from albert_tf.training import loss_scaling
+from albert_tf.training import divergence
 
 Tensors = list[tf.Tensor]
 
@@ -133,7 +133,7 @@ class TrainStep:
             row = self._strategy.experimental_local_results(rows)[0]
             results = results.write(index, row)
             if self._options.scale_loss:
-                loss_scale = loss_scaling.updated(
+                loss_scale = divergence.updated(
                     loss_scale, tf.math.is_finite(row[-1])
                 )
         return results.stack(), loss_scale

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints, train_state
 from albert_tf.config import AlbertConfig
-from albert_tf.optimization import factory
+from albert_tf.optimization import optimizers
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks import task as tasks
 from albert_tf.training import (
@@ -26,7 +26,7 @@ from albert_tf.training import (
     run_folder,
     step,
 )
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.run_config import TrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Trainer:
             if self._step_options.rate_factor(variable)
         ]
         with self._strategy.scope():
-            optimizer = factory.create_optimizer(self._plan.optimizer)
+            optimizer = optimizers.create_optimizer(self._plan.optimizer)
             optimizer.build(trained)
         return optimizer, train_state.Checkpointer(
             self._plan.output_dir,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -36,7 +36,7 @@ def prefix(arrays, tmp_path):
     prefix = str(tmp_path / "run" / "model.ckpt-7")
     slot = {"bert/pooler/dense/bias/adam_m": np.ones(8, "float32")}
     step = {"global_step": np.array(7, "int64")}
-    tf1_checkpoint.write(prefix, arrays | slot | step)
+    tf1.write(prefix, arrays | slot | step)
     return prefix
 
 

@@ -6,9 +6,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, load, tf1_folder, verification
-from albert_tf.checkpoints.conversion_job import ConversionJob
+from albert_tf.checkpoints import conversion, load, tf1, variable_names
+from albert_tf.checkpoints.conversion_config import ConversionJob
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling.span_models import BeamSpanModel
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 
@@ -35,7 +36,7 @@ def released(source, tmp_path):
     """A folder as Google's releases are."""
     folder = tmp_path / "released"
     folder.mkdir()
-    tf1_folder.write_released(str(folder), source)
+    tf1.write_released(str(folder), source)
     return folder
 
 
@@ -48,7 +49,7 @@ def released(source, tmp_path):
     ],
 )
 def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
-    source = tf1_folder.read(_PARITY / name)
+    source = tf1.read_folder(_PARITY / name)
     left_out, path = set(), _PARITY / name
 
     for output_format in formats:
@@ -68,11 +69,11 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
 
 
 def test_slots_and_step_go_to_ours_and_back(tmp_path):
-    source = tf1_folder.read(_PARITY / "model_base")
+    source = tf1.read_folder(_PARITY / "model_base")
     _convert(_PARITY / "model_base", tmp_path / "ours", "keras")
     _convert(tmp_path / "ours", tmp_path / "tf1", "tf1")
 
-    found = tf1_folder.read(tmp_path / "tf1")
+    found = tf1.read_folder(tmp_path / "tf1")
 
     _assert_same(found.arrays, source.arrays)
     assert any(name.endswith("/adam_v") for name in found.arrays)
@@ -133,9 +134,7 @@ def test_heads_are_merged(released, tmp_path, source):
     encoder = {n: a for n, a in source.arrays.items() if n.startswith("bert/")}
     bare = tmp_path / "bare"
     bare.mkdir()
-    tf1_folder.write_ours(
-        str(bare), dataclasses.replace(source, arrays=encoder)
-    )
+    tf1.write_ours(str(bare), dataclasses.replace(source, arrays=encoder))
 
     _convert(bare, tmp_path / "out", "tf1", merge_from=str(released))
 
@@ -168,7 +167,7 @@ def test_a_warm_start_verifies(released, tmp_path, fields, expected):
 
 def test_a_difference_fails_and_leaves_nothing(released, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        verification, "differences", lambda *_: {"x": 1.0, "y": float("nan")}
+        conversion, "differences", lambda *_: {"x": 1.0, "y": float("nan")}
     )
 
     with pytest.raises(ValueError, match="otherwise.*x by 1, y by nan"):
@@ -240,3 +239,69 @@ def test_an_index_without_data_is_one_line_and_nothing_is_written(
 
     assert "\n" not in str(caught.value)
     assert os.listdir(tmp_path) == ["released"]
+
+
+def _with(source, **arrays):
+    return dataclasses.replace(source, arrays=dict(source.arrays) | arrays)
+
+
+def test_equal_weights_differ_by_nothing(source):
+    found = conversion.output_differences(source, source)
+
+    assert found == dict.fromkeys(
+        [
+            "sequence_output",
+            "pooled_output",
+            "masked_lm_logits",
+            "sentence_order_logits",
+        ],
+        0.0,
+    )
+
+
+def test_a_difference_is_seen_in_the_output_that_it_touches(source):
+    name = "cls/seq_relationship/output_bias"
+    changed = _with(source, **{name: source.arrays[name] + 0.5})
+
+    found = conversion.output_differences(source, changed)
+
+    np.testing.assert_allclose(found.pop("sentence_order_logits"), 0.5)
+    assert set(found.values()) == {0.0}
+
+
+def test_task_heads_are_outputs_too(source):
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((3, 8), "float32")
+    heads = {
+        "output_weights": weights,
+        "output_bias": np.arange(3, dtype="float32"),
+        "cls/squad/output_weights": weights[:2],
+        "cls/squad/output_bias": np.zeros(2, "float32"),
+    }
+
+    spans = BeamSpanModel(source.config)
+    named = variable_names.variables_by_tf1_name(spans.weights)
+    heads |= {
+        name: np.asarray(variable)
+        for name, variable in named.items()
+        if variable_names.is_head(name)
+    }
+
+    outputs = conversion.outputs(_with(source, **heads))
+
+    for name in ("start_log_probs", "end_log_probs"):
+        np.testing.assert_allclose(
+            np.exp(outputs[name]).sum(axis=1), 1, rtol=1e-5
+        )
+    assert outputs["cls_logits"].shape == (2,)
+    expected = outputs["pooled_output"] @ weights.T + np.arange(3)
+    np.testing.assert_allclose(outputs["task_logits"], expected, rtol=1e-6)
+    assert outputs["span_logits"].shape == (2, 7, 2)
+
+
+def test_a_model_without_a_pooler_has_what_does_not_need_it(source):
+    kept = {n: a for n, a in source.arrays.items() if "pooler" not in n}
+
+    outputs = conversion.outputs(dataclasses.replace(source, arrays=kept))
+
+    assert set(outputs) == {"sequence_output", "masked_lm_logits"}

@@ -15,14 +15,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf.checkpoints import (
-    conversion,
-    huggingface,
-    tf1_folder,
-    variable_names,
-    verification,
-)
-from albert_tf.checkpoints.conversion_job import ConversionJob
+from albert_tf.checkpoints import conversion, huggingface, tf1, variable_names
+from albert_tf.checkpoints.conversion_config import ConversionJob
 from albert_tf.modeling.albert_model import AlbertModel
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
@@ -78,7 +72,7 @@ def test_kernels_are_stored_the_other_way_round(source, folder):
 
 @pytest.mark.parametrize("name", ["model_base", "model_groups"])
 def test_the_recorded_models_go_out_and_in(name, tmp_path):
-    source = tf1_folder.read(_PARITY / name)
+    source = tf1.read_folder(_PARITY / name)
 
     left_out = huggingface.write(str(tmp_path), source)
 
@@ -89,7 +83,7 @@ def test_the_recorded_models_go_out_and_in(name, tmp_path):
 
 
 def test_equal_widths_travel_with_an_identity(tmp_path):
-    source = tf1_folder.read(_PARITY / "model_groups")
+    source = tf1.read_folder(_PARITY / "model_groups")
     huggingface.write(str(tmp_path), source)
 
     name = "albert.encoder.embedding_hidden_mapping_in.weight"
@@ -439,7 +433,7 @@ def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
     folder = tmp_path / "theirs"
     theirs = _ask_transformers("make", folder, batch, tmp_path / "x.npz")
 
-    ours = verification.outputs(
+    ours = conversion.outputs(
         huggingface.read(folder),
         batch | {"masked_lm_positions": np.tile(np.arange(9), (2, 1))},
     )

@@ -9,7 +9,7 @@ import keras_hub as theirs
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import keras_hub, tf1_folder, verification
+from albert_tf.checkpoints import conversion, keras_hub, tf1
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 _SOP = [
@@ -65,7 +65,7 @@ def test_a_classifier_is_read_back(source, tmp_path):
 
 
 def test_equal_widths_travel_with_an_identity(tmp_path):
-    source = tf1_folder.read(_PARITY / "model_groups")
+    source = tf1.read_folder(_PARITY / "model_groups")
     config = dataclasses.replace(source.config, hidden_act="gelu")
     arrays = _starting(source, "bert/", "cls/predictions/")
     keras_hub.write(
@@ -80,7 +80,7 @@ def test_equal_widths_travel_with_an_identity(tmp_path):
 
 
 def test_keras_hub_gives_the_recorded_outputs(tmp_path):
-    source = tf1_folder.read(_PARITY / "model_base")
+    source = tf1.read_folder(_PARITY / "model_base")
     keras_hub.write(str(tmp_path), source)
     with np.load(_PARITY / "model_base" / "golden.npz") as file:
         golden = dict(file)
@@ -156,7 +156,7 @@ def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
         }
     )
 
-    found = verification.outputs(keras_hub.read(tmp_path), batch)
+    found = conversion.outputs(keras_hub.read(tmp_path), batch)
 
     for name in ("sequence_output", "pooled_output"):
         np.testing.assert_allclose(

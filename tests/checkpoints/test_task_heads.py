@@ -12,21 +12,16 @@ import subprocess
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import (
-    conversion,
-    load,
-    tf1_checkpoint,
-    tf1_folder,
-    variable_names,
-)
+from albert_tf.checkpoints import conversion, load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.conversion_job import ConversionJob
+from albert_tf.checkpoints.conversion_config import ConversionJob
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 
@@ -104,7 +99,7 @@ def _randomised(model):
 def _write(folder, model):
     folder.mkdir()
     source = Checkpoint(arrays=_weights(model), config=model.config)
-    tf1_folder.write_released(str(folder), source)
+    tf1.write_released(str(folder), source)
     return folder
 
 
@@ -247,7 +242,7 @@ def test_half_a_head_is_refused_even_where_new_heads_are_allowed(
 ):
     arrays = _weights(BeamSpanModel(tiny_config))
     del arrays["answer_class/dense_1/kernel"]
-    tf1_checkpoint.write(tmp_path / "model", arrays)
+    tf1.write(tmp_path / "model", arrays)
 
     with pytest.raises(ValueError, match="lacks 1.*answer_class/dense_1"):
         load.load_checkpoint(

@@ -7,14 +7,9 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import (
-    load,
-    run_checkpoints,
-    tf1_checkpoint,
-    train_state,
-)
+from albert_tf.checkpoints import load, run_checkpoints, tf1, train_state
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.optimization import factory
+from albert_tf.optimization import optimizers
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 
@@ -23,7 +18,7 @@ class Trained:
 
     def __init__(self, config, folder, *, seed, keep_max=3):
         self.model = PretrainingModel(config, seed=seed)
-        self.optimizer = factory.create_optimizer(OptimizerConfig())
+        self.optimizer = optimizers.create_optimizer(OptimizerConfig())
         self.optimizer.build(self.model.trainable_variables)
         rng = np.random.default_rng(seed)
         for variable in self.variables():
@@ -85,7 +80,7 @@ def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
     assert_equal(model.trainable_variables, saved.model.trainable_variables)
     assert load.global_step(path) == 7
     slot = "bert/pooler/dense/bias/adam_v"
-    assert slot in tf1_checkpoint.read_shapes(path)
+    assert slot in tf1.read_shapes(path)
 
 
 def test_the_latest_is_that_of_the_highest_step(make):
@@ -116,7 +111,7 @@ def test_the_best_has_weights_and_no_slots(make, tmp_path):
 
     best = tmp_path / "run" / run_checkpoints.BEST_FOLDER
 
-    arrays = tf1_checkpoint.read(best)
+    arrays = tf1.read(best)
     assert len(arrays) == len(saved.model.trainable_variables) + 1
     assert arrays["global_step"] == 4
     assert json.loads((best / "state.json").read_text())["accuracy"] == 0.6
@@ -155,7 +150,7 @@ def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tf1_checkpoint, "write", fail)
+    monkeypatch.setattr(tf1, "write", fail)
     with pytest.raises(OSError, match="No space left"):
         saved.checkpointer.save(10, STATE)
 
@@ -206,7 +201,7 @@ def test_weights_that_are_not_trained_are_kept_without_slots(
 ):
     model = PretrainingModel(tiny_config, seed=0)
     frozen, *trained = model.trainable_variables
-    optimizer = factory.create_optimizer(OptimizerConfig())
+    optimizer = optimizers.create_optimizer(OptimizerConfig())
     optimizer.build(trained)
     checkpointer = train_state.Checkpointer(
         str(tmp_path),
@@ -222,7 +217,7 @@ def test_weights_that_are_not_trained_are_kept_without_slots(
     checkpointer.restore(checkpointer.latest())
 
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(frozen), before)
-    names = tf1_checkpoint.read_shapes(
+    names = tf1.read_shapes(
         os.path.join(checkpointer.latest(), train_state.MODEL_PREFIX)
     )
     own = "bert/embeddings/word_embeddings"

@@ -5,8 +5,8 @@ import pytest
 
 from albert_tf.checkpoints import (
     checkpoint,
+    conversion,
     variable_names,
-    verification,
     warm_start,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -36,7 +36,7 @@ def make(tiny_config):
 
 
 def _assert_same_outputs(first, second):
-    assert set(verification.differences(first, second).values()) == {0.0}
+    assert set(conversion.output_differences(first, second).values()) == {0.0}
 
 
 @pytest.mark.parametrize(

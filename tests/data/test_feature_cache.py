@@ -1,14 +1,120 @@
-"""Stored records are found under what made them, and only there."""
+"""Records in columns come out as they went in.
+
+Stored records are found under what made them, and only there.
+"""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
-from albert_tf.data import feature_cache, record_columns
+from albert_tf.data import feature_cache
 from albert_tf.features import ArraySpec
 
 SPECS = (
+    ArraySpec(name="ids", dtype="int32", is_sequence=True),
+    ArraySpec(name="choices", dtype="int32", shape=(2,), is_sequence=True),
+    ArraySpec(name="free", dtype="float32", is_sequence=True, pad_value=1),
+    ArraySpec(name="label", dtype="int32"),
+    ArraySpec(name="scores", dtype="float32", shape=(3,)),
+)
+
+
+def make_records(number=5, seed=0, largest=70_000):
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        length = int(rng.integers(1, 8))
+        yield {
+            "ids": rng.integers(0, 200, length),
+            "choices": rng.integers(-3, largest, (2, length)),
+            "free": rng.integers(0, 2, length).astype(np.float32),
+            "label": np.array(rng.integers(0, 1000)),
+            "scores": rng.normal(size=3).astype(np.float32),
+        }
+
+
+def collect(records, specs=SPECS, max_seq_length=7):
+    return feature_cache.collect(records, specs, max_seq_length=max_seq_length)
+
+
+@pytest.mark.parametrize("chunk_size", [2, 1024])
+def test_a_batch_holds_the_records_and_their_padding(chunk_size, monkeypatch):
+    monkeypatch.setattr(feature_cache, "_CHUNK_SIZE", chunk_size)
+    records = list(make_records())
+    columns = collect(records)
+
+    batch = columns.padded([3, 0], 8)
+
+    assert columns.num_records == 5
+    for row, index in enumerate([3, 0]):
+        record = records[index]
+        length = len(record["ids"])
+        assert columns.lengths[index] == length
+        for spec in SPECS:
+            found = batch[spec.name][row]
+            wanted = record[spec.name]
+            assert found.dtype == spec.dtype
+            if spec.is_sequence:
+                assert found.shape == (*spec.shape, 8)
+                assert (found[..., length:] == spec.pad_value).all()
+                found = found[..., :length]
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_columns_take_the_smallest_type_that_loses_nothing():
+    columns = collect(make_records())
+
+    types = {name: v.dtype.name for name, v in columns.values.items()}
+    assert types == {
+        "ids": "uint8",
+        "choices": "int32",
+        "free": "uint8",
+        "label": "uint16",
+        "scores": "float32",
+    }
+
+
+def test_a_field_is_given_for_all_records():
+    records = list(make_records())
+
+    labels = collect(records).field("label")
+
+    assert labels.dtype == np.int32
+    assert labels.tolist() == [int(record["label"]) for record in records]
+
+
+def test_there_must_be_a_record():
+    with pytest.raises(ValueError, match="The examples give no record"):
+        collect([])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"more": np.zeros(1)}, "Record 0 has the arrays .*more.*; wanted"),
+        ({"ids": np.zeros(8)}, r"'choices' has the shape \(2, .*, 8\)"),
+        ({"label": np.zeros(1)}, r"'label' has the shape \(1,\), wanted \(\)"),
+        ({"ids": np.array(1)}, r"'ids' has the shape \(\), wanted \(None,\)"),
+    ],
+)
+def test_a_record_must_be_as_the_specs_say(change, message):
+    record = next(make_records()) | change
+
+    with pytest.raises(ValueError, match=message):
+        collect([record])
+
+
+@pytest.mark.parametrize("length", [0, 8])
+def test_a_record_must_not_be_empty_or_too_long(length):
+    spec = SPECS[:1]
+
+    with pytest.raises(
+        ValueError, match=f"Record 0 has {length} pieces; wanted 1 to max_seq"
+    ):
+        collect([{"ids": np.zeros(length, np.int32)}], spec)
+
+
+feature_cache_SPECS = (
     ArraySpec(name="ids", dtype="int32", is_sequence=True),
     ArraySpec(name="label", dtype="float32"),
 )
@@ -19,7 +125,9 @@ def make_columns():
         {"ids": np.arange(length), "label": np.float32(length / 2)}
         for length in (3, 1, 300)
     ]
-    return record_columns.collect(records, SPECS, max_seq_length=300)
+    return feature_cache.collect(
+        records, feature_cache_SPECS, max_seq_length=300
+    )
 
 
 @pytest.fixture
@@ -31,7 +139,7 @@ def load(tmp_path):
         made.append(1)
         return make_columns()
 
-    def load_key(key="k" * 64, specs=SPECS):
+    def load_key(key="k" * 64, specs=feature_cache_SPECS):
         columns = feature_cache.load_or_make(
             str(tmp_path / "cache"), "cola-train", key, specs=specs, make=make
         )
@@ -96,7 +204,7 @@ def test_a_damaged_file_is_made_again_with_a_warning(
 
 def test_a_file_with_other_arrays_is_made_again(load, caplog):
     load()
-    _, times = load(specs=SPECS[:1])
+    _, times = load(specs=feature_cache_SPECS[:1])
 
     assert times == 2
     assert "holds other arrays" in caplog.text

@@ -6,7 +6,6 @@ from scipy import stats
 
 from albert_tf.data import (
     corpus,
-    example_codec,
     pretraining_config,
     pretraining_instances,
     record_files,
@@ -56,7 +55,7 @@ def read(tmp_path, framed):
     path = tmp_path / "a.tf_record"
     path.write_bytes(framed)
     return [
-        example_codec.decode_example(record)
+        record_files.decode_example(record)
         for record in record_files.read_records(path)
     ]
 
@@ -359,7 +358,7 @@ def statistics(columns):
 
 def test_the_statistics_are_measured_as_the_recorded_ones(shared_data, golden):
     path = shared_data / "golden/pretraining_data/original.tf_record"
-    records = map(example_codec.decode_example, record_files.read_records(path))
+    records = map(record_files.decode_example, record_files.read_records(path))
 
     measured = statistics(stack(list(records)))
 

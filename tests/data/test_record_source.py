@@ -5,13 +5,13 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import example_codec, record_files, record_source
+from albert_tf.data import record_files, record_source
 
 
 def _numbers(source, indices):
     records = source.get(np.array(indices))
     return [
-        int(example_codec.decode_example(r)["input_ids"][1]) for r in records
+        int(record_files.decode_example(r)["input_ids"][1]) for r in records
     ]
 
 
@@ -273,6 +273,6 @@ def test_the_recorded_records_are_read(shared_data):
         },
     )
     for row, data in enumerate(records):
-        decoded = example_codec.decode_example(data)
+        decoded = record_files.decode_example(data)
         for name, values in decoded.items():
             np.testing.assert_array_equal(values, parsed[name][row])

@@ -8,7 +8,7 @@ import pytest
 import rest_client
 
 from albert_tf.export import version_folder
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import load_generator
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from albert_tf.export import saved_model
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
 
 CHECKPOINT = (
     pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"

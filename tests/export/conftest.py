@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1_folder, variable_names
+from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
-from albert_tf.export import saved_model, text_graph
-from albert_tf.export.export_job import ExportJob
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
+from albert_tf.export import exported_text, saved_model
+from albert_tf.export.export_config import ExportJob
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.text import tokenizer
 
 NUM_CODE_POINTS = 0x110000
@@ -35,7 +36,7 @@ class GraphTokenizer:
     """
 
     def __init__(self, **vocabulary):
-        self.graph = text_graph.load_text_graph(**vocabulary)
+        self.graph = exported_text.load_text_graph(**vocabulary)
         self.tokenizer = tokenizer.load_tokenizer(**vocabulary)
         self.functions = {}
 
@@ -253,7 +254,7 @@ class ExportedTask:
         checkpoint = Checkpoint(
             arrays=arrays, config=model.config, vocabulary=str(vocabulary)
         )
-        tf1_folder.write_ours(str(folder), checkpoint)
+        tf1.write_ours(str(folder), checkpoint)
         self.model = model
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from albert_tf.metrics.probabilities import softmax
-from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.tasks.classification_data import ClassificationData
-from albert_tf.tasks.classification_examples import ClassificationExample
+from albert_tf.metrics.classification import softmax
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
 
 TEXTS = [
     "The house stood on a hill.",

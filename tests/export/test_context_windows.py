@@ -6,7 +6,7 @@ from albert_tf.export import context_windows
 from albert_tf.export.pieces import Pieces
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 SIZES = [(2, 0), (0, 1), (1, 9), (9, 30), (3, 31), (4, 100)]

@@ -2,7 +2,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.export import allowed_operations, encoder_signatures
-from albert_tf.export.served_weights import ServedWeights
+from albert_tf.export.exported_encoder import ServedWeights
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 

@@ -3,10 +3,61 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_tf.export import charsmap
+from albert_tf.export import model_normalization
 from albert_tf.export.model_normalization import ModelNormalization
 from albert_tf.export.text_normalization import SentencePieceNormalization
 from albert_tf.text import normalization
+
+LETTERS = {"a", "b", "é", "ﬁ", "\u1112", "\u1161", "\u11ab", "①", "\x07"}
+
+
+@pytest.fixture(scope="module")
+def charsmap_of_tiny(tiny_spm_model):
+    model = sentencepiece_model_pb2.ModelProto.FromString(
+        tiny_spm_model.read_bytes()
+    )
+    return model.normalizer_spec.precompiled_charsmap
+
+
+@pytest.fixture(scope="module")
+def rules_of(charsmap_of_tiny):
+    return lambda alphabet: model_normalization.read_rules(
+        charsmap_of_tiny, alphabet
+    )
+
+
+def test_rules_of_one_character_and_of_several(rules_of):
+    assert rules_of(LETTERS) == {
+        "ﬁ": "fi",
+        "①": "1",
+        "\x07": "",
+        "\u1112\u1161": "하",
+        "\u1112\u1161\u11ab": "한",
+    }
+
+
+def test_the_rules_are_what_the_library_does(rules_of, tiny_spm_model):
+    library = sentencepiece.SentencePieceProcessor(
+        model_file=str(tiny_spm_model)
+    )
+    alphabet = {chr(c) for c in [*range(0x21, 0x2000), *range(0x3040, 0x3400)]}
+    rules = {s: t for s, t in rules_of(alphabet).items() if "▁" not in t}
+
+    assert len(rules) > 3_000
+    for sequence, text in rules.items():
+        normalized = library.normalize(f"x{sequence}x")
+        assert normalized == f"▁x{text}x".replace(" ", "▁"), sequence
+
+
+def test_no_rules():
+    assert model_normalization.read_rules(b"", LETTERS) == {}
+
+
+def test_damaged_rules(charsmap_of_tiny):
+    without_texts = charsmap_of_tiny[: -len(charsmap_of_tiny) // 4]
+
+    with pytest.raises(ValueError, match="normalisation rules .* are damaged"):
+        model_normalization.read_rules(without_texts, LETTERS)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +109,7 @@ def test_what_the_library_does(
     proto = sentencepiece_model_pb2.ModelProto.FromString(
         tiny_spm_model.read_bytes()
     )
-    rules = charsmap.read_rules(
+    rules = model_normalization.read_rules(
         proto.normalizer_spec.precompiled_charsmap,
         english_normalization.alphabet,
     )

@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_tf.export import pair_packing
 from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.pieces import Pieces
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 

@@ -3,18 +3,64 @@
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
-from albert_tf.metrics.probabilities import softmax
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
-from albert_tf.tasks.race import features, passage_files
+from albert_tf.export import race_signatures
+from albert_tf.metrics.classification import softmax
+from albert_tf.modeling.sequence_models import MultipleChoiceModel
+from albert_tf.tasks.race import examples, features, passage_files
 from albert_tf.tasks.race.examples import MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
 
+QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
+OPTIONS = ["one", "", "zwölf 漢", "_"]
+
+
+def test_options_take_the_places_of_blanks():
+    found = race_signatures.complete(
+        tf.constant(QUESTIONS), tf.constant([OPTIONS] * len(QUESTIONS))
+    )
+
+    expected = [
+        text
+        for question in QUESTIONS
+        for text in MultipleChoiceExample(
+            guid="1",
+            passage_id="1",
+            article="",
+            question=question,
+            options=tuple(OPTIONS),
+        ).choice_texts()
+    ]
+    assert [text.decode() for text in found.numpy()] == expected
+
+
+def test_all_blanks_are_known():
+    for code_point in race_signatures.BLANKS:
+        assert examples.BLANK.fullmatch(chr(code_point))
+    assert len(race_signatures.BLANKS) == 7
+
+
+def test_texts_that_grow_too_long_are_an_invalid_argument():
+    question = tf.constant(["_" * 20_000])
+    options = tf.constant([["x" * 1_000, ""]])
+
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="most 16777216 characters"
+    ):
+        race_signatures.complete(question, options)
+
+
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
+race_signatures_OPTIONS = (
+    "a house",
+    "",
+    "the very long option of them all",
+    "Café ½",
+)
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
-QUESTIONS = [
+race_signatures_QUESTIONS = [
     "What is it?",
     "It is _ .",
     "_",
@@ -35,9 +81,11 @@ def example(article, question, options, number):
 
 
 MADE = [
-    example(article, question, OPTIONS, i)
+    example(article, question, race_signatures_OPTIONS, i)
     for i, (article, question) in enumerate(
-        (article, question) for article in ARTICLES for question in QUESTIONS
+        (article, question)
+        for article in ARTICLES
+        for question in race_signatures_QUESTIONS
     )
 ]
 

@@ -1,4 +1,7 @@
-"""A checkpoint becomes a SavedModel: what it answers, what it weighs."""
+"""LiteRT models answer as the SavedModels that they were written beside.
+
+A checkpoint becomes a SavedModel: what it answers, what it weighs.
+"""
 
 import json
 import os
@@ -12,11 +15,53 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import config as config_lib
-from albert_tf.checkpoints import tf1_folder, variable_names
+from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import allowed_operations, saved_model
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
+from albert_tf.export.signature import Signature
 from albert_tf.modeling.pretraining_model import PretrainingModel
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+@pytest.mark.parametrize("task", ["encoder", "classifier", "squad_1"])
+def test_ids_give_what_the_saved_model_gives(task, request):
+    exported = request.getfixturevalue(f"served_{task}")
+    path = pathlib.Path(exported.summary.path) / saved_model.FILE
+    interpreter = tf.lite.Interpreter(model_path=str(path))
+    run = interpreter.get_signature_runner()
+    rng = np.random.default_rng(1)
+    for batch, length in ((1, 5), (3, 12)):
+        mask = (np.arange(length) < length - np.arange(batch)[:, None]) * 1
+        ids = {
+            "input_ids": rng.integers(5, 300, (batch, length)),
+            "input_mask": mask,
+            "segment_ids": mask * (np.arange(length) > 2),
+        }
+        ids = {name: values.astype(np.int32) for name, values in ids.items()}
+
+        found = run(**ids)
+
+        expected = exported.ask("tokens", **ids)
+        assert set(found) == set(expected)
+        for name, values in expected.items():
+            np.testing.assert_allclose(found[name], values, atol=1e-4)
+
+
+def test_an_operation_that_litert_does_not_know():
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def call(text):
+        return {"x": tf.strings.unicode_decode(text, "UTF-8").values}
+
+    one = Signature(
+        name="odd", function=call.get_concrete_function(), warmup=()
+    )
+
+    with pytest.raises(ValueError, match="'odd' cannot be converted to LiteRT"):
+        saved_model.convert(one, module)
+
 
 BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
@@ -228,7 +273,7 @@ def base_checkpoint(tmp_path_factory):
         ).items()
     }
     folder = tmp_path_factory.mktemp("base")
-    tf1_folder.write_ours(str(folder), Checkpoint(arrays=arrays, config=config))
+    tf1.write_ours(str(folder), Checkpoint(arrays=arrays, config=config))
     return folder
 
 

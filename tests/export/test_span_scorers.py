@@ -3,10 +3,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import span_scorers
-from albert_tf.export.served_weights import ServedWeights
+from albert_tf.export.exported_encoder import ServedWeights
 from albert_tf.export.span_scorers import BeamScorer, LogitScorer
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.squad.predictions import SpanLimits
 
 SEPARATOR = 3

@@ -141,3 +141,18 @@ def test_scores_equal_the_recorded_ones(recorded):
 
     # 10 cases: 8 with accuracy, 4 of them with Matthews; 2 with two scores.
     assert num_compared == 8 + 4 + 2 * 2
+
+
+def test_probabilities_are_those_of_the_exponentials():
+    logits = np.log(np.array([[1.0, 3.0], [5.0, 5.0]]))
+
+    found = classification.softmax(logits)
+
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [[0.25, 0.75], [0.5, 0.5]], rtol=1e-6)
+
+
+def test_probabilities_of_large_logits_are_finite():
+    found = classification.softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
+
+    np.testing.assert_array_equal(found, [[1, 0], [0, 1]])

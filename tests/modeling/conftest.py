@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import assignment, tf1_folder, variable_names
+from albert_tf.checkpoints import load as load_lib
+from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.config import AlbertConfig
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
@@ -54,9 +55,7 @@ class RecordedHead:
     @property
     def weights(self):
         """The recorded weights of encoder and head, by TF1 name."""
-        return tf1_folder.read_arrays(
-            _PARITY / "model_base", with_slots=False
-        ) | {
+        return tf1.read_arrays(_PARITY / "model_base", with_slots=False) | {
             key.removeprefix("var/"): self.numbers[key]
             for key in self.numbers.files
             if key.startswith("var/")
@@ -64,7 +63,7 @@ class RecordedHead:
 
     def load(self, model):
         """Gives a model the recorded weights; returns it."""
-        assignment.assign(model, self.weights, "recorded")
+        load_lib.assign(model, self.weights, "recorded")
         return model
 
     def assert_close(self, actual, name):

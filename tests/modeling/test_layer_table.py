@@ -16,10 +16,9 @@ from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
+from albert_tf.modeling.heads import MaskedLmHead, SentenceOrderHead
 from albert_tf.modeling.layer_norm import LayerNorm
-from albert_tf.modeling.masked_lm_head import MaskedLmHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sentence_order_head import SentenceOrderHead
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,3 +78,97 @@ def test_half_precision_logits_give_float32_losses():
     sums = losses.sentence_order_sums(logits, np.array([1]))
 
     assert [x.dtype for x in sums] == ["float32"] * 3
+
+
+_WEIGHTS = np.array([1, 1, 0], "f")
+
+
+def test_rows_of_weight_zero_do_not_count():
+    logits = np.array([[0, 0], [3, 1], [9, 0]], "f")
+    labels = np.array([0, 1, 1], "int32")
+
+    sums = losses.classification_sums(logits, labels, _WEIGHTS)
+
+    wanted = np.log(2) + np.log(1 + np.e**2)
+    np.testing.assert_allclose(sums.loss, wanted, rtol=1e-6)
+    # The largest of two equal logits is the first.
+    assert (float(sums.weight), float(sums.correct)) == (2, 1)
+
+
+def test_regression_adds_squared_errors():
+    logits = np.array([[1], [3], [9]], "f")
+    labels = np.array([0.5, 5, 1], "f")
+
+    sums = losses.regression_sums(logits, labels, _WEIGHTS)
+
+    assert (float(sums.loss), float(sums.weight)) == (4.25, 2)
+
+
+def test_a_span_is_correct_if_both_its_ends_are():
+    start = np.array([[5, 0, 0]] * 3, "f")
+    end = np.array([[0, 5, 0], [0, 0, 5], [0, 5, 0]], "f")
+    zeros, ones = np.zeros(3, "int32"), np.ones(3, "int32")
+    outputs = {"start_logits": start, "end_logits": end}
+
+    sums = losses.span_sums(outputs, zeros, ones, _WEIGHTS)
+
+    right, wrong = np.log(1 + 2 * np.exp(-5)), np.log(np.exp(5) + 2)
+    wanted = (3 * right + wrong) / 2
+    np.testing.assert_allclose(sums.loss, wanted, rtol=1e-5)
+    assert (float(sums.weight), float(sums.correct)) == (2, 1)
+
+
+def test_answerability_weighs_as_much_as_one_end():
+    log_probs = np.log(np.full((3, 4), 0.25, "f"))
+    labels = {
+        "start_positions": np.zeros(3, "int32"),
+        "end_positions": np.zeros(3, "int32"),
+        "is_impossible": np.array([1, 0, 1], "f"),
+    }
+    outputs = {
+        "start_log_probs": log_probs,
+        "end_log_probs": log_probs,
+        "cls_logits": np.array([2, 2, 0], "f"),
+    }
+
+    sums = losses.beam_span_sums(outputs, labels, _WEIGHTS)
+
+    yes, no = np.log(1 + np.exp(-2)), np.log(1 + np.exp(2))
+    wanted = 2 * np.log(4) + (yes + no) / 2
+    np.testing.assert_allclose(sums.loss, wanted, rtol=1e-5)
+    np.testing.assert_allclose(sums.answerable_loss, yes + no, rtol=1e-5)
+    # A positive logit says that there is no answer.
+    assert (float(sums.weight), float(sums.answerable_correct)) == (2, 1)
+
+
+def test_without_weights_every_row_counts_one():
+    logits = np.zeros((3, 2), "f")
+
+    sums = losses.classification_sums(logits, np.array([0, 1, 1]))
+
+    np.testing.assert_allclose(sums.loss, 3 * np.log(2), rtol=1e-6)
+    assert (float(sums.weight), float(sums.correct)) == (3, 1)
+
+
+def test_parts_of_a_batch_of_spans_add_up():
+    rng = np.random.default_rng(0)
+    outputs = {
+        "start_log_probs": np.log(rng.dirichlet(np.ones(5), 4)).astype("f"),
+        "end_log_probs": np.log(rng.dirichlet(np.ones(5), 4)).astype("f"),
+        "cls_logits": rng.standard_normal(4).astype("f"),
+    }
+    targets = {
+        "start_positions": np.array([0, 2, 4, 1]),
+        "end_positions": np.array([0, 3, 4, 2]),
+        "is_impossible": np.array([1, 0, 0, 0]),
+    }
+
+    whole, first, rest = (
+        losses.beam_span_sums(
+            {name: array[rows] for name, array in outputs.items()},
+            {name: array[rows] for name, array in targets.items()},
+        )
+        for rows in (slice(4), slice(1), slice(1, 4))
+    )
+
+    np.testing.assert_allclose(np.add(first, rest), whole, rtol=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, tf1_checkpoint, variable_names
+from albert_tf.checkpoints import load, tf1, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.albert_model import AlbertModel
@@ -235,7 +235,7 @@ np.savez(
 
 def test_the_jax_back_end_finds_the_same_numbers(recorded, tmp_path):
     pytest.importorskip("jax", reason="needs the development extra (jax)")
-    arrays = tf1_checkpoint.read(recorded.folder)
+    arrays = tf1.read(recorded.folder)
     arrays = {name.removeprefix("module/"): a for name, a in arrays.items()}
     weights, results = str(tmp_path / "weights.npz"), str(tmp_path / "out.npz")
     np.savez(weights, **arrays)

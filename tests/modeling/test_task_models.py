@@ -10,10 +10,11 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _INPUTS = ("input_ids", "input_mask", "segment_ids", "p_mask")
@@ -166,10 +167,10 @@ import sys
 import numpy as np
 from albert_tf.checkpoints import variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.classifier_model import ClassifierModel
-from albert_tf.modeling.multiple_choice_model import MultipleChoiceModel
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling.span_models import BeamSpanModel
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.modeling.sequence_models import MultipleChoiceModel
+from albert_tf.modeling.span_models import SpanModel
 
 folder, results, *names = sys.argv[1:]
 config = AlbertConfig.from_json_file(folder + "/config.json")

@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -8,13 +9,127 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.optimization import (
-    clipping,
-    factory,
-    optimizers,
-    schedules,
-)
+from albert_tf.optimization import clipping, optimizers, schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
+
+
+def _array(*values):
+    return np.array(values, dtype="float32")
+
+
+def test_moments_move_a_tenth_and_a_thousandth_of_the_way():
+    m, v = optimizers.update_moments(
+        _array(2.0, -4.0),
+        _array(1.0, 0.0),
+        _array(3.0, 0.0),
+        beta_1=0.9,
+        beta_2=0.999,
+    )
+
+    np.testing.assert_allclose(m, [1.1, -0.4], rtol=1e-6)
+    # 0.999 * 3 + 0.001 * 4 and 0.001 * 16.
+    np.testing.assert_allclose(v, [3.001, 0.016], rtol=1e-6)
+
+
+def test_epsilon_stands_outside_the_root():
+    direction = optimizers.update_direction(
+        _array(1.0), _array(0.0), _array(5.0), epsilon=1e-6, weight_decay=0.0
+    )
+
+    np.testing.assert_allclose(direction, [1e6], rtol=1e-6)
+
+
+def test_decay_joins_the_direction():
+    direction = optimizers.update_direction(
+        _array(1.0, 0.0),
+        _array(4.0, 0.0),
+        _array(-8.0, 8.0),
+        epsilon=1e-6,
+        weight_decay=0.01,
+    )
+
+    # 1 / sqrt(4) - 0.08, and decay alone where the gradient was always 0.
+    np.testing.assert_allclose(direction, [0.42, 0.08], rtol=1e-5)
+
+
+def test_trust_ratio_is_norm_by_norm_and_has_no_cap():
+    ratio = optimizers.trust_ratio(_array(300.0, 400.0), _array(0.6, 0.8))
+
+    assert ratio.shape == ()
+    np.testing.assert_allclose(ratio, 500.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weight", "direction"),
+    [
+        (_array(0.0, 0.0), _array(3.0, 4.0)),
+        (_array(3.0, 4.0), _array(0.0, 0.0)),
+        (_array(0.0, 0.0), _array(0.0, 0.0)),
+    ],
+)
+def test_trust_ratio_is_one_where_a_norm_is_zero(weight, direction):
+    assert float(optimizers.trust_ratio(weight, direction)) == 1.0
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000, 125_000])
+def test_corrected_moments_of_a_constant_gradient_are_its_own(step):
+    # After t steps of gradient g, m = (1 - 0.9^t) g and v = (1 - 0.999^t) g^2.
+    m, v = optimizers.correct_bias(
+        np.float32((1 - 0.9**step) * 3),
+        np.float32((1 - 0.999**step) * 9),
+        np.float32(step),
+        beta_1=0.9,
+        beta_2=0.999,
+    )
+
+    np.testing.assert_allclose(m, 3.0, rtol=5e-7)
+    np.testing.assert_allclose(v, 9.0, rtol=5e-7)
+
+
+# The expressions of google-research/albert, optimization.py.
+_REFERENCE = re.compile("LayerNorm|layer_norm|bias")
+
+
+def _check_against_reference(names):
+    excluded = {name for name in names if optimizers.is_excluded(name)}
+
+    assert excluded == {name for name in names if _REFERENCE.search(name)}
+    assert set() < excluded < set(names)
+
+
+@pytest.mark.parametrize("stem", ["lamb", "adamw_clip"])
+def test_the_role_decides_as_the_reference_on_recorded_names(recorded, stem):
+    keys = [key for key in recorded(stem) if key.startswith("init/")]
+
+    _check_against_reference([key.removeprefix("init/") for key in keys])
+
+
+@pytest.mark.parametrize("model", ["model_base", "model_groups"])
+def test_the_role_decides_as_the_reference_on_released_names(
+    shared_data, model
+):
+    import tensorflow as tf
+
+    prefix = shared_data / "golden" / model / "model.ckpt-best"
+    names = tf.train.load_checkpoint(str(prefix)).get_variable_to_shape_map()
+
+    _check_against_reference(
+        [
+            name
+            for name in names
+            if not name.endswith(("/adam_m", "/adam_v", "global_step"))
+        ]
+    )
+
+
+def test_a_kernel_below_a_layer_named_after_bias_is_decayed():
+    assert not optimizers.is_excluded("bias_head/kernel")
+    assert not optimizers.is_excluded("kernel")
+
+
+def test_a_bare_bias_is_excluded():
+    assert optimizers.is_excluded("bias")
+
 
 _STEMS = (
     "adamw",
@@ -58,7 +173,7 @@ class _RecordedRun:
         self.variables = [
             make_variable(name, self.arrays[f"init/{name}"]) for name in names
         ]
-        self.optimizer = factory.create_optimizer(self.config)
+        self.optimizer = optimizers.create_optimizer(self.config)
         self.optimizer.build(self.variables)
         self._check_close = check_close
 
@@ -150,7 +265,7 @@ def test_corrected_lamb_is_the_published_algorithm(make_variable, name):
     rng = np.random.default_rng(3)
     weight = rng.normal(size=(3, 4))
     variable = make_variable(name, weight.astype("float32"))
-    optimizer = factory.create_optimizer(
+    optimizer = optimizers.create_optimizer(
         OptimizerConfig(
             corrected_lamb=True,
             learning_rate=0.1,
@@ -185,7 +300,7 @@ def test_corrected_lamb_is_the_published_algorithm(make_variable, name):
     [
         optimizers.AlbertAdamW(0.5, weight_decay=0.2, epsilon=1e-3),
         optimizers.AlbertLamb(0.5, corrected=True, beta_1=0.7, beta_2=0.8),
-        factory.create_optimizer(OptimizerConfig()),
+        optimizers.create_optimizer(OptimizerConfig()),
     ],
 )
 def test_an_optimizer_comes_back_from_its_config(optimizer):
@@ -356,3 +471,70 @@ def test_all_of_it_holds_on_the_jax_back_end():
     assert result.returncode == 0, result.stdout
     # Said only on another back end than TensorFlow.
     assert "a matter of TensorFlow" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer_class"),
+    [("adamw", optimizers.AlbertAdamW), ("lamb", optimizers.AlbertLamb)],
+)
+def test_the_name_chooses_the_optimizer(name, optimizer_class):
+    optimizer = optimizers.create_optimizer(OptimizerConfig(name=name))
+
+    assert type(optimizer) is optimizer_class
+
+
+def test_every_setting_reaches_the_optimizer():
+    optimizer = optimizers.create_optimizer(
+        OptimizerConfig(
+            weight_decay=0.1,
+            beta_1=0.8,
+            beta_2=0.95,
+            epsilon=1e-4,
+            clip_norm=0.5,
+            corrected_lamb=True,
+            num_train_steps=7,
+            num_warmup_steps=3,
+        )
+    )
+
+    described = optimizer.get_config()
+    assert described["weight_decay"] == 0.1
+    assert described["beta_1"] == 0.8
+    assert described["beta_2"] == 0.95
+    assert described["epsilon"] == 1e-4
+    assert described["global_clipnorm"] == 0.5
+    assert described["corrected"] is True
+    assert described["learning_rate"]["config"]["num_train_steps"] == 7
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_keras_fit_steps_as_a_loop_of_our_own(name, make_variable, check_close):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(16, 5)).astype("float32")
+    targets = 9 * rng.normal(size=(16, 3)).astype("float32")
+    config = OptimizerConfig(
+        name=name, learning_rate=0.1, num_train_steps=8, num_warmup_steps=2
+    )
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3)])
+    weights = [make_variable(w.name, w.numpy()) for w in model.weights]
+    model.compile(optimizer=optimizers.create_optimizer(config), loss="mse")
+    optimizer = optimizers.create_optimizer(config)
+    optimizer.build(weights)
+
+    model.fit(inputs, targets, batch_size=16, epochs=6, verbose=0)
+    for step in range(6):
+        kernel, bias = (keras.ops.convert_to_numpy(w) for w in weights)
+        # The loss is the mean of 16 x 3 squares.
+        error = 2 * (inputs @ kernel + bias - targets) / targets.size
+        gradients, norm = clipping.clip_by_global_norm(
+            [inputs.T @ error, error.sum(axis=0)], config.clip_norm
+        )
+        assert norm > config.clip_norm
+        rate = schedules.learning_rate(step, config)
+        for gradient, weight in zip(gradients, weights, strict=True):
+            optimizer.update_step(gradient, weight, rate)
+
+    assert int(model.optimizer.iterations) == 6
+    for got, wanted in zip(model.get_weights(), weights, strict=True):
+        wanted = keras.ops.convert_to_numpy(wanted)
+        check_close(got, wanted, 1e-5, name)

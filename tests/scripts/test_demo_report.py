@@ -6,7 +6,7 @@ import pytest
 import albert_tf
 import demo_corpus
 import demo_report
-from albert_tf.checkpoints import tf1_checkpoint, variable_names
+from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.text import vocabulary_training
 
 EVALUATION_KEYS = [
@@ -109,9 +109,9 @@ def _write_run(folder, model):
     }
     for name in ("checkpoints/step-00000000", "checkpoints/step-00000020"):
         (folder / name).mkdir(parents=True)
-        tf1_checkpoint.write(str(folder / name / "model.ckpt"), arrays)
+        tf1.write(str(folder / name / "model.ckpt"), arrays)
     (folder / "best").mkdir()
-    tf1_checkpoint.write(str(folder / "best" / "model.ckpt"), arrays)
+    tf1.write(str(folder / "best" / "model.ckpt"), arrays)
     lines = [
         {"step": step, **{f"eval_{k}": 8 - step / 10 for k in EVALUATION_KEYS}}
         for step in (0, 20)

@@ -7,7 +7,7 @@ import pytest
 
 import run_finetuning_export
 from albert_tf.config import AlbertConfig
-from albert_tf.export.export_job import ExportJob
+from albert_tf.export.export_config import ExportJob
 
 CONFIG = AlbertConfig(vocab_size=30)
 

@@ -8,8 +8,11 @@ from absl import flags
 import run_finetuning_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.training.finetune_options import ExampleSet, FinetuningConfig
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.run_config import (
+    ExampleSet,
+    FinetuningConfig,
+    TrainingConfig,
+)
 
 CONFIG = {"vocab_size": 30, "max_position_embeddings": 16, "hidden_size": 64}
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, tf1_checkpoint, variable_names
+from albert_tf.checkpoints import load, tf1, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks.classification import ClassificationTask
-from albert_tf.tasks.finetuning import FinetuningTask
-from albert_tf.tasks.multiple_choice import MultipleChoiceTask
+from albert_tf.tasks.classification.task import ClassificationTask
+from albert_tf.tasks.race.task import MultipleChoiceTask
+from albert_tf.tasks.task import FinetuningTask
 
 # B = 3, C = 2, S = 6.
 CONFIG = AlbertConfig(
@@ -150,7 +150,7 @@ def test_it_predicts_the_same_when_it_is_saved_and_loaded(case, tmp_path):
     wanted = task.outputs(batch)
     variables = variable_names.variables_by_tf1_name(task.model.weights)
 
-    tf1_checkpoint.write(
+    tf1.write(
         tmp_path / "model.ckpt",
         {name: np.asarray(value) for name, value in variables.items()},
     )

@@ -1,6 +1,15 @@
+"""The data half of a task.
+
+What the loop asks of a task's two halves.
+"""
+
+import subprocess
+import sys
+
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
+from albert_tf.tasks import task
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Task
 
@@ -44,3 +53,38 @@ def test_what_a_task_returns_has_the_keys_and_shapes_it_promises():
         assert value.shape == []
     scores = task.training_scores({k: float(v) for k, v in sums.items()})
     assert abs(scores["loss"] - float(loss)) < 1e-5
+
+
+def test_a_data_half_names_its_records_scores_and_files():
+    names = {name for name in vars(task.TaskData) if name[0] != "_"}
+
+    assert names == {
+        "name",
+        "headline",
+        "array_specs",
+        "settings",
+        "vocab_size",
+        "records",
+        "scores",
+        "write_predictions",
+    }
+
+
+def test_it_is_imported_without_tensorflow():
+    code = (
+        "import sys; import albert_tf.tasks.task; "
+        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_task_that_is_fine_tuned_is_a_task_that_has_outputs():
+    assert task.Task in task.FinetuningTask.__mro__
+    own = [n for n in vars(task.FinetuningTask) if n[0] != "_"]
+    assert sorted(own) == ["outputs", "sequence_outputs"]
+
+
+def test_both_halves_can_be_had_from_one_place():
+    assert task.TaskData is task.TaskData
+    assert set(task.__all__) <= set(vars(task))

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from albert_tf.text import sequence_pairs
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 

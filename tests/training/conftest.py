@@ -13,18 +13,18 @@ from tensorflow.python.framework import config as tf_config
 from albert_tf import features, files
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
+from albert_tf.modeling.heads import SentenceOrderHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sentence_order_head import SentenceOrderHead
-from albert_tf.optimization import factory
+from albert_tf.optimization import optimizers
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, loss_scaling, step
-from albert_tf.training.finetune_options import (
+from albert_tf.training import distribution, divergence, step
+from albert_tf.training.run_config import (
     ExampleSet,
     FinetuningConfig,
     FinetuningJob,
+    TrainingConfig,
 )
-from albert_tf.training.options import TrainingConfig
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special pieces
@@ -87,7 +87,7 @@ class Trainer:
             self.task = task or PretrainingTask(
                 config or make_config(), dtype=dtype, seed=3
             )
-            self.optimizer = factory.create_optimizer(settings)
+            self.optimizer = optimizers.create_optimizer(settings)
             self.optimizer.build(self.task.model.trainable_variables)
         self.step = step.TrainStep(
             self.task,
@@ -115,7 +115,7 @@ class Trainer:
         """Returns one dict a step, and the loss scale after the last."""
         iterator = iter(self.dataset(batches))
         num_steps = len(batches["input_ids"])
-        state = tf.constant(loss_scale or loss_scaling.initial())
+        state = tf.constant(loss_scale or divergence.initial())
         rows = []
         for start in range(0, num_steps, per_call or num_steps):
             values, state = self.step.run(

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.training import distribution
-from albert_tf.training.options import TpuAddress
+from albert_tf.training.run_config import TpuAddress
 
 
 def test_one_is_no_distribution_at_all():

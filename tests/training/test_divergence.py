@@ -1,6 +1,7 @@
 import math
 
 import pytest
+import tensorflow as tf
 
 from albert_tf.training import divergence
 
@@ -66,3 +67,36 @@ def test_a_jump_may_be_none_of_ours_but_nan_always_is():
     assert "jumped" in level.problem(9.0)
     assert level.problem(9.0, checks_jumps=False) is None
     assert level.problem(float("nan"), checks_jumps=False) == "the loss is nan"
+
+
+def after(scale, num_steps, *, is_finite):
+    state = tf.constant([scale, float(num_steps)])
+    return divergence.updated(state, tf.constant(is_finite)).numpy().tolist()
+
+
+def test_a_run_starts_with_a_scale_that_has_never_changed():
+    assert divergence.initial() == [2.0**15, 0.0]
+
+
+def test_an_overflow_halves_the_scale_and_starts_the_count_again():
+    assert after(1024.0, 7, is_finite=False) == [512.0, 0.0]
+
+
+def test_the_scale_never_falls_below_its_least():
+    least = divergence.SMALLEST_SCALE
+
+    assert after(least, 0, is_finite=False) == [least, 0.0]
+
+
+def test_the_scale_doubles_after_enough_steps_without_overflow():
+    almost = divergence.GROWTH_STEPS - 2
+
+    assert after(1024.0, almost, is_finite=True) == [1024.0, almost + 1]
+    assert after(1024.0, almost + 1, is_finite=True) == [2048.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", [2.0**23, 2.0**24])
+def test_the_scale_never_grows_beyond_its_largest(scale):
+    last = divergence.GROWTH_STEPS - 1
+
+    assert after(scale, last, is_finite=True) == [2.0**24, 0.0]

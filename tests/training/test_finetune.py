@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1_checkpoint, train_state
+from albert_tf.checkpoints import tf1, train_state
 from albert_tf.training import finetune, metric_log
-from albert_tf.training.finetune_options import (
+from albert_tf.training.run_config import (
     ExampleSet,
     FinetuningConfig,
     FinetuningJob,
+    TrainingConfig,
 )
-from albert_tf.training.options import TrainingConfig
 
 S = 16
 NUM_STEPS = 60
@@ -82,7 +82,7 @@ def read_json(*path):
 
 def arrays_of(output_dir, step=NUM_STEPS):
     folder = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1_checkpoint.read(os.path.join(folder, train_state.MODEL_PREFIX))
+    return tf1.read(os.path.join(folder, train_state.MODEL_PREFIX))
 
 
 def test_a_run_learns_and_leaves_what_was_promised(job, sentences):

@@ -6,15 +6,15 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.data import record_columns
+from albert_tf.data import feature_cache
 from albert_tf.training import finetune_report, report
-from albert_tf.training.finetune_options import (
+from albert_tf.training.records import RecordSet
+from albert_tf.training.run_config import (
     ExampleSet,
     FinetuningConfig,
     FinetuningJob,
+    TrainingConfig,
 )
-from albert_tf.training.options import TrainingConfig
-from albert_tf.training.record_sets import RecordSet
 
 
 def write_log(folder, loss, score):
@@ -35,7 +35,7 @@ def records(word_data, sentences):
             name="",
             examples=examples,
             data=data,
-            columns=record_columns.collect(
+            columns=feature_cache.collect(
                 data.records(examples, is_training=False),
                 data.array_specs,
                 max_seq_length=16,

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from albert_tf import features
-from albert_tf.checkpoints import tf1_checkpoint, train_state
+from albert_tf.checkpoints import tf1, train_state
 from albert_tf.config import AlbertConfig
-from albert_tf.data import example_codec, record_files, sidecar
+from albert_tf.data import record_files, sidecar
 from albert_tf.training import metric_log, pretrain
-from albert_tf.training.options import PretrainingRun, TrainingConfig
+from albert_tf.training.run_config import PretrainingRun, TrainingConfig
 
 S, P, V = 16, 4, 50
 NUM_STEPS = 6
@@ -40,7 +40,7 @@ def write_records(path, batches, **facts):
     labels = columns["sentence_order_labels"]
     columns["sentence_order_labels"] = labels[:, None]
     columns["token_boundary"] = columns["input_mask"]
-    examples = example_codec.encode_examples(
+    examples = record_files.encode_examples(
         features.static_pretraining_features(
             max_seq_length=S, max_predictions=P
         ),
@@ -146,7 +146,7 @@ def lines_of(output_dir):
 
 def arrays_of(output_dir, step=NUM_STEPS):
     path = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1_checkpoint.read(os.path.join(path, train_state.MODEL_PREFIX))
+    return tf1.read(os.path.join(path, train_state.MODEL_PREFIX))
 
 
 def assert_same_arrays(one, other):
@@ -437,7 +437,7 @@ import json, sys
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training import pretrain
-from albert_tf.training.options import PretrainingRun, TrainingConfig
+from albert_tf.training.run_config import PretrainingRun, TrainingConfig
 
 values = json.loads(sys.argv[1])
 stop_at = values.pop("stop_at")

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from albert_tf.training import finetune_folder, seeds
-from albert_tf.training.finetune_options import FinetuningConfig
+from albert_tf.training.run_config import FinetuningConfig
 
 
 def test_a_summary_has_median_spread_and_best_of_each_score():

@@ -6,10 +6,10 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.optimization import factory
+from albert_tf.optimization import optimizers
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import loss_scaling, step
+from albert_tf.training import divergence, step
 
 NUM_STEPS = 6
 
@@ -43,7 +43,7 @@ class EndToEnd:
         )
         task = PretrainingTask(config)
         load.load_checkpoint(task.model, self.model_folder)
-        optimizer = factory.create_optimizer(self.settings)
+        optimizer = optimizers.create_optimizer(self.settings)
         optimizer.build(task.model.trainable_variables)
         train_step = step.TrainStep(
             task,
@@ -62,7 +62,7 @@ class EndToEnd:
                 tf.constant(first, tf.int64),
                 tf.constant(per_call),
                 tf.constant(1.0),
-                tf.constant(loss_scaling.initial()),
+                tf.constant(divergence.initial()),
             )
             rows.append(values.numpy())
         rows = np.concatenate(rows)
@@ -214,10 +214,8 @@ def test_float16_follows_float32(
 
     for name in ("masked_lm_loss", "sentence_order_loss", "gradient_norm"):
         assert_close([r[name] for r in got], [r[name] for r in wanted], 0.01)
-    assert [row["loss_scale"] for row in got] == [
-        loss_scaling.INITIAL_SCALE
-    ] * 6
-    assert scale == [loss_scaling.INITIAL_SCALE, 6.0]
+    assert [row["loss_scale"] for row in got] == [divergence.INITIAL_SCALE] * 6
+    assert scale == [divergence.INITIAL_SCALE, 6.0]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

@@ -4,7 +4,7 @@ import pytest
 
 from albert_tf.training import run_folder
 from albert_tf.training import trainer as trainer_lib
-from albert_tf.training.options import TrainingConfig
+from albert_tf.training.run_config import TrainingConfig
 
 
 def test_two_processes_do_not_train_in_one_folder(

@@ -19,7 +19,7 @@ import numpy as np
 
 from albert_tf import features
 from albert_tf.tasks.race.examples import MultipleChoiceExample
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)

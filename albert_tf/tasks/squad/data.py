@@ -27,7 +27,7 @@ from albert_tf.tasks.squad.predictions import (
     SpanPrediction,
 )
 from albert_tf.tasks.squad.windows import WindowedQuestion, WindowLengths
-from albert_tf.tasks.task_data import Outputs
+from albert_tf.tasks.task import Outputs
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ import numpy as np
 from albert_tf import features
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad.windows import Window, WindowedQuestion
-from albert_tf.text.special_pieces import SpecialIds
+from albert_tf.text.special_tokens import SpecialIds
 
 _logger = logging.getLogger(__name__)
 

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import finetuning_losses
-from albert_tf.modeling.beam_span_model import BeamSpanModel
-from albert_tf.modeling.finetuning_losses import BeamSpanSums, SpanSums
-from albert_tf.modeling.span_model import SpanModel
+from albert_tf.modeling import losses
+from albert_tf.modeling.losses import BeamSpanSums, SpanSums
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks import task
-from albert_tf.tasks.squad.beam_search import BeamSearch
+from albert_tf.tasks.squad.predictions import BeamSearch
 
 # The arrays along the sequence, and what they are filled up with.
 _FILLING = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
@@ -109,7 +108,7 @@ class SquadTask:
         is_training = seed is not None
         if isinstance(self.model, SpanModel):
             outputs = self.model(batch, training=is_training, seed=seed)
-            return finetuning_losses.span_sums(
+            return losses.span_sums(
                 outputs,
                 batch["start_positions"],
                 batch["end_positions"],
@@ -118,7 +117,7 @@ class SquadTask:
         outputs = self.model(
             batch, training=is_training, seed=seed, teacher_forcing=True
         )
-        return finetuning_losses.beam_span_sums(outputs, batch, weights)
+        return losses.beam_span_sums(outputs, batch, weights)
 
     def outputs(self, batch: task.Batch) -> dict[str, tf.Tensor]:
         """Returns what the model says of each window.

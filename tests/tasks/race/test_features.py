@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.tasks.race import features, passage_files, question_files
+from albert_tf.tasks.race import features, passage_files
 from albert_tf.tasks.race.features import ChoiceLengths
 from albert_tf.text import tokenizer
 
@@ -251,7 +251,7 @@ def test_all_the_real_questions_become_records(released, shared_data):
     for split in ("train", "dev"):
         questions += passage_files.read_split(gaokao, split)
     for path in sorted((folder / "mctest").glob("*.tsv")):
-        questions += question_files.read_questions(path)
+        questions += passage_files.read_questions(path)
 
     found = features.make_records(questions, released, ChoiceLengths())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import paragraphs
+from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import BEAM_NAMES, SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -300,9 +300,9 @@ def test_questions_are_encoded_once_for_records_and_scores(
     make_data, asked, monkeypatch
 ):
     encoded = []
-    encode = paragraphs.encode_paragraphs
+    encode = windows.encode_paragraphs
     monkeypatch.setattr(
-        paragraphs,
+        windows,
         "encode_paragraphs",
         lambda texts, by: encoded.extend(texts) or encode(texts, by),
     )

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.tasks.squad.beam_search import BeamSearch
+from albert_tf.tasks.squad.predictions import BeamSearch
 from albert_tf.tasks.squad.task import SquadTask
 
 # B = 2, S = 6.

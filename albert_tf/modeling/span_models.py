@@ -1,0 +1,371 @@
+"""ALBERT that finds where an answer starts and ends: SQuAD 1.1.
+
+Source: Devlin et al. 2019, section 4.2; google-research/albert,
+`squad_utils.create_v1_model`.
+
+Where an answer starts, where it then ends, and whether there is one.
+
+The end is looked for once for each of several starts: given the true start in
+training, the likeliest starts in inference.
+
+Source: Yang et al. 2019 (XLNet); google-research/albert,
+`squad_utils.create_v2_model`.
+
+ALBERT that finds an answer or says that there is none: SQuAD 2.0.
+
+Source: Lan et al. 2020, appendix A.3, after Yang et al. 2019 (XLNet);
+google-research/albert, `squad_utils.create_v2_model`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf import config as config_lib
+from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.heads import OutputLayer, gather_positions
+from albert_tf.modeling.layer_norm import LayerNorm
+
+
+class SpanModel(keras.Model):
+    """An `AlbertModel` and two logits for each position.
+
+    As in the reference, nothing is masked: positions of the question and of
+    padding have logits too, and the head drops no values.
+
+    Args:
+        config: Shape of the model.
+        seed: Seed of the first values of the weights, and of dropout where
+            the call gives none. The encoder's are those of
+            `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for Keras' global one.
+        name: Name of the model.
+
+    Call arguments:
+        inputs: Dict of what `AlbertModel` takes. Other entries are ignored.
+        training: Whether to drop values at the rates of the config.
+        seed: Int tensor `[2]` that decides the dropout masks; None to draw
+            one from the model's own generator.
+
+    Returns:
+        Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
+
+    Raises:
+        ValueError: When called, a sequence is longer than
+            `max_position_embeddings`.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int = 0,
+        dtype: Any = None,
+        name: str = "span_model",
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+        # In float32 whatever the precision: logits of bfloat16, which has 128
+        # values from 2 to 4, would make ties between positions.
+        self.span_head = OutputLayer(
+            2,
+            hidden_size=config.hidden_size,
+            seed=initialization.derive_seed(seed, "span_head"),
+            dtype="float32",
+            name="span_head",
+        )
+        self.built = True
+
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        seed: Any | None = None,
+    ) -> dict[str, Any]:
+        encoded = self.albert(inputs, training=training, seed=seed)
+        logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+
+# TF1: the logit of a position where no answer can start or end.
+FORBIDDEN_LOGIT = -1e30
+
+
+def masked_log_probs(logits: Any, p_mask: Any) -> Any:
+    """Returns log probabilities among the positions that are allowed.
+
+    Args:
+        logits: Float32 tensor `[..., S]`.
+        p_mask: Tensor that broadcasts to it, 1 for a position that is
+            forbidden, 0 for one that is allowed.
+
+    Returns:
+        Float32 tensor `[..., S]`, `FORBIDDEN_LOGIT` where forbidden.
+    """
+    p_mask = ops.cast(p_mask, "float32")
+    masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask
+    return ops.log_softmax(masked, axis=-1)
+
+
+class BeamSpanHead(keras.layers.Layer):
+    """Three small networks over the vectors of a sequence.
+
+    They compute in float32 whatever the precision: logits of bfloat16, which
+    has 128 values from 2 to 4, would make ties between positions.
+
+    Args:
+        config: Shape of the model.
+        dropout_prob: Share that is dropped, in training, of the vector that
+            tells whether there is an answer.
+        seed: Seed of the first values of the weights.
+        name: Name of the layer. Checkpoint readers know the variables by it.
+
+    Call arguments:
+        sequence_output: Float tensor `[B, S, H]`.
+        p_mask: Tensor `[B, S]`, 1 where no answer can start or end: question,
+            separators, padding; 0 for the paragraph and for `[CLS]`, where
+            the answer of an unanswerable question lies.
+        start_positions: Int tensor `[B]`, the true starts; None in inference.
+        num_starts: Number of likeliest starts to follow in inference, K1.
+        num_ends: Number of likeliest ends to keep of each of them, K2.
+        seed: Int tensor `[2]` for dropout; None to drop nothing.
+
+    Returns:
+        Dict of `cls_logits` float32 `[B]`, larger where there is no answer,
+        and, given the true starts, `start_log_probs` and `end_log_probs`
+        float32 `[B, S]`; otherwise, largest first, `start_top_log_probs`
+        float32 `[B, K1]`, `start_top_index` int32, and `end_top_log_probs`
+        float32 `[B, K1 x K2]`, `end_top_index` int32, where entry
+        `i x K2 + j` is the j-th end of the i-th start.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        dropout_prob: float,
+        seed: int,
+        name: str = "beam_span_head",
+    ) -> None:
+        super().__init__(dtype="float32", name=name)
+        self.config = config
+        self.dropout_prob = dropout_prob
+        self.seed = seed
+        hidden = config.hidden_size
+        self.start_dense = self._dense(1, "start_dense")
+        self.end_dense_0 = self._dense(hidden, "end_dense_0")
+        self.end_layer_norm = LayerNorm(
+            hidden, dtype="float32", name="end_layer_norm"
+        )
+        self.end_dense_1 = self._dense(1, "end_dense_1")
+        self.answer_dense_0 = self._dense(hidden, "answer_dense_0")
+        # TF1: the only linear layer without a bias.
+        self.answer_dense_1 = self._dense(1, "answer_dense_1", use_bias=False)
+        self.build()
+
+    def _dense(
+        self, units: int, name: str, *, use_bias: bool = True
+    ) -> keras.layers.Dense:
+        return initialization.dense(
+            units,
+            stddev=self.config.initializer_range,
+            seed=self.seed,
+            name=name,
+            dtype="float32",
+            use_bias=use_bias,
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        hidden = self.config.hidden_size
+        for layer in (self.start_dense, self.end_dense_1, self.answer_dense_1):
+            layer.build((None, hidden))
+        for layer in (self.end_dense_0, self.answer_dense_0):
+            layer.build((None, 2 * hidden))
+        self.end_layer_norm.build()
+
+    def call(
+        self,
+        sequence_output: Any,
+        p_mask: Any,
+        *,
+        start_positions: Any | None = None,
+        num_starts: int = 1,
+        num_ends: int = 1,
+        seed: Any | None = None,
+    ) -> dict[str, Any]:
+        start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
+        start_log_probs = masked_log_probs(start_logits, p_mask)
+        outputs = {
+            "cls_logits": self._cls_logits(
+                sequence_output, start_log_probs, seed
+            )
+        }
+        if start_positions is not None:
+            starts = ops.reshape(start_positions, (-1, 1))
+            end_log_probs = self.end_log_probs(sequence_output, starts, p_mask)
+            return outputs | {
+                "start_log_probs": start_log_probs,
+                "end_log_probs": end_log_probs[:, 0],
+            }
+        start_values, starts = ops.top_k(start_log_probs, num_starts)
+        end_values, ends = ops.top_k(
+            self.end_log_probs(sequence_output, starts, p_mask), num_ends
+        )  # [B, K1, K2]
+        flat = (-1, num_starts * num_ends)
+        return outputs | {
+            "start_top_log_probs": start_values,
+            "start_top_index": ops.cast(starts, "int32"),
+            "end_top_log_probs": ops.reshape(end_values, flat),
+            "end_top_index": ops.cast(ops.reshape(ends, flat), "int32"),
+        }
+
+    def end_log_probs(
+        self, sequence_output: Any, starts: Any, p_mask: Any
+    ) -> Any:
+        """Returns where the answer ends, for each of K starts.
+
+        The reference joins every position's vector to the start's and then
+        multiplies; the two halves of the product, apart, have the same sum
+        and need no tensor of twice the width.
+
+        Args:
+            sequence_output: Float32 tensor `[B, S, H]`.
+            starts: Int tensor `[B, K]`.
+            p_mask: As the layer's.
+
+        Returns:
+            Float32 tensor `[B, K, S]`.
+        """
+        size = self.config.hidden_size
+        kernel = ops.convert_to_tensor(self.end_dense_0.kernel)
+        of_starts = ops.matmul(
+            gather_positions(sequence_output, starts), kernel[size:]
+        )  # [B, K, H]
+        of_positions = ops.matmul(sequence_output, kernel[:size])
+        pairs = of_positions[:, None] + of_starts[:, :, None]  # [B, K, S, H]
+        hidden = self.end_layer_norm(ops.tanh(pairs + self.end_dense_0.bias))
+        logits = self.end_dense_1(hidden)[..., 0]
+        return masked_log_probs(logits, ops.convert_to_tensor(p_mask)[:, None])
+
+    def _cls_logits(
+        self, sequence_output: Any, start_log_probs: Any, seed: Any | None
+    ) -> Any:
+        weights = ops.exp(start_log_probs)[:, None]  # [B, 1, S]
+        start_summary = ops.matmul(weights, sequence_output)[:, 0]  # [B, H]
+        both = ops.concatenate([start_summary, sequence_output[:, 0]], axis=-1)
+        hidden = dropout.dropout(
+            ops.tanh(self.answer_dense_0(both)),
+            rate=self.dropout_prob,
+            seed=seed,
+            site=dropout.HEAD_SITE,
+        )
+        return self.answer_dense_1(hidden)[:, 0]
+
+
+class BeamSpanModel(keras.Model):
+    """An `AlbertModel` and a `BeamSpanHead`.
+
+    Args:
+        config: Shape of the model.
+        start_n_top: Number of starts that are followed in inference, K1.
+        end_n_top: Number of ends kept for each of them, K2.
+        dropout_prob: Share that is dropped, in training, of the vector that
+            tells whether there is an answer.
+        seed: Seed of the first values of the weights, and of dropout where
+            the call gives none. The encoder's are those of
+            `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for Keras' global one.
+        name: Name of the model.
+
+    Call arguments:
+        inputs: Dict of what `AlbertModel` takes, and `p_mask` `[B, S]`, 1
+            where no answer can start or end; with teacher forcing, also
+            `start_positions` int `[B]`. Other entries are ignored.
+        training: Whether to drop values.
+        seed: Int tensor `[2]` that decides the dropout masks; None to draw
+            one from the model's own generator.
+        teacher_forcing: Whether the end is looked for given the true start,
+            which the loss wants, and not the likeliest ones, of which an
+            answer is chosen; None for whether it is training.
+
+    Returns:
+        Dict of what `BeamSpanHead` returns: `cls_logits`, and either
+        `start_log_probs`, `end_log_probs`, or `start_top_log_probs`,
+        `start_top_index`, `end_top_log_probs`, `end_top_index`.
+
+    Raises:
+        ValueError: A number of beams or `dropout_prob` is impossible; or,
+            when called, a sequence is longer than `max_position_embeddings`,
+            or shorter than the beams want.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        dropout_prob: float = 0.1,
+        seed: int = 0,
+        dtype: Any = None,
+        name: str = "beam_span_model",
+    ) -> None:
+        _check_beams(start_n_top, end_n_top)
+        dropout.check_rate("dropout_prob", dropout_prob)
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        self.start_n_top = start_n_top
+        self.end_n_top = end_n_top
+        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+        self.beam_span_head = BeamSpanHead(
+            config,
+            dropout_prob=dropout_prob,
+            seed=initialization.derive_seed(seed, "beam_span_head"),
+        )
+        self.built = True
+
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        seed: Any | None = None,
+        teacher_forcing: bool | None = None,
+    ) -> dict[str, Any]:
+        if teacher_forcing is None:
+            teacher_forcing = bool(training)
+        seed = self.albert.dropout_seed(training, seed)
+        encoded = self.albert(inputs, training=training, seed=seed)
+        if not teacher_forcing:
+            self._check_length(inputs["input_ids"].shape[1])
+        return self.beam_span_head(
+            encoded["sequence_output"],
+            inputs["p_mask"],
+            start_positions=(
+                inputs["start_positions"] if teacher_forcing else None
+            ),
+            num_starts=self.start_n_top,
+            num_ends=self.end_n_top,
+            seed=seed,
+        )
+
+    def _check_length(self, length: int | None) -> None:
+        wanted = max(self.start_n_top, self.end_n_top)
+        if length is not None and length < wanted:
+            raise ValueError(
+                f"Sequences of {length} positions have no {wanted} to choose "
+                "from. Pad them, or lower `start_n_top` and `end_n_top`. "
+                f"Received: start_n_top={self.start_n_top}, "
+                f"end_n_top={self.end_n_top}."
+            )
+
+
+def _check_beams(start_n_top: int, end_n_top: int) -> None:
+    if min(start_n_top, end_n_top) < 1:
+        raise ValueError(
+            "`start_n_top` and `end_n_top` must be at least 1. Received: "
+            f"start_n_top={start_n_top}, end_n_top={end_n_top}."
+        )

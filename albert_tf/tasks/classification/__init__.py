@@ -1,0 +1,1 @@
+"""GLUE and tables of text: examples, features, head, metrics, predictions."""

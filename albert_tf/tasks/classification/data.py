@@ -1,0 +1,274 @@
+"""Classification and regression, the NumPy half: records, scores, files.
+
+Data flow: examples -> [this file] -> records -> [model] -> logits ->
+[this file] -> `eval_results`, `test_results.tsv`, submission.
+Floor: tasks. No TensorFlow.
+
+Source: google-research/albert, `classifier_utils` (features, scores) and
+`run_classifier` (files of predictions).
+"""
+
+import dataclasses
+import itertools
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf import files
+from albert_tf.features import ArraySpec
+from albert_tf.metrics import classification
+from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.task import Outputs, Record
+from albert_tf.text import sequence_pairs
+from albert_tf.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": classification.accuracy,
+    "f1": classification.f1,
+    "f1_macro": classification.f1_macro,
+    "matthews_correlation": classification.matthews_correlation,
+    "pearson": classification.pearson,
+    "spearman": classification.spearman,
+    "mean_squared_error": classification.mean_squared_error,
+}
+TEST_RESULTS = "test_results.tsv"
+DEFAULT_SUBMISSION = "predictions.tsv"
+
+# Examples whose texts are encoded by one call; more only takes memory.
+_CHUNK_SIZE = 4096
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClassificationData:
+    """A `task_data.TaskData`: a label, or a number, for one text or two.
+
+    Args:
+        name: Name of the task, such as `cola`.
+        labels: In the order of the logits; empty for regression.
+        score_names: Keys of `SCORES`; the first one is the headline.
+        tokenizer: Makes pieces of the texts.
+        max_seq_length: Pieces of a record at most, special ones too.
+        submission_file: Name of the file with one prediction a row.
+        prediction_range: Least and largest number that a submission may have;
+            numbers beyond are set to it. None for any number.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    score_names: tuple[str, ...]
+    tokenizer: Tokenizer
+    max_seq_length: int
+    submission_file: str = DEFAULT_SUBMISSION
+    prediction_range: tuple[float, float] | None = None
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether a number is predicted, and not a label."""
+        return not self.labels
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of logits, K: one for each label, or 1."""
+        return len(self.labels) or 1
+
+    @property
+    def headline(self) -> str:
+        """See `TaskData.headline`."""
+        return self.score_names[0]
+
+    @property
+    def vocab_size(self) -> int:
+        """See `TaskData.vocab_size`."""
+        return self.tokenizer.vocab_size
+
+    @property
+    def array_specs(self) -> tuple[ArraySpec, ...]:
+        """Ids, mask and segments; and `label_ids`, a float for regression."""
+        pad = self.tokenizer.special_ids.pad
+        label_type = "float32" if self.is_regression else "int32"
+        return (
+            ArraySpec(
+                name="input_ids",
+                dtype="int32",
+                is_sequence=True,
+                pad_value=pad,
+            ),
+            ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
+            ArraySpec(name="segment_ids", dtype="int32", is_sequence=True),
+            ArraySpec(name="label_ids", dtype=label_type),
+        )
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """See `TaskData.settings`."""
+        return {
+            "task": self.name,
+            "labels": list(self.labels),
+            "max_seq_length": self.max_seq_length,
+            "tokenizer": self.tokenizer.hash,
+        }
+
+    def records(
+        self, examples: Sequence[ClassificationExample], *, is_training: bool
+    ) -> Iterator[Record]:
+        """Yields one record for each example, in their order.
+
+        Examples without a label get label 0. What is cut is counted in the
+        log, not an error.
+        """
+        del is_training
+        num_cut = 0
+        for start in range(0, len(examples), _CHUNK_SIZE):
+            chunk = examples[start : start + _CHUNK_SIZE]
+            ids = self._encode(chunk)
+            for example, ids_a, ids_b in zip(
+                chunk, ids[::2], ids[1::2], strict=True
+            ):
+                record = self._record(example, ids_a, ids_b)
+                num_special = 3 if ids_b else 2
+                wanted = len(ids_a) + len(ids_b) + num_special
+                num_cut += wanted > record["input_ids"].size
+                yield record
+        if num_cut:
+            logger.info(
+                "%d of %d examples are cut to %d pieces.",
+                num_cut,
+                len(examples),
+                self.max_seq_length,
+            )
+
+    def scores(
+        self, examples: Sequence[ClassificationExample], outputs: Outputs
+    ) -> dict[str, float]:
+        """Returns the task's scores.
+
+        Args:
+            examples: With labels.
+            outputs: `logits`, float `[N, K]`.
+
+        Raises:
+            ValueError: An example has no label, or there is none.
+        """
+        labels = self._known_labels(examples)
+        predictions = self.predictions(outputs)
+        return {
+            name: SCORES[name](labels, predictions) for name in self.score_names
+        }
+
+    def predictions(self, outputs: Outputs) -> np.ndarray:
+        """Returns label places, int `[N]`; or the numbers, float `[N]`."""
+        logits = np.asarray(outputs["logits"])
+        return logits[:, 0] if self.is_regression else logits.argmax(axis=-1)
+
+    def write_predictions(
+        self,
+        examples: Sequence[ClassificationExample],
+        outputs: Outputs,
+        output_dir: str,
+    ) -> list[str]:
+        """Writes `test_results.tsv` and the submission; returns their paths.
+
+        `test_results.tsv` has, as the original's, no header and in each row
+        the probabilities in the order of the labels (regression: the number
+        as the model has it). The submission has GLUE's header and in each row
+        the id and the label (regression: the number, within
+        `prediction_range`); the column `label` comes behind where all labels
+        are known. Rows are in the order of the examples; numbers have all
+        their digits.
+        """
+        logits = np.asarray(outputs["logits"], np.float32)
+        values = logits
+        if not self.is_regression:
+            values = classification.softmax(logits)
+        columns = {
+            "index": [example.guid for example in examples],
+            "prediction": self._answers(outputs),
+        }
+        if all(example.label is not None for example in examples):
+            columns["label"] = [self._label(example) for example in examples]
+        test_results = os.path.join(output_dir, TEST_RESULTS)
+        _write_rows(test_results, (map(_digits, row) for row in values))
+        submission = os.path.join(output_dir, self.submission_file)
+        rows = zip(*columns.values(), strict=True)
+        _write_rows(submission, itertools.chain([columns], rows))
+        return [test_results, submission]
+
+    def _label(self, example: ClassificationExample) -> str:
+        if self.is_regression:
+            return str(example.label)
+        return self.labels[int(example.label or 0)]
+
+    def _answers(self, outputs: Outputs) -> list[str]:
+        predictions = self.predictions(outputs)
+        if not self.is_regression:
+            return [self.labels[place] for place in predictions]
+        if self.prediction_range:
+            predictions = np.clip(predictions, *self.prediction_range)
+        return [_digits(number) for number in predictions]
+
+    def _encode(
+        self, examples: Sequence[ClassificationExample]
+    ) -> list[list[int]]:
+        """Returns ids of first and second text of each example, in turns."""
+        texts = [
+            text
+            for example in examples
+            for text in (example.text_a, example.text_b)
+        ]
+        ids, lengths = self.tokenizer.encode_batch(texts)
+        ends = np.cumsum(lengths).tolist()
+        all_ids = ids.tolist()
+        return [
+            all_ids[end - length : end]
+            for end, length in zip(ends, lengths.tolist(), strict=True)
+        ]
+
+    def _record(
+        self,
+        example: ClassificationExample,
+        ids_a: list[int],
+        ids_b: list[int],
+    ) -> Record:
+        input_ids, segment_ids = sequence_pairs.encode_pair(
+            ids_a,
+            ids_b,
+            max_seq_length=self.max_seq_length,
+            special=self.tokenizer.special_ids,
+        )
+        label_type = np.float32 if self.is_regression else np.int32
+        return {
+            "input_ids": np.array(input_ids, np.int32),
+            "input_mask": np.ones(len(input_ids), np.int32),
+            "segment_ids": np.array(segment_ids, np.int32),
+            "label_ids": np.array(example.label or 0, label_type),
+        }
+
+    def _known_labels(
+        self, examples: Sequence[ClassificationExample]
+    ) -> np.ndarray:
+        labels = [example.label for example in examples]
+        if None in labels:
+            guid = examples[labels.index(None)].guid
+            raise ValueError(
+                f"Example {guid!r} has no label, so there is nothing to score "
+                "it by. Evaluate on labelled examples."
+            )
+        return np.array(labels)
+
+
+def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:
+    files.write_text(path, "".join("\t".join(row) + "\n" for row in rows))
+
+
+def _digits(number: np.floating) -> str:
+    """All digits of a float32, so that scores of what is read are the same.
+
+    Fewer give the same float32 back, but not the same float64, and the
+    correlation of numbers that hardly differ shows it.
+    """
+    return str(float(np.float32(number)))

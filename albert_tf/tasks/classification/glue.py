@@ -1,0 +1,261 @@
+"""The sets of GLUE: files, columns, labels, scores, submissions.
+
+Data flow: GLUE's own TSV files -> [this file] -> examples.
+Floor: tasks. Plain Python.
+
+Columns are found by the names in a file's first row. Names, labels and the
+order of labels are those of the published files and of the original.
+
+Source: Wang et al. 2018 (GLUE) and gluebenchmark.com (submissions);
+google-research/albert, `classifier_utils` (processors).
+"""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Mapping, Sequence
+
+from albert_tf import files
+from albert_tf.tasks import table_files
+from albert_tf.tasks.classification import examples
+from albert_tf.tasks.classification.examples import (
+    ClassificationExample,
+    Columns,
+)
+
+logger = logging.getLogger(__name__)
+
+MISMATCHED = "mismatched"
+DIAGNOSTIC = "ax"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SetFile:
+    """One file that is evaluated or predicted.
+
+    Args:
+        path: Below the folder of all GLUE sets.
+        name: Of this set beside the task's first one, which has none.
+        submission_file: Name of the file that the leaderboard wants.
+        is_optional: Whether a run goes on without it.
+    """
+
+    path: str
+    name: str = ""
+    submission_file: str = ""
+    is_optional: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GlueDataset:
+    """One task of GLUE.
+
+    Args:
+        name: As `--task_name` has it.
+        text_columns: One column or two.
+        label_column: Of the files to train on and to evaluate.
+        labels: In the order of the logits; empty for regression.
+        score_names: Scores of `ClassificationData`; the first one chooses the
+            best weights.
+        train_file: Below the folder of all GLUE sets.
+        eval_files: The first one gives the score that chooses.
+        predict_files: Without labels.
+        id_column: Column of the row's id, where a file has it.
+        labelled_header: Columns of labelled files that do not name them.
+        skips_broken_rows: Whether labelled rows of too few or too many fields
+            are left out and counted, or an error.
+        prediction_range: Least and largest number of a submission.
+    """
+
+    name: str
+    text_columns: tuple[str, ...]
+    label_column: str = "label"
+    labels: tuple[str, ...] = ("0", "1")
+    score_names: tuple[str, ...] = ("accuracy",)
+    train_file: str
+    eval_files: tuple[SetFile, ...]
+    predict_files: tuple[SetFile, ...]
+    id_column: str = "index"
+    labelled_header: tuple[str, ...] | None = None
+    skips_broken_rows: bool = False
+    prediction_range: tuple[float, float] | None = None
+
+
+_SENTENCES = ("sentence1", "sentence2")
+_ENTAILMENT = ("entailment", "not_entailment")
+_MNLI_MATCHED = SetFile(path="MNLI/dev_matched.tsv")
+_MNLI_MISMATCHED = SetFile(path="MNLI/dev_mismatched.tsv", name=MISMATCHED)
+_DIAGNOSTIC = SetFile(
+    path="diagnostic/diagnostic.tsv",
+    name=DIAGNOSTIC,
+    submission_file="AX.tsv",
+    is_optional=True,
+)
+
+
+def _one_folder(name: str, folder: str, **fields: object) -> GlueDataset:
+    """A task whose files are `train.tsv`, `dev.tsv` and `test.tsv`."""
+    return GlueDataset(
+        name=name,
+        train_file=f"{folder}/train.tsv",
+        eval_files=(SetFile(path=f"{folder}/dev.tsv"),),
+        predict_files=(
+            SetFile(path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv"),
+        ),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def _mnli(name: str, **fields: object) -> GlueDataset:
+    return GlueDataset(
+        name=name,
+        text_columns=_SENTENCES,
+        label_column="gold_label",
+        labels=("contradiction", "entailment", "neutral"),
+        train_file="MNLI/train.tsv",
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+_ALL = (
+    _one_folder(
+        "cola",
+        "CoLA",
+        text_columns=("sentence",),
+        score_names=("matthews_correlation", "accuracy"),
+        labelled_header=("source", "label", "star", "sentence"),
+    ),
+    _one_folder("sst-2", "SST-2", text_columns=("sentence",)),
+    _one_folder(
+        "mrpc",
+        "MRPC",
+        text_columns=("#1 String", "#2 String"),
+        label_column="Quality",
+        score_names=("accuracy", "f1"),
+    ),
+    _one_folder(
+        "sts-b",
+        "STS-B",
+        text_columns=_SENTENCES,
+        label_column="score",
+        labels=(),
+        score_names=("pearson", "spearman", "mean_squared_error"),
+        prediction_range=(0.0, 5.0),
+    ),
+    _one_folder(
+        "qqp",
+        "QQP",
+        text_columns=("question1", "question2"),
+        label_column="is_duplicate",
+        score_names=("accuracy", "f1"),
+        id_column="id",
+        # Some published rows are torn at a line break within a question.
+        skips_broken_rows=True,
+    ),
+    _mnli(
+        "mnli",
+        eval_files=(_MNLI_MATCHED, _MNLI_MISMATCHED),
+        predict_files=(
+            SetFile(path="MNLI/test_matched.tsv", submission_file="MNLI-m.tsv"),
+            SetFile(
+                path="MNLI/test_mismatched.tsv",
+                name=MISMATCHED,
+                submission_file="MNLI-mm.tsv",
+            ),
+            _DIAGNOSTIC,
+        ),
+    ),
+    # The original's name for MNLI with the mismatched sets alone.
+    _mnli(
+        "mismnli",
+        eval_files=(SetFile(path="MNLI/dev_mismatched.tsv"),),
+        predict_files=(
+            SetFile(
+                path="MNLI/test_mismatched.tsv", submission_file="MNLI-mm.tsv"
+            ),
+        ),
+    ),
+    _one_folder(
+        "qnli",
+        "QNLI",
+        text_columns=("question", "sentence"),
+        labels=_ENTAILMENT,
+    ),
+    _one_folder("rte", "RTE", text_columns=_SENTENCES, labels=_ENTAILMENT),
+    _one_folder("wnli", "WNLI", text_columns=_SENTENCES),
+    # The diagnostic set alone, with a model of MNLI.
+    _mnli(
+        "ax",
+        eval_files=(_MNLI_MATCHED, _MNLI_MISMATCHED),
+        predict_files=(
+            dataclasses.replace(_DIAGNOSTIC, name="", is_optional=False),
+        ),
+    ),
+)
+GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
+
+
+def find_dataset(task_name: str) -> GlueDataset:
+    """Returns the entry of a task; capitals do not matter.
+
+    Raises:
+        ValueError: GLUE has no such task.
+    """
+    # TF1: the original lowers the name too.
+    dataset = GLUE_DATASETS.get(task_name.lower())
+    if dataset is None:
+        raise ValueError(
+            f"`task_name` must be one of {', '.join(GLUE_DATASETS)}, or "
+            f"custom. Received: task_name={task_name!r}."
+        )
+    return dataset
+
+
+def existing_sets(
+    data_dir: files.Path, set_files: Sequence[SetFile]
+) -> list[SetFile]:
+    """Returns the sets whose file is there, and those that must be.
+
+    An optional file that is missing is told of in the log.
+    """
+    found = []
+    for one in set_files:
+        path = os.path.join(files.check_local(data_dir), one.path)
+        if one.is_optional and not os.path.exists(path):
+            logger.info("There is no %s; %s is left out.", path, one.name)
+        else:
+            found.append(one)
+    return found
+
+
+def read_examples(
+    dataset: GlueDataset, path: files.Path, *, split: str, is_labelled: bool
+) -> list[ClassificationExample]:
+    """Reads one file of a task.
+
+    Args:
+        dataset: The task.
+        path: The file.
+        split: `train`, `dev` or `test`: begins the ids of rows that have
+            none, as in the original (`dev-1` for the second line).
+        is_labelled: Whether to read labels; else all are None.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: See `classification_files.read_examples`.
+    """
+    header = dataset.labelled_header if is_labelled else None
+    has_id = dataset.id_column in (header or table_files.read_header(path))
+    columns = Columns(
+        texts=dataset.text_columns,
+        label=dataset.label_column if is_labelled else None,
+        guid=dataset.id_column if has_id else None,
+        header=header,
+    )
+    return examples.read_examples(
+        path,
+        columns,
+        labels=dataset.labels,
+        guid_prefix=f"{split}-",
+        skips_broken_rows=is_labelled and dataset.skips_broken_rows,
+    )

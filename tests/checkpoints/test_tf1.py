@@ -1,0 +1,281 @@
+import dataclasses
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import load, tf1, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+_PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
+_DATA = ".data-00000-of-00001"
+
+
+def _weights(model):
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return {name: np.asarray(variable) for name, variable in named.items()}
+
+
+def _assert_same(ours, theirs):
+    assert set(ours) == set(theirs)
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+# Where a checkpoint is.
+
+
+@pytest.mark.parametrize("ending", ["", ".index", ".meta", _DATA])
+def test_a_prefix_may_carry_a_file_ending(prefix, ending):
+    assert tf1.resolve_prefix(prefix + ending) == prefix
+
+
+def test_a_folder_stands_for_its_only_checkpoint(prefix):
+    folder = os.path.dirname(prefix)
+
+    assert tf1.resolve_prefix(folder) == prefix
+
+
+def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
+    folder = os.path.dirname(prefix)
+    other = os.path.join(folder, "model.ckpt-9")
+    tf1.write(other, arrays)
+    with pytest.raises(ValueError, match="2 checkpoints.*model.ckpt-7, .*-9"):
+        tf1.resolve_prefix(folder)
+
+    with open(os.path.join(folder, "checkpoint"), "w") as file:
+        file.write('model_checkpoint_path: "/gone/model.ckpt-7"\n')
+
+    assert tf1.resolve_prefix(folder) == prefix
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("", "has no checkpoint"), ("model.ckpt", "no checkpoint '.*model.ckpt'")],
+)
+def test_no_checkpoint_is_an_error(tmp_path, path, words):
+    with pytest.raises(FileNotFoundError, match=words):
+        tf1.resolve_prefix(str(tmp_path / path))
+
+
+# Reading and writing arrays.
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    arrays = {
+        "a/b": np.arange(6, dtype="float32").reshape(2, 3),
+        "global_step": np.array(2**40, "int64"),
+    }
+    tf1.write(tmp_path / "new" / "model", arrays)
+
+    _assert_same(tf1.read(tmp_path / "new"), arrays)
+    assert tf1.read_shapes(tmp_path / "new") == {
+        "a/b": (2, 3),
+        "global_step": (),
+    }
+
+
+def test_some_names_can_be_read_alone(prefix):
+    arrays = tf1.read(prefix, ["global_step"])
+
+    assert {name: int(array) for name, array in arrays.items()} == {
+        "global_step": 7
+    }
+
+
+def test_tensorflow_reads_what_is_written(prefix, arrays):
+    listed = dict(tf.train.list_variables(prefix))
+
+    assert listed["bert/embeddings/word_embeddings"] == [13, 4]
+    assert len(listed) == len(arrays) + 2
+
+
+def test_writing_leaves_two_files_and_replaces_older_ones(prefix):
+    new = {"x": np.ones(3, "float32")}
+
+    tf1.write(prefix, new)
+
+    names = sorted(os.listdir(os.path.dirname(prefix)))
+    assert names == [f"model.ckpt-7{_DATA}", "model.ckpt-7.index"]
+    _assert_same(tf1.read(prefix), new)
+
+
+def test_a_failed_write_leaves_the_older_checkpoint(prefix, monkeypatch):
+    before = tf1.read(prefix)
+
+    def fail(**_):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+
+    monkeypatch.setattr(tf.raw_ops, "SaveV2", fail)
+    with pytest.raises(OSError, match="Cannot write checkpoint.*No space left"):
+        tf1.write(prefix, {"x": np.ones(3)})
+
+    _assert_same(tf1.read(prefix), before)
+    assert len(os.listdir(os.path.dirname(prefix))) == 2
+
+
+def test_a_checkpoint_without_its_data_is_one_line(prefix):
+    os.remove(prefix + _DATA)
+
+    with pytest.raises(ValueError, match="is damaged or incomplete") as caught:
+        tf1.read(prefix)
+
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [_DATA, ".index"])
+def test_a_checkpoint_cut_short_is_an_error(prefix, ending):
+    os.truncate(prefix + ending, os.path.getsize(prefix + ending) // 2)
+
+    with pytest.raises(ValueError, match="is damaged or incomplete"):
+        tf1.read(prefix)
+
+
+# Google's released Chinese base model: its index, and outputs of its graph.
+
+
+@pytest.fixture(scope="module")
+def chinese(shared_data):
+    return shared_data / "data" / "checkpoint_albert_base_zh_google"
+
+
+@pytest.fixture(scope="module")
+def chinese_model(chinese):
+    config = AlbertConfig.from_json_file(chinese / "albert_config.json")
+    return PretrainingModel(config)
+
+
+def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
+    shapes = tf1.read_shapes(chinese)
+    variables = variable_names.variables_by_tf1_name(chinese_model.weights)
+
+    del shapes["global_step"]
+    assert shapes == {name: tuple(v.shape) for name, v in variables.items()}
+
+
+def test_the_released_graph_gives_the_same_outputs(
+    chinese, chinese_model, tmp_path
+):
+    shapes = tf1.read_shapes(chinese)
+    seeded = {}
+    for index, name in enumerate(sorted(shapes)):
+        rng = np.random.default_rng(1000 + index)
+        values = rng.standard_normal(shapes[name]) * 0.05
+        seeded[name] = np.float32(values) + name.endswith("gamma")
+    seeded["global_step"] = np.array(0, "int64")
+    tf1.write(tmp_path / "model", seeded)
+    load.load_checkpoint(chinese_model, tmp_path)
+    golden = np.load(chinese / "golden_seeded_weights.npz")
+    names = ("input_ids", "input_mask", "segment_ids")
+    batch = {name: golden[name] for name in names}
+    batch["masked_lm_positions"] = golden["mlm_positions"]
+
+    outputs = chinese_model.albert(batch) | chinese_model(batch)
+
+    logits = np.asarray(outputs["masked_lm_logits"]).reshape(6, -1)
+    found = {
+        "embedding_output": outputs["embedding_output"],
+        "sequence_output": outputs["sequence_output"],
+        "pooled_output": outputs["pooled_output"],
+        "sop_logits": outputs["sentence_order_logits"],
+        "mlm_logits_first512": logits[:, :512],
+    }
+    for name, array in found.items():
+        largest = np.abs(golden[name]).max()
+        difference = np.abs(np.asarray(array) - golden[name]).max()
+        assert difference <= 1e-5 * largest, name
+    np.testing.assert_array_equal(logits.argmax(-1), golden["mlm_argmax"])
+
+
+def _tf1_folder_assert_same(arrays, expected):
+    assert set(arrays) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("write", "stem"),
+    [
+        (tf1.write_released, "model.ckpt-best"),
+        (tf1.write_ours, "model.ckpt"),
+    ],
+)
+def test_tf1_folder_what_is_written_is_read_back(
+    source, tmp_path, tiny_spm_model, write, stem
+):
+    slots = {"bert/pooler/dense/bias/adam_m": np.ones(8, "float32")}
+    arrays = source.arrays | slots | {"global_step": np.int64(7)}
+    source = dataclasses.replace(
+        source, arrays=arrays, vocabulary=str(tiny_spm_model)
+    )
+
+    assert write(str(tmp_path), source) == []
+
+    found = tf1.read_folder(tmp_path)
+    _tf1_folder_assert_same(found.arrays, arrays)
+    assert found.config == source.config
+    assert found.vocabulary == str(tmp_path / "tiny.model")
+    assert tf1.resolve(tmp_path) == str(tmp_path / stem)
+
+
+def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
+    arrays = {f"module/{name}": a for name, a in source.arrays.items()}
+    arrays["global_step"] = np.int64(7)
+    tf1.write_ours(str(tmp_path), dataclasses.replace(source, arrays=arrays))
+
+    found = tf1.read_arrays(tmp_path, with_slots=False)
+
+    _tf1_folder_assert_same(found, source.arrays)
+
+
+@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
+def test_the_folder_of_a_run_tells_the_config(source, tmp_path, place):
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    tf1.write_ours(str(folder), source)
+    (folder / "albert_config.json").rename(tmp_path / "albert_config.json")
+
+    for path in (tmp_path, folder):
+        assert tf1.read_folder(path).config == source.config
+
+
+def test_a_checkpoint_alone_tells_no_config(source, tmp_path):
+    tf1.write_ours(str(tmp_path), source)
+    (tmp_path / "albert_config.json").unlink()
+
+    found = tf1.read_folder(tmp_path)
+
+    assert (found.config, found.vocabulary) == (None, None)
+
+
+def test_the_original_is_not_told_what_it_cannot_do(source, tmp_path):
+    config = dataclasses.replace(source.config, parameter_sharing="none")
+    unshared = Checkpoint(arrays=source.arrays, config=config)
+    tf1.write_released(str(tmp_path), unshared)
+
+    written = json.loads((tmp_path / "albert_config.json").read_text())
+    assert "parameter_sharing" not in written
+    assert written["num_hidden_groups"] == config.num_hidden_layers
+    half = dataclasses.replace(config, parameter_sharing="ffn")
+    with pytest.raises(ValueError, match="google-research/albert cannot"):
+        tf1.write_released(
+            str(tmp_path), dataclasses.replace(unshared, config=half)
+        )
+
+
+def test_a_vocabulary_of_another_name_gets_one_that_is_found(
+    source, tmp_path, tiny_spm_model
+):
+    renamed = tmp_path / "vocabulary.spm"
+    renamed.write_bytes(tiny_spm_model.read_bytes())
+    source = dataclasses.replace(source, vocabulary=str(renamed))
+    tf1.write_ours(str(tmp_path), source)
+
+    found = tf1.read_folder(tmp_path)
+
+    assert found.vocabulary == str(tmp_path / "spiece.model")

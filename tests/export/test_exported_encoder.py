@@ -1,0 +1,131 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
+from albert_tf.modeling.albert_model import AlbertModel
+
+
+@pytest.fixture
+def layer():
+    made = keras.layers.Dense(3)
+    made.build((None, 2))
+    made.bias.assign([1.001, 2.0, 3.0])
+    return made
+
+
+def test_matrices_are_halved_and_vectors_are_not(layer):
+    weights = ServedWeights(layer.weights, precision="bfloat16")
+
+    assert [copy.dtype for copy in weights.copies] == [tf.bfloat16, tf.float32]
+    np.testing.assert_array_equal(weights.copies[1], layer.bias)
+
+
+def test_within_the_scope_the_layer_reads_the_copies(layer):
+    weights = ServedWeights(layer.weights, precision="float32")
+    values = tf.ones((1, 2))
+    expected = layer(values).numpy()
+    for variable in layer.weights:
+        variable.assign(variable * 0)
+
+    with weights.scope():
+        inside = layer(values).numpy()
+
+    np.testing.assert_array_equal(inside, expected)
+    assert not layer(values).numpy().any()
+
+
+def test_a_graph_reads_nothing_else(layer):
+    weights = ServedWeights(layer.weights, precision="float32")
+
+    @tf.function(autograph=False)
+    def call(values):
+        with weights.scope():
+            return layer(values)
+
+    graph = call.get_concrete_function(tf.TensorSpec((None, 2))).graph
+    assert {v.ref() for v in graph.variables} == {
+        copy.ref() for copy in weights.copies
+    }
+
+
+SIZES = {
+    "vocab_size": 11,
+    "embedding_size": 6,
+    "hidden_size": 8,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 9,
+}
+
+
+def make(**values):
+    model = AlbertModel(AlbertConfig(**{**SIZES, **values}))
+    weights = ServedWeights(model.weights, precision="float32")
+    return model, ServedEncoder(model, weights)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"num_hidden_groups": 2, "inner_group_num": 2},
+        {"parameter_sharing": "ffn"},
+        {"parameter_sharing": "none", "embedding_size": 8},
+    ],
+)
+def test_the_graph_gives_what_the_model_gives(values):
+    model, encoder = make(**values)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 11, (3, 7)).astype(np.int32)
+    mask = (np.arange(7) < [[7], [4], [1]]).astype(np.int32)
+    segments = (np.arange(7) > 2).astype(np.int32) * mask
+
+    sequence, pooled = encoder(*map(tf.constant, (ids, mask, segments)))
+
+    expected = model(
+        {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+    )
+    np.testing.assert_allclose(sequence, expected["sequence_output"], atol=1e-6)
+    np.testing.assert_allclose(pooled, expected["pooled_output"], atol=1e-6)
+
+
+def num_nodes(**values):
+    _, encoder = make(**values)
+
+    @tf.function(autograph=False)
+    def call(ids):
+        return encoder(ids, ids, ids)
+
+    spec = tf.TensorSpec((None, None), tf.int32)
+    graph = call.get_concrete_function(spec).graph.as_graph_def()
+    return sum(len(f.node_def) for f in graph.library.function)
+
+
+def test_a_deeper_model_that_shares_has_hardly_more_operations():
+    assert num_nodes(num_hidden_layers=12) < num_nodes() + 12
+
+
+def test_a_sequence_that_is_too_long():
+    ids = tf.zeros((1, 10), tf.int32)
+    _, encoder = make()
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 9"):
+        encoder(ids, ids, ids)
+
+
+def test_inputs_of_different_shapes():
+    same, others = (2, 4), [(1, 4), (2, 1), (3, 4), (2, 5)]
+    _, encoder = make()
+
+    for shapes in [
+        (other if i == place else same for i in range(3))
+        for other in others
+        for place in range(3)
+    ]:
+        inputs = [tf.zeros(shape, tf.int32) for shape in shapes]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="one shape"):
+            encoder(*inputs)

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.export import exported_tasks
+from albert_tf.export.export_config import ExportJob
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+
+TASK = {"output_weights": (3, 16), "output_bias": (3,)}
+ONE_OUTPUT = {"output_weights": (1, 16), "output_bias": (1,)}
+
+
+def make(task, shapes, config, **values):
+    source = Checkpoint(arrays={n: np.zeros(s) for n, s in shapes.items()})
+    job = ExportJob(init_checkpoint="run", export_dir="b", task=task, **values)
+    return exported_tasks.make_model(job, source, config)
+
+
+@pytest.mark.parametrize(
+    ("task", "shapes", "model_class"),
+    [
+        ("encoder", {}, AlbertModel),
+        ("encoder", TASK, AlbertModel),
+        ("encoder", {"cls/predictions/output_bias": (1,)}, PretrainingModel),
+        ("classifier", TASK, ClassifierModel),
+        ("race", ONE_OUTPUT, MultipleChoiceModel),
+        ("squad", {"cls/squad/output_bias": (2,)}, SpanModel),
+        ("squad", {"start_logits/dense/bias": (1,)}, BeamSpanModel),
+    ],
+)
+def test_the_heads_of_the_checkpoint_decide(
+    task, shapes, model_class, tiny_config
+):
+    assert type(make(task, shapes, tiny_config)) is model_class
+
+
+def test_a_classifier_has_the_labels_of_its_head(tiny_config):
+    model = make("classifier", TASK, tiny_config)
+
+    assert model.task_head.output_bias.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("task", "shapes", "values", "words"),
+    [
+        ("classifier", {}, {}, "no head for --task=classifier.*heads: none"),
+        ("squad", TASK, {}, "heads: task; wanted: cls/squad or beam"),
+        ("race", TASK, {}, "has 3 outputs, a multiple-choice model has 1"),
+        (
+            "squad",
+            {"start_logits/dense/bias": (1,)},
+            {"tflite": True},
+            "`tflite` is for version 1.1 of SQuAD",
+        ),
+        (
+            "race",
+            ONE_OUTPUT,
+            {"max_seq_length": 64},
+            "must be greater than `max_qa_length`",
+        ),
+        (
+            "squad",
+            {"cls/squad/output_bias": (2,)},
+            {"max_seq_length": 64},
+            "must be greater than `max_query_length`",
+        ),
+    ],
+)
+def test_what_a_task_cannot_do_with(task, shapes, values, words, tiny_config):
+    with pytest.raises(ValueError, match=words):
+        make(task, shapes, tiny_config, **values)

@@ -1,0 +1,146 @@
+import numpy as np
+import pytest
+
+from albert_tf.modeling import losses, span_models
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+
+
+def test_logits_loss_and_gradients_equal_the_recorded_ones(recorded_head):
+    recorded = recorded_head("squad_v1")
+    model = recorded.load(SpanModel(recorded.config))
+
+    def loss():
+        sums = losses.span_sums(
+            model(recorded.batch),
+            recorded.batch["start_positions"],
+            recorded.batch["end_positions"],
+            np.ones(4, "f"),
+        )
+        return sums.loss / sums.weight
+
+    outputs = model(recorded.batch)
+    recorded.assert_close(outputs["start_logits"], "start_logits")
+    recorded.assert_close(outputs["end_logits"], "end_logits")
+    recorded.assert_close(loss(), "loss")
+    recorded.assert_gradients(model, loss)
+
+
+def test_forbidden_positions_have_no_probability():
+    logits = np.array([[1.0, 5.0, 2.0]], "f")
+    p_mask = np.array([[0.0, 1.0, 0.0]], "f")
+
+    log_probs = np.asarray(span_models.masked_log_probs(logits, p_mask))
+
+    probabilities = np.exp(log_probs[0])
+    wanted = np.exp([1.0, -np.inf, 2.0]) / (np.e + np.e**2)
+    np.testing.assert_allclose(probabilities, wanted, rtol=1e-6)
+
+
+def test_an_end_is_scored_by_its_vector_and_that_of_its_start(tiny_config):
+    head = span_models.BeamSpanHead(tiny_config, dropout_prob=0.0, seed=0)
+    rng = np.random.default_rng(0)
+    sequence = rng.standard_normal((1, 4, 8)).astype("f")
+    starts = np.array([[2, 0]], "int32")
+
+    log_probs = np.asarray(
+        head.end_log_probs(sequence, starts, np.zeros((1, 4), "f"))
+    )
+
+    assert log_probs.shape == (1, 2, 4)
+    for row, start in enumerate(starts[0]):
+        pairs = np.concatenate(
+            [sequence[0], np.tile(sequence[0, start], (4, 1))], axis=1
+        )
+        hidden = head.end_layer_norm(
+            np.tanh(np.asarray(head.end_dense_0(pairs)))
+        )
+        logits = np.asarray(head.end_dense_1(hidden))[:, 0]
+        wanted = logits - np.log(np.exp(logits).sum())
+        np.testing.assert_allclose(log_probs[0, row], wanted, rtol=1e-4)
+
+
+_OUTPUTS = ("start_top_log_probs", "end_top_log_probs", "cls_logits")
+
+
+@pytest.mark.parametrize("name", ["squad_v2", "squad_v2_short_paragraph"])
+def test_beams_equal_the_recorded_ones(recorded_head, name):
+    recorded = recorded_head(name)
+    model = recorded.load(BeamSpanModel(recorded.config))
+
+    outputs = model(recorded.batch)
+
+    for key in ("start_top_index", "end_top_index"):
+        np.testing.assert_array_equal(
+            outputs[key], recorded.numbers[f"inference/{key}"]
+        )
+    for key in _OUTPUTS:
+        recorded.assert_close(outputs[key], f"inference/{key}")
+
+
+def test_training_outputs_loss_and_gradients_equal_the_recorded_ones(
+    recorded_head,
+):
+    recorded = recorded_head("squad_v2")
+    model = recorded.load(BeamSpanModel(recorded.config, dropout_prob=0.0))
+
+    def outputs():
+        return model(recorded.batch, training=True, seed=np.zeros(2, "int32"))
+
+    def loss():
+        sums = losses.beam_span_sums(outputs(), recorded.batch, np.ones(4, "f"))
+        return sums.loss / sums.weight
+
+    for key in ("start_log_probs", "end_log_probs", "cls_logits"):
+        recorded.assert_close(outputs()[key], f"train/{key}")
+    sums = losses.beam_span_sums(outputs(), recorded.batch)
+    for key in ("start_loss", "end_loss", "answerable_loss"):
+        recorded.assert_close(getattr(sums, key) / sums.weight, f"train/{key}")
+    recorded.assert_close(loss(), "train/loss")
+    recorded.assert_gradients(model, loss, norm="train/grad_global_norm")
+
+
+def test_only_training_drops_values(tiny_config, tiny_batch):
+    model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=3)
+    batch = tiny_batch | {
+        "p_mask": np.zeros((2, 5), "f"),
+        "start_positions": np.array([1, 0], "int32"),
+    }
+
+    def logits(training, number):
+        seed = np.array([number, 0], "int32")
+        outputs = model(batch, training=training, seed=seed)
+        return np.asarray(outputs["cls_logits"])
+
+    assert np.abs(logits(True, 1) - logits(True, 2)).max() > 0
+    np.testing.assert_array_equal(logits(False, 1), logits(False, 2))
+    assert model(batch)["end_top_index"].shape == (2, 6)
+
+
+def test_the_loss_can_be_asked_for_without_dropout(tiny_config, tiny_batch):
+    model = BeamSpanModel(tiny_config, dropout_prob=0.5)
+    batch = tiny_batch | {
+        "p_mask": np.zeros((2, 5), "f"),
+        "start_positions": np.array([1, 0], "int32"),
+    }
+
+    outputs = model(batch, training=False, teacher_forcing=True)
+
+    plain = BeamSpanModel(tiny_config, dropout_prob=0.0)
+    expected = plain(batch, training=True, seed=np.zeros(2, "int32"))
+    assert set(outputs) == {"start_log_probs", "end_log_probs", "cls_logits"}
+    for name, array in expected.items():
+        np.testing.assert_allclose(outputs[name], array, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("beams", [{"start_n_top": 0}, {"end_n_top": 0}])
+def test_there_must_be_a_beam(tiny_config, beams):
+    with pytest.raises(ValueError, match="must be at least 1.*n_top=0"):
+        BeamSpanModel(tiny_config, **beams)
+
+
+def test_a_sequence_has_positions_for_all_beams(tiny_config, tiny_batch):
+    model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=6)
+    batch = tiny_batch | {"p_mask": np.zeros((2, 5), "f")}
+
+    with pytest.raises(ValueError, match="5 positions have no 6 to choose"):
+        model(batch)

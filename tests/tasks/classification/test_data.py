@@ -1,0 +1,328 @@
+import json
+import logging
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from albert_tf.metrics import classification
+from albert_tf.tasks.classification import data as data_lib
+from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.text.tokenizer import load_tokenizer
+
+# Recorded features, the task whose columns they have, and file and split.
+GOLDEN = [
+    ("ax_test_64", "mnli", "diagnostic/diagnostic.tsv", "test", 8),
+    ("cola_64", "cola", "CoLA/dev.tsv", "dev", 20),
+    ("cola_test_64", "cola", "CoLA/test.tsv", "test", 8),
+    ("mismnli_64", "mismnli", "MNLI/dev_mismatched.tsv", "dev", 1),
+    ("mnli_64", "mnli", "MNLI/dev_matched.tsv", "dev", 1),
+    ("mnli_train_64", "mnli", "MNLI/train.tsv", "train", 2),
+    ("mrpc_64", "mrpc", "MRPC/dev.tsv", "dev", 20),
+    ("qnli_64", "qnli", "QNLI/dev.tsv", "dev", 20),
+    ("qqp_64", "qqp", "QQP/dev.tsv", "dev", 20),
+    ("rte_64", "rte", "RTE/dev.tsv", "dev", 20),
+    ("rte_test_64", "rte", "RTE/test.tsv", "test", 8),
+    ("sst-2_64", "sst-2", "SST-2/dev.tsv", "dev", 20),
+    ("sst-2_test_64", "sst-2", "SST-2/test.tsv", "test", 8),
+    ("sts-b_64", "sts-b", "STS-B/dev.tsv", "dev", 20),
+    ("wnli_64", "wnli", "WNLI/dev.tsv", "dev", 20),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_spm_model):
+    return load_tokenizer(spm_model_file=tiny_spm_model)
+
+
+@pytest.fixture
+def make_data(tokenizer):
+    def make(**changes):
+        settings = {
+            "name": "kind",
+            "labels": ("ham", "spam", "eggs"),
+            "score_names": ("accuracy", "f1_macro"),
+            "tokenizer": tokenizer,
+            "max_seq_length": 12,
+        }
+        return ClassificationData(**settings | changes)
+
+    return make
+
+
+@pytest.fixture
+def regression(make_data):
+    return make_data(
+        labels=(),
+        score_names=("pearson", "spearman", "mean_squared_error"),
+        prediction_range=(0.0, 5.0),
+    )
+
+
+def make_examples(*labels):
+    return [
+        ClassificationExample(guid=f"id-{i}", text_a="the sea", label=label)
+        for i, label in enumerate(labels)
+    ]
+
+
+def records(data, examples):
+    return list(data.records(examples, is_training=False))
+
+
+@pytest.fixture(scope="module")
+def google_tokenizer(shared_data):
+    path = shared_data / "data" / "spm" / "30k-clean.model"
+    return load_tokenizer(spm_model_file=path)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "name", "path", "split", "num_rows"),
+    GOLDEN,
+    ids=[case[0] for case in GOLDEN],
+)
+def test_features_equal_the_recorded_ones(
+    recorded, name, path, split, num_rows, google_tokenizer, shared_data
+):
+    folder = shared_data / "golden" / "glue"
+    wanted = np.load(folder / f"{recorded}.npz")
+    dataset = glue.GLUE_DATASETS[name]
+    examples = glue.read_examples(
+        dataset,
+        folder / "data" / path,
+        split=split,
+        is_labelled=split != "test",
+    )
+    data = ClassificationData(
+        name=name,
+        labels=dataset.labels,
+        score_names=dataset.score_names,
+        tokenizer=google_tokenizer,
+        max_seq_length=64,
+    )
+
+    found = records(data, examples)
+
+    assert len(found) == len(wanted["guid"]) == num_rows
+    assert [example.guid for example in examples] == wanted["guid"].tolist()
+    # The original's list of a regression is [None].
+    label_list = list(dataset.labels or ["None"])
+    assert wanted["label_list"].tolist() == label_list
+    for field in ("input_ids", "input_mask", "segment_ids"):
+        padded = np.zeros([num_rows, 64], np.int32)
+        for row, record in zip(padded, found, strict=True):
+            row[: record[field].size] = record[field]
+        np.testing.assert_array_equal(padded, wanted[field], err_msg=field)
+    labels = np.array([record["label_ids"] for record in found])
+    np.testing.assert_array_equal(labels, wanted["label_id"])
+    assert labels.dtype == wanted["label_id"].dtype
+
+
+def test_the_recorded_features_are_all_compared(shared_data):
+    files = (shared_data / "golden" / "glue").glob("*_64.npz")
+
+    assert sorted(file.stem for file in files) == sorted(c[0] for c in GOLDEN)
+
+
+def test_a_record_has_the_arrays_of_the_specs(make_data, regression):
+    for data, labels in ((make_data(), (2, 0)), (regression, (2.5, 0.0))):
+        for record in records(data, make_examples(*labels)):
+            assert record.keys() == {spec.name for spec in data.array_specs}
+            length = record["input_ids"].size
+            for spec in data.array_specs:
+                shape = (*spec.shape, length) if spec.is_sequence else ()
+                assert record[spec.name].shape == shape
+                assert record[spec.name].dtype == spec.dtype
+
+
+def test_ids_are_padded_with_the_padding_piece(make_data, tokenizer):
+    (spec,) = (s for s in make_data().array_specs if s.name == "input_ids")
+
+    assert spec.pad_value == tokenizer.special_ids.pad
+
+
+def test_a_record_is_that_of_its_own_texts(make_data, tokenizer):
+    texts = [("the sea", ""), ("", "wind"), ("a b", "the wind"), ("sea", "x")]
+    examples = [
+        ClassificationExample(guid=str(i), text_a=a, text_b=b)
+        for i, (a, b) in enumerate(texts)
+    ]
+    special = tokenizer.special_ids
+
+    found = records(make_data(max_seq_length=99), examples)
+
+    for (a, b), record in zip(texts, found, strict=True):
+        ids = [special.cls, *tokenizer.encode(a), special.sep]
+        segments = [0] * len(ids)
+        if b:
+            ids_b = [*tokenizer.encode(b), special.sep]
+            ids, segments = ids + ids_b, segments + [1] * len(ids_b)
+        assert record["input_ids"].tolist() == ids
+        assert record["segment_ids"].tolist() == segments
+        assert record["input_mask"].tolist() == [1] * len(ids)
+
+
+def test_records_do_not_depend_on_the_chunks(make_data, monkeypatch):
+    examples = make_examples(0, 1, 2, 1, 0)
+    whole = records(make_data(), examples)
+
+    monkeypatch.setattr(data_lib, "_CHUNK_SIZE", 2)
+    chunked = records(make_data(), examples)
+
+    for a, b in zip(whole, chunked, strict=True):
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_long_texts_are_cut_and_counted(make_data, caplog):
+    caplog.set_level(logging.INFO)
+    examples = [
+        ClassificationExample(guid="1", text_a="a", text_b="sea " * 40),
+        ClassificationExample(guid="2", text_a="a"),
+    ]
+
+    found = records(make_data(), examples)
+
+    assert found[0]["input_ids"].size == 12
+    assert "1 of 2 examples are cut to 12 pieces" in caplog.text
+
+
+def test_examples_that_just_fit_are_not_counted(make_data, tokenizer, caplog):
+    caplog.set_level(logging.INFO)
+    length = len(tokenizer.encode("the sea")) + 2
+
+    records(make_data(max_seq_length=length), make_examples(0))
+
+    assert not caplog.records
+
+
+def test_settings_are_json_and_name_what_makes_a_record(make_data, tokenizer):
+    data = make_data()
+
+    assert json.loads(json.dumps(data.settings)) == {
+        "task": "kind",
+        "labels": ["ham", "spam", "eggs"],
+        "max_seq_length": 12,
+        "tokenizer": tokenizer.hash,
+    }
+
+
+def test_the_first_score_is_the_headline(make_data):
+    assert make_data().headline == "accuracy"
+
+
+def test_scores_of_labels(make_data):
+    logits = np.array([[3, 0, 0], [0, 3, 0], [0, 3, 0], [0, 0, 3]])
+
+    found = make_data().scores(make_examples(0, 1, 2, 2), {"logits": logits})
+
+    # F1: 1 of label 0; 1: precision 1/2, recall 1; 2: precision 1, recall 1/2.
+    assert found == {
+        "accuracy": 0.75,
+        "f1_macro": pytest.approx((1 + 2 / 3 + 2 / 3) / 3),
+    }
+
+
+def test_scores_of_numbers_are_those_before_they_are_clipped(regression):
+    logits = np.array([[-1.0], [2.0], [8.0]], np.float32)
+
+    found = regression.scores(make_examples(0.0, 1.0, 2.0), {"logits": logits})
+
+    # Line fit: x = 0, 1, 2; y = -1, 2, 8; r = 9 / sqrt(2 * 42).
+    assert found["pearson"] == pytest.approx(9 / np.sqrt(84))
+    assert found["mean_squared_error"] == pytest.approx((1 + 1 + 36) / 3)
+
+
+def test_examples_without_a_label_cannot_be_scored(make_data):
+    with pytest.raises(ValueError, match="'id-1' has no label"):
+        make_data().scores(make_examples(0, None), {"logits": np.zeros([2, 3])})
+
+
+def test_predictions_of_labels_are_written(make_data, tmp_path):
+    logits = np.log(np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.float32))
+    data = make_data(submission_file="KIND.tsv")
+
+    paths = data.write_predictions(
+        make_examples(None, None), {"logits": logits}, str(tmp_path)
+    )
+
+    assert paths == [
+        str(tmp_path / "test_results.tsv"),
+        str(tmp_path / "KIND.tsv"),
+    ]
+    assert (tmp_path / "KIND.tsv").read_text() == (
+        "index\tprediction\nid-0\tham\nid-1\teggs\n"
+    )
+    rows = (tmp_path / "test_results.tsv").read_text().splitlines()
+    found = [[float(number) for number in row.split("\t")] for row in rows]
+    np.testing.assert_allclose(found, np.exp(logits), rtol=1e-6)
+
+
+def test_predictions_of_labelled_examples_have_the_label_beside_them(
+    make_data, regression, tmp_path
+):
+    logits = np.array([[1, 0, 0], [0, 0, 1]], np.float32)
+
+    make_data().write_predictions(
+        make_examples(1, 2), {"logits": logits}, str(tmp_path / "a")
+    )
+    regression.write_predictions(
+        make_examples(0.5, 4.0), {"logits": logits[:, :1]}, str(tmp_path / "b")
+    )
+
+    assert (tmp_path / "a" / "predictions.tsv").read_text() == (
+        "index\tprediction\tlabel\nid-0\tham\tspam\nid-1\teggs\teggs\n"
+    )
+    assert (tmp_path / "b" / "predictions.tsv").read_text() == (
+        "index\tprediction\tlabel\nid-0\t1.0\t0.5\nid-1\t0.0\t4.0\n"
+    )
+
+
+def test_predictions_of_numbers_are_clipped_in_the_submission(
+    regression, tmp_path
+):
+    logits = np.array([[-0.5], [2.125], [5.5]], np.float32)
+
+    regression.write_predictions(
+        make_examples(None, None, None), {"logits": logits}, str(tmp_path)
+    )
+
+    assert (tmp_path / "predictions.tsv").read_text() == (
+        "index\tprediction\nid-0\t0.0\nid-1\t2.125\nid-2\t5.0\n"
+    )
+    assert (tmp_path / "test_results.tsv").read_text() == "-0.5\n2.125\n5.5\n"
+
+
+def test_written_numbers_give_the_same_float_back(make_data, tmp_path):
+    logits = np.random.default_rng(1).standard_normal([50, 3], np.float32)
+
+    make_data().write_predictions(
+        make_examples(*[None] * 50), {"logits": logits}, str(tmp_path)
+    )
+
+    text = (tmp_path / "test_results.tsv").read_text()
+    found = np.array([row.split("\t") for row in text.splitlines()], np.float32)
+    np.testing.assert_array_equal(found, classification.softmax(logits))
+
+
+def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
+    regression, tmp_path
+):
+    generator = np.random.default_rng(2)
+    # Numbers that hardly differ, as those of a model that has learnt little.
+    logits = (2 + 1e-5 * generator.random([40, 1])).astype(np.float32)
+    examples = make_examples(*generator.random(40).tolist())
+
+    regression.write_predictions(examples, {"logits": logits}, str(tmp_path))
+
+    rows = (tmp_path / "predictions.tsv").read_text().splitlines()[1:]
+    found = np.array([row.split("\t")[1:] for row in rows], np.float64)
+    wanted = regression.scores(examples, {"logits": logits})["pearson"]
+    assert scipy.stats.pearsonr(found[:, 1], found[:, 0])[0] == wanted
+
+
+def test_every_score_of_every_task_is_known():
+    for dataset in glue.GLUE_DATASETS.values():
+        assert set(dataset.score_names) <= set(data_lib.SCORES)

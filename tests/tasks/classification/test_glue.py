@@ -1,0 +1,149 @@
+import logging
+
+import pytest
+
+from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification.glue import GLUE_DATASETS, SetFile
+
+# Rows of the published files in the folder of real data: train, dev, test.
+NUM_ROWS = {
+    "cola": (8551, 1043, 1063),
+    "mrpc": (3668, 408, 1725),
+    "rte": (2490, 277, 3000),
+    "sst-2": (67349, 872, 1821),
+    "sts-b": (5749, 1500, 1379),
+    "wnli": (635, 71, 146),
+    "qnli": (None, 5463, 5463),
+}
+SUBMISSIONS = {
+    "cola": ["CoLA.tsv"],
+    "sst-2": ["SST-2.tsv"],
+    "mrpc": ["MRPC.tsv"],
+    "sts-b": ["STS-B.tsv"],
+    "qqp": ["QQP.tsv"],
+    "mnli": ["MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"],
+    "mismnli": ["MNLI-mm.tsv"],
+    "qnli": ["QNLI.tsv"],
+    "rte": ["RTE.tsv"],
+    "wnli": ["WNLI.tsv"],
+    "ax": ["AX.tsv"],
+}
+
+
+def read(name, path, split):
+    return glue.read_examples(
+        GLUE_DATASETS[name], path, split=split, is_labelled=split != "test"
+    )
+
+
+def test_submissions_have_the_names_of_the_leaderboard():
+    found = {
+        name: [one.submission_file for one in dataset.predict_files]
+        for name, dataset in GLUE_DATASETS.items()
+    }
+
+    assert found == SUBMISSIONS
+
+
+def test_capitals_in_the_name_of_a_task_do_not_matter():
+    assert glue.find_dataset("MRPC").name == "mrpc"
+
+
+def test_an_unknown_task_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match="one of cola, .*'glue'"):
+        glue.find_dataset("glue")
+
+
+@pytest.mark.parametrize("name", NUM_ROWS)
+def test_every_published_row_is_read(name, shared_data):
+    folder = shared_data / "data" / "glue"
+    dataset = GLUE_DATASETS[name]
+    paths = (
+        dataset.train_file,
+        dataset.eval_files[0].path,
+        dataset.predict_files[0].path,
+    )
+
+    for split, path, num_rows in zip(
+        ("train", "dev", "test"), paths, NUM_ROWS[name], strict=True
+    ):
+        if num_rows is not None:
+            assert len(read(name, folder / path, split)) == num_rows
+
+
+def test_the_diagnostic_set_is_read_with_the_columns_of_mnli(shared_data):
+    path = shared_data / "data" / "glue" / "diagnostic" / "diagnostic.tsv"
+
+    assert len(read("mnli", path, "test")) == 1104
+
+
+@pytest.mark.parametrize("name", ["mnli", "mismnli", "qnli", "qqp"])
+def test_the_exact_layout_of_the_large_sets_is_read(name, shared_data):
+    folder = shared_data / "data" / "glue_mini"
+    dataset = GLUE_DATASETS[name]
+    labelled = [dataset.train_file, *(one.path for one in dataset.eval_files)]
+    unlabelled = [
+        one.path for one in dataset.predict_files if not one.is_optional
+    ]
+
+    for path in labelled:
+        examples = read(name, folder / path, "dev")
+        assert all(example.label is not None for example in examples)
+        assert all(example.text_b for example in examples)
+    for path in unlabelled:
+        assert [e.label for e in read(name, folder / path, "test")] == [None]
+
+
+def test_quotes_of_qqp_are_plain_characters(shared_data):
+    path = shared_data / "data" / "glue" / "QQP" / "dev.subset.tsv"
+
+    examples = read("qqp", path, "dev")
+
+    assert len(examples) == 1000
+    assert examples[0].text_a.endswith('""Luke Cage?"""')
+
+
+def test_torn_rows_of_qqp_are_counted_and_an_error_elsewhere(tmp_path, caplog):
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    path = tmp_path / "train.tsv"
+    path.write_text(header + "1\t2\t3\twhy\n\n4\t5\t6\thow\twho\t1\n")
+
+    examples = read("qqp", path, "train")
+
+    assert [example.guid for example in examples] == ["4"]
+    assert "2 rows have too few or too many fields" in caplog.text
+    test_header = "id\tquestion1\tquestion2\n"
+    path.write_text(test_header + "1\twhy\n2\thow\twho\n")
+    with pytest.raises(ValueError, match="line 2: the row has 2 fields"):
+        read("qqp", path, "test")
+
+
+def test_columns_in_another_order_are_the_same_columns(tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("label\tsentence2\tsentence1\tindex\n1\tb\ta\t5\n")
+
+    (example,) = read("wnli", path, "dev")
+
+    assert (example.guid, example.text_a, example.text_b) == ("5", "a", "b")
+    assert example.label == 1
+
+
+def test_a_label_that_the_task_has_not_is_refused(tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tneutral\n")
+
+    with pytest.raises(ValueError, match=r"line 2: the label is 'neutral'"):
+        read("rte", path, "dev")
+
+
+def test_an_optional_set_that_is_missing_is_told_of(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    wanted = SetFile(path="a.tsv")
+    optional = SetFile(path="b.tsv", name="b", is_optional=True)
+
+    found = glue.existing_sets(tmp_path, [wanted, optional])
+
+    assert found == [wanted]
+    assert "b is left out" in caplog.text
+    (tmp_path / "b.tsv").touch()
+    assert len(glue.existing_sets(tmp_path, [wanted, optional])) == 2

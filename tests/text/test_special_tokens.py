@@ -1,0 +1,67 @@
+import string
+
+import pytest
+
+from albert_tf.text import special_tokens
+
+
+def test_special_ids_are_found_by_name():
+    ids = {"[MASK]": 7, "a": 1, "<pad>": 5, "[SEP]": 0, "[CLS]": 2, "<unk>": 9}
+
+    assert special_tokens.find_special_ids(
+        ids, special_tokens.SENTENCEPIECE_NAMES, "any.model"
+    ) == special_tokens.SpecialIds(pad=5, unk=9, cls=2, sep=0, mask=7)
+
+
+def test_missing_special_pieces_are_named_with_the_file():
+    ids = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2}
+
+    with pytest.raises(
+        ValueError, match=r"my.txt: .* no piece \[CLS\], \[MASK\], which"
+    ):
+        special_tokens.find_special_ids(
+            ids, special_tokens.WORDPIECE_NAMES, "my.txt"
+        )
+
+
+@pytest.mark.parametrize(
+    ("piece", "starts"),
+    [
+        ("▁the", True),
+        ("ing", False),
+        ("ING", False),  # of a cased vocabulary
+        ("<unk>", True),
+        ("[MASK]", False),  # English letters and punctuation
+        (".", True),
+        ("://", False),
+        ("'", True),
+        ("'s", True),
+        ("7", True),
+        ("é", True),
+        ("aé", True),
+        ("£", True),
+        ("=", True),
+        ("▁", True),
+    ],
+)
+def test_what_starts_a_unit_of_masking(piece, starts):
+    assert special_tokens.sentencepiece_word_starts([piece]).tolist() == [
+        starts
+    ]
+
+
+def test_every_punctuation_mark_is_a_unit():
+    pieces = list(string.punctuation)
+
+    assert special_tokens.sentencepiece_word_starts(pieces).all()
+
+
+def test_only_continuations_do_not_start_a_word_of_wordpiece():
+    starts = special_tokens.wordpiece_word_starts(["a", "##a", "#", "[CLS]"])
+
+    assert starts.tolist() == [True, False, True, True]
+
+
+def test_empty_vocabularies_are_fine():
+    assert special_tokens.sentencepiece_word_starts([]).shape == (0,)
+    assert special_tokens.wordpiece_word_starts([]).shape == (0,)
