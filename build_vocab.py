@@ -4,7 +4,7 @@ r"""Makes a SentencePiece vocabulary from text.
         --output_prefix=vocab/english --vocab_size=30000
 
 Writes vocab/english.model and .vocab: a unigram model with ALBERT's settings
-and special pieces.
+and special tokens.
 
 Source: google-research/albert, README, "SentencePiece".
 """
@@ -32,7 +32,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "vocab_size",
         30000,
-        "Number of pieces, special ones included.",
+        "Number of tokens, special ones included.",
         lower_bound=1,
     )
     flags.DEFINE_float(
@@ -73,7 +73,7 @@ def main(values: flags.FlagValues) -> None:
         seed=values.random_seed,
         input_sentence_size=values.input_sentence_size,
     )
-    print(f"pieces              {summary.vocab_size:,}")
+    print(f"tokens              {summary.vocab_size:,}")
     print(f"sentences read      {summary.num_sentences:,}")
     if summary.num_long_sentences:
         print(

@@ -56,7 +56,7 @@ def _define_file_flags() -> None:
 
 def _define_pair_flags() -> None:
     flags.DEFINE_integer(
-        "max_seq_length", 512, "Pieces of a record, special ones counted."
+        "max_seq_length", 512, "Tokens of a record, special ones counted."
     )
     flags.DEFINE_float(
         "short_seq_prob",
@@ -95,9 +95,9 @@ def _define_masking_flags() -> None:
         "static: masks are drawn now; dynamic: anew at each reading.",
     )
     flags.DEFINE_integer(
-        "max_predictions_per_seq", 20, "Most pieces masked in a record."
+        "max_predictions_per_seq", 20, "Most tokens masked in a record."
     )
-    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of pieces to mask.")
+    flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to mask.")
     flags.DEFINE_integer("ngram", 3, "Longest n-gram of words to mask.")
     flags.DEFINE_bool(
         "favor_shorter_ngram",
@@ -105,12 +105,12 @@ def _define_masking_flags() -> None:
         "Whether p(n) is proportional to 1/n, or the reverse.",
     )
     flags.DEFINE_bool(
-        "do_whole_word_mask", True, "Whether to mask words, or pieces."
+        "do_whole_word_mask", True, "Whether to mask words, or tokens."
     )
     flags.DEFINE_bool(
         "do_permutation",
         False,
-        "Whether to also shuffle as many pieces; doubles the prediction slots.",
+        "Whether to also shuffle as many tokens; doubles the prediction slots.",
     )
 
 

@@ -43,7 +43,7 @@ class Blank:
 
     Args:
         text: The sentence, with `[MASK]` in the place of the word.
-        word: The word, which is one piece of the vocabulary.
+        word: The word, which is one token of the vocabulary.
         ids: Ids of the sentence between `[CLS]` and `[SEP]`, one masked.
         position: Where in `ids` the mask is.
     """
@@ -99,7 +99,7 @@ def choose_blanks(
 ) -> list[Blank]:
     """Hides a random word in each of up to ten random sentences.
 
-    Only words of four letters or more that are one piece are hidden.
+    Only words of four letters or more that are one token are hidden.
     """
     rng = random.Random(SEED)
     blanks: list[Blank] = []
@@ -124,7 +124,7 @@ def guess(
     blanks: Sequence[Blank],
     tokenizer: Tokenizer,
 ) -> list[str]:
-    """Returns the likeliest pieces of each blank, with probabilities."""
+    """Returns the likeliest tokens of each blank, with probabilities."""
     length = max(len(blank.ids) for blank in blanks)
     pad_id = tokenizer.special_ids.pad
     rows = [[*b.ids, *[pad_id] * (length - len(b.ids))] for b in blanks]
@@ -174,10 +174,10 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
 
 def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
     best = np.argsort(-probabilities)[:NUM_GUESSES]
-    pieces = [tokenizer.id_to_piece(int(i)).lstrip("▁") or "▁" for i in best]
+    tokens = [tokenizer.id_to_piece(int(i)).lstrip("▁") or "▁" for i in best]
     return ", ".join(
-        f"“{piece}” {share:.1%}"
-        for piece, share in zip(pieces, probabilities[best], strict=True)
+        f"“{token}” {share:.1%}"
+        for token, share in zip(tokens, probabilities[best], strict=True)
     )
 
 

@@ -27,11 +27,11 @@ def answers(*, encoder_dir: str, classifier_dir: str) -> Iterator[str]:
     """
     fill_mask = load(encoder_dir).signatures["fill_mask"]
     found = fill_mask(text=tf.constant([BLANK]))
-    pieces = found["top_pieces"].numpy()[0, 0, :NUM_GUESSES]
+    tokens = found["top_pieces"].numpy()[0, 0, :NUM_GUESSES]
     chances = found["top_probabilities"].numpy()[0, 0, :NUM_GUESSES]
     guesses = ", ".join(
-        f"{piece.decode()} ({chance:.0%})"
-        for piece, chance in zip(pieces, chances, strict=True)
+        f"{token.decode()} ({chance:.0%})"
+        for token, chance in zip(tokens, chances, strict=True)
     )
     yield f"{BLANK!r}: {guesses}"
     classify = load(classifier_dir).signatures["serving_default"]

@@ -18,13 +18,13 @@ from albert_tf.export.export_config import ExportJob
 
 _BYTES_PER_MEGABYTE = 1e6
 _TASK_INTEGERS = {
-    "doc_stride": "squad: pieces from the start of a window to the next.",
-    "max_query_length": "squad: pieces of the question, at most.",
+    "doc_stride": "squad: tokens from the start of a window to the next.",
+    "max_query_length": "squad: tokens of the question, at most.",
     "n_best_size": "squad: starts and ends of a window that are combined.",
-    "max_answer_length": "squad: pieces of an answer, at most.",
+    "max_answer_length": "squad: tokens of an answer, at most.",
     "start_n_top": "squad version 2.0: starts that are followed.",
     "end_n_top": "squad version 2.0: ends for each of them.",
-    "max_qa_length": "race: pieces of question and option, at most.",
+    "max_qa_length": "race: tokens of question and option, at most.",
     "num_choices": "race: options of a question.",
 }
 
@@ -56,7 +56,7 @@ def define_flags() -> None:
     flags.DEFINE_integer(
         "max_seq_length",
         None,
-        "Longest sequence made of raw text, in pieces; default: 512, for "
+        "Longest sequence made of raw text, in tokens; default: 512, for "
         "squad 384, or the model's longest if that is less.",
     )
     flags.DEFINE_integer(

@@ -118,7 +118,7 @@ def _define_length_of_run(defaults: Defaults) -> None:
 
 def _define_settings(defaults: FinetuningConfig) -> None:
     integers = {
-        "max_seq_length": "Pieces of a sequence at most.",
+        "max_seq_length": "Tokens of a sequence at most.",
         "predict_batch_size": "Examples of one batch of predictions.",
         "early_stopping_patience": "Evaluations without a better score after "
         "which training ends; 0 for never.",

@@ -88,7 +88,7 @@ def define_flags() -> None:
         "dropout_prob", 0.1, "Share of the pooled output that is dropped."
     )
     flags.DEFINE_integer(
-        "max_qa_length", 128, "Pieces of question and option, at most."
+        "max_qa_length", 128, "Tokens of question and option, at most."
     )
     flags.DEFINE_bool("high_only", False, "Leave RACE's middle level out.")
     flags.DEFINE_bool("middle_only", False, "Leave RACE's high level out.")

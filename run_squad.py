@@ -90,11 +90,11 @@ def _define_search() -> None:
     integers: dict[str, tuple[int, str]] = {
         "doc_stride": (
             lengths.doc_stride,
-            "Pieces from the start of a window to that of the next.",
+            "Tokens from the start of a window to that of the next.",
         ),
         "max_query_length": (
             lengths.max_query_length,
-            "Pieces of a question at most; what is longer loses its end.",
+            "Tokens of a question at most; what is longer loses its end.",
         ),
         "n_best_size": (
             limits.n_best_size,
@@ -102,7 +102,7 @@ def _define_search() -> None:
         ),
         "max_answer_length": (
             limits.max_answer_length,
-            "Pieces of an answer at most.",
+            "Tokens of an answer at most.",
         ),
         "start_n_top": (beams.start_n_top, "Starts that 2.0's beams follow."),
         "end_n_top": (beams.end_n_top, "Ends that they follow from each."),

@@ -50,8 +50,8 @@ class AlbertConfig:
     `vocab_size` has none.
 
     Args:
-        vocab_size: Number of pieces, V.
-        embedding_size: Width of the piece embeddings, E. If it equals
+        vocab_size: Number of tokens, V.
+        embedding_size: Width of the token embeddings, E. If it equals
             `hidden_size` there is no projection from E to H.
         hidden_size: Width of the encoder, H.
         num_hidden_layers: How many times the encoder passes through a group.

@@ -106,7 +106,7 @@ def dynamic_pretraining_features() -> tuple[Feature, ...]:
     """An unmasked pair: masks and the order swap are drawn when it is read.
 
     `pair_ids` holds segment A then segment B in the order of the text,
-    without special pieces or padding; `token_boundary` is 1 where a piece
+    without special tokens or padding; `token_boundary` is 1 where a token
     starts a word, of the same length. `segment_a_length` says where B begins
     (equal to the whole length for a single segment). `pair_label` is 0 if B
     follows A, 1 if B comes from another document (next-sentence data).

@@ -6,7 +6,7 @@
 The text is repeated until it has the size asked for. Every figure is of a whole
 process on one core: bare `SentencePieceProcessor.encode` of the lines, the
 build with dynamic masks, the build with static masks and five copies; in turn,
-`--alternations` times, medians. Pieces a second are of the corpus for the
+`--alternations` times, medians. Tokens a second are of the corpus for the
 first two, of what is written (corpus times copies) for the third. Then the
 peak memory of a build of the corpus and of ten copies of it. The last line of
 the output is one JSON object.
@@ -32,11 +32,11 @@ BARE_ENCODE = """
 import itertools, sys
 from sentencepiece import SentencePieceProcessor
 processor = SentencePieceProcessor(model_file=sys.argv[1])
-pieces = 0
+tokens = 0
 with open(sys.argv[2], encoding="utf-8") as file:
     while lines := list(itertools.islice(file, 4096)):
-        pieces += sum(map(len, processor.encode(lines, num_threads=1)))
-print(pieces)
+        tokens += sum(map(len, processor.encode(lines, num_threads=1)))
+print(tokens)
 """
 
 
@@ -115,7 +115,7 @@ def speeds(
     for _ in range(arguments.alternations):
         taken, output = run_on_one_core(bare)
         seconds["bare"].append(taken)
-        pieces = int(output)
+        tokens = int(output)
         for kind, flags in kinds.items():
             command = build_command(arguments, corpus, *flags)
             seconds[kind].append(run_on_one_core(command)[0])
@@ -129,10 +129,10 @@ def speeds(
         for bare, own in zip(seconds["bare"], seconds["static"], strict=True)
     ]
     return {
-        "pieces": pieces,
-        "bare_pieces_per_second": round(pieces / medians["bare"]),
-        "dynamic_pieces_per_second": round(pieces / medians["dynamic"]),
-        "static_pieces_per_second": round(COPIES * pieces / medians["static"]),
+        "tokens": tokens,
+        "bare_tokens_per_second": round(tokens / medians["bare"]),
+        "dynamic_tokens_per_second": round(tokens / medians["dynamic"]),
+        "static_tokens_per_second": round(COPIES * tokens / medians["static"]),
         "dynamic_share_of_bare": round(statistics.median(dynamic), 3),
         "static_share_of_bare": round(statistics.median(static), 3),
     }

@@ -4,7 +4,7 @@
         --peer='other=python other_benchmark.py' --alternations=5 --json
 
 A step is forward, backward, clipping and LAMB, with both objectives, on
-batches of random pieces without padding. A peer is any command whose last
+batches of random tokens without padding. A peer is any command whose last
 line is a JSON object with `tokens_per_second`; each runs in a process of its
 own, in turn with ours, and the medians and the median of the pairwise ratios
 are printed. The last line of the output is one JSON object.
@@ -119,7 +119,7 @@ def _random_batch(
 
     shape = (arguments.batch, arguments.length)
     slots = (arguments.batch, arguments.predictions)
-    first_word = 5  # after the special pieces
+    first_word = 5  # after the special tokens
     ids = rng.integers(first_word, config.vocab_size, shape, dtype=np.int32)
     half = np.arange(arguments.length) >= arguments.length // 2
     return {

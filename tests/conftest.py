@@ -39,7 +39,7 @@ def tiny_corpus() -> pathlib.Path:
 def tiny_spm_model(
     tiny_corpus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
-    """A SentencePiece model of 300 pieces, made from `tiny_corpus`."""
+    """A SentencePiece model of 300 tokens, made from `tiny_corpus`."""
     summary = vocabulary_training.train(
         input_files=[tiny_corpus],
         output_prefix=tmp_path_factory.mktemp("vocabulary") / "tiny",

@@ -126,7 +126,7 @@ def _check_vocabulary(source: Checkpoint) -> None:
     wanted = checkpoint.known_config(source).vocab_size
     if found > wanted:
         raise ValueError(
-            f"{source.vocabulary!r} has {found} pieces, the config has "
+            f"{source.vocabulary!r} has {found} tokens, the config has "
             f"vocab_size={wanted}. Pass the vocabulary that the model was "
             "trained with."
         )

@@ -120,7 +120,7 @@ def _read_config(path: str) -> AlbertConfig:
     if "AlbertForTokenClassification" in (values.get("architectures") or ()):
         raise ValueError(
             f"{path!r} is of an AlbertForTokenClassification, whose head "
-            "labels every piece; no task here does."
+            "labels every token; no task here does."
         )
     fields = {name: values[name] for name in _FIELDS if name in values}
     # Only its neutral value is accepted.

@@ -10,7 +10,7 @@ in a random order. So the batch of a step is a pure function of seed and step,
 and as long as its longest record, rounded up. A window across two epochs may
 hold an example twice, as may a batch of it.
 
-Evaluation: all records sorted by length, in batches with a budget of pieces,
+Evaluation: all records sorted by length, in batches with a budget of tokens,
 so that short records come in larger batches. Every record comes once.
 """
 

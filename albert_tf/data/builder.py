@@ -220,7 +220,7 @@ def build(
     ) as results:
         built = _write_shards(pending, results, survey)
     counts = sum(kept.values(), start=built)
-    _warn_of_unknown_pieces(counts)
+    _warn_of_unknown_tokens(counts)
     return BuildReport(
         counts=counts,
         built=built,
@@ -359,10 +359,10 @@ def _check_has_records(shard: Shard, counts: BuildCounts) -> None:
     )
 
 
-def _warn_of_unknown_pieces(counts: BuildCounts) -> None:
+def _warn_of_unknown_tokens(counts: BuildCounts) -> None:
     if counts.unknown_share > _MANY_UNKNOWN:
         _LOGGER.warning(
-            "%.1f%% of the pieces are unknown to the vocabulary; check that "
+            "%.1f%% of the tokens are unknown to the vocabulary; check that "
             "it is made for this language and this do_lower_case",
             100 * counts.unknown_share,
         )

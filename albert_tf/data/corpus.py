@@ -1,6 +1,6 @@
 """Raw text files to documents, in blocks that a worker can build from.
 
-Data flow: files -> [this file] -> block of documents -> sentences -> pieces.
+Data flow: files -> [this file] -> block of documents -> sentences -> tokens.
 Floor: data. Plain Python; the text streams through, only one block is held.
 
 A text file has one sentence a line; a blank line ends a document. A `.jsonl`

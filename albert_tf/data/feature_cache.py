@@ -191,7 +191,7 @@ def _check_record(
             )
     if not 1 <= (length or 0) <= max_seq_length:
         raise ValueError(
-            f"Record {number} has {length} pieces; wanted 1 to "
+            f"Record {number} has {length} tokens; wanted 1 to "
             f"max_seq_length={max_seq_length}."
         )
     return int(length or 0)

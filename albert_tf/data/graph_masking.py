@@ -43,7 +43,7 @@ class _Segments(NamedTuple):
     """Where the segments of each row come from; int32 `[b]` each.
 
     `first_from` and `second_from` are places in the pair, and the sizes count
-    its pieces. A row without a second segment has `second_size` 0.
+    its tokens. A row without a second segment has `second_size` 0.
     """
 
     first_from: tf.Tensor
@@ -58,17 +58,17 @@ class _Segments(NamedTuple):
 
     @property
     def length(self) -> tf.Tensor:
-        """Pieces of the row, special ones counted."""
+        """Tokens of the row, special ones counted."""
         second = tf.where(self.second_size > 0, self.second_size + 1, 0)
         return self.separator + 1 + second
 
 
 class _Words(NamedTuple):
-    """Words and special pieces of each row in order; W of the longest row.
+    """Words and special tokens of each row in order; W of the longest row.
 
-    `start` `[b, W]` is the position of the first piece; `available` `[b, W]`
+    `start` `[b, W]` is the position of the first token; `available` `[b, W]`
     counts the words from here to the end of the segment, 0 for a special
-    piece; `word_of_position` is `[b, S]`.
+    token; `word_of_position` is `[b, S]`.
     """
 
     start: tf.Tensor
@@ -153,7 +153,7 @@ def _lay_out(
 
     Returns:
         `(input_ids, starts)`: int32 `[b, S]`; and bool `[b, S]`, true where a
-        word or a special piece starts.
+        word or a special token starts.
     """
     position = tf.range(settings.max_seq_length)[None]
     separator = segments.separator[:, None]
@@ -208,7 +208,7 @@ def _draw_masked(
     keys: tf.Tensor,
     settings: sidecar.Sidecar,
 ) -> tf.Tensor:
-    """Returns bool `[b, S]`: the pieces to predict."""
+    """Returns bool `[b, S]`: the tokens to predict."""
     word = tf.range(tf.shape(words.start)[1])[None]
     spans = graph_spans.Spans(
         start=words.start,
@@ -230,7 +230,7 @@ def _draw_masked(
 
 
 def _budget(length: tf.Tensor, settings: sidecar.Sidecar) -> tf.Tensor:
-    """Returns int32 `[b]`: how many pieces to predict, as the static masks.
+    """Returns int32 `[b]`: how many tokens to predict, as the static masks.
 
     `tf.round`, as Python's `round` in the reference, rounds halves to even.
     """
@@ -269,8 +269,8 @@ def _replace_masked(
     keys: tf.Tensor,
     settings: sidecar.Sidecar,
 ) -> dict[str, tf.Tensor]:
-    """Hides the masked pieces and lists what they were."""
-    places = tf.where(masked)  # [m, 2], m pieces of the whole batch
+    """Hides the masked tokens and lists what they were."""
+    places = tf.where(masked)  # [m, 2], m tokens of the whole batch
     ids = tf.gather_nd(input_ids, places)
     shown = _draw_shown(
         ids, tf.gather(keys, places[:, 0]), places[:, 1], settings
@@ -295,7 +295,7 @@ def _draw_shown(
     position: tf.Tensor,
     settings: sidecar.Sidecar,
 ) -> tf.Tensor:
-    """Draws what stands in the place of each masked piece; int32 `[m]`."""
+    """Draws what stands in the place of each masked token; int32 `[m]`."""
     treatment = uniform(_draw(keys, _TREATMENT, position))
     draws = uniform(_draw(keys, _REPLACEMENT, position))
     replacements = _replacement_ids(settings)
@@ -314,7 +314,7 @@ def _draw_shown(
 
 
 def _replacement_ids(settings: sidecar.Sidecar) -> np.ndarray:
-    # Differs: the reference may put special and control pieces into a text.
+    # Differs: the reference may put special and control tokens into a text.
     return np.setdiff1d(
         np.arange(settings.vocab_size), np.array(settings.forbidden_ids, int)
     )

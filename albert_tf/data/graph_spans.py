@@ -27,7 +27,7 @@ class Spans:
     """One proposal for each word of each row: this word and those after it.
 
     Args:
-        start: int32 `[b, W]`, position of the first piece of each word. The
+        start: int32 `[b, W]`, position of the first token of each word. The
             word after the last of a span must be listed too.
         num_words: int32 `[b, W]`, words of the span; 0 proposes nothing.
         priority: int64 `[b, W]`, not negative; smaller comes first.
@@ -40,7 +40,7 @@ class Spans:
     max_words: int
 
     def size(self, num_words: int) -> tf.Tensor:
-        """Returns int32 `[b, W]`: pieces of the first `num_words` words."""
+        """Returns int32 `[b, W]`: tokens of the first `num_words` words."""
         return _later(self.start, num_words) - self.start
 
 
@@ -49,7 +49,7 @@ def choose_words(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
 
     Args:
         spans: The proposals.
-        budget: int32 `[b]`, the most pieces to mask.
+        budget: int32 `[b]`, the most tokens to mask.
 
     Returns:
         bool `[b, W]`.
@@ -118,7 +118,7 @@ def _fill(
     Args:
         spans: The proposals.
         covered: bool `[b, W]`, words taken so far.
-        left: int32 `[b]`, pieces that may still be taken.
+        left: int32 `[b]`, tokens that may still be taken.
         turn: int64 `[b]`, priority of the next span to look at.
 
     Returns:
@@ -160,7 +160,7 @@ def _take_next(
 
 
 def _fit(spans: Spans, left: tf.Tensor) -> Spans:
-    """Shortens each span by whole words until it has at most `left` pieces."""
+    """Shortens each span by whole words until it has at most `left` tokens."""
     num_words = tf.zeros_like(spans.num_words)
     for count in range(1, spans.max_words + 1):
         fits = (spans.num_words >= count) & (spans.size(count) <= left[:, None])
@@ -169,7 +169,7 @@ def _fit(spans: Spans, left: tf.Tensor) -> Spans:
 
 
 def _full_size(spans: Spans) -> tf.Tensor:
-    """Returns int32 `[b, W]`: pieces of each span; 0 where there is none."""
+    """Returns int32 `[b, W]`: tokens of each span; 0 where there is none."""
     last = tf.range(tf.shape(spans.start)[1])[None] + spans.num_words
     return tf.gather(spans.start, last, batch_dims=1) - spans.start
 

@@ -1,6 +1,6 @@
 """Shows pretraining records as text: `python -m albert_tf.data.inspect FILE`.
 
-Each record is a headline and one line for each segment. A piece to predict
+Each record is a heading and one line for each segment. A token to predict
 reads `[MASK:cat]` if it is hidden, `{dog->cat}` if another one stands in its
 place, and `{cat}` if it was left. Dynamic records are shown without masks,
 which are drawn when they are read.
@@ -35,11 +35,11 @@ _READ_SIZE = 1 << 20
 
 
 class PieceText:
-    """Pieces as a reader wants to see them; ids if there is no vocabulary.
+    """Tokens as a reader wants to see them; ids if there is no vocabulary.
 
     Args:
-        tokenizer: Names the pieces, or None.
-        mask_id: The piece that hides others; None if it is not known.
+        tokenizer: Names the tokens, or None.
+        mask_id: The token that hides others; None if it is not known.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class PieceText:
         self._tokenizer = tokenizer
         self._mask_id = mask_id
 
-    def piece(self, piece_id: int) -> str:
-        """Returns a piece, with a space before it where a word starts."""
-        space, text = self._name(piece_id)
+    def token(self, token_id: int) -> str:
+        """Returns a token, with a space before it where a word starts."""
+        space, text = self._name(token_id)
         return space + text
 
     def target(self, shown_id: int, original_id: int) -> str:
-        """Returns a piece to predict, with what stands in its place."""
+        """Returns a token to predict, with what stands in its place."""
         space, original = self._name(original_id)
         if shown_id == self._mask_id:
             return f"{space}[MASK:{original}]"
@@ -62,17 +62,17 @@ class PieceText:
             return f"{space}{{{original}}}"
         return f"{space}{{{self._name(shown_id)[1]}->{original}}}"
 
-    def _name(self, piece_id: int) -> tuple[str, str]:
+    def _name(self, token_id: int) -> tuple[str, str]:
         if self._tokenizer is None:
-            return " ", str(piece_id)
-        piece = self._tokenizer.id_to_piece(piece_id)
-        if piece in special_tokens.SENTENCEPIECE_NAMES:
-            return " ", piece
+            return " ", str(token_id)
+        token = self._tokenizer.id_to_piece(token_id)
+        if token in special_tokens.SENTENCEPIECE_NAMES:
+            return " ", token
         if isinstance(self._tokenizer, WordPieceTokenizer):
-            rest = piece.removeprefix("##")
-            return (" " if rest == piece else ""), rest
-        rest = piece.removeprefix("\u2581")
-        return ("" if rest == piece else " "), rest
+            rest = token.removeprefix("##")
+            return (" " if rest == token else ""), rest
+        rest = token.removeprefix("\u2581")
+        return ("" if rest == token else " "), rest
 
 
 def render_record(
@@ -83,7 +83,7 @@ def render_record(
     Args:
         data: A serialized example.
         layout: That of its file.
-        text: Writes the pieces.
+        text: Writes the tokens.
 
     Raises:
         ValueError: The bytes are not an example.
@@ -106,42 +106,42 @@ def _render_static(
 ) -> str:
     length = int(fields["input_mask"].sum())
     used = fields["masked_lm_weights"] > 0
-    pieces = [text.piece(i) for i in fields["input_ids"][:length].tolist()]
+    tokens = [text.token(i) for i in fields["input_ids"][:length].tolist()]
     for place, original in zip(
         fields["masked_lm_positions"][used].tolist(),
         fields["masked_lm_ids"][used].tolist(),
         strict=True,
     ):
         shown = int(fields["input_ids"][place])
-        pieces[place] = text.target(shown, original)
+        tokens[place] = text.target(shown, original)
     label = int(fields["sentence_order_labels"][0])
     names = _LABELS.get(objective or "", _UNCERTAIN_LABELS)
     size_a = int((fields["segment_ids"][:length] == 0).sum())
     return _render(
-        f"{length} pieces of {len(fields['input_ids'])}, {used.sum()} to "
+        f"{length} tokens of {len(fields['input_ids'])}, {used.sum()} to "
         f"predict, label {label}: {names[label]}",
-        pieces,
+        tokens,
         size_a,
     )
 
 
 def _render_dynamic(values: Mapping[str, np.ndarray], text: PieceText) -> str:
     # Their record names are their names.
-    pieces = [text.piece(piece_id) for piece_id in values["pair_ids"].tolist()]
+    tokens = [text.token(token_id) for token_id in values["pair_ids"].tolist()]
     size_a = int(values["segment_a_length"][0])
     label = int(values["pair_label"][0])
-    state = _DYNAMIC_LABELS[label] if size_a < len(pieces) else "one segment"
+    state = _DYNAMIC_LABELS[label] if size_a < len(tokens) else "one segment"
     return _render(
-        f"{len(pieces)} pieces without special ones, no masks yet, "
+        f"{len(tokens)} tokens without special ones, no masks yet, "
         f"label {label}: {state}",
-        pieces,
+        tokens,
         size_a,
     )
 
 
-def _render(headline: str, pieces: Sequence[str], size_a: int) -> str:
-    lines = [headline]
-    for name, segment in (("A", pieces[:size_a]), ("B", pieces[size_a:])):
+def _render(primary_metric: str, tokens: Sequence[str], size_a: int) -> str:
+    lines = [primary_metric]
+    for name, segment in (("A", tokens[:size_a]), ("B", tokens[size_a:])):
         if segment:
             lines.append(f"  {name} ({len(segment)}) |{''.join(segment)}")
     return "\n".join(lines)

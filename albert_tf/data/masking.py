@@ -1,24 +1,24 @@
-"""Words of a batch of rows: which pieces are hidden together.
+"""Words of a batch of rows: which tokens are hidden together.
 
-Data flow: rows of pieces -> [this file] -> words -> spans -> masks.
+Data flow: rows of tokens -> [this file] -> words -> spans -> masks.
 Floor: data. Pure NumPy, a whole batch at a time.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_masked_lm_predictions`.
 
-Masked pieces: which words of a row to hide, and with what.
+Masked tokens: which words of a row to hide, and with what.
 
-Data flow: rows of pieces -> [this file] -> masked rows and their targets.
+Data flow: rows of tokens -> [this file] -> masked rows and their targets.
 Floor: data. Pure NumPy, a whole batch at a time.
 
 The steps, which `dynamic_masking.py` repeats in the graph:
 
-1. Pieces are grouped into words; a word never crosses [SEP].
+1. Tokens are grouped into words; a word never crosses [SEP].
 2. Every word proposes a span: itself and the n - 1 words after it, n drawn
    from p(n) proportional to 1/n, cut at the end of its segment.
 3. Spans are chosen greedily in a random order until the budget is spent; the
    last ones lose words to fit (`greedy_spans.py`).
-4. Each chosen piece becomes [MASK] (80%), itself (10%) or a random piece
+4. Each chosen token becomes [MASK] (80%), itself (10%) or a random token
    (10%).
 
 Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
@@ -37,28 +37,28 @@ class Words:
     """The words of a batch of rows; W is the most that a row has.
 
     Args:
-        of_piece: Int64 `[B, S]`, the word that a piece belongs to; W for a
-            piece that is never masked.
-        bounds: Int64 `[B, W + 1]`, pieces in words before word w, so that the
-            words from v to below w have `bounds[:, w] - bounds[:, v]` pieces.
+        of_token: Int64 `[B, S]`, the word that a token belongs to; W for a
+            token that is never masked.
+        bounds: Int64 `[B, W + 1]`, tokens in words before word w, so that the
+            words from v to below w have `bounds[:, w] - bounds[:, v]` tokens.
         num_left: Int64 `[B, W]`, words from w to the end of its segment,
             itself counted; 0 where the row has no word w.
     """
 
-    of_piece: np.ndarray
+    of_token: np.ndarray
     bounds: np.ndarray
     num_left: np.ndarray
 
 
 def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
-    """Groups the maskable pieces of each row into words.
+    """Groups the maskable tokens of each row into words.
 
     Args:
         is_maskable: Bool `[B, S]`.
-        is_word_start: Bool `[B, S]`; all True makes each piece a word.
+        is_word_start: Bool `[B, S]`; all True makes each token a word.
 
     Returns:
-        The words. Neighbouring maskable pieces make a segment; a word ends
+        The words. Neighbouring maskable tokens make a segment; a word ends
         where its segment ends.
     """
     # Differs: in the reference the first word of B, if cut by truncation,
@@ -68,37 +68,37 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
     begins_word = is_maskable & (is_word_start | begins_segment)
     word = np.cumsum(begins_word, axis=1) - 1
     num_words = int(word.max(initial=-1)) + 1
-    of_piece = np.where(is_maskable, word, num_words)
-    rows = np.arange(len(of_piece))[:, None]
+    of_token = np.where(is_maskable, word, num_words)
+    rows = np.arange(len(of_token))[:, None]
     sizes = np.bincount(
-        (of_piece + rows * (num_words + 1)).ravel(),
-        minlength=len(of_piece) * (num_words + 1),
+        (of_token + rows * (num_words + 1)).ravel(),
+        minlength=len(of_token) * (num_words + 1),
     ).reshape(-1, num_words + 1)[:, :num_words]
     bounds = np.zeros_like(sizes, shape=(len(sizes), num_words + 1))
     np.cumsum(sizes, axis=1, out=bounds[:, 1:])
     return Words(
-        of_piece=of_piece,
+        of_token=of_token,
         bounds=bounds,
-        num_left=_words_left(of_piece, begins_segment, num_words),
+        num_left=_words_left(of_token, begins_segment, num_words),
     )
 
 
-def words_to_pieces(words: Words, marked: np.ndarray) -> np.ndarray:
-    """Returns which pieces belong to marked words, bool `[B, S]`."""
+def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
+    """Returns which tokens belong to marked words, bool `[B, S]`."""
     padded = np.zeros((len(marked), marked.shape[1] + 1), bool)
     padded[:, :-1] = marked
-    return np.take_along_axis(padded, words.of_piece, axis=1)
+    return np.take_along_axis(padded, words.of_token, axis=1)
 
 
 def _words_left(
-    of_piece: np.ndarray, begins_segment: np.ndarray, num_words: int
+    of_token: np.ndarray, begins_segment: np.ndarray, num_words: int
 ) -> np.ndarray:
     """Returns `Words.num_left`."""
-    count = np.where(of_piece < num_words, of_piece + 1, 0).max(axis=1)
+    count = np.where(of_token < num_words, of_token + 1, 0).max(axis=1)
     # Where a segment begins, or the row ends: the borders of the segments.
-    borders = np.full((len(of_piece), num_words + 1), num_words)
+    borders = np.full((len(of_token), num_words + 1), num_words)
     rows, columns = np.nonzero(begins_segment)
-    first_words = of_piece[rows, columns]
+    first_words = of_token[rows, columns]
     borders[rows, first_words] = first_words
     borders[np.arange(len(borders)), count] = count
     next_border = np.minimum.accumulate(borders[:, :0:-1], axis=1)[:, ::-1]
@@ -115,14 +115,14 @@ class Masking:
     """How to mask.
 
     Args:
-        masked_lm_prob: Share of a row's pieces, [CLS] and [SEP] counted too.
-        max_predictions: Most pieces to hide in a row.
+        masked_lm_prob: Share of a row's tokens, [CLS] and [SEP] counted too.
+        max_predictions: Most tokens to hide in a row.
         ngram: Longest span, in words.
         favor_shorter_ngram: Whether p(n) is proportional to 1/n; if not, the
             same probabilities in reverse.
-        permute: Whether to shuffle as many further pieces among themselves.
-        mask_id: What hides a piece.
-        replacement_ids: Int32; what a random piece is drawn from.
+        permute: Whether to shuffle as many further tokens among themselves.
+        mask_id: What hides a token.
+        replacement_ids: Int32; what a random token is drawn from.
     """
 
     masked_lm_prob: float
@@ -141,12 +141,12 @@ class Masking:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MaskedRows:
-    """Rows with hidden pieces, and what was hidden.
+    """Rows with hidden tokens, and what was hidden.
 
     Args:
         input_ids: Int32 `[B, S]`, masked.
         positions: Int32 `[B, P]`, ascending; 0 in unused slots.
-        ids: Int32 `[B, P]`, the original pieces; 0 in unused slots.
+        ids: Int32 `[B, P]`, the original tokens; 0 in unused slots.
         weights: Float32 `[B, P]`, 1 in used slots.
     """
 
@@ -173,10 +173,10 @@ def ngram_length_probabilities(
 def num_to_predict(
     lengths: np.ndarray, *, masked_lm_prob: float, max_predictions: int
 ) -> np.ndarray:
-    """Returns how many pieces to hide in rows of these lengths.
+    """Returns how many tokens to hide in rows of these lengths.
 
     Args:
-        lengths: Integers, pieces of a row with [CLS] and [SEP].
+        lengths: Integers, tokens of a row with [CLS] and [SEP].
         masked_lm_prob: Share to hide; 0 hides none.
         max_predictions: Most to hide.
 
@@ -199,15 +199,15 @@ def mask_rows(
     is_word_start: np.ndarray,
     masking: Masking,
 ) -> MaskedRows:
-    """Hides pieces of a batch of rows.
+    """Hides tokens of a batch of rows.
 
     Args:
         rng: Drawn from.
         input_ids: Int32 `[B, S]`.
-        lengths: Int `[B]`, pieces of each row, [CLS] and [SEP] counted.
+        lengths: Int `[B]`, tokens of each row, [CLS] and [SEP] counted.
         is_maskable: Bool `[B, S]`, False for [CLS], [SEP] and padding.
-        is_word_start: Bool `[B, S]`, where a piece begins a word. The first
-            piece of a segment does in any case.
+        is_word_start: Bool `[B, S]`, where a token begins a word. The first
+            token of a segment does in any case.
         masking: How to mask.
 
     Returns:
@@ -220,13 +220,13 @@ def mask_rows(
         max_predictions=masking.max_predictions,
     )
     hidden_words = choose_words(rng, words, budget=budget, masking=masking)
-    hidden = words_to_pieces(words, hidden_words)
+    hidden = words_to_tokens(words, hidden_words)
     masked_ids = replace(rng, input_ids, hidden, masking=masking)
     if masking.permute:
         moved_words = choose_words(
             rng, words, budget=budget, masking=masking, taken=hidden_words
         )
-        moved = words_to_pieces(words, moved_words)
+        moved = words_to_tokens(words, moved_words)
         masked_ids = permute(rng, masked_ids, moved)
         hidden |= moved
     return _to_slots(masked_ids, input_ids, hidden, masking.num_slots)
@@ -245,13 +245,13 @@ def choose_words(
     Args:
         rng: Drawn from.
         words: The words of the rows.
-        budget: Int64 `[B]`, most pieces to hide.
+        budget: Int64 `[B]`, most tokens to hide.
         masking: Gives the law of the span lengths.
         taken: Bool `[B, W]`, words that must not be chosen; None for none.
 
     Returns:
         Bool `[B, W]`, True for chosen words. Together they have at most
-        `budget` pieces, and fewer only if no other span fits.
+        `budget` tokens, and fewer only if no other span fits.
     """
     shape = words.num_left.shape
     spans = np.minimum(draw_lengths(rng, shape, masking), words.num_left)
@@ -284,17 +284,17 @@ def replace(
     *,
     masking: Masking,
 ) -> np.ndarray:
-    """Returns `input_ids` with the hidden pieces replaced, 80/10/10.
+    """Returns `input_ids` with the hidden tokens replaced, 80/10/10.
 
     Args:
         rng: Drawn from.
         input_ids: Int32 `[B, S]`.
         hidden: Bool `[B, S]`.
-        masking: Gives the mask piece and the random ones.
+        masking: Gives the mask token and the random ones.
     """
     original = input_ids[hidden]
     uniform = rng.random(len(original))
-    # Differs: the reference draws special pieces, too.
+    # Differs: the reference draws special tokens, too.
     drawn = rng.integers(0, len(masking.replacement_ids), len(original))
     result = input_ids.copy()
     result[hidden] = np.select(
@@ -311,12 +311,12 @@ def replace(
 def permute(
     rng: np.random.Generator, input_ids: np.ndarray, moved: np.ndarray
 ) -> np.ndarray:
-    """Returns `input_ids` with the moved pieces of each row shuffled.
+    """Returns `input_ids` with the moved tokens of each row shuffled.
 
     Args:
         rng: Drawn from.
         input_ids: Int32 `[B, S]`.
-        moved: Bool `[B, S]`, which pieces change places among themselves.
+        moved: Bool `[B, S]`, which tokens change places among themselves.
     """
     rows, columns = np.nonzero(moved)
     shuffled = np.lexsort((rng.random(len(rows)), rows))

@@ -55,14 +55,14 @@ class PretrainingDataConfig:
             order swap are drawn when they are read).
         pair_objective: `sop` (sentence order), `nsp` (next sentence) or `none`
             (single segments).
-        max_seq_length: S, special pieces included.
-        max_predictions_per_seq: Most pieces masked in a record.
-        masked_lm_prob: Share of pieces masked, above 0.
+        max_seq_length: S, special tokens included.
+        max_predictions_per_seq: Most tokens masked in a record.
+        masked_lm_prob: Share of tokens masked, above 0.
         short_seq_prob: Share of documents cut into shorter sequences.
         ngram: Longest n-gram of words masked together.
         favor_shorter_ngram: Whether p(n) is proportional to 1/n, or reversed.
-        do_whole_word_mask: Whether to mask words, or single pieces.
-        do_permutation: Whether to shuffle as many further pieces among
+        do_whole_word_mask: Whether to mask words, or single tokens.
+        do_permutation: Whether to shuffle as many further tokens among
             themselves; twice the prediction slots.
         dupe_factor: Passes over the corpus, each with other pairs.
         random_seed: Seed of every draw.
@@ -96,7 +96,7 @@ class PretrainingDataConfig:
         self._check_range("random_seed", 0)
         self._check_masked_lm_prob()
         self._check_range("short_seq_prob", 0, 1)
-        self._check_range("max_predictions_per_seq", 1, self.piece_budget)
+        self._check_range("max_predictions_per_seq", 1, self.token_budget)
         if self.do_permutation and self.masking == "dynamic":
             raise ValueError(
                 "`do_permutation` needs masking='static': dynamic masks do "
@@ -110,8 +110,8 @@ class PretrainingDataConfig:
             )
 
     @property
-    def piece_budget(self) -> int:
-        """Pieces that fit into a record beside `[CLS]` and `[SEP]`s."""
+    def token_budget(self) -> int:
+        """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
         is_single = self.pair_objective == "none"
         num_specials = _SINGLE_SPECIALS if is_single else _PAIR_SPECIALS
         return self.max_seq_length - num_specials

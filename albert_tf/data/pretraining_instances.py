@@ -1,6 +1,6 @@
 """One block of documents to pretraining records.
 
-Data flow: block -> pieces -> pairs -> rows -> masks -> records, all of it a
+Data flow: block -> tokens -> pairs -> rows -> masks -> records, all of it a
 pure function of (block, vocabulary, settings), so that neither the number of
 workers nor their order shows in the records.
 Floor: data. Pure NumPy.
@@ -33,8 +33,8 @@ class Rows:
     Args:
         input_ids: Int32 `[B, S]`.
         segment_ids: Int32 `[B, S]`, 1 for B and the `[SEP]` after it.
-        is_maskable: Bool `[B, S]`, True for the pieces of A and B.
-        lengths: Int64 `[B]`, special pieces counted.
+        is_maskable: Bool `[B, S]`, True for the tokens of A and B.
+        lengths: Int64 `[B]`, special tokens counted.
     """
 
     input_ids: np.ndarray
@@ -50,7 +50,7 @@ def build_block(
 
     Args:
         block: The documents.
-        tokenizer: Makes pieces of them.
+        tokenizer: Makes tokens of them.
         config: The settings.
 
     Returns:
@@ -61,13 +61,13 @@ def build_block(
     rng = np.random.default_rng(
         np.random.SeedSequence(config.random_seed, spawn_key=(block.number,))
     )
-    pieces = tokenize(block, tokenizer)
-    pairs, without_pair = draw_pairs(pieces, rng, config)
+    tokens = tokenize(block, tokenizer)
+    pairs, without_pair = draw_pairs(tokens, rng, config)
     counts = BuildCounts(
-        documents=len(pieces.document_starts) - 1,
-        sentences=len(pieces.sentence_starts) - 1,
-        pieces=len(pieces.ids),
-        unknown_pieces=int((pieces.ids == tokenizer.special_ids.unk).sum()),
+        documents=len(tokens.document_starts) - 1,
+        sentences=len(tokens.sentence_starts) - 1,
+        tokens=len(tokens.ids),
+        unknown_tokens=int((tokens.ids == tokenizer.special_ids.unk).sum()),
         chunks_without_pair=without_pair,
         records=len(pairs),
         label_1_records=int(pairs.label.sum()),
@@ -77,11 +77,11 @@ def build_block(
         batch = pairs.take(slice(first, first + _BATCH_ROWS))
         if config.masking == "static":
             records, batch_counts = _static_records(
-                batch, pieces.ids, rng, tokenizer, config
+                batch, tokens.ids, rng, tokenizer, config
             )
         else:
             records, batch_counts = _dynamic_records(
-                batch, pieces.ids, tokenizer
+                batch, tokens.ids, tokenizer
             )
         framed.append(record_files.frame_records(records))
         counts += batch_counts
@@ -91,7 +91,7 @@ def build_block(
 def tokenize(
     block: corpus.Block, tokenizer: Tokenizer
 ) -> segment_pairs.PieceBlock:
-    """Makes pieces of a block; what is left without a piece is dropped."""
+    """Makes tokens of a block; what is left without a token is dropped."""
     documents = [document.sentences() for document in block.documents]
     ids, lengths = tokenizer.encode_batch(
         list(itertools.chain.from_iterable(documents))
@@ -99,24 +99,24 @@ def tokenize(
     document = np.repeat(
         np.arange(len(documents)), [len(sentences) for sentences in documents]
     )
-    has_pieces = lengths > 0
-    num_sentences = np.bincount(document[has_pieces], minlength=len(documents))
+    has_tokens = lengths > 0
+    num_sentences = np.bincount(document[has_tokens], minlength=len(documents))
     return segment_pairs.PieceBlock(
         ids=ids,
-        sentence_starts=_starts(lengths[has_pieces]),
+        sentence_starts=_starts(lengths[has_tokens]),
         document_starts=_starts(num_sentences[num_sentences > 0]),
     )
 
 
 def draw_pairs(
-    pieces: segment_pairs.PieceBlock,
+    tokens: segment_pairs.PieceBlock,
     rng: np.random.Generator,
     config: PretrainingDataConfig,
 ) -> tuple[segment_pairs.Pairs, int]:
     """Draws the pairs of all copies of a block, cut to length and shuffled.
 
     Args:
-        pieces: The block.
+        tokens: The block.
         rng: Drawn from.
         config: The settings.
 
@@ -124,7 +124,7 @@ def draw_pairs(
         The pairs, and the number of chunks that gave none.
     """
     copies = [
-        _draw_copy(pieces, rng, config) for _ in range(config.dupe_factor)
+        _draw_copy(tokens, rng, config) for _ in range(config.dupe_factor)
     ]
     pairs = segment_pairs.Pairs.concatenate([pairs for pairs, _ in copies])
     shuffled = pairs.take(rng.permutation(len(pairs)))
@@ -132,16 +132,16 @@ def draw_pairs(
 
 
 def _draw_copy(
-    pieces: segment_pairs.PieceBlock,
+    tokens: segment_pairs.PieceBlock,
     rng: np.random.Generator,
     config: PretrainingDataConfig,
 ) -> tuple[segment_pairs.Pairs, int]:
-    budget, short_prob = config.piece_budget, config.short_seq_prob
+    budget, short_prob = config.token_budget, config.short_seq_prob
     swaps_when_read = False
     without_pair = 0
     if config.pair_objective == "sop":
         pairs, without_pair = segment_pairs.sentence_order_pairs(
-            pieces,
+            tokens,
             rng,
             budget=budget,
             short_prob=short_prob,
@@ -152,11 +152,11 @@ def _draw_copy(
             pairs = segment_pairs.swap_half(pairs, rng)
     elif config.pair_objective == "nsp":
         pairs = segment_pairs.next_sentence_pairs(
-            pieces, rng, budget=budget, short_prob=short_prob
+            tokens, rng, budget=budget, short_prob=short_prob
         )
     else:
         pairs = segment_pairs.single_segments(
-            pieces, rng, budget=budget, short_prob=short_prob
+            tokens, rng, budget=budget, short_prob=short_prob
         )
     truncated = segment_pairs.truncate(
         pairs, rng, budget=budget, random_ties=swaps_when_read
@@ -166,7 +166,7 @@ def _draw_copy(
 
 def lay_out(
     pairs: segment_pairs.Pairs,
-    piece_ids: np.ndarray,
+    token_ids: np.ndarray,
     special_ids: SpecialIds,
     *,
     max_seq_length: int,
@@ -175,7 +175,7 @@ def lay_out(
 
     Args:
         pairs: B of them, short enough.
-        piece_ids: The pieces that the pairs are stretches of.
+        token_ids: The tokens that the pairs are stretches of.
         special_ids: Ids of padding, `[CLS]` and `[SEP]`.
         max_seq_length: S.
 
@@ -195,7 +195,7 @@ def lay_out(
         pairs.b_start[:, None] + column - first_sep - 1,
     )
     is_maskable = in_a | in_b
-    input_ids = piece_ids[np.where(is_maskable, source, 0)]
+    input_ids = token_ids[np.where(is_maskable, source, 0)]
     input_ids[~is_maskable] = special_ids.pad
     input_ids[:, 0] = special_ids.cls
     rows = np.arange(len(pairs))
@@ -213,14 +213,14 @@ def lay_out(
 
 def _static_records(
     pairs: segment_pairs.Pairs,
-    piece_ids: np.ndarray,
+    token_ids: np.ndarray,
     rng: np.random.Generator,
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
 ) -> tuple[list[bytes], BuildCounts]:
     """Lays out, masks and encodes a batch."""
     size = config.max_seq_length
-    rows = lay_out(pairs, piece_ids, tokenizer.special_ids, max_seq_length=size)
+    rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]
     is_word_start = tokenizer.word_starts[rows.input_ids]
     masked = masking.mask_rows(
@@ -240,7 +240,7 @@ def _static_records(
             "input_ids": masked.input_ids,
             "input_mask": is_real,
             "segment_ids": rows.segment_ids,
-            # TF1: special pieces count as starts, padding does not.
+            # TF1: special tokens count as starts, padding does not.
             "token_boundary": is_special | (rows.is_maskable & is_word_start),
             "masked_lm_positions": masked.positions,
             "masked_lm_ids": masked.ids,
@@ -249,20 +249,20 @@ def _static_records(
         },
     )
     return records, BuildCounts(
-        record_pieces=int(rows.lengths.sum()),
-        masked_pieces=int(masked.weights.sum()),
+        record_tokens=int(rows.lengths.sum()),
+        masked_tokens=int(masked.weights.sum()),
     )
 
 
 def _dynamic_records(
-    pairs: segment_pairs.Pairs, piece_ids: np.ndarray, tokenizer: Tokenizer
+    pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
 ) -> tuple[list[bytes], BuildCounts]:
     """Encodes a batch as it is, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
     borders = _starts(lengths)
     source = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
-    ids = piece_ids[source]
+    ids = token_ids[source]
     row_starts = borders[::2]
     records = record_files.encode_examples(
         features.dynamic_pretraining_features(),
@@ -276,7 +276,7 @@ def _dynamic_records(
         },
     )
     num_specials = 2 * len(pairs) + int((pairs.b_length > 0).sum())
-    return records, BuildCounts(record_pieces=len(ids) + num_specials)
+    return records, BuildCounts(record_tokens=len(ids) + num_specials)
 
 
 def _masking(

@@ -1,11 +1,11 @@
 """Segment pairs: which stretches of a document make one training example.
 
-Data flow: pieces of a block -> [this file] -> pairs -> masks -> records.
+Data flow: tokens of a block -> [this file] -> pairs -> masks -> records.
 Floor: data. Pure NumPy.
 
-The pieces of a block lie in one array, sentence after sentence, document after
+The tokens of a block lie in one array, sentence after sentence, document after
 document. A segment is a stretch of it, so a pair is four integers and a label;
-no pieces are copied here.
+no tokens are copied here.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
@@ -27,10 +27,10 @@ _SHORTEST_TARGET = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PieceBlock:
-    """The pieces of a block of documents.
+    """The tokens of a block of documents.
 
     Args:
-        ids: Int32 `[pieces]`.
+        ids: Int32 `[tokens]`.
         sentence_starts: Int64 `[sentences + 1]`: sentence `i` is
             `ids[sentence_starts[i]:sentence_starts[i + 1]]`, never empty.
         document_starts: Int64 `[documents + 1]`: document `d` has the
@@ -45,13 +45,13 @@ class PieceBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Segment pairs as stretches of a piece array; all int64 `[N]`.
+    """Segment pairs as stretches of a token array; all int64 `[N]`.
 
     Args:
         a_start: Where segment A begins.
-        a_length: Its pieces, at least one.
+        a_length: Its tokens, at least one.
         b_start: Where segment B begins.
-        b_length: Its pieces; 0 if there is no second segment.
+        b_length: Its tokens; 0 if there is no second segment.
         label: 0 if B follows A, 1 if they are swapped or unrelated.
     """
 
@@ -112,12 +112,12 @@ class _Chunker:
         )
 
     def chunk_end(self, first: int, end: int, target: int) -> int:
-        """Returns where a chunk ends that has at least `target` pieces.
+        """Returns where a chunk ends that has at least `target` tokens.
 
         Args:
             first: First sentence of the chunk.
             end: End of the document, in sentences.
-            target: Pieces wanted.
+            target: Tokens wanted.
         """
         wanted = self.sentence_starts[first] + target
         return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
@@ -141,9 +141,9 @@ def sentence_order_pairs(
     them. A chunk of one sentence has no order, so it gives no pair.
 
     Args:
-        block: The pieces.
+        block: The tokens.
         rng: Drawn from.
-        budget: Pieces that a pair may have, special ones not counted.
+        budget: Tokens that a pair may have, special ones not counted.
         short_prob: How often a document's chunks are made shorter.
         reference_pairs: Whether a chunk of one sentence is paired with
             sentences of another document instead, under label 1.
@@ -179,9 +179,9 @@ def next_sentence_pairs(
     for begin the next chunk. A chunk of one sentence always gets such a B.
 
     Args:
-        block: The pieces.
+        block: The tokens.
         rng: Drawn from.
-        budget: Pieces that a pair may have, special ones not counted.
+        budget: Tokens that a pair may have, special ones not counted.
         short_prob: How often a document's chunks are made shorter.
 
     Returns:
@@ -220,9 +220,9 @@ def single_segments(
     """Makes one pass of single segments, for masked-LM training alone.
 
     Args:
-        block: The pieces.
+        block: The tokens.
         rng: Drawn from.
-        budget: Pieces that a segment may have, special ones not counted.
+        budget: Tokens that a segment may have, special ones not counted.
         short_prob: How often a document's segments are made shorter.
 
     Returns:
@@ -256,22 +256,22 @@ def truncate(
     budget: int,
     random_ties: bool = False,
 ) -> Pairs:
-    """Cuts pairs to `budget` pieces.
+    """Cuts pairs to `budget` tokens.
 
-    In closed form what the reference does piece by piece: always take one off
+    In closed form what the reference does token by token: always take one off
     the longer segment, at its front or its back with equal chance.
 
     Args:
         pairs: As the `*_pairs` functions return them.
         rng: Drawn from.
-        budget: Pieces that A and B may have together.
+        budget: Tokens that A and B may have together.
         random_ties: Whether either of two equally long segments may lose the
-            odd piece; if not, B loses it, as in the reference. Pairs that are
+            odd token; if not, B loses it, as in the reference. Pairs that are
             swapped after truncation need it, or their lengths would give
             their order away.
 
     Returns:
-        Pairs of which none has more than `budget` pieces.
+        Pairs of which none has more than `budget` tokens.
     """
     longer = pairs.a_length - pairs.b_length
     excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)
@@ -281,7 +281,7 @@ def truncate(
     shared = excess - from_a - from_b
     first_turn = (
         rng.integers(0, 2, len(pairs)) if random_ties else np.int64(0)
-    )  # 0: B loses the odd piece.
+    )  # 0: B loses the odd token.
     from_a = from_a + (shared + first_turn) // 2
     from_b = excess - from_a
     return Pairs(

@@ -23,15 +23,15 @@ class Sidecar:
 
     Args:
         masking: `static` (the original's eight features) or `dynamic`.
-        max_seq_length: S, special pieces included.
+        max_seq_length: S, special tokens included.
         max_predictions_per_seq: Masked positions a record may have.
         num_prediction_slots: P, the length of the masked_lm fields (twice
             `max_predictions_per_seq` with permutation).
         pair_objective: `sop`, `nsp` or `none`.
-        masked_lm_prob: Share of pieces to mask, specials counted.
+        masked_lm_prob: Share of tokens to mask, specials counted.
         ngram: Longest n-gram of words to mask.
         favor_shorter_ngram: Whether p(n) is proportional to 1/n, or reversed.
-        do_whole_word_mask: Whether masking units are words, or pieces.
+        do_whole_word_mask: Whether masking units are words, or tokens.
         tokenizer_hash: Digest of vocabulary and normalisation.
         vocab_size: V.
         special_ids: Ids by name: pad, unk, cls, sep, mask.
@@ -101,26 +101,26 @@ class BuildCounts:
     """Counts of a block, a shard or a whole build; they add up.
 
     Args:
-        documents: Documents with at least one piece.
-        sentences: Sentences with at least one piece.
-        pieces: Pieces of the text, counted once whatever the copies.
-        unknown_pieces: Those that are the unknown piece.
+        documents: Documents with at least one token.
+        sentences: Sentences with at least one token.
+        tokens: Tokens of the text, counted once whatever the copies.
+        unknown_tokens: Those that are the unknown token.
         chunks_without_pair: Chunks of one sentence, left out, of all copies.
         records: Records, of all copies.
         label_1_records: Records whose label is 1.
-        record_pieces: Pieces in records, special ones too, no padding.
-        masked_pieces: Prediction slots in use.
+        record_tokens: Tokens in records, special ones too, no padding.
+        masked_tokens: Prediction slots in use.
     """
 
     documents: int = 0
     sentences: int = 0
-    pieces: int = 0
-    unknown_pieces: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
     chunks_without_pair: int = 0
     records: int = 0
     label_1_records: int = 0
-    record_pieces: int = 0
-    masked_pieces: int = 0
+    record_tokens: int = 0
+    masked_tokens: int = 0
 
     def __add__(self, other: "BuildCounts") -> "BuildCounts":
         return BuildCounts(
@@ -132,8 +132,8 @@ class BuildCounts:
 
     @property
     def unknown_share(self) -> float:
-        """Share of the text's pieces that are unknown."""
-        return self.unknown_pieces / max(1, self.pieces)
+        """Share of the text's tokens that are unknown."""
+        return self.unknown_tokens / max(1, self.tokens)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -160,19 +160,19 @@ class BuildReport:
 
     def __str__(self) -> str:
         counts = self.counts
-        mean_length = counts.record_pieces / max(1, counts.records)
+        mean_length = counts.record_tokens / max(1, counts.records)
         values = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
-            "pieces": f"{counts.pieces:,}",
-            "unknown pieces": f"{counts.unknown_share:.2%}",
+            "tokens": f"{counts.tokens:,}",
+            "unknown tokens": f"{counts.unknown_share:.2%}",
             "records": f"{counts.records:,}",
             "chunks without a pair": f"{counts.chunks_without_pair:,}",
             "label 1": self._label_balance(),
             "mean length": f"{mean_length:.1f} of {self.max_seq_length}",
             "padding": f"{1 - mean_length / self.max_seq_length:.1%}",
-            "masked pieces": self._masked_share(),
-            "pieces a second": self._speed(),
+            "masked tokens": self._masked_share(),
+            "tokens a second": self._speed(),
         }
         lines = [f"{path} is finished; it is kept" for path in self.kept_files]
         lines += [f"{name:<22} {text}" for name, text in values.items()]
@@ -189,12 +189,12 @@ class BuildReport:
     def _masked_share(self) -> str:
         if self.masking == "dynamic":
             return "drawn when read"
-        share = self.counts.masked_pieces / max(1, self.counts.record_pieces)
+        share = self.counts.masked_tokens / max(1, self.counts.record_tokens)
         return f"{share:.1%}"
 
     def _speed(self) -> str:
         if not self.built.records:
             return "nothing to build"
-        read = self.built.pieces / self.seconds
-        written = self.built.record_pieces / self.seconds
+        read = self.built.tokens / self.seconds
+        written = self.built.record_tokens / self.seconds
         return f"{read:,.0f} read, {written:,.0f} written"

@@ -10,7 +10,7 @@ that loop at once:
    all that it overlaps, drop what overlaps a taken one, and again until none
    is left.
 2. The budget cuts that order at the first span that does not fit.
-3. What is left of the budget then, a few pieces, is spent one span after
+3. What is left of the budget then, a few tokens, is spent one span after
    another.
 
 Floor: data. Pure NumPy. Letters: B rows, W words of the longest row.
@@ -39,8 +39,8 @@ def choose_spans(
             words after it, which must exist; 0 proposes nothing.
         order: Int64 `[B, W]`, the words of each row as their turns come.
         bounds: Int64 `[B, W + 1]`: the words from v to below w have
-            `bounds[:, w] - bounds[:, v]` pieces.
-        budget: Int64 `[B]`, most pieces to choose.
+            `bounds[:, w] - bounds[:, v]` tokens.
+        budget: Int64 `[B]`, most tokens to choose.
         taken: Bool `[B, W]`, words that must not be chosen; None for none.
 
     Returns:
@@ -104,8 +104,8 @@ def _cover(spans: np.ndarray) -> np.ndarray:
     return covered
 
 
-def _span_pieces(bounds: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """Returns the pieces of each span, int `[B, W]`."""
+def _span_tokens(bounds: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """Returns the tokens of each span, int `[B, W]`."""
     ends = np.arange(spans.shape[1]) + spans
     return np.take_along_axis(bounds, ends, axis=1) - bounds[:, :-1]
 
@@ -123,17 +123,17 @@ def _where_budget_ends(
     it may no longer overlap.
 
     Returns:
-        Int `[B]`, W where every span fits; and int `[B]`, pieces that may
+        Int `[B]`, W where every span fits; and int `[B]`, tokens that may
         still be hidden when that span's turn comes.
     """
     num_words = spans.shape[1]
-    pieces = _span_pieces(bounds, spans)
+    tokens = _span_tokens(bounds, spans)
     used = np.zeros((len(spans), num_words + 1), np.int64)
-    in_order = np.take_along_axis(pieces * accepted, order, axis=1)
+    in_order = np.take_along_axis(tokens * accepted, order, axis=1)
     np.cumsum(in_order, axis=1, out=used[:, 1:])
     left = budget[:, None] - used
     misfit = np.ones((len(spans), num_words + 1), bool)
-    misfit[:, :-1] = np.take_along_axis(pieces, order, axis=1) > left[:, :-1]
+    misfit[:, :-1] = np.take_along_axis(tokens, order, axis=1) > left[:, :-1]
     first_misfit = misfit.argmax(axis=1)
     return first_misfit, left[np.arange(len(left)), first_misfit]
 
@@ -163,7 +163,7 @@ def _fill_up(
         only_it = np.arange(rank.shape[1]) == word[:, None]
         added = np.where(may_follow & only_it, fitting, 0)
         chosen[rows] |= _cover(added)
-        left = left - _span_pieces(bounds[rows], added).sum(axis=1)
+        left = left - _span_tokens(bounds[rows], added).sum(axis=1)
         from_rank = rank_or_none.min(axis=1) + 1
         go_on = (added.any(axis=1)) & (left > 0)
         rows, from_rank, left = rows[go_on], from_rank[go_on], left[go_on]
@@ -172,10 +172,10 @@ def _fill_up(
 def _longest_fit(
     bounds: np.ndarray, spans: np.ndarray, left: np.ndarray
 ) -> np.ndarray:
-    """Returns how many words of each span fit into `left` pieces."""
+    """Returns how many words of each span fit into `left` tokens."""
     fitting = np.zeros_like(spans)
     for length in range(1, spans.max(initial=0) + 1):
         shortened = np.minimum(spans, length)
-        fits = _span_pieces(bounds, shortened) <= left[:, None]
+        fits = _span_tokens(bounds, shortened) <= left[:, None]
         fitting += (spans >= length) & fits
     return fitting

@@ -15,8 +15,8 @@ import tensorflow as tf
 from albert_tf.export import encoder_signatures, signature
 from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
 from albert_tf.export.exported_text import ServedText
-from albert_tf.export.pieces import TextGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.tokens import TextGraph
 from albert_tf.modeling.sequence_models import ClassifierModel
 
 Tensors = dict[str, tf.Tensor]

@@ -1,6 +1,6 @@
 """Windows over contexts that are longer than the model's input, in a graph.
 
-Data flow: pieces of questions and contexts -> [this file] -> windows -> ids.
+Data flow: tokens of questions and contexts -> [this file] -> windows -> ids.
 Floor: export. Core TensorFlow operations only.
 
 Source: `tasks.squad.windows`, whose windows these equal.
@@ -12,12 +12,12 @@ import tensorflow as tf
 
 from albert_tf.export import flat_rows, pair_packing
 from albert_tf.export.pair_packing import Ranges
-from albert_tf.export.pieces import Pieces
+from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.text.special_tokens import SpecialIds
 
-# TF1: weight of a window's length beside a piece's distance from its edge.
+# TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
 
 
@@ -37,7 +37,7 @@ class ContextWindows:
 
     @property
     def offsets(self) -> tf.Tensor:
-        """Int32 `[W]`, place of the first piece in the model's input."""
+        """Int32 `[W]`, place of the first token in the model's input."""
         return self.questions.sizes + 2
 
     def slice(self, begin: tf.Tensor, end: tf.Tensor) -> "ContextWindows":
@@ -67,14 +67,14 @@ class ContextWindows:
             length: S.
 
         Returns:
-            Int32 `[W, S]`, the piece among those of all texts, 0 where the
+            Int32 `[W, S]`, the token among those of all texts, 0 where the
             place holds something else; and bool `[W, S]`, whether it holds a
-            piece of the context.
+            token of the context.
         """
         place = tf.range(length)[None] - self.offsets[:, None]
         is_inside = (place >= 0) & (place < self.contexts.sizes[:, None])
-        piece = self.contexts.starts[:, None] + place
-        return tf.where(is_inside, piece, 0), is_inside
+        token = self.contexts.starts[:, None] + place
+        return tf.where(is_inside, token, 0), is_inside
 
 
 def _slice(ranges: Ranges, begin: tf.Tensor, end: tf.Tensor) -> Ranges:
@@ -83,15 +83,15 @@ def _slice(ranges: Ranges, begin: tf.Tensor, end: tf.Tensor) -> Ranges:
     )
 
 
-def lay_windows(pieces: Pieces, lengths: WindowLengths) -> ContextWindows:
-    """Lays windows over contexts, so that all their pieces are in one.
+def lay_windows(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
+    """Lays windows over contexts, so that all their tokens are in one.
 
     Args:
-        pieces: Of 2 B texts, B questions and then their contexts.
+        tokens: Of 2 B texts, B questions and then their contexts.
         lengths: How long questions and windows may be.
     """
-    num_questions = pieces.num_rows // 2
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    num_questions = tokens.num_rows // 2
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
     sizes = starts[1:] - starts[:-1]
     question_sizes = tf.minimum(sizes[:num_questions], lengths.max_query_length)
     context_sizes = sizes[num_questions:]
@@ -116,26 +116,26 @@ def lay_windows(pieces: Pieces, lengths: WindowLengths) -> ContextWindows:
     )
 
 
-def best_windows(windows: ContextWindows, num_pieces: tf.Tensor) -> tf.Tensor:
-    """Tells which window has most context around each piece.
+def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
+    """Tells which window has most context around each token.
 
     Args:
         windows: Over all contexts.
-        num_pieces: Of all texts, M.
+        num_tokens: Of all texts, M.
 
     Returns:
-        Int32 `[M]`, number of the window in which the shorter side of a piece
+        Int32 `[M]`, number of the window in which the shorter side of a token
         is longest; of windows that are as good, the first. It has no meaning
-        for the pieces of questions.
+        for the tokens of questions.
     """
     sizes = windows.contexts.sizes
     numbers, places = flat_rows.spread(sizes)
     size = tf.gather(sizes, numbers)
     side = tf.cast(tf.minimum(places, size - 1 - places), tf.float64)
     score = side + _LENGTH_WEIGHT * tf.cast(size, tf.float64)
-    piece = tf.gather(windows.contexts.starts, numbers) + places
-    best = tf.math.unsorted_segment_max(score, piece, num_pieces)
-    is_best = score == tf.gather(best, piece)
+    token = tf.gather(windows.contexts.starts, numbers) + places
+    best = tf.math.unsorted_segment_max(score, token, num_tokens)
+    is_best = score == tf.gather(best, token)
     return tf.math.unsorted_segment_min(
-        tf.where(is_best, numbers, flat_rows.size(sizes)), piece, num_pieces
+        tf.where(is_best, numbers, flat_rows.size(sizes)), token, num_tokens
     )

@@ -15,8 +15,8 @@ import tensorflow as tf
 from albert_tf.export import fill_mask, pair_packing, signature
 from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
 from albert_tf.export.exported_text import ServedText
-from albert_tf.export.pieces import TextGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.tokens import TextGraph
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
@@ -44,10 +44,10 @@ def pair_inputs(
 
     def encode(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         texts = signature.same_size(text_a=text_a, text_b=text_b)
-        pieces = text_graph(tf.concat(texts, 0))
+        tokens = text_graph(tf.concat(texts, 0))
         with tf.device("/device:CPU:0"):
             return pair_packing.pack_pairs(
-                pieces,
+                tokens,
                 max_seq_length=max_seq_length,
                 special=text_graph.special_ids,
             )

@@ -100,7 +100,7 @@ class ServedEncoder:
 
         Args:
             input_ids: Int32 `[B, S]`.
-            input_mask: Int32 `[B, S]`, 1 for a real piece, 0 for padding.
+            input_mask: Int32 `[B, S]`, 1 for a real token, 0 for padding.
             segment_ids: Int32 `[B, S]`.
 
         Returns:
@@ -163,7 +163,7 @@ class ServedEncoder:
             tf.Assert(
                 shapes[0][1] <= longest,
                 [
-                    f"Sequences may have at most {longest} pieces. Received:",
+                    f"Sequences may have at most {longest} tokens. Received:",
                     shapes[0],
                 ],
             ),

@@ -20,10 +20,10 @@ from albert_tf.export import (
 )
 from albert_tf.export.export_config import ExportJob
 from albert_tf.export.exported_encoder import ServedWeights
-from albert_tf.export.pieces import TextGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_scorers import BeamScorer, LogitScorer
 from albert_tf.export.squad_signatures import SquadSettings
+from albert_tf.export.tokens import TextGraph
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (

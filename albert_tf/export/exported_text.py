@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.export import signature
-from albert_tf.export.pieces import Pieces, TextGraph
 from albert_tf.export.sentencepiece_graph import SentencePieceGraph
+from albert_tf.export.tokens import TextGraph, Tokens
 from albert_tf.export.wordpiece_graph import WordPieceGraph
 
 
@@ -23,19 +23,19 @@ class ServedText:
     """A `TextGraph` that calls another one as a function of the graph.
 
     Args:
-        text_graph: Makes the pieces.
+        text_graph: Makes the tokens.
     """
 
     def __init__(self, text_graph: TextGraph) -> None:
         self.special_ids = text_graph.special_ids
         self.vocab_size = text_graph.vocab_size
-        self.pieces = text_graph.pieces
+        self.tokens = text_graph.tokens
         self._text_graph = text_graph
         self._functions: dict[bool, Any] = {}
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Pieces:
+    ) -> Tokens:
         """See `TextGraph`."""
         if with_offsets not in self._functions:
             self._functions[with_offsets] = tf.function(
@@ -45,7 +45,7 @@ class ServedText:
             )
         ids, row_ids, *offsets = self._functions[with_offsets](texts)
         starts, ends = offsets or (None, None)
-        return Pieces(
+        return Tokens(
             ids=ids,
             row_ids=row_ids,
             num_rows=tf.shape(texts)[0],
@@ -58,11 +58,11 @@ class ServedText:
     ) -> tuple[tf.Tensor, ...]:
         # Many small steps, of which a GPU would only make slow ones.
         with tf.device("/device:CPU:0"):
-            pieces = self._text_graph(texts, with_offsets=with_offsets)
-        found = (pieces.ids, pieces.row_ids)
-        if pieces.starts is None or pieces.ends is None:
+            tokens = self._text_graph(texts, with_offsets=with_offsets)
+        found = (tokens.ids, tokens.row_ids)
+        if tokens.starts is None or tokens.ends is None:
             return found
-        return (*found, pieces.starts, pieces.ends)
+        return (*found, tokens.starts, tokens.ends)
 
 
 def load_text_graph(

@@ -1,9 +1,9 @@
-"""The pieces that fit best where a text says `[MASK]`.
+"""The tokens that fit best where a text says `[MASK]`.
 
-Data flow: text -> [this file] -> ids -> masked-LM logits -> pieces.
+Data flow: text -> [this file] -> ids -> masked-LM logits -> tokens.
 Floor: export. Core TensorFlow operations only.
 
-The text is cut at every `[MASK]`, and the parts become pieces apart.
+The text is cut at every `[MASK]`, and the parts become tokens apart.
 
 Source: Devlin et al. 2019, section 3.1, for the task; the request is ours.
 """
@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from albert_tf.export import flat_rows, pair_packing, signature
 from albert_tf.export.pair_packing import Ranges
-from albert_tf.export.pieces import Pieces, TextGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.tokens import TextGraph, Tokens
 
 NAME = "fill_mask"
 MASK = "[MASK]"
@@ -34,27 +34,27 @@ def make_signature(
 
     It takes `text` `[B]` and returns `top_pieces`, strings `[B, M, 5]`, the
     likeliest first, and `top_probabilities`, float32 `[B, M, 5]`, where M is
-    the largest number of masks in a text. A text with fewer has empty pieces
+    the largest number of masks in a text. A text with fewer has empty tokens
     of probability 0 behind.
 
     Args:
         masked_logits: From `positions` int32 `[B, M]` and the inputs of the
             model to float32 `[B, M, V]`.
-        text_graph: Makes the pieces.
+        text_graph: Makes the tokens.
         max_seq_length: Longest sequence. A text loses what is too long at its
             end; if a `[MASK]` is there, it is an error, as are more than
             `MAX_MASKS`.
     """
     num_top = min(NUM_TOP, text_graph.vocab_size)
-    names = tf.constant(text_graph.pieces)
+    names = tf.constant(text_graph.tokens)
 
     def fill(text: tf.Tensor) -> dict[str, tf.Tensor]:
         with tf.device("/device:CPU:0"):
-            pieces = masked_pieces(text, text_graph)
-            inputs = _pack(pieces, text_graph, max_seq_length)
-            positions, is_mask = _positions(pieces, text_graph, max_seq_length)
+            tokens = masked_tokens(text, text_graph)
+            inputs = _pack(tokens, text_graph, max_seq_length)
+            positions, is_mask = _positions(tokens, text_graph, max_seq_length)
         logits = masked_logits(positions=positions, **inputs)
-        # A model may have room for more pieces than the vocabulary has.
+        # A model may have room for more tokens than the vocabulary has.
         logits = logits[:, :, : text_graph.vocab_size]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
         is_mask = is_mask[:, :, None]
@@ -70,21 +70,21 @@ def make_signature(
     )
 
 
-def masked_pieces(texts: tf.Tensor, text_graph: TextGraph) -> Pieces:
-    """Returns the pieces of texts, with the piece of `[MASK]` among them."""
+def masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
+    """Returns the tokens of texts, with the token of `[MASK]` among them."""
     parts, part_rows = split_at_masks(texts)
-    pieces = text_graph(parts)
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    tokens = text_graph(parts)
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
     sizes = starts[1:] - starts[:-1]
     has_mask = tf.cast(~flat_rows.is_last(part_rows), tf.int32)
     sources, within = flat_rows.spread(sizes + has_mask)
     # The last place of a part with a mask behind it is the mask's.
     is_mask = within == tf.gather(sizes, sources)
     place = tf.gather(starts, sources) + within
-    place = tf.where(is_mask, flat_rows.size(pieces.ids), place)
+    place = tf.where(is_mask, flat_rows.size(tokens.ids), place)
     mask_id = text_graph.special_ids.mask
-    return Pieces(
-        ids=tf.gather(tf.concat([pieces.ids, [mask_id]], 0), place),
+    return Tokens(
+        ids=tf.gather(tf.concat([tokens.ids, [mask_id]], 0), place),
         row_ids=tf.gather(part_rows, sources),
         num_rows=tf.shape(texts)[0],
     )
@@ -128,12 +128,12 @@ def split_at_masks(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _pack(
-    pieces: Pieces, text_graph: TextGraph, max_seq_length: int
+    tokens: Tokens, text_graph: TextGraph, max_seq_length: int
 ) -> dict[str, tf.Tensor]:
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
     sizes = tf.minimum(starts[1:] - starts[:-1], max_seq_length - 2)
     return pair_packing.pack_ranges(
-        pieces.ids,
+        tokens.ids,
         Ranges(starts=starts[:-1], sizes=sizes),
         Ranges(starts=starts[:-1], sizes=tf.zeros_like(sizes)),
         is_pair=False,
@@ -142,14 +142,14 @@ def _pack(
 
 
 def _positions(
-    pieces: Pieces, text_graph: TextGraph, max_seq_length: int
+    tokens: Tokens, text_graph: TextGraph, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns where the masks are, and which are there: `[B, M]`."""
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
-    masks = flat_rows.indices(pieces.ids == text_graph.special_ids.mask)
-    rows = tf.gather(pieces.row_ids, masks)
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
+    masks = flat_rows.indices(tokens.ids == text_graph.special_ids.mask)
+    rows = tf.gather(tokens.row_ids, masks)
     places = masks - tf.gather(starts, rows) + 1
-    bounds = flat_rows.starts(rows, pieces.num_rows)
+    bounds = flat_rows.starts(rows, tokens.num_rows)
     numbers = bounds[1:] - bounds[:-1]
     largest = tf.reduce_max(tf.concat([numbers, [0]], 0))
     last = tf.reduce_max(tf.concat([places, [0]], 0))
@@ -161,7 +161,7 @@ def _positions(
         tf.Assert(
             last < max_seq_length - 1,
             [
-                f"A text is cut to {max_seq_length} pieces, and a {MASK} is "
+                f"A text is cut to {max_seq_length} tokens, and a {MASK} is "
                 "behind the cut, at:",
                 last,
             ],

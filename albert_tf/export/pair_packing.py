@@ -1,6 +1,6 @@
-"""Pieces of texts and pairs to the inputs of a model, in a graph.
+"""Tokens of texts and pairs to the inputs of a model, in a graph.
 
-Data flow: `Pieces` -> [this file] -> input_ids, input_mask, segment_ids.
+Data flow: `Tokens` -> [this file] -> input_ids, input_mask, segment_ids.
 Floor: export. Core TensorFlow operations only.
 
 Source: google-research/albert, classifier_utils._truncate_seq_pair and
@@ -12,21 +12,21 @@ import dataclasses
 import tensorflow as tf
 
 from albert_tf.export import flat_rows
-from albert_tf.export.pieces import Pieces
+from albert_tf.export.tokens import Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
-# Room for the special pieces of a pair, and a piece of each text.
+# Room for the special tokens of a pair, and a token of each text.
 MIN_SEQ_LENGTH = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ranges:
-    """Neighbouring pieces for each of R rows.
+    """Neighbouring tokens for each of R rows.
 
     Args:
-        starts: Int32 `[R]`, the first one, among the pieces of all texts.
+        starts: Int32 `[R]`, the first one, among the tokens of all texts.
         sizes: Int32 `[R]`, how many they are.
     """
 
@@ -35,31 +35,31 @@ class Ranges:
 
 
 def pack_pairs(
-    pieces: Pieces, *, max_seq_length: int, special: SpecialIds
+    tokens: Tokens, *, max_seq_length: int, special: SpecialIds
 ) -> dict[str, tf.Tensor]:
     """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of each pair.
 
-    What is too long loses pieces at its end, one at a time: of the longer
+    What is too long loses tokens at its end, one at a time: of the longer
     text, of the second if both are as long.
 
     Args:
-        pieces: Of 2 B texts, the first B of which are the first of each pair.
-            A second text without pieces makes no pair.
+        tokens: Of 2 B texts, the first B of which are the first of each pair.
+            A second text without tokens makes no pair.
         max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
-        special: Ids of the special pieces.
+        special: Ids of the special tokens.
 
     Returns:
         Int32 `[B, S]`, padded to the longest sequence: `input_ids`,
         `input_mask` and `segment_ids`.
     """
-    num_pairs = pieces.num_rows // 2
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    num_pairs = tokens.num_rows // 2
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
     sizes = starts[1:] - starts[:-1]
     size_a, size_b = truncated_sizes(
         sizes[:num_pairs], sizes[num_pairs:], max_seq_length
     )
     return pack_ranges(
-        pieces.ids,
+        tokens.ids,
         Ranges(starts=starts[:num_pairs], sizes=size_a),
         Ranges(starts=starts[num_pairs:-1], sizes=size_b),
         is_pair=size_b > 0,
@@ -76,14 +76,14 @@ def pack_ranges(
     special: SpecialIds,
     min_length: int = _NUM_SPECIAL,
 ) -> dict[str, tf.Tensor]:
-    """Makes `[CLS] a [SEP] b [SEP]` of pieces, or `[CLS] a [SEP]`.
+    """Makes `[CLS] a [SEP] b [SEP]` of tokens, or `[CLS] a [SEP]`.
 
     Args:
-        ids: Int32 `[M]`, the pieces of all texts.
+        ids: Int32 `[M]`, the tokens of all texts.
         first: The part that each row begins with.
         second: The other part, which may be empty.
         is_pair: Bool `[R]`, or for all rows: is there a second `[SEP]`?
-        special: Ids of the special pieces.
+        special: Ids of the special tokens.
         min_length: Length of the result at least.
 
     Returns:
@@ -117,12 +117,12 @@ def pack_ranges(
 def truncated_sizes(
     size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns how many pieces of each text stay.
+    """Returns how many tokens of each text stay.
 
     Args:
-        size_a: Int32, pieces of the first texts, of any shape.
+        size_a: Int32, tokens of the first texts, of any shape.
         size_b: Int32, of the second, likewise; 0 where there is none.
-        max_seq_length: Longest sequence, special pieces included.
+        max_seq_length: Longest sequence, special tokens included.
     """
     room = max_seq_length - _NUM_SPECIAL_OF_PAIR
     half = room // 2

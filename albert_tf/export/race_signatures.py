@@ -21,8 +21,8 @@ from albert_tf.export.classifier_signatures import LogitsOfIds
 from albert_tf.export.exported_encoder import ServedWeights
 from albert_tf.export.exported_text import ServedText
 from albert_tf.export.pair_packing import Ranges
-from albert_tf.export.pieces import TextGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.tokens import TextGraph
 from albert_tf.modeling.sequence_models import MultipleChoiceModel
 from albert_tf.tasks.race import examples, features
 from albert_tf.tasks.race.features import ChoiceLengths
@@ -189,20 +189,20 @@ def choice_inputs(
         article: Strings `[B]`.
         question: Strings `[B]`.
         options: Strings `[B, C]`.
-        text_graph: Makes the pieces.
-        lengths: Of question and option the last pieces are kept, of the
+        text_graph: Makes the tokens.
+        lengths: Of question and option the last tokens are kept, of the
             article the first.
     """
     choices = complete(question, options)
-    pieces = text_graph(tf.concat([article, choices], 0))
-    starts = flat_rows.starts(pieces.row_ids, pieces.num_rows)
+    tokens = text_graph(tf.concat([article, choices], 0))
+    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
     num_articles, num_options = tf.unstack(tf.shape(options))
     sizes = starts[1:] - starts[:-1]
     size_b = tf.minimum(sizes[num_articles:], lengths.max_qa_length)
     room = lengths.max_seq_length - features.NUM_SPECIAL_PIECES - size_b
     size_a = tf.repeat(sizes[:num_articles], num_options)
     return pair_packing.pack_ranges(
-        pieces.ids,
+        tokens.ids,
         Ranges(
             starts=tf.repeat(starts[:num_articles], num_options),
             sizes=tf.minimum(size_a, room),

@@ -27,14 +27,14 @@ from albert_tf.export import (
     exported_tasks,
     exported_text,
     pair_packing,
-    pieces,
     signature,
+    tokens,
     version_folder,
 )
 from albert_tf.export.export_config import ExportJob
 from albert_tf.export.exported_encoder import ServedWeights
-from albert_tf.export.pieces import TextGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.tokens import TextGraph
 
 FILE = "model.tflite"
 
@@ -161,14 +161,14 @@ def _check_vocabulary(
 ) -> None:
     if texts.vocab_size > config.vocab_size:
         raise ValueError(
-            f"The vocabulary has {texts.vocab_size} pieces, the config has "
+            f"The vocabulary has {texts.vocab_size} tokens, the config has "
             f"vocab_size={config.vocab_size}. Pass the vocabulary that the "
             "model was trained with."
         )
     beside = source.vocabulary
     if beside is None or beside in (job.spm_model_file, job.vocab_file):
         return
-    if pieces.pieces_of(checkpoint.load_tokenizer(source)) != texts.pieces:
+    if tokens.tokens_of(checkpoint.load_tokenizer(source)) != texts.tokens:
         raise ValueError(
             f"The vocabulary is not the model's, which lies beside it: "
             f"{beside}. Leave out --spm_model_file and --vocab_file."

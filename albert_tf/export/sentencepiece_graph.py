@@ -20,11 +20,11 @@ from sentencepiece import sentencepiece_model_pb2
 from albert_tf import files
 from albert_tf.export import flat_rows, model_normalization
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
-from albert_tf.export.pieces import Pieces, pieces_of
 from albert_tf.export.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
 )
+from albert_tf.export.tokens import Tokens, tokens_of
 from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
@@ -59,7 +59,7 @@ class SentencePieceGraph:
         _check_kind(model, model_file)
         self.special_ids = tokenizer.special_ids
         self.vocab_size = tokenizer.vocab_size
-        self.pieces = pieces_of(tokenizer)
+        self.tokens = tokens_of(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
@@ -76,7 +76,7 @@ class SentencePieceGraph:
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Pieces:
+    ) -> Tokens:
         """See `TextGraph`."""
         text = self._normalization(texts)
         seen = self._model_normalization(text)
@@ -99,7 +99,7 @@ class SentencePieceGraph:
             spans = _spans(seen, tf.gather(begins, kept), row_ids)
             spans = self._replacements.divide(text, spans, sources, parts)
             starts, ends = text.raw_spans(*spans, new_rows)
-        return Pieces(
+        return Tokens(
             ids=new_ids,
             row_ids=new_rows,
             num_rows=text.num_rows,
@@ -204,14 +204,14 @@ def _sizes_before(
 def _vocabulary(model: Any, tokenizer: SentencePieceTokenizer) -> Vocabulary:
     kinds = _Model.SentencePiece
     ids, scores, user_defined = {}, {}, set()
-    for piece_id, piece in enumerate(model.pieces):
+    for token_id, piece in enumerate(model.pieces):
         if piece.type == kinds.NORMAL:
             scores[piece.piece] = piece.score
         elif piece.type == kinds.USER_DEFINED:
             user_defined.add(piece.piece)
         else:
             continue
-        ids[piece.piece] = piece_id
+        ids[piece.piece] = token_id
     return Vocabulary(
         scores=scores,
         user_defined=frozenset(user_defined),

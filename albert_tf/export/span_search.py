@@ -1,6 +1,6 @@
 """The best span of a window, and of all windows of a question, in a graph.
 
-Data flow: outputs of a model -> [this file] -> first and last piece, score.
+Data flow: outputs of a model -> [this file] -> first and last token, score.
 Floor: export. Core TensorFlow operations only.
 
 Scores are float64, as there, so that ties are the same ones.
@@ -22,8 +22,8 @@ class Spans:
     """Spans of W windows, N of each, in the order in which ties are broken.
 
     Args:
-        starts: Int32 `[W, N]`, places of first pieces in the model's input.
-        ends: Int32 `[W, N]`, of last pieces.
+        starts: Int32 `[W, N]`, places of first tokens in the model's input.
+        ends: Int32 `[W, N]`, of last tokens.
         scores: Float64 `[W, N]`.
     """
 
@@ -37,10 +37,10 @@ class Allowed:
     """What makes a span a candidate.
 
     Args:
-        is_start: Bool `[W, S]`: is it a piece of the context with most
+        is_start: Bool `[W, S]`: is it a token of the context with most
             context in this window?
-        is_end: Bool `[W, S]`: is it a piece of the context?
-        max_answer_length: Pieces of an answer at most.
+        is_end: Bool `[W, S]`: is it a token of the context?
+        max_answer_length: Tokens of an answer at most.
     """
 
     is_start: tf.Tensor

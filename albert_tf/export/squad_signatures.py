@@ -31,9 +31,9 @@ from albert_tf.export import (
 from albert_tf.export.code_point_table import PagedTable
 from albert_tf.export.context_windows import ContextWindows
 from albert_tf.export.exported_text import ServedText
-from albert_tf.export.pieces import Pieces, TextGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import Allowed, Spans
+from albert_tf.export.tokens import TextGraph, Tokens
 from albert_tf.tasks.squad import predictions
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -178,29 +178,29 @@ class _Reader:
         question, context = signature.same_size(
             question=question, context=context
         )
-        pieces = self._text_graph(
+        tokens = self._text_graph(
             tf.concat([question, context], 0), with_offsets=True
         )
         with tf.device("/device:CPU:0"):
             windows = context_windows.lay_windows(
-                pieces, self._settings.lengths
+                tokens, self._settings.lengths
             )
             owners = context_windows.best_windows(
-                windows, flat_rows.size(pieces.ids)
+                windows, flat_rows.size(tokens.ids)
             )
-        found = self._ask_all(windows, pieces, owners)
+        found = self._ask_all(windows, tokens, owners)
         with tf.device("/device:CPU:0"):
-            return self._choose(found, windows, pieces, context)
+            return self._choose(found, windows, tokens, context)
 
     def _ask_all(
-        self, windows: ContextWindows, pieces: Pieces, owners: tf.Tensor
+        self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
     ) -> "_Found":
         """Asks the model of all windows, some at a time."""
         number = flat_rows.size(windows.rows)
 
         def ask_some(begin: tf.Tensor, *so_far: tf.Tensor) -> Any:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, number)
-            found = self._ask(windows.slice(begin, end), begin, pieces, owners)
+            found = self._ask(windows.slice(begin, end), begin, tokens, owners)
             joined = [
                 tf.concat([one, more], 0)
                 for one, more in zip(so_far, found.tensors(), strict=True)
@@ -221,23 +221,23 @@ class _Reader:
         self,
         windows: ContextWindows,
         first: tf.Tensor,
-        pieces: Pieces,
+        tokens: Tokens,
         owners: tf.Tensor,
     ) -> "_Found":
         """Asks the model of some windows, `first` and those behind it."""
         limits = self._settings.limits
         ids = windows.pack(
-            pieces.ids,
+            tokens.ids,
             self._text_graph.special_ids,
             min_length=self._scorer.min_length,
         )
         outputs = self._scorer.outputs(**ids)
         length = tf.shape(ids["input_ids"])[1]
-        piece, is_inside = windows.places(length)
+        token, is_inside = windows.places(length)
         numbers = first + tf.range(flat_rows.size(windows.rows))
-        # Without any piece in any text there is none to look up.
+        # Without any token in any text there is none to look up.
         owners = tf.concat([owners, [-1]], 0)
-        is_own = tf.gather(owners, piece) == numbers[:, None]
+        is_own = tf.gather(owners, token) == numbers[:, None]
         allowed = Allowed(
             is_start=is_inside & is_own,
             is_end=is_inside,
@@ -261,7 +261,7 @@ class _Reader:
         self,
         found: "_Found",
         windows: ContextWindows,
-        pieces: Pieces,
+        tokens: Tokens,
         context: tf.Tensor,
     ) -> Tensors:
         rows, num_rows = windows.rows, tf.shape(context)[0]
@@ -280,8 +280,8 @@ class _Reader:
         threshold = self._settings.null_threshold
         if threshold is not None:
             is_found &= null_score < threshold
-        starts = _at(pieces.starts, _at(found.firsts, place, 0), 0)
-        ends = _at(pieces.ends, _at(found.lasts, place, 0), 0)
+        starts = _at(tokens.starts, _at(found.firsts, place, 0), 0)
+        ends = _at(tokens.ends, _at(found.lasts, place, 0), 0)
         answer, start, end = cut_out(
             context,
             tf.where(is_found, starts, 0),
@@ -302,7 +302,7 @@ _NUM_KINDS = 2
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """Of W windows: the best span of each kind, as pieces of all texts."""
+    """Of W windows: the best span of each kind, as tokens of all texts."""
 
     scores: tf.Tensor  # float64 [W, 2]
     firsts: tf.Tensor  # int32 [W, 2]

@@ -204,8 +204,8 @@ class UnigramSearch:
             np.float32(min(vocabulary.scores.values())) - _UNKNOWN_PENALTY
         )
         scores = np.zeros(max(vocabulary.ids.values()) + 1, np.float32)
-        for piece, piece_id in vocabulary.ids.items():
-            scores[piece_id] = vocabulary.scores.get(piece, 0)
+        for piece, token_id in vocabulary.ids.items():
+            scores[token_id] = vocabulary.scores.get(piece, 0)
         for piece in vocabulary.user_defined:
             num_bytes = len(piece.encode())
             scores[vocabulary.ids[piece]] = np.float32(

@@ -12,18 +12,18 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.export import flat_rows
-from albert_tf.export.pieces import Pieces, pieces_of
 from albert_tf.export.text_normalization import (
     NormalizedText,
     WordPieceNormalization,
 )
+from albert_tf.export.tokens import Tokens, tokens_of
 from albert_tf.export.unigram_search import NOTHING, Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
 _SPACE = ord(" ")
-# Says where in a word a piece may stand; no text has these at that place.
+# Says where in a word a token may stand; no text has these at that place.
 _AT_START, _AFTER_START = "\0", "\1"
 
 
@@ -31,12 +31,12 @@ class WordPieceGraph:
     """A `TextGraph` over a WordPiece vocabulary.
 
     Args:
-        vocab_file: Text file, one piece a line.
+        vocab_file: Text file, one token a line.
         do_lower_case: Whether letters are made lower case and lose accents.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8, or has not all special pieces.
+        ValueError: It is not UTF-8, or has not all special tokens.
     """
 
     def __init__(
@@ -45,17 +45,17 @@ class WordPieceGraph:
         tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
         self.special_ids = tokenizer.special_ids
         self.vocab_size = tokenizer.vocab_size
-        self.pieces = pieces_of(tokenizer)
+        self.tokens = tokens_of(tokenizer)
         self._normalization = WordPieceNormalization(
             do_lower_case=do_lower_case
         )
-        self._trie = Trie(_marked_pieces(tokenizer))
+        self._trie = Trie(_marked_tokens(tokenizer))
         self._at_start = self._trie.state(_AT_START)
         self._after_start = self._trie.state(_AFTER_START)
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Pieces:
+    ) -> Tokens:
         """See `TextGraph`."""
         text = self._normalization(texts)
         is_space = text.code_points == _SPACE
@@ -68,7 +68,7 @@ class WordPieceGraph:
         begins, ends, ids = self._cut(
             tf.gather(text.code_points, kept), words, is_start
         )
-        return _pieces(
+        return _tokens(
             text,
             tf.gather(kept, begins),
             ids,
@@ -78,7 +78,7 @@ class WordPieceGraph:
     def _cut(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Cuts words into the longest pieces, from the left.
+        """Cuts words into the longest tokens, from the left.
 
         Args:
             code_points: Int32 `[N]`.
@@ -86,7 +86,7 @@ class WordPieceGraph:
             is_start: Bool `[N]`.
 
         Returns:
-            Int32 `[M]`: begin, end and id of each piece.
+            Int32 `[M]`: begin, end and id of each token.
         """
         sizes, ids = self._longest(code_points, words, is_start)
         places = tf.range(flat_rows.size(words))
@@ -111,7 +111,7 @@ class WordPieceGraph:
     def _longest(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns size (0 if there is none) and id of the longest piece."""
+        """Returns size (0 if there is none) and id of the longest token."""
         states = tf.where(is_start, self._at_start, self._after_start)
         sizes = tf.zeros_like(code_points)
         ids = tf.zeros_like(code_points)
@@ -123,18 +123,18 @@ class WordPieceGraph:
         return sizes, ids
 
 
-def _pieces(
+def _tokens(
     text: NormalizedText,
     begins: tf.Tensor,
     ids: tf.Tensor,
     ends: tf.Tensor | None,
-) -> Pieces:
-    """Returns pieces, with offsets if ends are given."""
+) -> Tokens:
+    """Returns tokens, with offsets if ends are given."""
     row_ids = tf.gather(text.row_ids, begins)
     raw_starts = raw_ends = None
     if ends is not None:
         raw_starts, raw_ends = text.raw_spans(begins, ends, row_ids)
-    return Pieces(
+    return Tokens(
         ids=ids,
         row_ids=row_ids,
         num_rows=text.num_rows,
@@ -143,12 +143,12 @@ def _pieces(
     )
 
 
-def _marked_pieces(tokenizer: WordPieceTokenizer) -> dict[str, int]:
-    """Returns the ids of pieces, marked by where in a word they may stand."""
+def _marked_tokens(tokenizer: WordPieceTokenizer) -> dict[str, int]:
+    """Returns the ids of tokens, marked by where in a word they may stand."""
     ids = {}
-    for piece_id in range(tokenizer.vocab_size):
-        piece = tokenizer.id_to_piece(piece_id)
-        ids[_AT_START + piece] = piece_id
-        if len(piece) > len(_CONTINUATION) and piece.startswith(_CONTINUATION):
-            ids[_AFTER_START + piece.removeprefix(_CONTINUATION)] = piece_id
+    for token_id in range(tokenizer.vocab_size):
+        token = tokenizer.id_to_piece(token_id)
+        ids[_AT_START + token] = token_id
+        if len(token) > len(_CONTINUATION) and token.startswith(_CONTINUATION):
+            ids[_AFTER_START + token.removeprefix(_CONTINUATION)] = token_id
     return ids

@@ -34,7 +34,7 @@ class AlbertModel(keras.Model):
 
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
-            a real piece, 0 for padding (default: all 1); `segment_ids`
+            a real token, 0 for padding (default: all 1); `segment_ids`
             (default: all 0). Other entries are ignored.
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None to draw
@@ -45,7 +45,7 @@ class AlbertModel(keras.Model):
         Dict of float tensors in the compute dtype:
         `sequence_output` `[B, S, H]`: the last block's output; rows where
         `input_mask` is 0 hold values nobody should read.
-        `pooled_output` `[B, H]`: of the first piece.
+        `pooled_output` `[B, H]`: of the first token.
         `hidden_states`: a list of `[B, S, H]`: the projected embeddings, then
         every block's output.
         `embedding_output` `[B, S, E]`: before the projection.

@@ -1,4 +1,4 @@
-"""Pieces to vectors: word, segment type and position, summed and normalised.
+"""Tokens to vectors: word, segment type and position, summed and normalised.
 
 Width E; the projection to H belongs to the encoder. Everything here is
 computed in float32, because the tables are gathered from, not multiplied, so
@@ -19,7 +19,7 @@ from albert_tf.modeling.layer_norm import LayerNorm
 
 
 class Embeddings(keras.layers.Layer):
-    """Embeds pieces.
+    """Embeds tokens.
 
     Args:
         config: Shape of the model.
@@ -96,7 +96,7 @@ class Embeddings(keras.layers.Layer):
         longest = self.config.max_position_embeddings
         if length is not None and length > longest:
             raise ValueError(
-                f"`input_ids` has sequences of {length} pieces, but the model "
+                f"`input_ids` has sequences of {length} tokens, but the model "
                 f"has only max_position_embeddings={longest} positions. "
                 "Shorten the sequences, or use a config with more positions."
             )

@@ -93,7 +93,7 @@ def gather_positions(sequence: Any, positions: Any) -> Any:
 
 
 class MaskedLmHead(keras.layers.Layer):
-    """Predicts the pieces at chosen positions.
+    """Predicts the tokens at chosen positions.
 
     H to E, activation, layer normalisation; then the word embeddings serve
     as decoder, so that the only weight of width V here is a bias.

@@ -65,7 +65,7 @@ def masked_lm_sums(logits: Any, ids: Any, weights: Any) -> LossSums:
 
     Args:
         logits: Float tensor `[B, P, V]`.
-        ids: Int tensor `[B, P]`, the hidden pieces; unused slots hold 0.
+        ids: Int tensor `[B, P]`, the hidden tokens; unused slots hold 0.
         weights: Float tensor `[B, P]`, 1 for a target, 0 for an unused slot.
     """
     return weighted_sums(logits, ids, weights)

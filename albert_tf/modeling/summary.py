@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from albert_tf import config as config_lib
 from albert_tf.modeling import sharing
 
-# Paper: section 3.1 (as BERT): 15% of the pieces are predicted.
+# Paper: section 3.1 (as BERT): 15% of the tokens are predicted.
 MASKED_SHARE = 0.15
 NUM_ORDERS = 2
 # A multiplication and an addition for each entry of a matrix product.

@@ -8,7 +8,7 @@ A published ALBERT has one block that every layer passes through, so there is
 no rate for each layer. What has a rate of its own is a *level*, a set of
 weights that are learnt together; from below:
 
-1. the embeddings (pieces, segments, positions and their layer norm),
+1. the embeddings (tokens, segments, positions and their layer norm),
 2. the projection from E to H, if the model has one,
 3. each group of blocks, the group of the first layers first; where layers
    share nothing, every layer is a group,
@@ -105,12 +105,12 @@ _PROJECTION = re.compile(r"(^|/)embedding_projection/")
 _BLOCK = re.compile(r"(^|/)(?P<half>attention|feed_forward)_(?P<set>\d+)_\d+/")
 
 
-def rate_factors(
+def learning_rate_multipliers(
     paths: Sequence[str], *, decay: float = 1.0, freeze_embeddings: bool = False
 ) -> dict[str, float]:
     """Returns what the learning rate of each weight is multiplied by.
 
-    >>> rate_factors(["albert/embeddings/x", "albert/pooler/bias"], decay=0.5)
+    >>> learning_rate_multipliers(["albert/embeddings/x", "albert/pooler/bias"], decay=0.5)
     {'albert/embeddings/x': 0.5, 'albert/pooler/bias': 1.0}
 
     Args:

@@ -30,7 +30,7 @@ class PaperSettings:
         albert_dropout: Dropout of the encoder's hidden states and attention.
         num_train_steps: Updates.
         num_warmup_steps: Updates of the warm-up.
-        max_seq_length: Pieces of a sequence at most.
+        max_seq_length: Tokens of a sequence at most.
         classifier_dropout: Dropout of the pooled output.
     """
 

@@ -44,18 +44,18 @@ class PretrainingTask:
         )
 
     @property
-    def sum_names(self) -> tuple[str, ...]:
+    def total_names(self) -> tuple[str, ...]:
         """Keys of the sums that `loss` returns."""
         names = [_TARGETS[objective] for objective in self.objectives]
         parts = ("loss", "weight", "correct")
         return (
             "examples",
-            "pieces",
+            "tokens",
             *(f"{name}_{part}" for name in names for part in parts),
         )
 
-    def normalizers(self, batch: task.Batch) -> task.Sums:
-        """Weights of the masked pieces and of the pairs; see `task.Task`."""
+    def loss_denominators(self, batch: task.Batch) -> task.Totals:
+        """Weights of the masked tokens and of the pairs; see `task.Task`."""
         weights = {
             "masked_lm": batch["masked_lm_weights"],
             "sentence_order": task.example_weights(batch),
@@ -66,16 +66,16 @@ class PretrainingTask:
     def loss(
         self,
         batch: task.Batch,
-        normalizers: task.Sums,
+        loss_denominators: task.Totals,
         *,
         seed: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, task.Sums]:
+    ) -> tuple[tf.Tensor, task.Totals]:
         """This batch's share of both losses; see `task.Task`."""
         outputs = self.model(batch, training=seed is not None, seed=seed)
         weights = task.example_weights(batch)
         sums = {
             "examples": tf.reduce_sum(weights),
-            "pieces": tf.reduce_sum(
+            "tokens": tf.reduce_sum(
                 tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
             ),
         }
@@ -88,7 +88,7 @@ class PretrainingTask:
             )
             _record(sums, "masked_lm", measured)
             total += measured[0] / (
-                normalizers["masked_lm"] + losses.MASKED_LM_EPSILON
+                loss_denominators["masked_lm"] + losses.MASKED_LM_EPSILON
             )
         if "sop" in self.objectives:
             measured = losses.sentence_order_sums(
@@ -97,7 +97,7 @@ class PretrainingTask:
                 weights,
             )
             _record(sums, "sentence_order", measured)
-            total += measured[0] / normalizers["sentence_order"]
+            total += measured[0] / loss_denominators["sentence_order"]
         return total, sums
 
     def training_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
@@ -124,7 +124,7 @@ class PretrainingTask:
 
 
 def _record(
-    sums: task.Sums,
+    sums: task.Totals,
     name: str,
     measured: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
 ) -> None:

@@ -27,13 +27,13 @@ from albert_tf import features
 from albert_tf.config import AlbertConfig
 
 Batch = Mapping[str, tf.Tensor]
-Sums = dict[str, tf.Tensor]
+Totals = dict[str, tf.Tensor]
 
 
 class Task(Protocol):
     """A model with a loss that is a sum over targets, and its scores.
 
-    The loop adds `normalizers` over all replicas and micro-batches of a step
+    The loop adds `loss_denominators` over all replicas and micro-batches of a step
     before it asks for a loss, so that every target of the global batch weighs
     the same wherever it is computed.
     """
@@ -41,22 +41,22 @@ class Task(Protocol):
     model: keras.Model
 
     @property
-    def sum_names(self) -> tuple[str, ...]:
+    def total_names(self) -> tuple[str, ...]:
         """Keys of the sums that `loss` returns."""
         ...
 
-    def normalizers(self, batch: Batch) -> Sums:
+    def loss_denominators(self, batch: Batch) -> Totals:
         """Returns, by loss, the float32 `[]` weight of the batch's targets."""
         ...
 
     def loss(
-        self, batch: Batch, normalizers: Sums, *, seed: tf.Tensor | None
-    ) -> tuple[tf.Tensor, Sums]:
+        self, batch: Batch, loss_denominators: Totals, *, seed: tf.Tensor | None
+    ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of the loss, and sums to be reported.
 
         Args:
             batch: Tensors of one micro-batch.
-            normalizers: As `normalizers` returns them, of the global batch.
+            loss_denominators: As `loss_denominators` returns them, of the global batch.
             seed: int32 `[2]` for dropout when training; None to evaluate.
         """
         ...
@@ -105,13 +105,13 @@ class TaskData(Protocol):
         ...
 
     @property
-    def headline(self) -> str:
+    def primary_metric(self) -> str:
         """Key of the score that chooses the best weights; high is good."""
         ...
 
     @property
     def vocab_size(self) -> int:
-        """Pieces of the vocabulary that the records are made with."""
+        """Tokens of the vocabulary that the records are made with."""
         ...
 
     @property

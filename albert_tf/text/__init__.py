@@ -1,1 +1,1 @@
-"""Text to pieces and back. Floor 1: plain Python, no TensorFlow."""
+"""Text to tokens and back. Floor 1: plain Python, no TensorFlow."""

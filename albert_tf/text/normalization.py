@@ -1,4 +1,4 @@
-"""Text before it is cut into pieces, and where its characters came from.
+"""Text before it is cut into tokens, and where its characters came from.
 
 Data flow: raw text -> [this file] -> SentencePiece or WordPiece.
 Floor: text. Plain Python and NumPy.

@@ -69,17 +69,17 @@ class SentencePieceTokenizer:
         }
         self._is_replaced = np.zeros(self.vocab_size, bool)
         self._num_ids = np.ones(self.vocab_size, np.int64)
-        for piece_id, ids in self.replacements.items():
-            self._is_replaced[piece_id] = True
-            self._num_ids[piece_id] = len(ids)
+        for token_id, ids in self.replacements.items():
+            self._is_replaced[token_id] = True
+            self._num_ids[token_id] = len(ids)
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
         found = self._processor.encode(self._normalize(text))
         return [
-            piece_id
+            token_id
             for found_id in found
-            for piece_id in self.replacements.get(found_id, (found_id,))
+            for token_id in self.replacements.get(found_id, (found_id,))
         ]
 
     def encode_batch(
@@ -130,14 +130,14 @@ class SentencePieceTokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`."""
         known = [int(i) for i in ids]
-        for piece_id in known:
-            self._check_id(piece_id)
+        for token_id in known:
+            self._check_id(token_id)
         return self._processor.decode(known)
 
-    def id_to_piece(self, piece_id: int) -> str:
+    def id_to_piece(self, token_id: int) -> str:
         """See `Tokenizer.id_to_piece`."""
-        self._check_id(piece_id)
-        return self._pieces[piece_id]
+        self._check_id(token_id)
+        return self._pieces[token_id]
 
     def piece_to_id(self, piece: str) -> int:
         """See `Tokenizer.piece_to_id`."""
@@ -146,10 +146,10 @@ class SentencePieceTokenizer:
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
 
-    def _check_id(self, piece_id: int) -> None:
-        if not 0 <= piece_id < self.vocab_size:
+    def _check_id(self, token_id: int) -> None:
+        if not 0 <= token_id < self.vocab_size:
             raise ValueError(
-                f"Id {piece_id} is not in the vocabulary: wanted 0 to "
+                f"Id {token_id} is not in the vocabulary: wanted 0 to "
                 f"{self.vocab_size - 1}."
             )
 
@@ -160,16 +160,16 @@ class SentencePieceTokenizer:
             self._processor.is_unknown,
             self._processor.is_unused,
         )
-        for piece_id in range(self.vocab_size):
-            if any(check(piece_id) for check in is_reserved):
-                ids.add(piece_id)
+        for token_id in range(self.vocab_size):
+            if any(check(token_id) for check in is_reserved):
+                ids.add(token_id)
         return np.array(sorted(ids), np.int32)
 
     def _unwanted_specials(self) -> dict[int, tuple[int, ...]]:
         """Special pieces that a model made elsewhere may find in text."""
         special = dataclasses.asdict(self.special_ids)
         unk = special.pop("unk")
-        return {piece_id: (unk,) for piece_id in special.values()}
+        return {token_id: (unk,) for token_id in special.values()}
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
         """Pieces that end in a digit and a comma, and their parts.
@@ -182,11 +182,11 @@ class SentencePieceTokenizer:
         """
         comma = (self.piece_to_id(","),)
         return {
-            piece_id: (
+            token_id: (
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
                 *comma,
             )
-            for piece_id, piece in enumerate(self._pieces)
+            for token_id, piece in enumerate(self._pieces)
             if piece.endswith(",") and piece[-2:-1].isdigit()
         }
 
@@ -255,8 +255,8 @@ class SentencePieceTokenizer:
         if not is_replaced.any():
             return spans
         parts = [
-            self._divide_span(text, span, self.replacements[piece_id])
-            for piece_id, span in zip(
+            self._divide_span(text, span, self.replacements[token_id])
+            for token_id, span in zip(
                 ids[is_replaced].tolist(),
                 spans[is_replaced].tolist(),
                 strict=True,

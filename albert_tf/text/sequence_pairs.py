@@ -24,7 +24,7 @@ def encode_pair(
 ) -> tuple[list[int], list[int]]:
     """Returns `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, without padding.
 
-    What is too long loses pieces at its end, the longer text first, the
+    What is too long loses tokens at its end, the longer text first, the
     second one if both are as long.
 
     >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
@@ -36,20 +36,20 @@ def encode_pair(
         ids_b: Ids of the second text. None or empty for none, and then there
             is no second `[SEP]` either.
         max_seq_length: Length that the result does not exceed.
-        special: Ids of the special pieces.
+        special: Ids of the special tokens.
 
     Returns:
         The ids, and for each 0 up to the first `[SEP]` and 1 behind it.
 
     Raises:
-        ValueError: `max_seq_length` has no room for a piece of each text.
+        ValueError: `max_seq_length` has no room for a token of each text.
     """
     num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
     num_texts = num_special - 1
     if max_seq_length < num_special + num_texts:
         raise ValueError(
-            "`max_seq_length` must leave room for a piece of each text beside "
-            f"{num_special} special pieces. Received: "
+            "`max_seq_length` must leave room for a token of each text beside "
+            f"{num_special} special tokens. Received: "
             f"max_seq_length={max_seq_length}."
         )
     if not ids_b:
@@ -66,18 +66,18 @@ def encode_pair(
 def truncated_lengths(
     length_a: int, length_b: int, max_length: int
 ) -> tuple[int, int]:
-    """Returns how many pieces of two texts remain.
+    """Returns how many tokens of two texts remain.
 
-    The result is that of taking pieces one by one from the longer text, and
+    The result is that of taking tokens one by one from the longer text, and
     from the second if both are as long, until both together fit.
 
     >>> truncated_lengths(9, 5, 7)
     (4, 3)
 
     Args:
-        length_a: Pieces of the first text.
-        length_b: Pieces of the second text.
-        max_length: Pieces that both may have together.
+        length_a: Tokens of the first text.
+        length_b: Tokens of the second text.
+        max_length: Tokens that both may have together.
     """
     if length_a + length_b <= max_length:
         return length_a, length_b

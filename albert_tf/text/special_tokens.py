@@ -1,16 +1,16 @@
-"""The five pieces that text never becomes, found by name.
+"""The five tokens that text never becomes, found by name.
 
 Floor: text. Plain Python.
 
-Which pieces start a unit of masking.
+Which tokens start a unit of masking.
 
-Whole-word masking hides all pieces of a word or none. A piece that does not
+Whole-word masking hides all tokens of a word or none. A token that does not
 start a unit belongs to the one before it.
 
 Floor: text. Plain Python and NumPy.
 
-Source: google-research/albert, create_pretraining_data._is_start_piece_sp and
-_is_start_piece_bert.
+Source: google-research/albert, create_pretraining_data._is_start_token_sp and
+_is_start_token_bert.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from albert_tf import files
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SpecialIds:
-    """Ids of the special pieces.
+    """Ids of the special tokens.
 
     Args:
         pad: `<pad>` (SentencePiece) or `[PAD]` (WordPiece).
@@ -47,11 +47,11 @@ WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def find_special_ids(
     ids: Mapping[str, int], names: Sequence[str], vocabulary: files.Path
 ) -> SpecialIds:
-    """Looks the special pieces up.
+    """Looks the special tokens up.
 
     Args:
-        ids: Id of every piece.
-        names: Pieces of `pad`, `unk`, `cls`, `sep`, `mask`, in this order.
+        ids: Id of every token.
+        names: Tokens of `pad`, `unk`, `cls`, `sep`, `mask`, in this order.
         vocabulary: The file, for the error.
 
     Raises:
@@ -60,7 +60,7 @@ def find_special_ids(
     missing = [name for name in names if name not in ids]
     if missing:
         raise ValueError(
-            f"{vocabulary}: the vocabulary has no piece "
+            f"{vocabulary}: the vocabulary has no token "
             f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
             "of an ALBERT checkpoint, or make one with build_vocab.py."
         )
@@ -72,8 +72,8 @@ _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
 
-def sentencepiece_word_starts(pieces: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: does the piece start a unit?
+def sentencepiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
+    """Returns bool `[V]`: does the token start a unit?
 
     It does if it begins with `▁` or `<`, if it is one punctuation mark, or if
     it holds anything but English letters and punctuation: digits, the
@@ -82,21 +82,21 @@ def sentencepiece_word_starts(pieces: Sequence[str]) -> np.ndarray:
     >>> sentencepiece_word_starts(["▁it", "'", "s", "!", "!!", "7"]).tolist()
     [True, True, False, True, False, True]
     """
-    return np.fromiter(map(_starts_word, pieces), bool, len(pieces))
+    return np.fromiter(map(_starts_word, tokens), bool, len(tokens))
 
 
-def wordpiece_word_starts(pieces: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: does the piece start a word?
+def wordpiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
+    """Returns bool `[V]`: does the token start a word?
 
     >>> wordpiece_word_starts(["play", "##ing", "[SEP]"]).tolist()
     [True, False, True]
     """
-    return np.array([not piece.startswith("##") for piece in pieces], bool)
+    return np.array([not token.startswith("##") for token in tokens], bool)
 
 
-def _starts_word(piece: str) -> bool:
+def _starts_word(token: str) -> bool:
     return (
-        piece.startswith(("▁", "<"))
-        or piece in _PUNCTUATION
-        or not _ENGLISH.issuperset(piece.lower())
+        token.startswith(("▁", "<"))
+        or token in _PUNCTUATION
+        or not _ENGLISH.issuperset(token.lower())
     )

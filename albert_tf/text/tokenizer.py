@@ -19,11 +19,11 @@ class Tokenizer(Protocol):
 
     Attributes:
         do_lower_case: Whether letters are made lower case.
-        vocab_size: Number of pieces, V.
+        vocab_size: Number of tokens, V.
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         forbidden_ids: Int32, sorted: ids that a random replacement of a
-            masked piece must not be, because text never becomes them.
-        word_starts: Bool `[V]`, whether a piece starts a unit of masking.
+            masked token must not be, because text never becomes them.
+        word_starts: Bool `[V]`, whether a token starts a unit of masking.
         hash: SHA-256, hexadecimal, of the vocabulary and the normalisation
             settings; the same wherever the file lies.
     """
@@ -53,20 +53,20 @@ class Tokenizer(Protocol):
     def encode_with_offsets(
         self, text: str
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Returns `encode(text)` and where each piece lies.
+        """Returns `encode(text)` and where each token lies.
 
         Returns:
             The ids; and for each the start and end, in code points of `text`
             as given, without the white space around it. Neither starts nor
-            ends decrease. A piece that stands for white space only is empty;
-            pieces of one character (`½` has three) share its span.
+            ends decrease. A token that stands for white space only is empty;
+            tokens of one character (`½` has three) share its span.
         """
         ...
 
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns `encode_batch(texts)` and where each piece lies.
+        """Returns `encode_batch(texts)` and where each token lies.
 
         Returns:
             Ids and numbers of ids, as `encode_batch`; and for each id the
@@ -78,19 +78,19 @@ class Tokenizer(Protocol):
     def decode(self, ids: Iterable[int]) -> str:
         """Returns normalised text.
 
-        Special pieces are left out, but for the unknown piece, which shows as
+        Special tokens are left out, but for the unknown token, which shows as
         ` ⁇ ` (SentencePiece) or `[UNK]` (WordPiece).
         """
         ...
 
-    def id_to_piece(self, piece_id: int) -> str:
-        """Returns the piece of an id; `ValueError` if there is none."""
+    def id_to_piece(self, token_id: int) -> str:
+        """Returns the token of an id; `ValueError` if there is none."""
         ...
 
-    def piece_to_id(self, piece: str) -> int:
-        """Returns the id of a piece, of `unk` if it is not in the vocabulary.
+    def piece_to_id(self, token: str) -> int:
+        """Returns the id of a token, of `unk` if it is not in the vocabulary.
 
-        Special pieces have ids here, though text never becomes them.
+        Special tokens have ids here, though text never becomes them.
         """
         ...
 
@@ -113,7 +113,7 @@ def load_tokenizer(
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: Neither file is given, or the file is damaged or has no
-            `[CLS]`, `[SEP]`, `[MASK]`, padding or unknown piece.
+            `[CLS]`, `[SEP]`, `[MASK]`, padding or unknown token.
     """
     # TF1: `vocab_file` is a required flag there, and ignored beside a model.
     if spm_model_file:

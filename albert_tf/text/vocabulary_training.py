@@ -293,9 +293,9 @@ def _covered_share(
     for found in processor.encode(sentences, return_type="offset_mapping"):
         unknown_size += sum(
             end - start
-            for piece_id, (start, end) in zip(
+            for token_id, (start, end) in zip(
                 found["ids"], found["offsets"], strict=True
             )
-            if piece_id == processor.unk_id()
+            if token_id == processor.unk_id()
         )
     return 1 - unknown_size / sum(map(len, sentences))

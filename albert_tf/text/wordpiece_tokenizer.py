@@ -28,7 +28,7 @@ class WordPieceTokenizer:
     """A `tokenizer.Tokenizer` over a WordPiece vocabulary.
 
     Args:
-        vocab_file: Text file, one piece a line.
+        vocab_file: Text file, one token a line.
         do_lower_case: Whether letters are made lower case and lose accents.
 
     Raises:
@@ -41,17 +41,17 @@ class WordPieceTokenizer:
         self, vocab_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
         self.do_lower_case = do_lower_case
-        self._pieces = _read_pieces(vocab_file)
-        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
-        self.vocab_size = len(self._pieces)
+        self._tokens = _read_tokens(vocab_file)
+        self._ids = {token: i for i, token in enumerate(self._tokens)}
+        self.vocab_size = len(self._tokens)
         self.special_ids = special_tokens.find_special_ids(
             self._ids, special_tokens.WORDPIECE_NAMES, vocab_file
         )
         self.forbidden_ids = self._find_forbidden_ids()
-        self.word_starts = special_tokens.wordpiece_word_starts(self._pieces)
+        self.word_starts = special_tokens.wordpiece_word_starts(self._tokens)
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.hash = hashlib.sha256(
-            (settings + "\n".join(self._pieces)).encode()
+            (settings + "\n".join(self._tokens)).encode()
         ).hexdigest()
 
     def encode(self, text: str) -> list[int]:
@@ -103,40 +103,40 @@ class WordPieceTokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """See `Tokenizer.decode`; words are joined by single spaces."""
         left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
-        pieces = [
-            self.id_to_piece(int(piece_id))
-            for piece_id in ids
-            if piece_id not in left_out
+        tokens = [
+            self.id_to_piece(int(token_id))
+            for token_id in ids
+            if token_id not in left_out
         ]
-        return " ".join(pieces).replace(f" {_CONTINUATION}", "")
+        return " ".join(tokens).replace(f" {_CONTINUATION}", "")
 
-    def id_to_piece(self, piece_id: int) -> str:
+    def id_to_piece(self, token_id: int) -> str:
         """See `Tokenizer.id_to_piece`."""
-        if not 0 <= piece_id < self.vocab_size:
+        if not 0 <= token_id < self.vocab_size:
             raise ValueError(
-                f"Id {piece_id} is not in the vocabulary: wanted 0 to "
+                f"Id {token_id} is not in the vocabulary: wanted 0 to "
                 f"{self.vocab_size - 1}."
             )
-        return self._pieces[piece_id]
+        return self._tokens[token_id]
 
-    def piece_to_id(self, piece: str) -> int:
+    def piece_to_id(self, token: str) -> int:
         """See `Tokenizer.piece_to_id`."""
-        return self._ids.get(piece, self.special_ids.unk)
+        return self._ids.get(token, self.special_ids.unk)
 
     def _find_forbidden_ids(self) -> np.ndarray:
         reserved = [
-            piece_id
-            for piece_id, piece in enumerate(self._pieces)
-            if _RESERVED.fullmatch(piece)
+            token_id
+            for token_id, token in enumerate(self._tokens)
+            if _RESERVED.fullmatch(token)
         ]
         return np.array(reserved, np.int32)
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
-        """Cuts a word into the longest pieces, from the left.
+        """Cuts a word into the longest tokens, from the left.
 
         Returns:
             The ids; and where in the word they begin, followed by its end. A
-            word that cannot be cut, or is too long, is one unknown piece.
+            word that cannot be cut, or is too long, is one unknown token.
         """
         if word in self._ids:
             return [self._ids[word]], [0, len(word)]
@@ -146,29 +146,29 @@ class WordPieceTokenizer:
         ids: list[int] = []
         cuts = [0]
         while cuts[-1] < len(word):
-            found = self._longest_piece(word, cuts[-1])
+            found = self._longest_token(word, cuts[-1])
             if found is None:
                 return unknown
             ids.append(found[0])
             cuts.append(found[1])
         return ids, cuts
 
-    def _longest_piece(self, word: str, start: int) -> tuple[int, int] | None:
-        """Returns id and end of the longest piece at `start`, if any."""
+    def _longest_token(self, word: str, start: int) -> tuple[int, int] | None:
+        """Returns id and end of the longest token at `start`, if any."""
         mark = _CONTINUATION if start else ""
         for end in range(len(word), start, -1):
-            piece_id = self._ids.get(mark + word[start:end])
-            if piece_id is not None:
-                return piece_id, end
+            token_id = self._ids.get(mark + word[start:end])
+            if token_id is not None:
+                return token_id, end
         return None
 
 
-def _read_pieces(vocab_file: files.Path) -> list[str]:
-    """Returns the pieces in order of their ids.
+def _read_tokens(vocab_file: files.Path) -> list[str]:
+    """Returns the tokens in order of their ids.
 
-    A piece is the first column of its line. Lines end at a line feed only
-    (the Chinese vocabulary has a piece U+2028), an empty line is the piece
-    `" "`, and a repeated piece has no id of its own.
+    A token is the first column of its line. Lines end at a line feed only
+    (the Chinese vocabulary has a token U+2028), an empty line is the token
+    `" "`, and a repeated token has no id of its own.
     """
     lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)

@@ -57,14 +57,14 @@ class Evaluator:
         Raises:
             ValueError: There is no batch.
         """
-        total = np.zeros(len(self._task.sum_names))
+        total = np.zeros(len(self._task.total_names))
         count = 0
         for batch in batches:
             total += self._batch_sums(batch).numpy().astype(np.float64)
             count += 1
         if not count:
             raise ValueError("There is nothing to evaluate: no records.")
-        names = self._task.sum_names
+        names = self._task.total_names
         return self._task.evaluation_scores(
             dict(zip(names, total.tolist(), strict=True))
         )
@@ -77,11 +77,11 @@ class Evaluator:
 
     def _replica_sums(self, batch: tasks.Batch) -> tf.Tensor:
         # The loss itself is not used, so what it is divided by is no matter.
-        normalizers = {
-            name: tf.ones([]) for name in self._task.normalizers(batch)
+        loss_denominators = {
+            name: tf.ones([]) for name in self._task.loss_denominators(batch)
         }
-        _, sums = self._task.loss(batch, normalizers, seed=None)
-        return tf.stack([sums[name] for name in self._task.sum_names])
+        _, sums = self._task.loss(batch, loss_denominators, seed=None)
+        return tf.stack([sums[name] for name in self._task.total_names])
 
 
 class Predictor:

@@ -46,7 +46,7 @@ def _check_start(job: FinetuningJob) -> None:
 
 
 def _check_labels(job: FinetuningJob, path: str) -> None:
-    """Checks that weights give the labels, and take the pieces, of a job."""
+    """Checks that weights give the labels, and take the tokens, of a job."""
     load.global_step(path)
     settings = run_folder.identity_of_weights(path).get(run_folder.SETTINGS, {})
     for name in ("labels", "tokenizer"):

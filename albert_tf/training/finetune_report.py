@@ -61,7 +61,7 @@ def write(
     sections = [
         *curves(
             job.output_dir,
-            job.data.headline,
+            job.data.primary_metric,
             seeds=[*results.get(SEEDS_KEY, ()), *results.get(FAILED_KEY, ())],
         ),
         length_histogram(records.columns.lengths),
@@ -144,16 +144,16 @@ def seed_tables(results: Mapping[str, Any]) -> list[report.Table]:
 
 
 def curves(
-    output_dir: str, headline: str, *, seeds: Sequence[str] = ()
+    output_dir: str, primary_metric: str, *, seeds: Sequence[str] = ()
 ) -> list[report.Chart]:
     """Returns loss and scores over the steps.
 
-    Of several seeds, there is the headline score, and each curve is faint
+    Of several seeds, there is the primary_metric score, and each curve is faint
     beside their median.
 
     Args:
         output_dir: Folder of the run.
-        headline: Key of the headline score.
+        primary_metric: Key of the primary_metric score.
         seeds: Those of the run; without, all that are in the folder.
     """
     folders = [os.path.join(output_dir, f"seed-{seed}") for seed in seeds] or (
@@ -163,7 +163,9 @@ def curves(
         logs = [metric_log.read_lines(folder) for folder in folders]
         return [
             _chart_of_seeds("Training loss", "loss", logs, "loss"),
-            _chart_of_seeds("Evaluations", headline, logs, f"eval_{headline}"),
+            _chart_of_seeds(
+                "Evaluations", primary_metric, logs, f"eval_{primary_metric}"
+            ),
         ]
     lines = metric_log.read_lines(output_dir)
     keys = {key: None for line in lines for key in line}
@@ -208,7 +210,7 @@ def _points(
 
 
 def length_histogram(lengths: np.ndarray) -> report.Bars:
-    """Returns how many records have which number of pieces."""
+    """Returns how many records have which number of tokens."""
     longest = int(lengths.max())
     width = max(1, -(-longest // NUM_BINS))
     counts = np.bincount((lengths - 1) // width)
@@ -219,7 +221,7 @@ def length_histogram(lengths: np.ndarray) -> report.Bars:
             str((number + 1) * width): float(count)
             for number, count in enumerate(counts)
         },
-        x_label="pieces, at most",
+        x_label="tokens, at most",
     )
 
 

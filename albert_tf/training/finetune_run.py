@@ -174,7 +174,7 @@ class FinetuningRun:
             identity=self._identity(),
             init_checkpoint=job.init_checkpoint,
             allow_new_heads=True,
-            rate_factors=schedules.rate_factors(
+            learning_rate_multipliers=schedules.learning_rate_multipliers(
                 [v.path for v in self._task.model.trainable_variables],
                 decay=job.finetuning.layerwise_lr_decay,
                 freeze_embeddings=job.finetuning.freeze_embeddings,
@@ -207,7 +207,7 @@ class FinetuningRun:
             batches=functools.partial(self._batches, records, order),
             training_scores=self._task.training_scores,
             evaluate=self._evaluate if self._sets.evaluation else None,
-            best_key=self._job.data.headline,
+            best_key=self._job.data.primary_metric,
             bar_key="" if self._is_trial() else collapse.CONSTANT_KEY,
             evaluates_start=False,
             patience=self._job.finetuning.early_stopping_patience,

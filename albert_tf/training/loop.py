@@ -27,8 +27,8 @@ _LOGGER = logging.getLogger(__name__)
 
 MAX_ROLLBACKS = 10
 ROLLBACK_RATE_FACTOR = 0.5
-# Sums of a window that the log has no mean of.
-_COUNTED = ("updates", "seconds", "examples", "pieces")
+# Totals of a window that the log has no mean of.
+_COUNTED = ("updates", "seconds", "examples", "tokens")
 # What the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
 
@@ -47,18 +47,18 @@ class RunState:
         step: Updates done.
         skipped_batches: Batches that rollbacks left out; the data position
             is `step + skipped_batches`.
-        rate_factor: What rollbacks have made of the learning rate.
+        learning_rate_multiplier: What rollbacks have made of the learning rate.
         num_rollbacks: How many there were.
         loss_scale: Scale and age, see `loss_scaling`.
         level: Running level of the loss.
-        window: Sums over the steps since the last log line.
+        window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
         evaluations_since_best: How many there were without a better one.
     """
 
     step: int = 0
     skipped_batches: int = 0
-    rate_factor: float = 1.0
+    learning_rate_multiplier: float = 1.0
     num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
         default_factory=divergence.initial
@@ -239,7 +239,7 @@ class TrainingLoop:
             batches,
             tf.constant(state.step, tf.int64),
             tf.constant(count, tf.int32),
-            tf.constant(state.rate_factor, tf.float32),
+            tf.constant(state.learning_rate_multiplier, tf.float32),
             tf.constant(state.loss_scale, tf.float32),
         )
         values = rows.numpy()  # waits for the device
@@ -259,7 +259,7 @@ class TrainingLoop:
         sums = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
-        values = {name: sums[name] for name in ("examples", "pieces")}
+        values = {name: sums[name] for name in ("examples", "tokens")}
         values["seconds"] = seconds
         is_finite = np.isfinite(sums["gradient_norm"])
         # An overflow of float16 has been answered: the update was skipped, and
@@ -316,7 +316,9 @@ class TrainingLoop:
             raise problem
         state = RunState.from_dict(self._checkpointer.restore(path))
         state.skipped_batches = bad.data_position + 1 - state.step
-        state.rate_factor = bad.rate_factor * ROLLBACK_RATE_FACTOR
+        state.learning_rate_multiplier = (
+            bad.learning_rate_multiplier * ROLLBACK_RATE_FACTOR
+        )
         state.num_rollbacks = bad.num_rollbacks + 1
         self.state = state
         self._log.rewind(state.step)
@@ -324,7 +326,7 @@ class TrainingLoop:
             "event": "rollback",
             "problem": str(problem).split(". ")[0],
             "skipped_batches": state.skipped_batches,
-            "rate_factor": state.rate_factor,
+            "learning_rate_multiplier": state.learning_rate_multiplier,
         }
         self._log.write(state.step, incident)
         _LOGGER.warning("Back to step %d: %s", state.step, incident)
@@ -372,5 +374,5 @@ def _log_line(window: Mapping[str, float]) -> dict[str, float]:
     }
     return line | {
         "sequences_per_second": window["examples"] / seconds,
-        "tokens_per_second": window["pieces"] / seconds,
+        "tokens_per_second": window["tokens"] / seconds,
     }

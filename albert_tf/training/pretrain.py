@@ -229,6 +229,6 @@ def _check_sources(
         if vocab_size != config.vocab_size:
             raise ValueError(
                 f"The records were made with a vocabulary of {vocab_size} "
-                f"pieces, the config has vocab_size={config.vocab_size}. "
+                f"tokens, the config has vocab_size={config.vocab_size}. "
                 "Change the config, or build the records again."
             )

@@ -377,7 +377,7 @@ class FinetuningJob:
         vocab_size = self.data.vocab_size
         if vocab_size != self.config.vocab_size:
             raise ValueError(
-                f"The vocabulary has {vocab_size} pieces, the config has "
+                f"The vocabulary has {vocab_size} tokens, the config has "
                 f"vocab_size={self.config.vocab_size}. Pass the vocabulary and "
                 "the --albert_config_file of one checkpoint."
             )

@@ -36,7 +36,7 @@ _STEP = "global_step"
 class SeedRuns:
     """Runs with consecutive seeds, in folders of their own.
 
-    The best weights of the seed with the best headline score become those of
+    The best weights of the seed with the best primary_metric score become those of
     the whole, and make its predictions.
 
     Args:
@@ -115,8 +115,8 @@ class SeedRuns:
         failures: Mapping[int, str],
     ) -> dict[str, float]:
         job = self._job
-        headline = job.data.headline
-        best = max(scores, key=lambda seed: scores[seed][headline])
+        primary_metric = job.data.primary_metric
+        best = max(scores, key=lambda seed: scores[seed][primary_metric])
         weights = os.path.join(job.output_dir, run_checkpoints.BEST_FOLDER)
         if self._is_chief:
             _copy_weights(seed_folder(job.output_dir, best), weights)
@@ -201,7 +201,7 @@ def summary(
 
     Args:
         scores: By seed, those of its best weights.
-        best: The seed with the best headline score.
+        best: The seed with the best primary_metric score.
         num_failed: Seeds without scores.
 
     Returns:

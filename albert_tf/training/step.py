@@ -35,7 +35,7 @@ class StepOptions:
             update of a step whose gradients overflow.
         jit_compile: Whether XLA compiles the forward and backward pass.
         seed: From which each step's dropout is drawn.
-        rate_factors: What the learning rate of a weight is multiplied by, by
+        learning_rate_multipliers: What the learning rate of a weight is multiplied by, by
             its path; 1 for those that are not named. A weight with 0 keeps
             its value, and no gradient of it is computed.
     """
@@ -44,11 +44,13 @@ class StepOptions:
     scale_loss: bool = False
     jit_compile: bool = False
     seed: int = 0
-    rate_factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    learning_rate_multipliers: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )
 
-    def rate_factor(self, variable: keras.Variable) -> float:
+    def learning_rate_multiplier(self, variable: keras.Variable) -> float:
         """Returns what the learning rate of a weight is multiplied by."""
-        return self.rate_factors.get(variable.path, 1.0)
+        return self.learning_rate_multipliers.get(variable.path, 1.0)
 
 
 class TrainStep:
@@ -57,7 +59,7 @@ class TrainStep:
     Args:
         task: What is learnt.
         optimizer: Built on the task's trainable variables, without those
-            whose `rate_factor` is 0.
+            whose `learning_rate_multiplier` is 0.
         settings: Rate law and clip norm.
         strategy: The replicas.
         options: How to compute.
@@ -75,7 +77,7 @@ class TrainStep:
         self._variables = [
             variable
             for variable in task.model.trainable_variables
-            if options.rate_factor(variable)
+            if options.learning_rate_multiplier(variable)
         ]
         self._optimizer = optimizer
         self._settings = settings
@@ -92,7 +94,7 @@ class TrainStep:
     def result_names(self) -> tuple[str, ...]:
         """What the columns of the results of `run` are."""
         return (
-            *self._task.sum_names,
+            *self._task.total_names,
             "learning_rate",
             "loss_scale",
             "gradient_norm",
@@ -103,7 +105,7 @@ class TrainStep:
         iterator: Iterator[tasks.Batch],
         first_step: tf.Tensor,
         num_steps: tf.Tensor,
-        rate_factor: tf.Tensor,
+        learning_rate_multiplier: tf.Tensor,
         loss_scale: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates.
@@ -112,7 +114,7 @@ class TrainStep:
             iterator: Gives every replica its batch.
             first_step: int64 `[]`, updates done before.
             num_steps: int32 `[]`.
-            rate_factor: float32 `[]`, multiplies the learning rate.
+            learning_rate_multiplier: float32 `[]`, multiplies the learning rate.
             loss_scale: float32 `[2]`, see `loss_scaling`.
 
         Returns:
@@ -124,7 +126,9 @@ class TrainStep:
         results = tf.TensorArray(tf.float32, num_steps)
         for index in tf.range(num_steps):
             step = first_step + tf.cast(index, tf.int64)
-            rate = rate_factor * schedules.learning_rate(step, self._settings)
+            rate = learning_rate_multiplier * schedules.learning_rate(
+                step, self._settings
+            )
             scale = loss_scale[0] if self._options.scale_loss else 1.0
             rows = self._strategy.run(
                 self._replica_step,
@@ -146,9 +150,11 @@ class TrainStep:
         scale: tf.Tensor,
     ) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        normalizers = _add_up(context, self._task.normalizers(batch))
+        loss_denominators = _add_up(
+            context, self._task.loss_denominators(batch)
+        )
         seed = self._step_seed(step, context)
-        gradients, sums = self._gradients(batch, normalizers, seed, scale)
+        gradients, sums = self._gradients(batch, loss_denominators, seed, scale)
         *gradients, sums = _all_reduce(context, [*gradients, sums])
         gradients, norm = clipping.clip_by_global_norm(
             [g / scale for g in gradients]
@@ -173,21 +179,21 @@ class TrainStep:
     def _local_gradients(
         self,
         batch: tasks.Batch,
-        normalizers: tasks.Sums,
+        loss_denominators: tasks.Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
     ) -> tuple[Tensors, tf.Tensor]:
         """Returns the summed gradients of a replica's batch, and its sums."""
         parts = self._options.num_micro_batches
         if parts == 1:
-            return self._micro_gradients(batch, normalizers, seed, scale)
+            return self._micro_gradients(batch, loss_denominators, seed, scale)
         micro = {name: _split(value, parts) for name, value in batch.items()}
         gradients = [tf.zeros(v.shape) for v in self._variables]
-        sums = tf.zeros([len(self._task.sum_names)])
+        sums = tf.zeros([len(self._task.total_names)])
         for part in tf.range(parts):
             more, more_sums = self._micro_gradients(
                 {name: value[part] for name, value in micro.items()},
-                normalizers,
+                loss_denominators,
                 seed + tf.stack([part, 0]),
                 scale,
             )
@@ -198,13 +204,13 @@ class TrainStep:
     def _micro_gradients(
         self,
         batch: tasks.Batch,
-        normalizers: tasks.Sums,
+        loss_denominators: tasks.Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
     ) -> tuple[Tensors, tf.Tensor]:
         variables = [v.value for v in self._variables]
         with tf.GradientTape() as tape:
-            loss, sums = self._task.loss(batch, normalizers, seed=seed)
+            loss, sums = self._task.loss(batch, loss_denominators, seed=seed)
             if self._options.scale_loss:
                 loss *= scale
         gradients = tape.gradient(
@@ -215,7 +221,7 @@ class TrainStep:
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.
         dense = [tf.convert_to_tensor(g) for g in gradients]
-        return dense, tf.stack([sums[n] for n in self._task.sum_names])
+        return dense, tf.stack([sums[n] for n in self._task.total_names])
 
     def _apply(
         self,
@@ -229,7 +235,7 @@ class TrainStep:
             self._optimizer.iterations.value, _assign, args=(step,)
         )
         for variable, gradient in zip(self._variables, gradients, strict=True):
-            factor = self._options.rate_factor(variable)
+            factor = self._options.learning_rate_multiplier(variable)
             own_rate = rate if factor == 1 else rate * factor
             strategy.extended.update(
                 variable.value, self._update, args=(gradient, own_rate, norm)
@@ -274,7 +280,7 @@ def _all_reduce(
 
 
 def _add_up(
-    context: tf.distribute.ReplicaContext, sums: tasks.Sums
-) -> tasks.Sums:
+    context: tf.distribute.ReplicaContext, sums: tasks.Totals
+) -> tasks.Totals:
     values = _all_reduce(context, list(sums.values()))
     return dict(zip(sums, values, strict=True))

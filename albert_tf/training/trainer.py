@@ -46,7 +46,7 @@ class RunPlan:
         init_from_group0: Whether every group of layers takes the weights of
             the checkpoint's first group.
         allow_new_heads: Whether the checkpoint may lack heads of the model.
-        rate_factors: See `step.StepOptions`.
+        learning_rate_multipliers: See `step.StepOptions`.
         flags_text: Written to `flags.txt`.
     """
 
@@ -58,7 +58,9 @@ class RunPlan:
     init_checkpoint: str | None = None
     init_from_group0: bool = False
     allow_new_heads: bool = False
-    rate_factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    learning_rate_multipliers: Mapping[str, float] = dataclasses.field(
+        default_factory=dict
+    )
     flags_text: str = ""
 
 
@@ -87,7 +89,7 @@ class Trainer:
             scale_loss=plan.training.precision == "float16",
             jit_compile=plan.training.jit_compile,
             seed=plan.training.random_seed,
-            rate_factors=plan.rate_factors,
+            learning_rate_multipliers=plan.learning_rate_multipliers,
         )
 
     def train(self, hooks: loop.Hooks, *, num_records: int) -> bool:
@@ -160,7 +162,7 @@ class Trainer:
         trained = [
             variable
             for variable in self._task.model.trainable_variables
-            if self._step_options.rate_factor(variable)
+            if self._step_options.learning_rate_multiplier(variable)
         ]
         with self._strategy.scope():
             optimizer = optimizers.create_optimizer(self._plan.optimizer)

@@ -104,7 +104,7 @@ def test_config_and_vocabulary_may_be_given(
     (released / "albert_config.json").unlink()
     with pytest.raises(ValueError, match="Pass --albert_config_file"):
         _convert(released, tmp_path / "out", "huggingface")
-    with pytest.raises(ValueError, match="has 300 pieces.*vocab_size=13"):
+    with pytest.raises(ValueError, match="has 300 tokens.*vocab_size=13"):
         _convert(
             released,
             tmp_path / "out",

@@ -280,7 +280,7 @@ def test_bfloat16_is_the_upper_half_of_a_float32(folder):
         ({"vocab_size": 14}, r"word_embeddings is \[13, 4\].*wants \[14, 4\]"),
         (
             {"architectures": ["AlbertForTokenClassification"]},
-            "labels every piece",
+            "labels every token",
         ),
         (
             {"num_hidden_layers": 18, "num_hidden_groups": 14},

@@ -120,12 +120,14 @@ def test_the_best_has_weights_and_no_slots(make, tmp_path):
 def test_a_state_can_be_replaced_alone(make):
     saved = make(1)
     saved.checkpointer.save(7, STATE)
-    saved.checkpointer.replace_state(7, STATE | {"rate_factor": 0.5})
+    saved.checkpointer.replace_state(
+        7, STATE | {"learning_rate_multiplier": 0.5}
+    )
 
     other = make(2)
     state = other.checkpointer.restore(other.checkpointer.latest())
 
-    assert state == STATE | {"rate_factor": 0.5}
+    assert state == STATE | {"learning_rate_multiplier": 0.5}
     assert_equal(other.values(), saved.values())
 
 

@@ -65,7 +65,7 @@ def write_records(tmp_path):
 def static_record():
     """A function that makes record `number`: `[CLS] n [MASK] [SEP] 6 [SEP]`.
 
-    The masked piece is 7. S is 8 and P is 2, unless given.
+    The masked token is 7. S is 8 and P is 2, unless given.
     """
 
     def make(number, *, max_seq_length=8, num_slots=2):

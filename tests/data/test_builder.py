@@ -203,7 +203,7 @@ def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocabulary):
     assert made_by.counts["records"] == len(offsets) == report.counts.records
     assert report.counts.documents == 12
     assert report.counts.sentences == 48
-    assert report.counts.pieces == 48 * 8
+    assert report.counts.tokens == 48 * 8
 
 
 def test_finished_files_are_kept(build, tmp_path):
@@ -313,14 +313,14 @@ def test_a_build_needs_a_worker_and_an_output(build, names, num_workers):
         build(*names, num_workers=num_workers)
 
 
-def test_many_unknown_pieces_are_warned_of(build, tmp_path, caplog):
+def test_many_unknown_tokens_are_warned_of(build, tmp_path, caplog):
     foreign = tmp_path / "foreign.txt"
     foreign.write_text("a b c d x\nx x x a\n")
 
     build("out", input_files=foreign)
 
     # 4 of 9.
-    assert "44.4% of the pieces are unknown" in caplog.text
+    assert "44.4% of the tokens are unknown" in caplog.text
 
 
 def test_nothing_on_the_way_imports_tensorflow():

@@ -109,7 +109,7 @@ def test_a_record_must_not_be_empty_or_too_long(length):
     spec = SPECS[:1]
 
     with pytest.raises(
-        ValueError, match=f"Record 0 has {length} pieces; wanted 1 to max_seq"
+        ValueError, match=f"Record 0 has {length} tokens; wanted 1 to max_seq"
     ):
         collect([{"ids": np.zeros(length, np.int32)}], spec)
 

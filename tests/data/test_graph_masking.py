@@ -31,11 +31,11 @@ def _settings(**changes):
     return sidecar.Sidecar(**(values | changes))
 
 
-def _random_pairs(num_rows, *, max_pieces=61, seed=0):
-    """Pairs of 20 pieces up to `max_pieces`; 9 of 10 pieces start a word."""
+def _random_pairs(num_rows, *, max_tokens=61, seed=0):
+    """Pairs of 20 tokens up to `max_tokens`; 9 of 10 tokens start a word."""
     rng = np.random.default_rng(seed)
     rows = []
-    for length in rng.integers(20, max_pieces + 1, num_rows):
+    for length in rng.integers(20, max_tokens + 1, num_rows):
         rows.append(
             {
                 "pair_ids": rng.integers(_FIRST_ID, 1000, length),
@@ -75,7 +75,7 @@ def _draw(rows, *, settings=None, indices=None, epoch=0, seed=11):
 
 
 def _restored(batch):
-    """The rows with the masked pieces put back."""
+    """The rows with the masked tokens put back."""
     ids = batch["input_ids"].copy()
     rows, slots = np.nonzero(batch["masked_lm_weights"])
     positions = batch["masked_lm_positions"][rows, slots]
@@ -179,7 +179,7 @@ def test_unused_slots_are_zero_and_positions_ascend():
     assert (used[:, :-1] >= used[:, 1:]).all()
 
 
-def test_the_budget_is_met_and_special_pieces_are_never_masked():
+def test_the_budget_is_met_and_special_tokens_are_never_masked():
     batch = _draw(_random_pairs(1000))
 
     lengths = batch["input_mask"].sum(axis=1)
@@ -208,7 +208,7 @@ def test_words_are_masked_whole_and_end_with_their_segment():
         tuple(ids[ids > 0].tolist()) for ids in np.sort(batch["masked_lm_ids"])
     }
     words = [(11, 12), (13,), (14, 15, 16)]
-    # 9 pieces x 0.6 leave room for 5: any two of the words, never all.
+    # 9 tokens x 0.6 leave room for 5: any two of the words, never all.
     assert masked == {
         words[0] + words[1],
         words[0] + words[2],
@@ -216,7 +216,7 @@ def test_words_are_masked_whole_and_end_with_their_segment():
     }
 
 
-def test_without_whole_words_every_piece_stands_alone():
+def test_without_whole_words_every_token_stands_alone():
     row = _row([11, 12, 13, 14], boundary=[1, 0, 0, 0], size_a=4)
     settings = _settings(
         max_seq_length=8,
@@ -231,7 +231,7 @@ def test_without_whole_words_every_piece_stands_alone():
     assert (ids[:, 1:] == 0).all()
 
 
-def test_masked_pieces_are_hidden_kept_or_replaced_80_10_10():
+def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10():
     batch = _draw(_random_pairs(3000))
 
     rows, slots = np.nonzero(batch["masked_lm_weights"])
@@ -242,15 +242,15 @@ def test_masked_pieces_are_hidden_kept_or_replaced_80_10_10():
         (shown == original).sum(),
         ((shown != _MASK) & (shown != original)).sum(),
     ]
-    # A random piece is the original in 1 of 995 cases.
+    # A random token is the original in 1 of 995 cases.
     chance = np.array([0.8, 0.1 + 0.1 / 995, 0.1 - 0.1 / 995])
     assert stats.chisquare(kinds, chance * len(rows)).pvalue > 1e-3
 
 
-def test_replacements_are_uniform_over_the_allowed_pieces():
+def test_replacements_are_uniform_over_the_allowed_tokens():
     allowed = [5, 7, 8, 9]
     settings = _settings(vocab_size=10, forbidden_ids=[0, 1, 2, 3, 4, 6])
-    rows = _random_pairs(3000)  # Ids above 9 stand for no allowed piece...
+    rows = _random_pairs(3000)  # Ids above 9 stand for no allowed token...
     for row in rows:
         row["pair_ids"] = np.maximum(row["pair_ids"], 20)  # ...on purpose.
 

@@ -6,7 +6,7 @@ from albert_tf.data import graph_spans
 
 
 def _random_spans(rng, num_rows, num_words, max_words):
-    """Spans over words of 1 to 4 pieces, with a wall that none crosses."""
+    """Spans over words of 1 to 4 tokens, with a wall that none crosses."""
     start = np.cumsum(rng.integers(1, 5, [num_rows, num_words + 1]), axis=1)
     wall = rng.integers(1, num_words, [num_rows, 1])
     word = np.arange(num_words + 1)[None]

@@ -51,7 +51,7 @@ def test_a_static_record_is_shown_with_its_masks(
     assert out == (
         f"{path}: 1 records, static masks\n"
         "\n"
-        "record 0: 7 pieces of 8, 3 to predict, label 0: in order\n"
+        "record 0: 7 tokens of 8, 3 to predict, label 0: in order\n"
         "  A (5) | [CLS] [MASK:a]{c} {d->b} [SEP]\n"
         "  B (2) | d [SEP]\n"
     )
@@ -89,7 +89,7 @@ def test_a_dynamic_record_is_shown_unmasked(
     _, out, _ = _run(capsys, path)
 
     assert out.endswith(
-        "record 0: 5 pieces without special ones, no masks yet, label 0: "
+        "record 0: 5 tokens without special ones, no masks yet, label 0: "
         "B follows A\n"
         "  A (3) | 9 11 12\n"
         "  B (2) | 13 14\n"

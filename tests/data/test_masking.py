@@ -9,11 +9,11 @@ IS_MASKABLE = np.array([[0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0]], bool)
 IS_WORD_START = np.array([[1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0]], bool)
 
 
-def test_pieces_join_the_word_before_them_but_not_across_a_separator():
+def test_tokens_join_the_word_before_them_but_not_across_a_separator():
     words = masking.find_words(IS_MASKABLE, IS_WORD_START)
 
     # Words: a a' | b | c' | d d' d'; 4 stands for no word.
-    assert words.of_piece.tolist() == [[4, 0, 0, 1, 4, 2, 3, 3, 3, 4, 4]]
+    assert words.of_token.tolist() == [[4, 0, 0, 1, 4, 2, 3, 3, 3, 4, 4]]
     assert words.bounds.tolist() == [[0, 2, 3, 4, 7]]
 
 
@@ -32,14 +32,14 @@ def test_a_row_with_fewer_words_proposes_nothing_beyond_them():
     assert words.bounds.tolist() == [[0, 1, 2, 3], [0, 1, 1, 1]]
 
 
-def test_marked_words_become_marked_pieces():
+def test_marked_words_become_marked_tokens():
     words = masking.find_words(IS_MASKABLE, IS_WORD_START)
 
-    pieces = masking.words_to_pieces(
+    tokens = masking.words_to_tokens(
         words, np.array([[True, False, False, True]])
     )
 
-    assert np.nonzero(pieces[0])[0].tolist() == [1, 2, 6, 7, 8]
+    assert np.nonzero(tokens[0])[0].tolist() == [1, 2, 6, 7, 8]
 
 
 CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 2, 3, 4, 5, 100
@@ -153,7 +153,7 @@ def test_positions_ascend_and_unused_slots_are_0(permute):
     assert not masked.positions[~used].any() and not masked.ids[~used].any()
 
 
-def test_special_pieces_and_padding_are_never_masked():
+def test_special_tokens_and_padding_are_never_masked():
     batch = rows(np.random.default_rng(0))
 
     masked = mask(batch, permute=True)
@@ -162,7 +162,7 @@ def test_special_pieces_and_padding_are_never_masked():
     assert batch["is_maskable"][row, masked.positions[row, slot]].all()
 
 
-def test_rows_of_single_pieces_are_masked_to_the_budget_exactly():
+def test_rows_of_single_tokens_are_masked_to_the_budget_exactly():
     batch = rows(np.random.default_rng(0))
     batch["is_word_start"][:] = True
 
@@ -182,13 +182,13 @@ def test_words_are_masked_whole():
     hidden = np.zeros(batch["input_ids"].shape, bool)
     row, slot = np.nonzero(masked.weights)
     hidden[row, masked.positions[row, slot]] = True
-    # A piece that continues a word shares the fate of the piece before it.
+    # A token that continues a word shares the fate of the token before it.
     maskable, starts = batch["is_maskable"], batch["is_word_start"]
     joined = maskable[:, 1:] & maskable[:, :-1] & ~starts[:, 1:]
     assert (hidden[:, 1:] == hidden[:, :-1])[joined].all()
 
 
-def test_hidden_pieces_are_replaced_80_10_10():
+def test_hidden_tokens_are_replaced_80_10_10():
     ids = np.full((2000, 50), 7, np.int32)
     hidden = np.ones(ids.shape, bool)
 
@@ -196,7 +196,7 @@ def test_hidden_pieces_are_replaced_80_10_10():
         np.random.default_rng(0), ids, hidden, masking=settings()
     )
 
-    # 1 of the 95 random pieces is the original one.
+    # 1 of the 95 random tokens is the original one.
     num_masked, num_kept = (replaced == MASK).sum(), (replaced == 7).sum()
     counts = [num_masked, num_kept, ids.size - num_masked - num_kept]
     other = 0.1 * 94 / 95
@@ -204,7 +204,7 @@ def test_hidden_pieces_are_replaced_80_10_10():
     assert stats.chisquare(counts, expected).pvalue > 1e-3
 
 
-def test_random_pieces_are_uniform_over_those_allowed():
+def test_random_tokens_are_uniform_over_those_allowed():
     ids = np.full((2000, 500), MASK, np.int32)
     allowed = np.array([6, 8, 9, 30], np.int32)
 
@@ -220,7 +220,7 @@ def test_random_pieces_are_uniform_over_those_allowed():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_permuted_pieces_change_places_within_their_row():
+def test_permuted_tokens_change_places_within_their_row():
     ids = np.arange(40, dtype=np.int32).reshape(2, 20)
     moved = np.zeros(ids.shape, bool)
     moved[0, 3:12], moved[1, 5:9] = True, True

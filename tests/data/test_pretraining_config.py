@@ -9,13 +9,13 @@ def test_the_defaults_are_the_original_s():
     assert config.max_seq_length == 512
     assert config.num_prediction_slots == 20
     assert config.dupe_factor == 40
-    assert config.piece_budget == 509
+    assert config.token_budget == 509
 
 
 def test_single_segments_have_one_separator_less():
     config = pretraining_config.PretrainingDataConfig(pair_objective="none")
 
-    assert config.piece_budget == 510
+    assert config.token_budget == 510
 
 
 def test_permutation_doubles_the_prediction_slots():

@@ -25,7 +25,7 @@ def tokenizer(tmp_path_factory):
 
 
 def text_block(num_documents=6, num_sentences=9, number=0, seed=0):
-    """Sentences of two to five words, two pieces a word."""
+    """Sentences of two to five words, two tokens a word."""
     rng = np.random.default_rng(seed)
     return corpus.Block(
         number=number,
@@ -74,7 +74,7 @@ def original_ids(record):
     return ids
 
 
-def test_rows_are_laid_out_with_special_pieces_and_padding(tokenizer):
+def test_rows_are_laid_out_with_special_tokens_and_padding(tokenizer):
     pairs = segment_pairs.Pairs(
         a_start=np.array([4, 0]),
         a_length=np.array([2, 3]),
@@ -102,18 +102,18 @@ def test_rows_are_laid_out_with_special_pieces_and_padding(tokenizer):
     assert rows.lengths.tolist() == [8, 5]
 
 
-def test_sentences_and_documents_without_a_piece_are_dropped(tokenizer):
+def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
     documents = [
         corpus.Document(text=text, is_split=True)
         for text in ("worda wordb\n\u200b\nwordc", "\u200b", "wordd")
     ]
 
-    pieces = pretraining_instances.tokenize(
+    tokens = pretraining_instances.tokenize(
         corpus.Block(number=0, documents=documents), tokenizer
     )
 
-    assert pieces.sentence_starts.tolist() == [0, 4, 6, 8]
-    assert pieces.document_starts.tolist() == [0, 2, 3]
+    assert tokens.sentence_starts.tolist() == [0, 4, 6, 8]
+    assert tokens.document_starts.tolist() == [0, 2, 3]
 
 
 def test_static_records_agree_with_themselves(tmp_path, tokenizer):
@@ -129,10 +129,10 @@ def test_static_records_agree_with_themselves(tmp_path, tokenizer):
         middle = ids.tolist().index(3)
         assert record["segment_ids"].sum() == length - middle - 1
         assert not ids[length:].any()
-        # Whole words of two pieces, 15% of the row.
+        # Whole words of two tokens, 15% of the row.
         assert record["masked_lm_weights"].sum() <= round(0.15 * length)
-    assert counts.record_pieces == sum(r["input_mask"].sum() for r in records)
-    assert counts.masked_pieces == sum(
+    assert counts.record_tokens == sum(r["input_mask"].sum() for r in records)
+    assert counts.masked_tokens == sum(
         r["masked_lm_weights"].sum() for r in records
     )
     assert counts.label_1_records == sum(
@@ -140,7 +140,7 @@ def test_static_records_agree_with_themselves(tmp_path, tokenizer):
     )
 
 
-def test_boundaries_are_word_starts_and_special_pieces(tmp_path, tokenizer):
+def test_boundaries_are_word_starts_and_special_tokens(tmp_path, tokenizer):
     records, _ = build(tmp_path, text_block(), tokenizer, config())
 
     for record in records:
@@ -150,7 +150,7 @@ def test_boundaries_are_word_starts_and_special_pieces(tmp_path, tokenizer):
         np.testing.assert_array_equal(record["token_boundary"], expected)
 
 
-def test_random_replacements_are_never_special_pieces(tmp_path, tokenizer):
+def test_random_replacements_are_never_special_tokens(tmp_path, tokenizer):
     settings = config(dupe_factor=200)
 
     records, _ = build(tmp_path, text_block(), tokenizer, settings)
@@ -206,7 +206,7 @@ def test_dynamic_records_hold_the_pair_in_the_order_of_the_text(
     records, counts = build(tmp_path, block, tokenizer, settings)
 
     text = pretraining_instances.tokenize(block, tokenizer).ids.tolist()
-    assert counts.record_pieces == sum(len(r["pair_ids"]) + 3 for r in records)
+    assert counts.record_tokens == sum(len(r["pair_ids"]) + 3 for r in records)
     for record in records:
         ids, a_length = record["pair_ids"].tolist(), record["segment_a_length"]
         assert len(ids) <= 21
@@ -253,7 +253,7 @@ def test_records_are_a_function_of_block_and_seed(tokenizer, masking):
     assert first[0] != reseeded[0]
 
 
-def test_a_block_without_pieces_has_no_records(tokenizer):
+def test_a_block_without_tokens_has_no_records(tokenizer):
     block = corpus.Block(
         number=0, documents=[corpus.Document(text="\u200b", is_split=True)]
     )
@@ -295,7 +295,7 @@ def stack(records):
 
 
 def replacement_counts(columns):
-    """Returns how many slots show [MASK], the original and another piece."""
+    """Returns how many slots show [MASK], the original and another token."""
     used = columns["masked_lm_weights"] == 1
     row, _ = np.nonzero(used)
     shown = columns["input_ids"][row, columns["masked_lm_positions"][used]]

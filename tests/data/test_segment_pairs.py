@@ -45,7 +45,7 @@ def test_sentence_order_pairs_split_chunks_of_neighbouring_sentences():
         text, rng(), budget=10, short_prob=0.0
     )
 
-    # A chunk is closed by the sentence with which it has 10 pieces.
+    # A chunk is closed by the sentence with which it has 10 tokens.
     assert pairs.a_start.tolist() == [0, 12]
     assert (pairs.b_start + pairs.b_length).tolist() == [12, 24]
     assert (pairs.a_start + pairs.a_length == pairs.b_start).all()
@@ -108,7 +108,7 @@ def test_short_sequences_have_targets_from_2_to_the_budget():
         text, rng(), budget=12, short_prob=1.0
     )
 
-    # Sentences of one piece make the first chunk as long as its target.
+    # Sentences of one token make the first chunk as long as its target.
     first = pairs.a_start % 12 == 0
     targets = (pairs.a_length + pairs.b_length)[first]
     assert targets.min() == 2 and targets.max() == 12
@@ -214,7 +214,7 @@ def test_truncation_takes_from_front_and_back_with_equal_chance():
 
     cut = segment_pairs.truncate(pairs, rng(), budget=6)
 
-    # 8 pieces go; Binomial(8, 1/2) of them at the front.
+    # 8 tokens go; Binomial(8, 1/2) of them at the front.
     assert (cut.a_length == 4).all()
     expected = np.array([1, 8, 28, 56, 70, 56, 28, 8, 1]) / 256 * 4000
     counts = np.bincount(cut.a_start, minlength=9)

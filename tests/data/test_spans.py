@@ -50,8 +50,8 @@ def test_a_batch_gets_what_the_loop_gives_row_by_row(ngram, taken_share):
 
 
 def test_the_last_span_loses_words_until_it_fits():
-    # Word 0 comes first with two pieces; word 2 wants three words of one
-    # piece each, of which two fit into the budget of 4.
+    # Word 0 comes first with two tokens; word 2 wants three words of one
+    # token each, of which two fit into the budget of 4.
     chosen = spans_lib.choose_spans(
         np.array([[1, 0, 3, 0, 0]]),
         np.array([[0, 2, 1, 3, 4]]),

@@ -202,9 +202,9 @@ def test_strings_of_an_export_are_printed(export, run_main):
 
     printed = run_main(grpc_client, *flags, '{"text": "The [MASK]."}')
 
-    [pieces] = json.loads(printed)["top_pieces"]
-    assert len(pieces) == 5
-    assert all(isinstance(piece, str) for piece in pieces)
+    [tokens] = json.loads(printed)["top_pieces"]
+    assert len(tokens) == 5
+    assert all(isinstance(token, str) for token in tokens)
 
 
 @pytest.mark.parametrize(

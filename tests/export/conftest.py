@@ -53,9 +53,9 @@ class GraphTokenizer:
         return [array.numpy() for array in found]
 
     def _run(self, texts, *, with_offsets):
-        pieces = self.graph(texts, with_offsets=with_offsets)
-        offsets = (pieces.starts, pieces.ends) if with_offsets else ()
-        return pieces.ids, pieces.row_ids, *offsets
+        tokens = self.graph(texts, with_offsets=with_offsets)
+        offsets = (tokens.starts, tokens.ends) if with_offsets else ()
+        return tokens.ids, tokens.row_ids, *offsets
 
     def encode(self, texts):
         """Returns the ids of each text."""
@@ -325,20 +325,20 @@ def export_task(tiny_spm_model, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_chinese_vocabulary(tmp_path_factory):
-    """A WordPiece vocabulary of 300 pieces."""
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"，。？！,.?1234"]
+    """A WordPiece vocabulary of 300 tokens."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"，。？！,.?1234"]
     for letter in string.ascii_lowercase:
-        pieces += [letter, f"##{letter}"]
+        tokens += [letter, f"##{letter}"]
     first = ord("一")
-    pieces += map(chr, range(first, first + 300 - len(pieces)))
+    tokens += map(chr, range(first, first + 300 - len(tokens)))
     path = tmp_path_factory.mktemp("chinese") / "vocab.txt"
-    path.write_text("\n".join(pieces), encoding="utf-8")
+    path.write_text("\n".join(tokens), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="session")
 def chinese_texts():
-    """Texts of pieces of that vocabulary, and of some that it has not."""
+    """Texts of tokens of that vocabulary, and of some that it has not."""
     rng = random.Random(5)
     characters = [chr(code_point) for code_point in range(0x4E00, 0x4F00)]
     others = ["，", "。", " ", "word ", "½ ", "Ünit ", "龘", "1,234", "\0"]

@@ -97,12 +97,12 @@ def text_operations(tiny_spm_model, tmp_path_factory):
     )
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def pieces(texts):
+    def tokens(texts):
         found = module.tokenizer.tokenize(texts).flat_values
-        return {"pieces": found, "same_texts": tf.identity(texts)}
+        return {"tokens": found, "same_texts": tf.identity(texts)}
 
     folder = tmp_path_factory.mktemp("text_operations")
-    tf.saved_model.save(module, folder, signatures=pieces)
+    tf.saved_model.save(module, folder, signatures=tokens)
     return folder
 
 

@@ -11,7 +11,7 @@ from albert_tf.export.exported_text import ServedText
 TEXTS = tf.constant(["The house.", "", "Café ½"])
 
 
-def test_the_pieces_are_the_same(tiny):
+def test_the_tokens_are_the_same(tiny):
     served = ServedText(tiny.graph)
 
     for with_offsets in (False, True):
@@ -23,7 +23,7 @@ def test_the_pieces_are_the_same(tiny):
                 assert ours is None
             else:
                 assert ours.numpy().tolist() == theirs.numpy().tolist()
-    assert served.pieces == tiny.graph.pieces
+    assert served.tokens == tiny.graph.tokens
     assert served.special_ids == tiny.graph.special_ids
 
 

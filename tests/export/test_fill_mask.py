@@ -1,4 +1,4 @@
-"""The pieces in place of masks are those of the model, asked in Python."""
+"""The tokens in place of masks are those of the model, asked in Python."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ TEXTS = [
 
 
 def expected_of(exported, text):
-    """Returns pieces and probabilities of each mask of a text."""
+    """Returns tokens and probabilities of each mask of a text."""
     special = exported.tokenizer.special_ids
     ids = []
     for part in text.split(fill_mask.MASK):
@@ -47,7 +47,7 @@ def expected_of(exported, text):
     ]
 
 
-def test_the_likeliest_pieces(served_encoder):
+def test_the_likeliest_tokens(served_encoder):
     found = served_encoder.ask("fill_mask", text=TEXTS)
 
     assert found["top_pieces"].shape == (len(TEXTS), 4, 5)
@@ -55,15 +55,15 @@ def test_the_likeliest_pieces(served_encoder):
         expected = expected_of(served_encoder, text)
         assert len(expected) == text.count(fill_mask.MASK)
         for mask in range(4):
-            pieces = [p.decode() for p in found["top_pieces"][row, mask]]
+            tokens = [p.decode() for p in found["top_pieces"][row, mask]]
             probabilities = found["top_probabilities"][row, mask]
             if mask < len(expected):
-                assert pieces == expected[mask][0]
+                assert tokens == expected[mask][0]
                 np.testing.assert_allclose(
                     probabilities, expected[mask][1], atol=1e-5
                 )
             else:
-                assert pieces == [""] * 5
+                assert tokens == [""] * 5
                 assert not probabilities.any()
 
 

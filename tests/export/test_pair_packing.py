@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_tf.export import pair_packing
 from albert_tf.export.pair_packing import Ranges
-from albert_tf.export.pieces import Pieces
+from albert_tf.export.tokens import Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
@@ -12,7 +12,7 @@ SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 
 def pack(texts_a, texts_b, max_seq_length):
     rows = [*texts_a, *texts_b]
-    pieces = Pieces(
+    tokens = Tokens(
         ids=tf.constant([i for row in rows for i in row], tf.int32),
         row_ids=tf.repeat(
             tf.range(len(rows)), tf.constant([*map(len, rows)], tf.int32)
@@ -20,7 +20,7 @@ def pack(texts_a, texts_b, max_seq_length):
         num_rows=tf.constant(len(rows)),
     )
     packed = pair_packing.pack_pairs(
-        pieces, max_seq_length=max_seq_length, special=SPECIAL
+        tokens, max_seq_length=max_seq_length, special=SPECIAL
     )
     return {name: values.numpy().tolist() for name, values in packed.items()}
 
@@ -35,7 +35,7 @@ def test_a_pair_and_a_single_text():
     }
 
 
-def test_texts_without_pieces():
+def test_texts_without_tokens():
     packed = pack([[], []], [[], [6]], 16)
 
     assert packed["input_ids"] == [[2, 3, 0, 0], [2, 3, 6, 3]]
@@ -51,7 +51,7 @@ def test_a_single_text_is_cut_at_its_end():
 
 
 @pytest.mark.parametrize("max_seq_length", range(5, 14))
-def test_the_longer_text_loses_pieces_first(max_seq_length):
+def test_the_longer_text_loses_tokens_first(max_seq_length):
     sizes = np.array([(a, b) for a in range(12) for b in range(1, 12)])
 
     found = pair_packing.truncated_sizes(
@@ -74,7 +74,7 @@ def pop_longest(size_a, size_b, room):
     return [int(size_a), int(size_b)]
 
 
-def test_ranges_of_pieces_with_a_separator_behind_an_empty_one():
+def test_ranges_of_tokens_with_a_separator_behind_an_empty_one():
     ids = tf.range(100, 110)
     first = Ranges(starts=tf.constant([0, 4]), sizes=tf.constant([2, 1]))
     second = Ranges(starts=tf.constant([7, 0]), sizes=tf.constant([1, 0]))

@@ -231,7 +231,7 @@ def test_a_vocabulary_that_is_not_the_models(tiny_spm_model, tmp_path):
         }
     )
 
-    with pytest.raises(ValueError, match="has 300 pieces.*vocab_size=299"):
+    with pytest.raises(ValueError, match="has 300 tokens.*vocab_size=299"):
         saved_model.run(job(tmp_path / "x", tiny_spm_model, config=config))
 
 

@@ -8,14 +8,14 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory, graph_tokenizer):
-    pieces = ["un", "##aff", "##able", "##a", "a", "b", "你", "!", "##", "ab"]
+    tokens = ["un", "##aff", "##able", "##a", "a", "b", "你", "!", "##", "ab"]
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
-    path.write_text("\n".join([*SPECIAL, *pieces]) + "\n")
+    path.write_text("\n".join([*SPECIAL, *tokens]) + "\n")
     return graph_tokenizer(vocab_file=str(path))
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "tokens"),
     [
         ("unaffable", ["un", "##aff", "##able"]),
         ("ab aab", ["ab", "[UNK]"]),
@@ -28,16 +28,16 @@ def small(tmp_path_factory, graph_tokenizer):
         ("", []),
     ],
 )
-def test_words_are_cut_into_the_longest_pieces(text, pieces, small):
+def test_words_are_cut_into_the_longest_tokens(text, tokens, small):
     found = small.encode([text, "x"])[0]
 
-    assert [small.tokenizer.id_to_piece(i) for i in found] == pieces
+    assert [small.tokenizer.id_to_piece(i) for i in found] == tokens
 
 
-def test_a_word_that_is_too_long_may_be_a_piece(
+def test_a_word_that_is_too_long_may_be_a_token(
     graph_tokenizer, tmp_path, monkeypatch
 ):
-    # A graph of pieces of 201 characters takes long to make.
+    # A graph of tokens of 201 characters takes long to make.
     for module in (wordpiece_graph, wordpiece_tokenizer):
         monkeypatch.setattr(module, "_MAX_WORD_SIZE", 3)
     path = tmp_path / "vocab.txt"

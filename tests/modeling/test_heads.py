@@ -56,7 +56,7 @@ def test_the_word_embeddings_are_the_decoder(tiny_config):
         logits, np.broadcast_to(np.arange(13) * 100, (2, 3, 13))
     )
 
-    table[5, 0] = 1.0  # only piece 5 gets a score other than its bias
+    table[5, 0] = 1.0  # only token 5 gets a score other than its bias
     changed = np.asarray(head(sequence, positions, table)) != logits
     np.testing.assert_array_equal(np.unique(np.where(changed)[2]), [5])
 

@@ -136,7 +136,7 @@ def factors(decay=0.5, freeze_embeddings=False, **settings):
         "max_position_embeddings": 5,
     }
     model = PretrainingModel(AlbertConfig(**values | settings))
-    return schedules.rate_factors(
+    return schedules.learning_rate_multipliers(
         [variable.path for variable in model.trainable_variables],
         decay=decay,
         freeze_embeddings=freeze_embeddings,

@@ -224,7 +224,7 @@ def _plain(values):
 def workshop(tmp_path_factory, tiny_corpus, tiny_spm_model):
     """A folder with what a pretraining needs, made by the scripts.
 
-    `config.json` has 300 pieces, 32 positions and dropout; `train.tf_record`
+    `config.json` has 300 tokens, 32 positions and dropout; `train.tf_record`
     and `eval.tf_record` have dynamic masks. Read it; write elsewhere.
     """
     folder = tmp_path_factory.mktemp("workshop")

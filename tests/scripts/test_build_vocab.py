@@ -32,7 +32,7 @@ def test_a_vocabulary_is_built_and_summed_up(tiny_corpus, tmp_path):
         "p.vocab",
     }
     words = " ".join(done.stdout.split())
-    assert "pieces 200 sentences read 60" in words
+    assert "tokens 200 sentences read 60" in words
     assert "characters covered 100.0000%" in words
     assert "p.model" in words
     assert "p.vocab" in words

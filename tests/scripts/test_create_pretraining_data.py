@@ -65,7 +65,7 @@ def test_records_a_sidecar_and_a_summary_are_made(run, folder):
     assert made_by(folder).counts["records"] == len(offsets)
     assert made_by(folder).flags["dupe_factor"] == 40
     assert "documents              2" in result.stdout
-    assert "pieces a second" in result.stdout
+    assert "tokens a second" in result.stdout
     assert "\r" not in result.stderr  # No progress bar outside a terminal.
 
 

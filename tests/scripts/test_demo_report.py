@@ -82,10 +82,10 @@ def test_long_sentences_and_parts_of_words_are_not_used(tokenizer):
 
 def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     blanks = demo_report.choose_blanks(sentences, tokenizer)
-    piece_id = tokenizer.piece_to_id("▁value")
+    token_id = tokenizer.piece_to_id("▁value")
     bias = np.zeros(tokenizer.vocab_size)
-    bias[piece_id] = 9.0
-    bias[piece_id + 1] = 8.0
+    bias[token_id] = 9.0
+    bias[token_id + 1] = 8.0
     model.masked_lm_head.output_bias.assign(bias)
 
     guesses = demo_report.guess(model, blanks, tokenizer)

@@ -8,13 +8,13 @@ class Encoder(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def fill_mask(self, text):
         shape = [tf.shape(text)[0], 1, 5]
-        pieces = tf.broadcast_to(
+        tokens = tf.broadcast_to(
             tf.constant([["a", "b", "c", "d", "e"]]), shape
         )
         chances = tf.broadcast_to(
             tf.constant([[0.5, 0.25, 0.125, 0.0625, 0.0]]), shape
         )
-        return {"top_pieces": pieces, "top_probabilities": chances}
+        return {"top_pieces": tokens, "top_probabilities": chances}
 
 
 class Classifier(tf.Module):

@@ -121,7 +121,7 @@ def test_a_vocabulary_of_another_size_is_refused(
         folder=tmp_path,
     )
 
-    assert fails(done, "vocabulary has 300 pieces, the config has vocab_size=2")
+    assert fails(done, "vocabulary has 300 tokens, the config has vocab_size=2")
     assert not (tmp_path / "run").exists()
 
 

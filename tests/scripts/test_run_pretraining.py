@@ -151,7 +151,7 @@ def test_bad_flags_are_one_line_before_tensorflow_is_imported(
             {"num_attention_heads": 3},
             ["c.json", "hidden_size=16", "num_attention_heads=3"],
         ),
-        ({"vocab_size": 301}, ["300 pieces", "vocab_size=301"]),
+        ({"vocab_size": 301}, ["300 tokens", "vocab_size=301"]),
     ],
 )
 def test_a_config_that_cannot_be(change, words, run, workshop, tmp_path):

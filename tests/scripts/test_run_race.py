@@ -454,7 +454,7 @@ def bad_files(tmp_path_factory):
     [
         ("--output_dir=", ["--output_dir must be given"]),
         ("--spm_model_file=", ["--spm_model_file or --vocab_file"]),
-        ("--albert_config_file=base_v2", ["300 pieces", "vocab_size=30000"]),
+        ("--albert_config_file=base_v2", ["300 tokens", "vocab_size=30000"]),
         ("--export_dir=gs://bucket/x", ["'gs://bucket/x' is a remote path"]),
         ("--data_dir=", ["--data_dir or --train_file must be given"]),
         ("--data_dir=nowhere", ["nowhere/RACE/train", "--data_dir must be"]),

@@ -478,7 +478,7 @@ def test_real_questions_from_command_line_to_scores(
         ("--start_n_top=0", ["`start_n_top` must be at least 1"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
         ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
-        ("--albert_config_file=base_v2", ["300 pieces", "vocab_size=30000"]),
+        ("--albert_config_file=base_v2", ["300 tokens", "vocab_size=30000"]),
         ("--export_dir={files}/asked.json/x", ["asked.json' is not a folder"]),
         ("--nodo_train --do_predict", ["--predict_file must be given"]),
         (

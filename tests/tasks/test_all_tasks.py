@@ -63,7 +63,7 @@ def case(request):
 
 
 def loss_of(task, batch, seed=None):
-    return task.loss(batch, task.normalizers(batch), seed=seed)[0]
+    return task.loss(batch, task.loss_denominators(batch), seed=seed)[0]
 
 
 def gradients_of(task, batch, seed):
@@ -84,7 +84,7 @@ def test_it_is_a_task_for_fine_tuning(case):
 
     task: FinetuningTask = make_task()
 
-    promised = {"model", "sum_names", "normalizers", "loss", "outputs"}
+    promised = {"model", "total_names", "loss_denominators", "loss", "outputs"}
     promised |= {"training_scores", "evaluation_scores", "sequence_outputs"}
     for name in promised:
         assert hasattr(task, name), name
@@ -94,15 +94,15 @@ def test_what_it_returns_has_the_keys_and_shapes_it_promises(case):
     _, make_task, batch = case
     task = make_task()
 
-    normalizers = task.normalizers(batch)
-    loss, sums = task.loss(batch, normalizers, seed=tf.constant([1, 2]))
+    loss_denominators = task.loss_denominators(batch)
+    loss, sums = task.loss(batch, loss_denominators, seed=tf.constant([1, 2]))
 
-    assert set(sums) == set(task.sum_names)
+    assert set(sums) == set(task.total_names)
     assert float(sums["examples"]) == 3
-    assert float(sums["pieces"]) == float(
+    assert float(sums["tokens"]) == float(
         tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
     )
-    for value in [loss, *normalizers.values(), *sums.values()]:
+    for value in [loss, *loss_denominators.values(), *sums.values()]:
         assert (value.dtype, value.shape) == (tf.float32, [])
     scores = task.training_scores({k: float(v) for k, v in sums.items()})
     assert scores["loss"] == pytest.approx(float(loss), rel=1e-5)
@@ -212,8 +212,10 @@ def test_examples_that_weigh_nothing_change_nothing(case):
     first = {name: value[:2] for name, value in batch.items()}
     filled = batch | {"example_weights": tf.constant([1.0, 1.0, 0.0])}
 
-    loss, sums = task.loss(first, task.normalizers(first), seed=None)
-    same_loss, same = task.loss(filled, task.normalizers(filled), seed=None)
+    loss, sums = task.loss(first, task.loss_denominators(first), seed=None)
+    same_loss, same = task.loss(
+        filled, task.loss_denominators(filled), seed=None
+    )
 
     assert float(same_loss) == pytest.approx(float(loss), rel=1e-5)
     for name, value in sums.items():

@@ -32,7 +32,7 @@ def as_floats(sums):
 
 
 def evaluate(task, batch):
-    _, sums = task.loss(batch, task.normalizers(batch), seed=None)
+    _, sums = task.loss(batch, task.loss_denominators(batch), seed=None)
     return task.evaluation_scores(as_floats(sums))
 
 
@@ -51,7 +51,7 @@ def recorded(shared_data):
 def test_losses_equal_the_recorded_ones(recorded):
     task, batch, arrays = recorded
 
-    loss, sums = task.loss(batch, task.normalizers(batch), seed=None)
+    loss, sums = task.loss(batch, task.loss_denominators(batch), seed=None)
 
     scores = task.training_scores(as_floats(sums))
     assert float(loss) == pytest.approx(float(arrays["total_loss"]), rel=1e-5)
@@ -74,7 +74,7 @@ def test_the_loss_of_few_targets_equals_the_recorded_one(case, recorded):
     )
     batch = batch | {"masked_lm_weights": weights}
 
-    _, sums = task.loss(batch, task.normalizers(batch), seed=None)
+    _, sums = task.loss(batch, task.loss_denominators(batch), seed=None)
 
     loss = task.training_scores(as_floats(sums))["masked_lm_loss"]
     wanted = float(arrays[f"{case}/mlm_loss"])
@@ -97,13 +97,13 @@ def test_evaluation_equals_the_recorded_one(recorded):
     }
 
 
-def test_sums_count_examples_and_pieces_without_padding():
+def test_sums_count_examples_and_tokens_without_padding():
     task = PretrainingTask(TINY)
 
-    _, sums = task.loss(BATCH, task.normalizers(BATCH), seed=None)
+    _, sums = task.loss(BATCH, task.loss_denominators(BATCH), seed=None)
 
     assert float(sums["examples"]) == 2
-    assert float(sums["pieces"]) == 9
+    assert float(sums["tokens"]) == 9
     assert float(sums["masked_lm_weight"]) == 3
 
 
@@ -116,8 +116,8 @@ def test_rows_that_fill_up_a_batch_count_nowhere():
         "masked_lm_weights": BATCH["masked_lm_weights"] * weights[:, None],
     }
 
-    _, alone = task.loss(first, task.normalizers(first), seed=None)
-    _, filled = task.loss(padded, task.normalizers(padded), seed=None)
+    _, alone = task.loss(first, task.loss_denominators(first), seed=None)
+    _, filled = task.loss(padded, task.loss_denominators(padded), seed=None)
 
     assert as_floats(filled) == pytest.approx(as_floats(alone), rel=1e-6)
 
@@ -125,13 +125,13 @@ def test_rows_that_fill_up_a_batch_count_nowhere():
 def test_shares_of_the_loss_add_up_to_that_of_the_whole_batch():
     # The rows have 1 and 2 targets, so a mean of means would be wrong.
     task = PretrainingTask(TINY)
-    normalizers = task.normalizers(BATCH)
+    loss_denominators = task.loss_denominators(BATCH)
 
-    whole, _ = task.loss(BATCH, normalizers, seed=None)
+    whole, _ = task.loss(BATCH, loss_denominators, seed=None)
     shares = [
         task.loss(
             {name: value[row : row + 1] for name, value in BATCH.items()},
-            normalizers,
+            loss_denominators,
             seed=None,
         )[0]
         for row in range(2)
@@ -153,10 +153,10 @@ def test_one_objective_alone_has_its_own_loss_and_head(
     both = PretrainingTask(TINY, seed=4)
     one = PretrainingTask(TINY, seed=4, objectives=[objective])
 
-    loss, sums = one.loss(BATCH, one.normalizers(BATCH), seed=None)
-    _, sums_of_both = both.loss(BATCH, both.normalizers(BATCH), seed=None)
+    loss, sums = one.loss(BATCH, one.loss_denominators(BATCH), seed=None)
+    _, sums_of_both = both.loss(BATCH, both.loss_denominators(BATCH), seed=None)
 
-    assert set(sums) == set(one.sum_names)
+    assert set(sums) == set(one.total_names)
     assert not [name for name in sums if name.startswith(dropped)]
     wanted = both.training_scores(as_floats(sums_of_both))[f"{kept}_loss"]
     assert float(loss) == pytest.approx(wanted, rel=1e-6)
@@ -174,7 +174,9 @@ def test_dropout_acts_with_a_seed_only():
 
     def loss(seed):
         seed = None if seed is None else tf.constant([seed, 0])
-        return float(task.loss(BATCH, task.normalizers(BATCH), seed=seed)[0])
+        return float(
+            task.loss(BATCH, task.loss_denominators(BATCH), seed=seed)[0]
+        )
 
     assert loss(None) == loss(None)
     assert loss(1) == loss(1)
@@ -183,7 +185,7 @@ def test_dropout_acts_with_a_seed_only():
 
 def test_no_target_at_all_evaluates_to_zero():
     task = PretrainingTask(TINY)
-    nothing = dict.fromkeys(task.sum_names, 0.0)
+    nothing = dict.fromkeys(task.total_names, 0.0)
 
     assert set(task.evaluation_scores(nothing).values()) == {0.0}
 

@@ -44,11 +44,11 @@ def test_what_a_task_returns_has_the_keys_and_shapes_it_promises():
         "sentence_order_labels": tf.constant([0, 1]),
     }
 
-    normalizers = task.normalizers(batch)
-    loss, sums = task.loss(batch, normalizers, seed=tf.constant([1, 2]))
+    loss_denominators = task.loss_denominators(batch)
+    loss, sums = task.loss(batch, loss_denominators, seed=tf.constant([1, 2]))
 
-    assert set(sums) == set(task.sum_names)
-    for value in [loss, *normalizers.values(), *sums.values()]:
+    assert set(sums) == set(task.total_names)
+    for value in [loss, *loss_denominators.values(), *sums.values()]:
         assert value.dtype == tf.float32
         assert value.shape == []
     scores = task.training_scores({k: float(v) for k, v in sums.items()})
@@ -60,7 +60,7 @@ def test_a_data_half_names_its_records_scores_and_files():
 
     assert names == {
         "name",
-        "headline",
+        "primary_metric",
         "array_specs",
         "settings",
         "vocab_size",

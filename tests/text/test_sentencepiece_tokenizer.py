@@ -164,11 +164,11 @@ def test_spans_lie_in_the_text_and_never_go_back(text, comma):
 def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, comma):
     ids, spans = comma.encode_with_offsets(text)
 
-    for piece_id, (start, end) in zip(ids, spans, strict=True):
-        if piece_id != comma.special_ids.unk:
+    for token_id, (start, end) in zip(ids, spans, strict=True):
+        if token_id != comma.special_ids.unk:
             assert (
                 normalization.normalize(text[start:end], do_lower_case=True)
-            ) == comma.id_to_piece(piece_id).removeprefix("▁")
+            ) == comma.id_to_piece(token_id).removeprefix("▁")
 
 
 @fixture_is_read_only
@@ -254,17 +254,17 @@ def test_text_comes_back_normalized(tiny):
 
 
 def test_pieces_and_ids_are_each_others_inverse(tiny):
-    for piece_id in range(tiny.vocab_size):
-        assert tiny.piece_to_id(tiny.id_to_piece(piece_id)) == piece_id
+    for token_id in range(tiny.vocab_size):
+        assert tiny.piece_to_id(tiny.id_to_piece(token_id)) == token_id
     assert tiny.piece_to_id("no such piece") == tiny.special_ids.unk
 
 
-@pytest.mark.parametrize("piece_id", [-1, 300])
-def test_an_id_outside_the_vocabulary_is_an_error(tiny, piece_id):
-    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to 299"):
-        tiny.id_to_piece(piece_id)
-    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to 299"):
-        tiny.decode([piece_id])
+@pytest.mark.parametrize("token_id", [-1, 300])
+def test_an_id_outside_the_vocabulary_is_an_error(tiny, token_id):
+    with pytest.raises(ValueError, match=f"Id {token_id} .* wanted 0 to 299"):
+        tiny.id_to_piece(token_id)
+    with pytest.raises(ValueError, match=f"Id {token_id} .* wanted 0 to 299"):
+        tiny.decode([token_id])
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_batch(tiny):

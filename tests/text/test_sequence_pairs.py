@@ -14,11 +14,11 @@ def encode(ids_a, ids_b, length):
     )
 
 
-def test_a_text_alone_stands_between_two_special_pieces():
+def test_a_text_alone_stands_between_two_special_tokens():
     assert encode([7, 8], None, 9) == ([2, 7, 8, 3], [0, 0, 0, 0])
 
 
-def test_a_second_text_has_segment_1_with_its_last_special_piece():
+def test_a_second_text_has_segment_1_with_its_last_special_token():
     assert encode([7, 8], [9], 9) == ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])
 
 
@@ -26,7 +26,7 @@ def test_an_empty_second_text_is_none():
     assert encode([7, 8], [], 9) == encode([7, 8], None, 9)
 
 
-def test_an_empty_first_text_leaves_its_special_pieces():
+def test_an_empty_first_text_leaves_its_special_tokens():
     assert encode([], [9], 5) == ([2, 3, 9, 3], [0, 0, 1, 1])
     assert encode([], None, 3) == ([2, 3], [0, 0])
 
@@ -41,7 +41,7 @@ def test_texts_that_fit_exactly_are_not_cut():
     assert ids == [2, 7, 8, 3, 9, 10, 3]
 
 
-def test_the_lengths_are_those_of_taking_the_last_piece_of_the_longer_text():
+def test_the_lengths_are_those_of_taking_the_last_token_of_the_longer_text():
     for length_a, length_b, room in itertools.product(range(12), repeat=3):
         a, b = length_a, length_b
         while a + b > room:
@@ -57,7 +57,7 @@ def test_the_lengths_are_those_of_taking_the_last_piece_of_the_longer_text():
 
 @pytest.mark.parametrize(("ids_b", "length"), [(None, 2), ([9], 4)])
 def test_a_length_without_room_for_each_text_is_refused(ids_b, length):
-    with pytest.raises(ValueError, match="room for a piece of each text"):
+    with pytest.raises(ValueError, match="room for a token of each text"):
         encode([7], ids_b, length)
 
     encode([7], ids_b, length + 1)

@@ -13,11 +13,11 @@ def test_special_ids_are_found_by_name():
     ) == special_tokens.SpecialIds(pad=5, unk=9, cls=2, sep=0, mask=7)
 
 
-def test_missing_special_pieces_are_named_with_the_file():
+def test_missing_special_tokens_are_named_with_the_file():
     ids = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2}
 
     with pytest.raises(
-        ValueError, match=r"my.txt: .* no piece \[CLS\], \[MASK\], which"
+        ValueError, match=r"my.txt: .* no token \[CLS\], \[MASK\], which"
     ):
         special_tokens.find_special_ids(
             ids, special_tokens.WORDPIECE_NAMES, "my.txt"
@@ -25,7 +25,7 @@ def test_missing_special_pieces_are_named_with_the_file():
 
 
 @pytest.mark.parametrize(
-    ("piece", "starts"),
+    ("token", "starts"),
     [
         ("▁the", True),
         ("ing", False),
@@ -44,16 +44,16 @@ def test_missing_special_pieces_are_named_with_the_file():
         ("▁", True),
     ],
 )
-def test_what_starts_a_unit_of_masking(piece, starts):
-    assert special_tokens.sentencepiece_word_starts([piece]).tolist() == [
+def test_what_starts_a_unit_of_masking(token, starts):
+    assert special_tokens.sentencepiece_word_starts([token]).tolist() == [
         starts
     ]
 
 
 def test_every_punctuation_mark_is_a_unit():
-    pieces = list(string.punctuation)
+    tokens = list(string.punctuation)
 
-    assert special_tokens.sentencepiece_word_starts(pieces).all()
+    assert special_tokens.sentencepiece_word_starts(tokens).all()
 
 
 def test_only_continuations_do_not_start_a_word_of_wordpiece():

@@ -45,18 +45,18 @@ def released(request, shared_data):
     return tokenizer, [c for c in cases if c["do_lower_case"] == request.param]
 
 
-def pieces_of(tokenizer, text):
+def tokens_of(tokenizer, text):
     return [tokenizer.id_to_piece(i) for i in tokenizer.encode(text)]
 
 
-def test_ids_and_pieces_equal_every_recorded_case(released):
+def test_ids_and_tokens_equal_every_recorded_case(released):
     tokenizer, cases = released
 
     assert cases
     for case in cases:
         ids, spans = tokenizer.encode_with_offsets(case["text"])
         assert tokenizer.encode(case["text"]) == ids == case["ids"]
-        assert pieces_of(tokenizer, case["text"]) == case["pieces"]
+        assert tokens_of(tokenizer, case["text"]) == case["pieces"]
         assert len(spans) == len(ids)
 
 
@@ -79,22 +79,22 @@ def test_the_released_vocabulary_keeps_its_ids_after_u2028(released):
     assert tokenizer.id_to_piece(13502) == "##"
 
 
-def test_words_are_cut_into_the_longest_pieces(tiny):
-    assert pieces_of(tiny, "unaffable") == ["un", "##aff", "##able"]
+def test_words_are_cut_into_the_longest_tokens(tiny):
+    assert tokens_of(tiny, "unaffable") == ["un", "##aff", "##able"]
 
 
-def test_a_word_with_a_part_that_is_no_piece_is_unknown_as_a_whole(tiny):
-    assert pieces_of(tiny, "unaffected a") == ["[UNK]", "a"]
+def test_a_word_with_a_part_that_is_no_token_is_unknown_as_a_whole(tiny):
+    assert tokens_of(tiny, "unaffected a") == ["[UNK]", "a"]
 
 
 def test_a_word_of_more_than_200_characters_is_unknown(tiny):
-    assert len(pieces_of(tiny, "a" * 200)) == 200
-    assert pieces_of(tiny, "a" * 201) == ["[UNK]"]
+    assert len(tokens_of(tiny, "a" * 200)) == 200
+    assert tokens_of(tiny, "a" * 201) == ["[UNK]"]
 
 
-def test_names_of_special_pieces_in_text_are_only_text(tiny):
-    assert pieces_of(tiny, "[MASK]") == ["[", "mask", "]"]
-    assert pieces_of(tiny, "<S>") == ["[UNK]"] * 3
+def test_names_of_special_tokens_in_text_are_only_text(tiny):
+    assert tokens_of(tiny, "[MASK]") == ["[", "mask", "]"]
+    assert tokens_of(tiny, "<S>") == ["[UNK]"] * 3
 
 
 def test_ids_are_the_rank_of_the_first_occurrence(tmp_path):
@@ -107,7 +107,7 @@ def test_ids_are_the_rank_of_the_first_occurrence(tmp_path):
     assert tokenizer.vocab_size == len(PIECES) + 3
 
 
-def test_special_and_reserved_pieces_are_known_by_name(tiny):
+def test_special_and_reserved_tokens_are_known_by_name(tiny):
     assert tiny.special_ids.pad == 0
     assert tiny.special_ids.unk == 3
     assert tiny.special_ids.mask == 6
@@ -139,14 +139,14 @@ def test_spans_lie_in_the_text_and_never_go_back(text, tiny):
 
 @fixture_is_read_only
 @given(text=st.text(st.sampled_from("ab uné\u0301,你1 \t"), max_size=40))
-def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, tiny):
+def test_the_raw_text_of_a_span_normalizes_to_its_token(text, tiny):
     ids, spans = tiny.encode_with_offsets(text)
 
-    for piece_id, (start, end) in zip(ids, spans, strict=True):
-        if piece_id != tiny.special_ids.unk:
+    for token_id, (start, end) in zip(ids, spans, strict=True):
+        if token_id != tiny.special_ids.unk:
             assert normalization.split_words(
                 text[start:end], do_lower_case=True
-            ) == [tiny.id_to_piece(piece_id).removeprefix("##")]
+            ) == [tiny.id_to_piece(token_id).removeprefix("##")]
 
 
 @fixture_is_read_only
@@ -178,15 +178,15 @@ def test_text_comes_back_with_single_spaces(tiny):
     assert tiny.decode(np.array(ids)) == "unaffable , a [UNK] 1"
 
 
-@pytest.mark.parametrize("piece_id", [-1, len(PIECES)])
-def test_an_id_outside_the_vocabulary_is_an_error(tiny, piece_id):
-    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to"):
-        tiny.id_to_piece(piece_id)
-    with pytest.raises(ValueError, match=f"Id {piece_id} .* wanted 0 to"):
-        tiny.decode([piece_id])
+@pytest.mark.parametrize("token_id", [-1, len(PIECES)])
+def test_an_id_outside_the_vocabulary_is_an_error(tiny, token_id):
+    with pytest.raises(ValueError, match=f"Id {token_id} .* wanted 0 to"):
+        tiny.id_to_piece(token_id)
+    with pytest.raises(ValueError, match=f"Id {token_id} .* wanted 0 to"):
+        tiny.decode([token_id])
 
 
-def test_a_piece_that_is_not_there_has_the_unknown_id(tiny):
+def test_a_token_that_is_not_there_has_the_unknown_id(tiny):
     assert tiny.piece_to_id("zebra") == tiny.special_ids.unk
 
 
@@ -200,6 +200,6 @@ def test_a_tokenizer_can_be_sent_to_another_process(tiny):
     assert pickle.loads(pickle.dumps(tiny)).encode("un") == tiny.encode("un")
 
 
-def test_a_vocabulary_without_special_pieces_is_refused(tmp_path):
+def test_a_vocabulary_without_special_tokens_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"vocab.txt: .* \[PAD\], \[UNK\], "):
         load(tmp_path, ["a", "b"])

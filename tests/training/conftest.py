@@ -27,7 +27,7 @@ from albert_tf.training.run_config import (
 )
 
 V, S, P = 50, 16, 4
-FIRST_WORD = 5  # after the special pieces
+FIRST_WORD = 5  # after the special tokens
 
 
 def make_config(dropout=0.0, **settings):
@@ -140,25 +140,25 @@ class Trainer:
 class OrderTask:
     """A linear classifier of 8 numbers: what the loop can train quickly."""
 
-    sum_names = ("examples", "pieces", "loss_sum", "weight")
+    total_names = ("examples", "tokens", "loss_sum", "weight")
 
     def __init__(self):
         head = SentenceOrderHead(make_config(), seed=0)
         inputs = keras.Input((8,))
         self.model = keras.Model(inputs, head(inputs))
 
-    def normalizers(self, batch):
+    def loss_denominators(self, batch):
         return {"order": tf.reduce_sum(batch["weights"])}
 
-    def loss(self, batch, normalizers, *, seed):
+    def loss(self, batch, loss_denominators, *, seed):
         logits = self.model(batch["inputs"], training=seed is not None)
         sums = losses.sentence_order_sums(
             logits, batch["labels"], batch["weights"]
         )
         examples = tf.cast(tf.shape(batch["labels"])[0], tf.float32)
-        return sums.loss / normalizers["order"], {
+        return sums.loss / loss_denominators["order"], {
             "examples": examples,
-            "pieces": 3 * examples,
+            "tokens": 3 * examples,
             "loss_sum": sums.loss,
             "weight": sums.weight,
         }
@@ -230,7 +230,7 @@ class Sentence:
     """An example of `WordTask`."""
 
     guid: str
-    pieces: tuple[int, ...]
+    tokens: tuple[int, ...]
     label: int
 
 
@@ -239,7 +239,7 @@ class WordData:
 
     name = "words"
     vocab_size = V
-    headline = "accuracy"
+    primary_metric = "accuracy"
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),
         features.ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
@@ -254,7 +254,7 @@ class WordData:
     def records(self, examples, *, is_training):
         self.calls += 1
         for example in examples:
-            ids = np.array(example.pieces, np.int32)
+            ids = np.array(example.tokens, np.int32)
             yield {
                 "input_ids": ids,
                 "input_mask": np.ones_like(ids),
@@ -280,27 +280,27 @@ class WordData:
 class WordTask:
     """A tiny ALBERT whose sentence-order head says which label it is."""
 
-    sum_names = ("examples", "pieces", "loss_sum", "weight")
-    sequence_outputs = frozenset({"piece_sums"})
+    total_names = ("examples", "tokens", "loss_sum", "weight")
+    sequence_outputs = frozenset({"token_sums"})
 
     def __init__(self, config, *, seed, dtype):
         self.model = PretrainingModel(
             config, objectives=("sop",), seed=seed, dtype=dtype
         )
 
-    def normalizers(self, batch):
+    def loss_denominators(self, batch):
         return {"words": tf.reduce_sum(batch["example_weights"])}
 
-    def loss(self, batch, normalizers, *, seed):
+    def loss(self, batch, loss_denominators, *, seed):
         outputs = self.model(batch, training=seed is not None, seed=seed)
         weights = batch["example_weights"]
         sums = losses.sentence_order_sums(
             outputs["sentence_order_logits"], batch["label_ids"], weights
         )
-        pieces = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
-        return sums.loss / normalizers["words"], {
+        tokens = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
+        return sums.loss / loss_denominators["words"], {
             "examples": tf.reduce_sum(weights),
-            "pieces": pieces,
+            "tokens": tokens,
             "loss_sum": sums.loss,
             "weight": sums.weight,
         }
@@ -315,7 +315,7 @@ class WordTask:
         outputs = self.model(batch, training=False)
         return {
             "logits": outputs["sentence_order_logits"],
-            "piece_sums": tf.cast(batch["input_ids"] * 2, tf.float32),
+            "token_sums": tf.cast(batch["input_ids"] * 2, tf.float32),
         }
 
 
@@ -326,9 +326,9 @@ def make_sentences(number, seed=0):
         length = int(rng.integers(3, S + 1))
         label = int(rng.integers(0, 2))
         low = V // 2 if label else FIRST_WORD
-        pieces = (2, *rng.integers(low, low + 4, length - 1).tolist())
+        tokens = (2, *rng.integers(low, low + 4, length - 1).tolist())
         sentences.append(
-            Sentence(guid=f"{seed}-{index}", pieces=pieces, label=label)
+            Sentence(guid=f"{seed}-{index}", tokens=tokens, label=label)
         )
     return sentences
 

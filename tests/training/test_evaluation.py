@@ -154,7 +154,7 @@ def test_outputs_are_those_of_each_record_alone(outputs, columns):
             found["logits"][index], alone["logits"][0], atol=1e-5
         )
         np.testing.assert_array_equal(
-            found["piece_sums"][index], alone["piece_sums"][0]
+            found["token_sums"][index], alone["token_sums"][0]
         )
 
 
@@ -164,7 +164,7 @@ def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
     _, two = outputs(two_replicas, bucket_width)
 
     np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
-    for ours, theirs in zip(one["piece_sums"], two["piece_sums"], strict=True):
+    for ours, theirs in zip(one["token_sums"], two["token_sums"], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

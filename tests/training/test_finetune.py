@@ -195,7 +195,7 @@ def mute_task(word_task):
             outputs = super().outputs(batch)
             if self._is_mute:
                 outputs["logits"] *= 0
-            return outputs | {"piece_sums": 0 * outputs["piece_sums"]}
+            return outputs | {"token_sums": 0 * outputs["token_sums"]}
 
     return MuteTask
 
@@ -213,7 +213,7 @@ def early_mute_task(word_task):
             # All are taken for the label that is more frequent.
             mute = 0 * outputs["logits"] + tf.constant([[0.0, 9.0]])
             outputs["logits"] = tf.where(is_mute, mute, outputs["logits"])
-            return outputs | {"piece_sums": 0 * outputs["piece_sums"]}
+            return outputs | {"token_sums": 0 * outputs["token_sums"]}
 
         @staticmethod
         def _is_mute():

@@ -223,13 +223,13 @@ def test_a_line_holds_the_means_of_its_window(run):
     assert means == pytest.approx(wanted)
 
 
-def test_rates_count_examples_and_pieces_without_padding(run):
+def test_rates_count_examples_and_tokens_without_padding(run):
     whole = run("whole")
     whole.go()
 
     text = (whole.folder / metric_log.FILE_NAME).read_text()
     for line in map(json.loads, text.splitlines()):
-        # The task counts 3 pieces an example.
+        # The task counts 3 tokens an example.
         assert line["sequences_per_second"] > 0
         assert line["tokens_per_second"] == pytest.approx(
             3 * line["sequences_per_second"]
@@ -444,7 +444,7 @@ def test_what_a_rollback_gives_is_what_clean_batches_give(run):
     run("clean", num_train_steps=5).go()
     clean = run("clean")
     clean.start.skipped_batches = 3
-    clean.start.rate_factor = 0.5
+    clean.start.learning_rate_multiplier = 0.5
 
     clean.go()
 
@@ -459,7 +459,7 @@ def test_a_second_rollback_skips_more_and_halves_again(run):
 
     assert recovered.positions == [0, 8, 10]
     state = recovered.loop.state
-    assert (state.skipped_batches, state.rate_factor) == (5, 0.25)
+    assert (state.skipped_batches, state.learning_rate_multiplier) == (5, 0.25)
     assert state.num_rollbacks == 2
 
 

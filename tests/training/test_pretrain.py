@@ -418,7 +418,7 @@ def test_batches_must_divide_into_accumulation_steps(job):
 
 def test_records_of_another_vocabulary_size_are_refused(job, tiny_config):
     with pytest.raises(
-        ValueError, match="vocabulary of 50 pieces, .* vocab_size=51"
+        ValueError, match="vocabulary of 50 tokens, .* vocab_size=51"
     ):
         pretrain.run(job(config=tiny_config(vocab_size=51)))
 

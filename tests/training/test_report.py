@@ -248,7 +248,7 @@ def test_faint_curves_have_no_name_and_share_the_axes():
 
 def test_bars_may_have_an_axis_with_a_name():
     chart = report.Bars(
-        title="Lengths", unit="records", bars={"16": 2.0}, x_label="pieces"
+        title="Lengths", unit="records", bars={"16": 2.0}, x_label="tokens"
     )
 
-    assert ">pieces</text>" in report.render_bars(chart)
+    assert ">tokens</text>" in report.render_bars(chart)

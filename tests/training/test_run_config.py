@@ -211,7 +211,7 @@ def test_an_impossible_setting_is_named(values, message):
         ),
         (
             {"config": AlbertConfig(vocab_size=51)},
-            r"has 50 pieces, the config has vocab_size=51\. Pass",
+            r"has 50 tokens, the config has vocab_size=51\. Pass",
         ),
         (
             {"training": TrainingConfig(num_train_steps=11)},

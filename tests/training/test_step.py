@@ -339,7 +339,9 @@ def test_a_factor_scales_the_rate_of_a_weight_and_0_keeps_it(
     start = plain.weights()
     plain.run(batches)
 
-    scaled = trainer(rules, rate_factors={path: 0.5, frozen_path: 0.0})
+    scaled = trainer(
+        rules, learning_rate_multipliers={path: 0.5, frozen_path: 0.0}
+    )
     scaled.run(batches)
 
     first, other = plain.weights(), scaled.weights()

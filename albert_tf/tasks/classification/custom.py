@@ -13,7 +13,7 @@ from albert_tf.tasks.classification import examples
 
 
 def score_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the scores of a task with these labels, the headline first.
+    """Returns the scores of a task with these labels, the primary_metric first.
 
     >>> score_names(["ham", "spam"])
     ('accuracy', 'f1', 'matthews_correlation')

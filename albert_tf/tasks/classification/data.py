@@ -50,9 +50,9 @@ class ClassificationData:
     Args:
         name: Name of the task, such as `cola`.
         labels: In the order of the logits; empty for regression.
-        score_names: Keys of `SCORES`; the first one is the headline.
-        tokenizer: Makes pieces of the texts.
-        max_seq_length: Pieces of a record at most, special ones too.
+        score_names: Keys of `SCORES`; the first one is the primary_metric.
+        tokenizer: Makes tokens of the texts.
+        max_seq_length: Tokens of a record at most, special ones too.
         submission_file: Name of the file with one prediction a row.
         prediction_range: Least and largest number that a submission may have;
             numbers beyond are set to it. None for any number.
@@ -77,8 +77,8 @@ class ClassificationData:
         return len(self.labels) or 1
 
     @property
-    def headline(self) -> str:
-        """See `TaskData.headline`."""
+    def primary_metric(self) -> str:
+        """See `TaskData.primary_metric`."""
         return self.score_names[0]
 
     @property
@@ -136,7 +136,7 @@ class ClassificationData:
                 yield record
         if num_cut:
             logger.info(
-                "%d of %d examples are cut to %d pieces.",
+                "%d of %d examples are cut to %d tokens.",
                 num_cut,
                 len(examples),
                 self.max_seq_length,

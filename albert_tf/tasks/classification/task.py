@@ -51,22 +51,22 @@ class ClassificationTask:
         )
 
     @property
-    def sum_names(self) -> tuple[str, ...]:
+    def total_names(self) -> tuple[str, ...]:
         """Keys of the sums that `loss` returns."""
-        names = ("examples", "pieces", "loss")
+        names = ("examples", "tokens", "loss")
         return names if self.is_regression else (*names, "correct")
 
-    def normalizers(self, batch: task.Batch) -> task.Sums:
+    def loss_denominators(self, batch: task.Batch) -> task.Totals:
         """The number of examples; see `task.Task`."""
         return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
         batch: task.Batch,
-        normalizers: task.Sums,
+        loss_denominators: task.Totals,
         *,
         seed: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, task.Sums]:
+    ) -> tuple[tf.Tensor, task.Totals]:
         """This batch's share of the loss; see `task.Task`.
 
         It is the mean over the examples of the cross entropy, or of the
@@ -76,8 +76,8 @@ class ClassificationTask:
             "logits"
         ]
         weights = task.example_weights(batch)
-        pieces = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
-        sums = {"pieces": tf.reduce_sum(pieces)}
+        tokens = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
+        sums = {"tokens": tf.reduce_sum(tokens)}
         if self.is_regression:
             measured = losses.regression_sums(
                 logits, batch["label_ids"], weights
@@ -88,7 +88,7 @@ class ClassificationTask:
             )
             sums["correct"] = measured.correct
         sums |= {"examples": measured.weight, "loss": measured.loss}
-        return measured.loss / normalizers["examples"], sums
+        return measured.loss / loss_denominators["examples"], sums
 
     def outputs(self, batch: task.Batch) -> dict[str, tf.Tensor]:
         """Returns `logits`, float32 `[B, K]`."""

@@ -125,7 +125,7 @@ class MultipleChoiceData:
     """
 
     name = "race"
-    headline = "accuracy"
+    primary_metric = "accuracy"
 
     def __init__(
         self,

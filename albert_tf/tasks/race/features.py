@@ -4,7 +4,7 @@ Data flow: examples -> [this file] -> records -> batches.
 Floor: tasks. NumPy.
 
 A choice is `[CLS] article [SEP] question and option [SEP]`, with segment ids 0
-and, behind the first `[SEP]`, 1. Of question and option the last pieces are
+and, behind the first `[SEP]`, 1. Of question and option the last tokens are
 kept, of the article the first.
 
 Source: google-research/albert, `race_utils.convert_single_example`.
@@ -32,14 +32,14 @@ ARTICLES_PER_CALL = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceLengths:
-    """How long a choice may be, in pieces.
+    """How long a choice may be, in tokens.
 
     Args:
         max_seq_length: S, of the whole row.
         max_qa_length: Of question and option.
 
     Raises:
-        ValueError: No piece of an article would fit beside the longest
+        ValueError: No token of an article would fit beside the longest
             question, or `max_qa_length` is below 1.
     """
 
@@ -69,7 +69,7 @@ def array_specs(
 
     Args:
         num_choices: C.
-        pad_id: Id of the padding piece.
+        pad_id: Id of the padding token.
     """
     pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
     rows = (
@@ -160,7 +160,7 @@ def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[np.ndarray]:
 
 
 def _room(choices: Sequence[np.ndarray], lengths: ChoiceLengths) -> list[int]:
-    """Returns how many pieces of the article fit beside each choice."""
+    """Returns how many tokens of the article fit beside each choice."""
     room = lengths.max_seq_length - NUM_SPECIAL_PIECES
     return [room - min(len(c), lengths.max_qa_length) for c in choices]
 

@@ -29,7 +29,7 @@ class MultipleChoiceTask:
         dtype: Keras dtype policy of the layers.
     """
 
-    sum_names = ("examples", "pieces", "loss", "correct")
+    total_names = ("examples", "tokens", "loss", "correct")
     sequence_outputs: frozenset[str] = frozenset()
 
     def __init__(
@@ -44,17 +44,17 @@ class MultipleChoiceTask:
             config, dropout_prob=dropout_prob, seed=seed, dtype=dtype
         )
 
-    def normalizers(self, batch: task.Batch) -> task.Sums:
+    def loss_denominators(self, batch: task.Batch) -> task.Totals:
         """The number of questions; see `task.Task`."""
         return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
         batch: task.Batch,
-        normalizers: task.Sums,
+        loss_denominators: task.Totals,
         *,
         seed: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, task.Sums]:
+    ) -> tuple[tf.Tensor, task.Totals]:
         """This batch's share of the cross entropy; see `task.Task`."""
         outputs = self.model(batch, training=seed is not None, seed=seed)
         weights = task.example_weights(batch)
@@ -64,11 +64,11 @@ class MultipleChoiceTask:
         mask = tf.cast(batch["input_mask"], tf.float32)
         sums = {
             "examples": measured.weight,
-            "pieces": tf.reduce_sum(mask * weights[:, None, None]),
+            "tokens": tf.reduce_sum(mask * weights[:, None, None]),
             "loss": measured.loss,
             "correct": measured.correct,
         }
-        return measured.loss / normalizers["examples"], sums
+        return measured.loss / loss_denominators["examples"], sums
 
     def outputs(self, batch: task.Batch) -> dict[str, tf.Tensor]:
         """Returns `logits`, float32 `[B, C]`."""

@@ -87,7 +87,7 @@ class SquadData:
         return "squad_v2" if self._is_version_2 else "squad_v1"
 
     @property
-    def headline(self) -> str:
+    def primary_metric(self) -> str:
         """F1, by which the reference chooses, too."""
         return "f1"
 

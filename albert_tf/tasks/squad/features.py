@@ -29,12 +29,12 @@ _SHOWN_SIZE = 60
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """A true answer that no pieces of the paragraph stand for exactly.
+    """A true answer that no tokens of the paragraph stand for exactly.
 
     Args:
         guid: Of the question.
         answer: Text of the answer.
-        found: Text of the pieces that it touches; None if there are none, or
+        found: Text of the tokens that it touches; None if there are none, or
             if the paragraph does not have the answer where it should.
     """
 
@@ -50,7 +50,7 @@ def array_specs(
 
     Args:
         version_2_with_negative: Whether questions may have no answer.
-        pad_id: Id of the padding piece.
+        pad_id: Id of the padding token.
     """
     specs = [
         features.ArraySpec(
@@ -83,7 +83,7 @@ def prediction_records(
 
     Args:
         questions: The questions.
-        special: Ids of the special pieces.
+        special: Ids of the special tokens.
 
     Yields:
         Dict of int32 `input_ids`, `input_mask`, `segment_ids` and float32
@@ -101,43 +101,43 @@ def training_records(
     """Yields the records of all windows, with one answer of each question.
 
     Questions without an answer where it should be are left out; they, and
-    those whose answer shares a piece with other characters, are counted, and
+    those whose answer shares a token with other characters, are counted, and
     listed in the log at the end.
 
     Args:
         questions: The questions; their answers are known.
-        special: Ids of the special pieces.
+        special: Ids of the special tokens.
 
     Yields:
         As `prediction_records`; `is_impossible` is 1 where the window does
         not hold the whole answer, and `start_positions` and `end_positions`,
-        the first and the last piece of it, are 0 there.
+        the first and the last token of it, are 0 there.
     """
     misfits: list[Misfit] = []
     num_questions = 0
     for question in questions:
         num_questions += 1
-        pieces, misfit = find_answer(question)
+        tokens, misfit = find_answer(question)
         if misfit:
             misfits.append(misfit)
-            if pieces is None:
+            if tokens is None:
                 continue
         for window in question.windows:
             record = _record(question, window, special)
-            yield record | _labels_in(question, window, pieces)
+            yield record | _labels_in(question, window, tokens)
     _log_misfits(misfits, num_questions)
 
 
 def find_answer(
     question: WindowedQuestion,
 ) -> tuple[tuple[int, int] | None, Misfit | None]:
-    """Finds the pieces of an answer.
+    """Finds the tokens of an answer.
 
-    Of several answers it is the first that is made of whole pieces, in the
+    Of several answers it is the first that is made of whole tokens, in the
     sense of the metrics; or else the first of which there are any.
 
     Returns:
-        Its first and last piece in the paragraph, None if there is no answer
+        Its first and last token in the paragraph, None if there is no answer
         or none can be found; and what is wrong with it, None if nothing is.
     """
     # Differs: the reference refuses to train on questions with several
@@ -145,17 +145,17 @@ def find_answer(
     answers = question.example.answers or ()
     misfits = []
     for answer in answers:
-        pieces = question.paragraph.find_pieces(answer)
-        text = question.paragraph.span_text(*pieces) if pieces else None
+        tokens = question.paragraph.find_tokens(answer)
+        text = question.paragraph.span_text(*tokens) if tokens else None
         # Most are equal as they stand, and the metrics take longer to tell.
         if text is not None and (
             text == answer.text or metrics.exact_match(text, [answer.text])
         ):
-            return pieces, None
+            return tokens, None
         misfit = Misfit(
             guid=question.example.guid, answer=answer.text, found=text
         )
-        misfits.append((pieces, misfit))
+        misfits.append((tokens, misfit))
     misfits.sort(key=lambda pair: pair[0] is None)
     return misfits[0] if misfits else (None, None)
 
@@ -193,12 +193,12 @@ def _label(start: int, end: int, is_impossible: int) -> dict[str, np.ndarray]:
 def _labels_in(
     question: WindowedQuestion,
     window: Window,
-    pieces: tuple[int, int] | None,
+    tokens: tuple[int, int] | None,
 ) -> dict[str, np.ndarray]:
-    if not pieces or pieces[0] < window.start or pieces[1] >= window.end:
+    if not tokens or tokens[0] < window.start or tokens[1] >= window.end:
         return _label(0, 0, 1)
     shift = question.offset - window.start
-    return _label(pieces[0] + shift, pieces[1] + shift, 0)
+    return _label(tokens[0] + shift, tokens[1] + shift, 0)
 
 
 def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:
@@ -206,8 +206,8 @@ def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:
         return
     num_lost = sum(misfit.found is None for misfit in misfits)
     _logger.warning(
-        "%d of %d answers are not made of whole pieces, and the pieces that "
-        "they touch are taken; %d are not in their paragraph, or no piece is, "
+        "%d of %d answers are not made of whole tokens, and the tokens that "
+        "they touch are taken; %d are not in their paragraph, or no token is, "
         "and their questions are left out:",
         len(misfits) - num_lost,
         num_questions,

@@ -3,7 +3,7 @@
 Data flow: outputs of a model -> [this file] -> answers -> scores, files.
 Floor: tasks. NumPy.
 
-A span is a candidate if its first piece has most context in its window, and
+A span is a candidate if its first token has most context in its window, and
 it is not too long. Of spans with the same text the likeliest counts.
 
 Source: google-research/albert, `squad_utils.accumulate_predictions_v1`,
@@ -40,7 +40,7 @@ class SpanLimits:
     Args:
         n_best_size: Answers of a question that are kept; and, of a window,
             starts and ends that are combined.
-        max_answer_length: Pieces of an answer at most.
+        max_answer_length: Tokens of an answer at most.
 
     Raises:
         ValueError: A number is below 1.
@@ -65,9 +65,9 @@ class SpanPrediction:
     Args:
         text: Its characters.
         probability: Among the answers that are kept for the question.
-        start_score: Of the first piece: a logit, or in version 2.0 the
+        start_score: Of the first token: a logit, or in version 2.0 the
             logarithm of a probability.
-        end_score: Of the last piece, likewise.
+        end_score: Of the last token, likewise.
     """
 
     text: str
@@ -99,8 +99,8 @@ class Spans:
     """Candidates, M, from all windows of a question.
 
     Args:
-        first: Int `[M]`, first piece, in the paragraph.
-        last: Int `[M]`, last piece.
+        first: Int `[M]`, first token, in the paragraph.
+        last: Int `[M]`, last token.
         start_scores: Float `[M]`.
         end_scores: Float `[M]`.
     """
@@ -185,7 +185,7 @@ def best_spans(
         text = question.paragraph.span_text(
             spans.first[place], spans.last[place]
         )
-        # TF1: it may be empty, if the pieces stand for white space.
+        # TF1: it may be empty, if the tokens stand for white space.
         chosen.setdefault(text, place)
         if len(chosen) == limits.n_best_size:
             break
@@ -230,7 +230,7 @@ def _likeliest_pairs(
 def _all_pairs(
     _: np.ndarray, __: np.ndarray, places: slice, limits: SpanLimits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all spans of pieces of the paragraph that are not too long."""
+    """Returns all spans of tokens of the paragraph that are not too long."""
     size = places.stop - places.start
     longest = min(limits.max_answer_length, size)
     starts = np.repeat(np.arange(size), longest)
@@ -301,7 +301,7 @@ def _candidates_in(
     )
 
 
-# Pieces of the shortest batch: lengths are padded to multiples of it.
+# Tokens of the shortest batch: lengths are padded to multiples of it.
 MAX_TOP = 16
 
 
@@ -333,7 +333,7 @@ class BeamSearch:
             if value > MAX_TOP:
                 raise ValueError(
                     f"`{name}` must be at most {MAX_TOP}, because a batch of "
-                    "short windows has no more pieces to choose from. "
+                    "short windows has no more tokens to choose from. "
                     f"Received: {name}={value}."
                 )
         if not 0 <= self.dropout_prob < 1:

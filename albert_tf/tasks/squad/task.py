@@ -22,7 +22,7 @@ _FILLING = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 
 
 class SquadTask:
-    """A `finetuning.FinetuningTask`: the first and the last piece of an answer.
+    """A `finetuning.FinetuningTask`: the first and the last token of an answer.
 
     Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
     and `start_positions`, `end_positions` int32 `[B]`; in version 2.0 also
@@ -59,9 +59,9 @@ class SquadTask:
         )
 
     @property
-    def sum_names(self) -> tuple[str, ...]:
+    def total_names(self) -> tuple[str, ...]:
         """Keys of the sums that `loss` returns."""
-        names = ("examples", "pieces", "loss", "correct")
+        names = ("examples", "tokens", "loss", "correct")
         if isinstance(self.model, SpanModel):
             return names
         return (*names, "answerable_correct")
@@ -73,17 +73,17 @@ class SquadTask:
             return frozenset(("start_logits", "end_logits"))
         return frozenset()
 
-    def normalizers(self, batch: task.Batch) -> task.Sums:
+    def loss_denominators(self, batch: task.Batch) -> task.Totals:
         """The number of windows; see `task.Task`."""
         return {"examples": tf.reduce_sum(task.example_weights(batch))}
 
     def loss(
         self,
         batch: task.Batch,
-        normalizers: task.Sums,
+        loss_denominators: task.Totals,
         *,
         seed: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, task.Sums]:
+    ) -> tuple[tf.Tensor, task.Totals]:
         """This batch's share of the loss; see `task.Task`.
 
         The head of version 2.0 is given the true start, whether it is trained
@@ -91,16 +91,16 @@ class SquadTask:
         """
         weights = task.example_weights(batch)
         measured = self._measure(batch, weights, seed)
-        pieces = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
+        tokens = tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
         sums = {
             "examples": measured.weight,
-            "pieces": tf.reduce_sum(pieces),
+            "tokens": tf.reduce_sum(tokens),
             "loss": measured.loss,
             "correct": measured.correct,
         }
         if isinstance(measured, BeamSpanSums):
             sums["answerable_correct"] = measured.answerable_correct
-        return measured.loss / normalizers["examples"], sums
+        return measured.loss / loss_denominators["examples"], sums
 
     def _measure(
         self, batch: task.Batch, weights: tf.Tensor, seed: tf.Tensor | None

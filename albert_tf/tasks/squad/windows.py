@@ -1,18 +1,18 @@
-"""A paragraph as pieces that know their characters.
+"""A paragraph as tokens that know their characters.
 
 Data flow: text -> [this file] -> windows, features; predictions -> text.
 Floor: tasks. NumPy.
 
-The tokenizer says which characters each piece stands for.
+The tokenizer says which characters each token stands for.
 Differs: the reference looks for the longest common subsequence of the
-characters of text and pieces, once for each question, in quadratic time; and
+characters of text and tokens, once for each question, in quadratic time; and
 drops paragraphs of which less than four fifths fit (Korean ones, or those with
 long runs of white space), even when it predicts. Its spans also begin with the
 space before a word, and its answers are stripped of it.
 
 Windows over a paragraph that is longer than the model's input.
 
-Data flow: pieces of question and paragraph -> [this file] -> features; and
+Data flow: tokens of question and paragraph -> [this file] -> features; and
 again, for the predictions.
 Floor: tasks. NumPy.
 
@@ -34,12 +34,12 @@ PARAGRAPHS_PER_CALL = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Paragraph:
-    """A text and its pieces, n.
+    """A text and its tokens, n.
 
     Args:
         text: The text as the file has it.
-        ids: Int32 `[n]`, ids of the pieces.
-        starts: Int32 `[n]`, first character of each piece; never falls.
+        ids: Int32 `[n]`, ids of the tokens.
+        starts: Int32 `[n]`, first character of each token; never falls.
         ends: Int32 `[n]`, one past its last character; never falls.
     """
 
@@ -49,18 +49,18 @@ class Paragraph:
     ends: np.ndarray
 
     def span_text(self, first: int, last: int) -> str:
-        """Returns the text from the first to the last of some pieces."""
+        """Returns the text from the first to the last of some tokens."""
         return self.text[self.starts[first] : self.ends[last]].strip()
 
-    def find_pieces(self, answer: Answer) -> tuple[int, int] | None:
-        """Returns the first and the last piece that an answer touches.
+    def find_tokens(self, answer: Answer) -> tuple[int, int] | None:
+        """Returns the first and the last token that an answer touches.
 
         Returns:
-            None if no piece stands for any of its characters, or if they are
+            None if no token stands for any of its characters, or if they are
             not those of the text at this place.
         """
         start, end = answer.start, answer.start + len(answer.text)
-        # White space around an answer belongs to no piece.
+        # White space around an answer belongs to no token.
         inner = answer.text.strip()
         if not inner or self.text[start:end] != answer.text:
             return None
@@ -74,7 +74,7 @@ class Paragraph:
 def encode_paragraphs(
     texts: Sequence[str], tokenizer: Tokenizer
 ) -> Iterator[Paragraph]:
-    """Cuts texts into pieces, many at once.
+    """Cuts texts into tokens, many at once.
 
     Args:
         texts: The texts; may be empty.
@@ -101,21 +101,21 @@ def encode_paragraphs(
 NUM_SPECIAL_PIECES = 3
 # Questions that are encoded in one call; memory against overhead.
 QUESTIONS_PER_CALL = 1024
-# TF1: weight of a window's length beside a piece's distance from its edge.
+# TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowLengths:
-    """How long a window may be, in pieces.
+    """How long a window may be, in tokens.
 
     Args:
-        max_seq_length: S, with question and special pieces.
+        max_seq_length: S, with question and special tokens.
         doc_stride: From the start of a window to that of the next.
         max_query_length: Of the question; what is longer loses its end.
 
     Raises:
-        ValueError: No piece of a paragraph would fit beside the longest
+        ValueError: No token of a paragraph would fit beside the longest
             question, or a number is below 1.
     """
 
@@ -142,7 +142,7 @@ class WindowLengths:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
-    """Some neighbouring pieces of a paragraph.
+    """Some neighbouring tokens of a paragraph.
 
     Args:
         start: The first of them.
@@ -164,7 +164,7 @@ class WindowedQuestion:
 
     Args:
         example: The question.
-        question_ids: Int32 `[q]`, ids of its pieces, cut to length.
+        question_ids: Int32 `[q]`, ids of its tokens, cut to length.
         paragraph: The paragraph, shared with its other questions.
         windows: Over the paragraph, at least one.
     """
@@ -176,50 +176,50 @@ class WindowedQuestion:
 
     @property
     def offset(self) -> int:
-        """Place of a window's first piece in the model's input."""
+        """Place of a window's first token in the model's input."""
         return len(self.question_ids) + 2
 
 
 def split_windows(
-    num_pieces: int, *, size: int, stride: int
+    num_tokens: int, *, size: int, stride: int
 ) -> tuple[Window, ...]:
-    """Lays windows over a paragraph, so that all pieces are in one.
+    """Lays windows over a paragraph, so that all tokens are in one.
 
     >>> split_windows(5, size=3, stride=1)[1:]
     (Window(start=1, size=3), Window(start=2, size=3))
 
     Args:
-        num_pieces: Of the paragraph.
+        num_tokens: Of the paragraph.
         size: Of a window at most.
         stride: From the start of a window to that of the next; a larger one
             than `size` counts as that.
 
     Returns:
-        The windows. Of a paragraph without pieces, one without pieces.
+        The windows. Of a paragraph without tokens, one without tokens.
     """
     # Differs: the reference makes no window of an empty paragraph, and its
     # questions get no prediction.
     stride = min(stride, size)
-    num_more = -(-max(0, num_pieces - size) // stride)
+    num_more = -(-max(0, num_tokens - size) // stride)
     starts = range(0, (num_more + 1) * stride, stride)
     return tuple(
-        Window(start=s, size=min(size, num_pieces - s)) for s in starts
+        Window(start=s, size=min(size, num_tokens - s)) for s in starts
     )
 
 
-def best_windows(num_pieces: int, windows: Sequence[Window]) -> np.ndarray:
-    """Tells which window has most context around each piece.
+def best_windows(num_tokens: int, windows: Sequence[Window]) -> np.ndarray:
+    """Tells which window has most context around each token.
 
     Args:
-        num_pieces: Of the paragraph, n.
+        num_tokens: Of the paragraph, n.
         windows: Over it.
 
     Returns:
-        Int32 `[n]`, number of the window in which the shorter side of a piece
+        Int32 `[n]`, number of the window in which the shorter side of a token
         is longest; of windows that are as good, the first.
     """
-    best = np.zeros(num_pieces, np.int32)
-    best_scores = np.full(num_pieces, -1.0)
+    best = np.zeros(num_tokens, np.int32)
+    best_scores = np.full(num_tokens, -1.0)
     for number, window in enumerate(windows):
         places = np.arange(window.size)
         scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * window.size

@@ -17,13 +17,13 @@ def find(train_file, kept=None, *, is_training=False, label_column="kind"):
 
 
 @pytest.mark.parametrize(
-    ("labels", "headline", "num_scores"),
+    ("labels", "primary_metric", "num_scores"),
     [((), "pearson", 3), (("a", "b"), "accuracy", 3), ("abc", "accuracy", 2)],
 )
-def test_scores_follow_from_the_labels(labels, headline, num_scores):
+def test_scores_follow_from_the_labels(labels, primary_metric, num_scores):
     found = custom.score_names(labels)
 
-    assert (found[0], len(found)) == (headline, num_scores)
+    assert (found[0], len(found)) == (primary_metric, num_scores)
 
 
 def test_labels_to_learn_are_those_of_the_file(train_file):

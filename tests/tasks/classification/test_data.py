@@ -137,7 +137,7 @@ def test_a_record_has_the_arrays_of_the_specs(make_data, regression):
                 assert record[spec.name].dtype == spec.dtype
 
 
-def test_ids_are_padded_with_the_padding_piece(make_data, tokenizer):
+def test_ids_are_padded_with_the_padding_token(make_data, tokenizer):
     (spec,) = (s for s in make_data().array_specs if s.name == "input_ids")
 
     assert spec.pad_value == tokenizer.special_ids.pad
@@ -186,7 +186,7 @@ def test_long_texts_are_cut_and_counted(make_data, caplog):
     found = records(make_data(), examples)
 
     assert found[0]["input_ids"].size == 12
-    assert "1 of 2 examples are cut to 12 pieces" in caplog.text
+    assert "1 of 2 examples are cut to 12 tokens" in caplog.text
 
 
 def test_examples_that_just_fit_are_not_counted(make_data, tokenizer, caplog):
@@ -210,7 +210,7 @@ def test_settings_are_json_and_name_what_makes_a_record(make_data, tokenizer):
 
 
 def test_the_first_score_is_the_headline(make_data):
-    assert make_data().headline == "accuracy"
+    assert make_data().primary_metric == "accuracy"
 
 
 def test_scores_of_labels(make_data):

@@ -46,7 +46,7 @@ def case(request):
 
 
 def evaluate(task, batch):
-    loss, sums = task.loss(batch, task.normalizers(batch), seed=None)
+    loss, sums = task.loss(batch, task.loss_denominators(batch), seed=None)
     values = {name: float(value) for name, value in sums.items()}
     return float(loss), values, task.evaluation_scores(values)
 
@@ -67,8 +67,8 @@ def test_the_loss_is_the_mean_over_the_examples(case):
 
     assert loss == pytest.approx(losses.mean(), rel=1e-5)
     assert scores["loss"] == pytest.approx(losses.mean(), rel=1e-5)
-    assert sums.keys() == set(task.sum_names)
-    assert (sums["examples"], sums["pieces"]) == (2, 9)
+    assert sums.keys() == set(task.total_names)
+    assert (sums["examples"], sums["tokens"]) == (2, 9)
 
 
 def test_only_labels_have_an_accuracy(case):
@@ -90,25 +90,25 @@ def test_rows_that_fill_up_a_batch_count_nowhere(case):
     loss, sums, _ = evaluate(task, batch)
 
     assert loss == pytest.approx(losses[1], rel=1e-5)
-    assert (sums["examples"], sums["pieces"]) == (1, 5)
+    assert (sums["examples"], sums["tokens"]) == (1, 5)
 
 
 def test_parts_of_a_batch_add_up_to_its_loss(case):
     task, batch, losses = case
-    normalizers = task.normalizers(batch)
+    loss_denominators = task.loss_denominators(batch)
     rows = [{k: v[i : i + 1] for k, v in batch.items()} for i in range(2)]
 
-    parts = [float(task.loss(r, normalizers, seed=None)[0]) for r in rows]
+    parts = [float(task.loss(r, loss_denominators, seed=None)[0]) for r in rows]
 
     assert sum(parts) == pytest.approx(losses.mean(), rel=1e-5)
 
 
 def test_dropout_needs_a_seed_and_follows_it(case):
     task, batch, losses = case
-    normalizers = task.normalizers(batch)
+    loss_denominators = task.loss_denominators(batch)
 
     first, again, other = (
-        float(task.loss(batch, normalizers, seed=seed)[0])
+        float(task.loss(batch, loss_denominators, seed=seed)[0])
         for seed in (SEED, SEED, SEED + 1)
     )
 
@@ -121,7 +121,7 @@ def test_every_weight_gets_a_gradient(case):
     task, batch, _ = case
 
     with tf.GradientTape() as tape:
-        loss, _ = task.loss(batch, task.normalizers(batch), seed=None)
+        loss, _ = task.loss(batch, task.loss_denominators(batch), seed=None)
     variables = [v.value for v in task.model.trainable_variables]
     gradients = tape.gradient(loss, variables)
 
@@ -165,7 +165,7 @@ def test_losses_and_gradients_equal_the_recorded_ones(
     batch = {field: tf.constant(recorded[field]) for field in fields}
 
     with tf.GradientTape() as tape:
-        loss, _ = task.loss(batch, task.normalizers(batch), seed=None)
+        loss, _ = task.loss(batch, task.loss_denominators(batch), seed=None)
     gradients = tape.gradient(loss, [v.value for v in variables])
 
     assert float(loss) == pytest.approx(float(recorded["loss"]), rel=1e-5)

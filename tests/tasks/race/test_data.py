@@ -125,7 +125,7 @@ def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
 def test_the_headline_is_among_the_scores(make_data, questions):
     data = make_data()
 
-    assert data.headline in data.scores(questions, {"logits": LOGITS})
+    assert data.primary_metric in data.scores(questions, {"logits": LOGITS})
 
 
 def test_levels_that_do_not_occur_have_no_accuracy(make_data, make_example):

@@ -147,7 +147,7 @@ def test_more_articles_than_fit_one_call_come_in_order(make_example):
     ]
 
 
-def test_an_article_and_options_without_pieces_are_rows_too(make_example):
+def test_an_article_and_options_without_tokens_are_rows_too(make_example):
     example = make_example(article="", question="", options=("", "a"))
 
     (record,) = records_of([example])
@@ -271,6 +271,6 @@ def test_a_wordpiece_vocabulary_works_too(shared_data, make_example):
 
     (record,) = features.make_records([example], words, ChoiceLengths())
 
-    pieces = [words.id_to_piece(int(i)) for i in record["input_ids"][1]]
+    tokens = [words.id_to_piece(int(i)) for i in record["input_ids"][1]]
     text = "[CLS] 雪 是 白 的 。 [SEP] 煤 是 白 的 。 [SEP]"
-    assert pieces == text.split()
+    assert tokens == text.split()

@@ -42,13 +42,13 @@ def as_floats(sums):
 def test_the_loss_is_the_mean_cross_entropy_of_the_right_choices():
     task = MultipleChoiceTask(TINY)
 
-    loss, sums = task.loss(BATCH, task.normalizers(BATCH), seed=None)
+    loss, sums = task.loss(BATCH, task.loss_denominators(BATCH), seed=None)
 
     logits = task.outputs(BATCH)["logits"].numpy().astype(float)
     logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
     assert logits.shape == (2, 3)
     assert float(loss) == pytest.approx(-(logits[0, 2] + logits[1, 0]) / 2)
-    assert set(sums) == set(task.sum_names)
+    assert set(sums) == set(task.total_names)
     num_correct = (logits.argmax(axis=1) == [2, 0]).sum()
     scores = {"loss": pytest.approx(float(loss)), "accuracy": num_correct / 2}
     assert task.training_scores(as_floats(sums)) == scores
@@ -71,7 +71,7 @@ def test_logits_and_loss_equal_the_recorded_ones(shared_data):
         for name in ("input_ids", "input_mask", "segment_ids")
     } | {"label_ids": tf.constant(arrays["label_ids"])}
 
-    loss, _ = task.loss(batch, task.normalizers(batch), seed=None)
+    loss, _ = task.loss(batch, task.loss_denominators(batch), seed=None)
 
     np.testing.assert_allclose(
         task.outputs(batch)["logits"], arrays["logits"], rtol=1e-5, atol=1e-6
@@ -79,13 +79,13 @@ def test_logits_and_loss_equal_the_recorded_ones(shared_data):
     assert float(loss) == pytest.approx(float(arrays["loss"]), rel=1e-5)
 
 
-def test_sums_count_questions_and_pieces_without_padding():
+def test_sums_count_questions_and_tokens_without_padding():
     task = MultipleChoiceTask(TINY)
 
-    _, sums = task.loss(BATCH, task.normalizers(BATCH), seed=None)
+    _, sums = task.loss(BATCH, task.loss_denominators(BATCH), seed=None)
 
     assert float(sums["examples"]) == 2
-    assert float(sums["pieces"]) == 29
+    assert float(sums["tokens"]) == 29
 
 
 def test_rows_that_fill_up_a_batch_count_nowhere():
@@ -95,7 +95,7 @@ def test_rows_that_fill_up_a_batch_count_nowhere():
 
     losses, sums = zip(
         *(
-            task.loss(batch, task.normalizers(batch), seed=None)
+            task.loss(batch, task.loss_denominators(batch), seed=None)
             for batch in (first, filled)
         ),
         strict=True,
@@ -107,13 +107,13 @@ def test_rows_that_fill_up_a_batch_count_nowhere():
 
 def test_shares_of_the_loss_add_up_to_that_of_the_whole_batch():
     task = MultipleChoiceTask(TINY)
-    normalizers = task.normalizers(BATCH)
+    loss_denominators = task.loss_denominators(BATCH)
 
-    whole, _ = task.loss(BATCH, normalizers, seed=None)
+    whole, _ = task.loss(BATCH, loss_denominators, seed=None)
     shares = [
         task.loss(
             {name: value[row : row + 1] for name, value in BATCH.items()},
-            normalizers,
+            loss_denominators,
             seed=None,
         )[0]
         for row in range(2)
@@ -143,7 +143,9 @@ def test_dropout_acts_with_a_seed_only():
 
     def loss(seed):
         seed = None if seed is None else tf.constant([seed, 0])
-        return float(task.loss(BATCH, task.normalizers(BATCH), seed=seed)[0])
+        return float(
+            task.loss(BATCH, task.loss_denominators(BATCH), seed=seed)[0]
+        )
 
     assert loss(None) == loss(None)
     assert loss(1) == loss(1)
@@ -157,13 +159,15 @@ def test_dropout_of_the_pooled_output_can_be_set():
             dropout_prob=dropout_prob,
         )
         seed = tf.constant([1, 2])
-        return float(task.loss(BATCH, task.normalizers(BATCH), seed=seed)[0])
+        return float(
+            task.loss(BATCH, task.loss_denominators(BATCH), seed=seed)[0]
+        )
 
     assert loss(0.0) != loss(0.5)
 
 
 def test_an_empty_set_evaluates_to_zero():
     task = MultipleChoiceTask(TINY)
-    nothing = dict.fromkeys(task.sum_names, 0.0)
+    nothing = dict.fromkeys(task.total_names, 0.0)
 
     assert task.evaluation_scores(nothing) == {"loss": 0.0, "accuracy": 0.0}

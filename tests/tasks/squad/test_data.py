@@ -56,15 +56,15 @@ def outputs_for(data, examples, answers, cls_logits=None):
     for question in data._questions(examples):
         text, null = next(wanted)
         place = question.paragraph.text.index(text)
-        pieces = question.paragraph.find_pieces(
+        tokens = question.paragraph.find_tokens(
             examples_lib.Answer(text=text, start=place)
         )
         for window in question.windows:
             size = question.offset + window.size + 1
             ends = np.zeros((2, size), np.float32)
             shift = question.offset - window.start
-            is_inside = pieces[0] >= window.start and pieces[1] < window.end
-            first, last = (p + shift if is_inside else 0 for p in pieces)
+            is_inside = tokens[0] >= window.start and tokens[1] < window.end
+            first, last = (p + shift if is_inside else 0 for p in tokens)
             ends[0, first] = ends[1, last] = 9
             rows["start_logits"].append(ends[0])
             rows["end_logits"].append(ends[1])
@@ -148,7 +148,7 @@ def test_version_1_scores_exact_match_and_f1(make_data, asked):
         "exact_match": 50,
         "f1": pytest.approx(100 * (1 + 0.5) / 2),
     }
-    assert data.headline in data.scores(asked[:2], outputs)
+    assert data.primary_metric in data.scores(asked[:2], outputs)
 
 
 def test_version_2_tunes_the_threshold(make_data, asked):
@@ -316,12 +316,12 @@ def test_questions_are_encoded_once_for_records_and_scores(
     assert len(encoded) == 1
 
 
-def test_word_pieces_work_too(make_data, make_example, tmp_path):
+def test_word_tokens_work_too(make_data, make_example, tmp_path):
     from albert_tf.text import tokenizer
 
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces += ["雪", "是", "白", "##色", "的", "煤", "黑", "。", "什", "么"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += ["雪", "是", "白", "##色", "的", "煤", "黑", "。", "什", "么"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
     chinese = tokenizer.load_tokenizer(vocab_file=tmp_path / "vocab.txt")
     example = make_example(
         "白", question="雪是什么", context="雪 是 白的。煤是黑的。"
@@ -560,7 +560,7 @@ def test_all_real_questions_get_a_prediction_that_is_scored_as_published(
         assert scores[key] == pytest.approx(100 * values.mean(), rel=1e-12)
     assert 5 < scores["f1"] < 95
     if not is_version_2:
-        # Chance may choose a piece that stands for white space.
+        # Chance may choose a token that stands for white space.
         assert sum(not text for text in found.values()) < num_questions / 100
         return
     for kind, has_answer in (("HasAns", True), ("NoAns", False)):
@@ -577,17 +577,17 @@ def guesses(data, asked):
     outputs = collections.defaultdict(list)
     for number, question in enumerate(data._questions(asked)):
         answers = question.example.answers or ()
-        pieces = answers and question.paragraph.find_pieces(answers[0])
+        tokens = answers and question.paragraph.find_tokens(answers[0])
         for window in question.windows:
             size = question.offset + window.size + 1
             starts, ends = rng.normal(size=(2, size)).astype(np.float32)
-            is_inside = pieces and (
-                window.start <= pieces[0] and pieces[1] < window.end
+            is_inside = tokens and (
+                window.start <= tokens[0] and tokens[1] < window.end
             )
             if is_inside and number % 2:
                 shift = question.offset - window.start
-                starts[pieces[0] + shift] += 9
-                ends[pieces[1] + shift] += 9
+                starts[tokens[0] + shift] += 9
+                ends[tokens[1] + shift] += 9
             outputs["start_logits"].append(starts)
             outputs["end_logits"].append(ends)
             tops = np.argsort(-starts)[:5]

@@ -17,7 +17,7 @@ RECORDED_NAMES = {
 }
 
 
-def test_a_window_is_question_and_paragraph_between_special_pieces(
+def test_a_window_is_question_and_paragraph_between_special_tokens(
     make_example, make_question, words
 ):
     question = make_question(make_example())
@@ -40,7 +40,7 @@ def test_a_window_is_question_and_paragraph_between_special_pieces(
         assert record[name] == 0
 
 
-def test_the_answer_is_where_its_pieces_are(make_example, make_question, words):
+def test_the_answer_is_where_its_tokens_are(make_example, make_question, words):
     question = make_question(make_example("black"))
 
     (record,) = features.training_records([question], words.special_ids)
@@ -63,7 +63,7 @@ def test_windows_without_the_whole_answer_are_impossible(
 
     records = list(features.training_records([question], words.special_ids))
 
-    first, last = question.paragraph.find_pieces(question.example.answers[0])
+    first, last = question.paragraph.find_tokens(question.example.answers[0])
     holds = [w.start <= first and last < w.end for w in question.windows]
     assert {True, False} == set(holds)
     for record, window, is_inside in zip(
@@ -120,7 +120,7 @@ def test_what_cannot_be_aligned_is_counted_and_listed(
     assert "also_lost: 'black', found: nothing" in caplog.text
 
 
-def test_part_of_a_piece_is_listed_and_trained_on(
+def test_part_of_a_token_is_listed_and_trained_on(
     make_example, english, caplog
 ):
     example = make_example("gold", context="It is golden.")
@@ -132,7 +132,7 @@ def test_part_of_a_piece_is_listed_and_trained_on(
     assert english.decode([record["input_ids"][record["end_positions"]]]) == (
         "golden"
     )
-    assert "1 of 1 answers are not made of whole pieces" in caplog.text
+    assert "1 of 1 answers are not made of whole tokens" in caplog.text
     assert "q1: 'gold', found: 'golden'" in caplog.text
 
 
@@ -154,7 +154,7 @@ def test_long_lists_are_cut(
     assert "and 3 more" in caplog.text
 
 
-def test_of_several_answers_the_first_of_whole_pieces_is_taken(
+def test_of_several_answers_the_first_of_whole_tokens_is_taken(
     make_example, make_question
 ):
     answers = (
@@ -164,20 +164,20 @@ def test_of_several_answers_the_first_of_whole_pieces_is_taken(
     )
     question = make_question(make_example(answers=answers))
 
-    pieces, misfit = features.find_answer(question)
+    tokens, misfit = features.find_answer(question)
 
-    assert question.paragraph.span_text(*pieces) == "black"
+    assert question.paragraph.span_text(*tokens) == "black"
     assert misfit is None
 
 
-def test_a_part_of_a_piece_is_better_than_nothing(make_example, english):
+def test_a_part_of_a_token_is_better_than_nothing(make_example, english):
     answers = (Answer(text="old", start=0), Answer(text="gold", start=6))
     example = make_example(context="It is golden.", answers=answers)
     (question,) = windows.split_questions([example], english, WindowLengths())
 
-    pieces, misfit = features.find_answer(question)
+    tokens, misfit = features.find_answer(question)
 
-    assert question.paragraph.span_text(*pieces) == "golden"
+    assert question.paragraph.span_text(*tokens) == "golden"
     assert misfit == Misfit(guid="q1", answer="gold", found="golden")
 
 
@@ -215,7 +215,7 @@ def test_records_equal_the_recorded_ones(name, num_windows, recorded, english):
             features.training_records([question], english.special_ids)
         )
         if not rows.size:
-            # Differs: the original drops it, since the pieces of Hangul have
+            # Differs: the original drops it, since the tokens of Hangul have
             # other characters than the text. Ours has its window.
             assert question.example.guid == "shared-edge-2-0"
             assert len(records) == 1
@@ -247,7 +247,7 @@ def test_true_answers_survive_the_windows(
     special, limits = english.special_ids, SpanLimits(max_answer_length=384)
     answers, listed = {}, set()
     for question in windows.split_questions(asked, english, WindowLengths()):
-        pieces, misfit = features.find_answer(question)
+        tokens, misfit = features.find_answer(question)
         if misfit:
             listed.add(misfit.guid)
         starts, ends = [], []
@@ -258,7 +258,7 @@ def test_true_answers_survive_the_windows(
                 is_end[record["end_positions"]] = 1
             starts.append(is_start)
             ends.append(is_end)
-        if pieces:
+        if tokens:
             spans = predictions.spans_of_logits(question, starts, ends, limits)
             best = predictions.best_spans(question, spans, limits)
             answers[question.example.guid] = best[0].text

@@ -28,7 +28,7 @@ def test_limits_must_be_positive(name):
 def test_the_likeliest_span_is_the_answer(question):
     size = question.offset + len(question.paragraph.ids) + 1
     starts, ends = np.zeros((2, size), np.float32)
-    first, last = question.paragraph.find_pieces(question.example.answers[0])
+    first, last = question.paragraph.find_tokens(question.example.answers[0])
     starts[question.offset + first] = 5
     ends[question.offset + last] = 4
 
@@ -62,11 +62,11 @@ def test_spans_lie_in_the_paragraph_in_order_and_are_not_too_long(question):
 
     found = predictions.spans_of_logits(question, [starts], [ends], limits)
 
-    num_pieces = len(question.paragraph.ids)
+    num_tokens = len(question.paragraph.ids)
     wanted = {
         (first, last)
-        for first in range(num_pieces)
-        for last in range(first, min(first + 3, num_pieces))
+        for first in range(num_tokens)
+        for last in range(first, min(first + 3, num_tokens))
     }
     assert set(zip(found.first, found.last, strict=True)) == wanted
     for place, (first, last) in enumerate(
@@ -88,7 +88,7 @@ def test_a_span_counts_where_it_has_most_context(make_example, make_question):
     found = predictions.spans_of_logits(question, rows, rows, limits)
 
     assert len(sizes) > 2
-    # Each piece once, from its own window.
+    # Each token once, from its own window.
     order = np.argsort(found.first)
     assert found.first[order].tolist() == list(
         range(len(question.paragraph.ids))
@@ -199,7 +199,7 @@ def test_beams_must_follow_something(name):
 
 
 @pytest.mark.parametrize("name", ["start_n_top", "end_n_top"])
-def test_beams_must_find_as_many_pieces_in_a_short_batch(name):
+def test_beams_must_find_as_many_tokens_in_a_short_batch(name):
     with pytest.raises(ValueError, match=f"`{name}` must be at most 16, beca"):
         BeamSearch(**{name: 17})
 

@@ -43,7 +43,7 @@ def as_floats(sums):
 
 
 def loss_of(task, batch=BATCH, seed=None):
-    return task.loss(batch, task.normalizers(batch), seed=seed)
+    return task.loss(batch, task.loss_denominators(batch), seed=seed)
 
 
 def test_the_loss_of_version_1_is_the_mean_of_both_ends():
@@ -112,14 +112,14 @@ def test_outputs_and_loss_equal_the_recorded_ones(name, settings, shared_data):
         )
 
 
-def test_sums_have_their_names_and_count_windows_and_pieces(beam_search):
+def test_sums_have_their_names_and_count_windows_and_tokens(beam_search):
     task = SquadTask(TINY, beam_search=beam_search)
 
     _, sums = loss_of(task)
 
-    assert set(sums) == set(task.sum_names)
+    assert set(sums) == set(task.total_names)
     assert float(sums["examples"]) == 2
-    assert float(sums["pieces"]) == 11
+    assert float(sums["tokens"]) == 11
 
 
 def test_rows_that_fill_up_a_batch_count_nowhere(beam_search):
@@ -137,13 +137,13 @@ def test_rows_that_fill_up_a_batch_count_nowhere(beam_search):
 
 def test_shares_of_the_loss_add_up_to_that_of_the_whole_batch(beam_search):
     task = SquadTask(TINY, beam_search=beam_search)
-    normalizers = task.normalizers(BATCH)
+    loss_denominators = task.loss_denominators(BATCH)
 
     whole, _ = loss_of(task)
     shares = [
         task.loss(
             {name: value[row : row + 1] for name, value in BATCH.items()},
-            normalizers,
+            loss_denominators,
             seed=None,
         )[0]
         for row in range(2)
@@ -208,7 +208,7 @@ def test_short_batches_have_room_for_the_beams():
     found, wanted = outputs_of(BATCH), narrow.outputs(BATCH)
 
     assert found["start_top_index"].shape == (2, 9)
-    # [CLS] and the two pieces of the first paragraph; the rest is forbidden.
+    # [CLS] and the two tokens of the first paragraph; the rest is forbidden.
     np.testing.assert_array_equal(
         found["start_top_index"][0, :3], wanted["start_top_index"][0]
     )
@@ -220,6 +220,6 @@ def test_short_batches_have_room_for_the_beams():
 
 def test_an_empty_set_evaluates_to_zero(beam_search):
     task = SquadTask(TINY, beam_search=beam_search)
-    nothing = dict.fromkeys(task.sum_names, 0.0)
+    nothing = dict.fromkeys(task.total_names, 0.0)
 
     assert set(task.evaluation_scores(nothing).values()) == {0.0}

@@ -7,8 +7,8 @@ from albert_tf.tasks.squad.windows import Window, WindowLengths
 from albert_tf.text import tokenizer
 
 
-def encode_paragraph(text, pieces):
-    (paragraph,) = windows.encode_paragraphs([text], pieces)
+def encode_paragraph(text, tokens):
+    (paragraph,) = windows.encode_paragraphs([text], tokens)
     return paragraph
 
 
@@ -46,25 +46,25 @@ def test_whole_words_are_found_and_read_back(answer, encode):
     text = "The cat sat on the mat"
     found = encode(text)
 
-    pieces = found.find_pieces(Answer(text=answer, start=text.index(answer)))
+    tokens = found.find_tokens(Answer(text=answer, start=text.index(answer)))
 
-    assert found.span_text(*pieces) == answer
+    assert found.span_text(*tokens) == answer
 
 
 def test_white_space_around_an_answer_does_not_count(encode):
     found = encode("The cat  sat.")
 
-    with_spaces = found.find_pieces(Answer(text=" cat  ", start=3))
+    with_spaces = found.find_tokens(Answer(text=" cat  ", start=3))
 
-    assert with_spaces == found.find_pieces(Answer(text="cat", start=4))
+    assert with_spaces == found.find_tokens(Answer(text="cat", start=4))
 
 
-def test_part_of_a_piece_finds_the_whole(english):
+def test_part_of_a_token_finds_the_whole(english):
     found = encode_paragraph("It is golden.", english)
 
-    pieces = found.find_pieces(Answer(text="gold", start=6))
+    tokens = found.find_tokens(Answer(text="gold", start=6))
 
-    assert found.span_text(*pieces) == "golden"
+    assert found.span_text(*tokens) == "golden"
 
 
 @pytest.mark.parametrize(
@@ -79,36 +79,36 @@ def test_part_of_a_piece_finds_the_whole(english):
 def test_an_answer_that_is_not_there_is_not_found(text, start, encode):
     found = encode("The cat sat.")
 
-    assert found.find_pieces(Answer(text=text, start=start)) is None
+    assert found.find_tokens(Answer(text=text, start=start)) is None
 
 
-def test_an_answer_of_nothing_that_became_a_piece_is_not_found(tmp_path):
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+def test_an_answer_of_nothing_that_became_a_token_is_not_found(tmp_path):
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cat"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens))
     chinese = tokenizer.load_tokenizer(vocab_file=tmp_path / "vocab.txt")
 
     found = encode_paragraph("cat \u200b cat", chinese)
 
     assert found.ids.tolist() == [5, 5]
-    assert found.find_pieces(Answer(text="\u200b", start=4)) is None
+    assert found.find_tokens(Answer(text="\u200b", start=4)) is None
 
 
-def test_an_empty_text_has_no_pieces(encode):
+def test_an_empty_text_has_no_tokens(encode):
     found = encode("")
 
     assert len(found.ids) == len(found.starts) == len(found.ends) == 0
-    assert found.find_pieces(Answer(text="", start=0)) is None
+    assert found.find_tokens(Answer(text="", start=0)) is None
 
 
 @pytest.mark.parametrize(
     ("name", "num_other_starts", "num_other_ends"),
-    # `½` is three pieces, which we give its character each, and the original
+    # `½` is three tokens, which we give its character each, and the original
     # the one behind it or none (twice in the same paragraph); the ends are
-    # those and pieces behind which an accent of their own stands (`é` in two
+    # those and tokens behind which an accent of their own stands (`é` in two
     # code points), which we give them.
     [("v1", 0, 2), ("v2", 0, 0), ("edge", 6, 8)],
 )
-def test_characters_of_pieces_are_the_recorded_ones(
+def test_characters_of_tokens_are_the_recorded_ones(
     name, num_other_starts, num_other_ends, recorded
 ):
     golden = recorded(name)
@@ -152,46 +152,46 @@ def test_a_window_must_have_room_for_the_paragraph():
 
 
 @pytest.mark.parametrize(
-    ("num_pieces", "size", "stride", "wanted"),
+    ("num_tokens", "size", "stride", "wanted"),
     [
         (0, 4, 2, [(0, 0)]),
         (4, 4, 2, [(0, 4)]),
         (5, 4, 2, [(0, 4), (2, 3)]),
         (6, 4, 2, [(0, 4), (2, 4)]),
         (9, 4, 2, [(0, 4), (2, 4), (4, 4), (6, 3)]),
-        # A stride beyond the window would leave pieces out.
+        # A stride beyond the window would leave tokens out.
         (9, 4, 100, [(0, 4), (4, 4), (8, 1)]),
     ],
 )
-def test_windows_cover_the_paragraph(num_pieces, size, stride, wanted):
-    found = windows.split_windows(num_pieces, size=size, stride=stride)
+def test_windows_cover_the_paragraph(num_tokens, size, stride, wanted):
+    found = windows.split_windows(num_tokens, size=size, stride=stride)
 
     assert [(window.start, window.size) for window in found] == wanted
 
 
-def test_a_piece_belongs_where_it_has_most_context():
+def test_a_token_belongs_where_it_has_most_context():
     # 0 1 2 3 4 5
-    #     2 3 4 5 6 7: piece 4 is 1 from the edge, and 2 from it here.
+    #     2 3 4 5 6 7: token 4 is 1 from the edge, and 2 from it here.
     owners = windows.best_windows(
         8, [Window(start=0, size=6), Window(start=2, size=6)]
     )
 
-    # Piece 3 is 2 and 1 from the edges.
+    # Token 3 is 2 and 1 from the edges.
     assert owners.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
 def test_of_equal_contexts_the_first_window_is_taken():
-    # Pieces 2 and 3 are 1 and 0, or 0 and 1, from the edges.
+    # Tokens 2 and 3 are 1 and 0, or 0 and 1, from the edges.
     same = windows.best_windows(
         5, [Window(start=0, size=4), Window(start=1, size=4)]
     )
 
-    # Piece 2: 1 from both.
+    # Token 2: 1 from both.
     assert same.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_the_length_of_a_window_counts_a_little():
-    # Piece 5 is on the edge of both.
+    # Token 5 is on the edge of both.
     owners = windows.best_windows(
         6, [Window(start=0, size=6), Window(start=4, size=2)]
     )
@@ -199,13 +199,13 @@ def test_the_length_of_a_window_counts_a_little():
     assert owners.tolist() == [0] * 6
 
 
-def test_every_piece_has_an_owner_that_holds_it():
+def test_every_token_has_an_owner_that_holds_it():
     found = windows.split_windows(50, size=9, stride=4)
 
     owners = windows.best_windows(50, found)
 
-    for piece, number in enumerate(owners):
-        assert found[number].start <= piece < found[number].end
+    for token, number in enumerate(owners):
+        assert found[number].start <= token < found[number].end
 
 
 def test_questions_keep_their_order_and_share_the_paragraph(

@@ -13,14 +13,14 @@ from albert_tf.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Pieces:
-    """The pieces of a batch of R texts, row after row.
+class Tokens:
+    """The tokens of a batch of R texts, row after row.
 
     Args:
         ids: Int32 `[M]`.
-        row_ids: Int32 `[M]`, the text of each piece.
+        row_ids: Int32 `[M]`, the text of each token.
         num_rows: Int32 scalar, R.
-        starts: Int32 `[M]`, first code point of each piece in the raw text,
+        starts: Int32 `[M]`, first code point of each token in the raw text,
             as `Tokenizer.encode_with_offsets` has it; None if not asked for.
         ends: Int32 `[M]`, one past the last.
     """
@@ -37,18 +37,18 @@ class TextGraph(Protocol):
 
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
-        vocab_size: Number of pieces, V.
-        pieces: The piece of each id.
+        vocab_size: Number of tokens, V.
+        tokens: The token of each id.
     """
 
     special_ids: SpecialIds
     vocab_size: int
-    pieces: tuple[str, ...]
+    tokens: tuple[str, ...]
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Pieces:
-        """Returns the pieces of UTF-8 strings `[R]`.
+    ) -> Tokens:
+        """Returns the tokens of UTF-8 strings `[R]`.
 
         Bytes that are not UTF-8 count as U+FFFD, as many as Python's
         `decode(errors="replace")` gives.
@@ -56,6 +56,6 @@ class TextGraph(Protocol):
         ...
 
 
-def pieces_of(tokenizer: Tokenizer) -> tuple[str, ...]:
-    """Returns the piece of each id."""
+def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Returns the token of each id."""
     return tuple(map(tokenizer.id_to_piece, range(tokenizer.vocab_size)))
