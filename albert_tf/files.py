@@ -8,6 +8,7 @@ import contextlib
 import glob
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from typing import IO, Any
@@ -77,23 +78,66 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads what a run has left; empty if there is no such file.
+def read_json(path: Path) -> Any:
+    """Reads a JSON file.
 
     Raises:
-        ValueError: It is not UTF-8, or no JSON object.
+        FileNotFoundError: There is no such file.
+        ValueError: It is not UTF-8, or not JSON.
     """
-    name = check_local(path)
-    if not os.path.exists(name):
-        return {}
     try:
-        values = json.loads(read_text(name))
-    except json.JSONDecodeError:
-        values = None
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{os.fspath(path)} is damaged: it is not JSON ({error}). "
+            "Restore or remove it."
+        ) from error
+
+
+def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
+    """Reads a JSON file that holds an object.
+
+    Args:
+        path: The file.
+        missing_ok: Whether to return an empty object if the file is missing.
+
+    Raises:
+        FileNotFoundError: The file is missing and `missing_ok` is false.
+        ValueError: It is not UTF-8, or not a JSON object.
+    """
+    if missing_ok and not os.path.exists(check_local(path)):
+        return {}
+    values = read_json(path)
     if not isinstance(values, dict):
         raise ValueError(
-            f"{name} is damaged: wanted a JSON object. Move it away."
+            f"{os.fspath(path)} is damaged: expected a JSON object, found "
+            f"{type(values).__name__}. Restore or remove it."
         )
+    return values
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """Reads a file of one JSON value a line.
+
+    A last line without an end of line, as a killed process leaves it, is
+    ignored.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is not JSON; the message has its number.
+    """
+    values = []
+    lines = read_text(path).splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith("\n"):
+            break
+        try:
+            values.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{os.fspath(path)} is damaged: line {number} is not JSON "
+                f"({error}). Restore or remove it."
+            ) from error
     return values
 
 
@@ -137,3 +181,31 @@ def write_text(path: Path, text: str) -> None:
     """Writes a UTF-8 file, whole or not at all."""
     with atomic_write(path) as file:
         file.write(text.encode("utf-8"))
+
+
+def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
+    """Writes a JSON file, whole or not at all."""
+    text = json.dumps(values, indent=2, sort_keys=sort_keys)
+    write_text(path, f"{text}\n")
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[str]:
+    """Gives a folder for writing that takes its name only when it is whole.
+
+    Files go to `<path>.partial`, which is renamed when the block ends, and
+    removed when it fails. Missing parents are made.
+
+    Args:
+        path: The folder; it must not exist when the block ends, or be empty.
+    """
+    name = os.path.normpath(check_local(path))
+    partial = f"{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    os.makedirs(partial)
+    try:
+        yield partial
+        os.replace(partial, name)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise

@@ -63,7 +63,7 @@ def find_null_threshold(path: files.Path) -> float | None:
     """
     for folder in _folders(path):
         results = files.read_json_object(
-            os.path.join(folder, run_folder.RESULTS_FILE)
+            os.path.join(folder, run_folder.RESULTS_FILE), missing_ok=True
         )
         key = squad_data.THRESHOLD_KEY
         # Of several seeds, the best one's weights are kept.
@@ -96,7 +96,7 @@ def _labels_of_run(folder: str) -> tuple[str, ...] | None:
 
 def _labels_of_huggingface(folder: str) -> tuple[str, ...] | None:
     config = files.read_json_object(
-        os.path.join(folder, huggingface.CONFIG_FILE)
+        os.path.join(folder, huggingface.CONFIG_FILE), missing_ok=True
     )
     names = config.get("id2label") or {}
     labels = tuple(str(names.get(str(i))) for i in range(len(names)))

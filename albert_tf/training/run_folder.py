@@ -134,7 +134,9 @@ def read_identity(output_dir: str) -> dict[str, Any]:
     Raises:
         ValueError: `run.json` is damaged.
     """
-    return files.read_json_object(os.path.join(output_dir, IDENTITY_FILE))
+    return files.read_json_object(
+        os.path.join(output_dir, IDENTITY_FILE), missing_ok=True
+    )
 
 
 def read_settings(output_dir: str) -> dict[str, Any]:
