@@ -199,7 +199,7 @@ def choice_inputs(
     num_articles, num_options = tf.unstack(tf.shape(options))
     sizes = starts[1:] - starts[:-1]
     size_b = tf.minimum(sizes[num_articles:], lengths.max_qa_length)
-    room = lengths.max_seq_length - features.NUM_SPECIAL_PIECES - size_b
+    room = lengths.max_seq_length - features.NUM_SPECIAL_TOKENS - size_b
     size_a = tf.repeat(sizes[:num_articles], num_options)
     return pair_packing.pack_ranges(
         tokens.ids,
