@@ -27,7 +27,6 @@ from albert_tf.training import (
     collapse,
     distribution,
     evaluation,
-    metric_log,
     records,
     report,
     run_config,
@@ -196,7 +195,9 @@ class _Run:
         """
         config, train_set = self._config, self._sets.train
         if train_set is None:
-            return self.use(_weights_to_use(config, self._sets), self.make_task(config))
+            return self.use(
+                _weights_to_use(config, self._sets), self.make_task(config)
+            )
         folder = _folder(config, self._sets, train_set.fingerprint)
         attempts = self._read_attempts(folder)
         while True:
@@ -566,7 +567,11 @@ def _check_labels(path: str, sets: Sets) -> None:
 
 
 def _weights_to_use(config: FinetuningConfig, sets: Sets) -> str:
-    return run_folder.weights_to_use(config, is_training=sets.train is not None)
+    return run_folder.weights_to_use(
+        config.output_dir,
+        config.init_checkpoint,
+        is_training=sets.train is not None,
+    )
 
 
 def _chance_loss(train_set: RecordSet) -> float:

@@ -299,9 +299,7 @@ class TrainingLoop:
         if problem:
             advice = "Lower --learning_rate or increase --num_warmup_steps"
             if self._config.on_divergence == "rollback":
-                advice += (
-                    f"; {self.state.num_rollbacks} rollbacks did not help"
-                )
+                advice += f"; {self.state.num_rollbacks} rollbacks did not help"
             else:
                 advice += ", or pass --on_divergence=rollback"
             raise TrainingDiverged(

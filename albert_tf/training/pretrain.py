@@ -101,7 +101,9 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         )
         if not is_finished:
             return None
-        _LOGGER.info("Training is finished after %d steps.", config.num_train_steps)
+        _LOGGER.info(
+            "Training is finished after %d steps.", config.num_train_steps
+        )
 
     # 6. Evaluation of the best weights, once the chief has written them.
     if not evaluator:

@@ -84,9 +84,7 @@ def _open(
         )
     except ValueError as error:
         raise ValueError(f"{data.name}, {label}: {error}") from error
-    return RecordSet(
-        **vars(examples), columns=columns, fingerprint=fingerprint
-    )
+    return RecordSet(**vars(examples), columns=columns, fingerprint=fingerprint)
 
 
 def _make(

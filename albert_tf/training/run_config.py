@@ -183,9 +183,7 @@ class PretrainingConfig(RunConfig):
         "Maximum number of masked tokens per sequence; must equal that of the "
         "records.",
     )
-    max_eval_steps: int = setting(
-        100, "Maximum number of evaluation batches."
-    )
+    max_eval_steps: int = setting(100, "Maximum number of evaluation batches.")
     objectives: tuple[str, ...] = setting(
         ("mlm", "sop"),
         "Training losses: mlm (masked language modeling), sop (sentence "
@@ -230,9 +228,7 @@ class PretrainingConfig(RunConfig):
             )
         for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
             if getattr(self, use) and not getattr(self, name):
-                raise ValueError(
-                    f"--{name} must be given, because of --{use}."
-                )
+                raise ValueError(f"--{name} must be given, because of --{use}.")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -128,9 +128,7 @@ class RunFolder:
             os.path.join(self.path, FINGERPRINT_FILE), self.fingerprint
         )
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        files.write_text(
-            os.path.join(self.path, FLAGS_FILE), config.flags_text
-        )
+        files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
 
 
 def _lock(file: IO[str], output_dir: str) -> None:
@@ -158,9 +156,7 @@ def check_model(config: RunConfig, task_name: str) -> None:
     found = read_fingerprint(config.output_dir)
     wanted = {"config": config.albert_config.to_dict(), "task": task_name}
     if found:
-        _check_same(
-            config.output_dir, _model_of(found), _model_of(wanted)
-        )
+        _check_same(config.output_dir, _model_of(found), _model_of(wanted))
 
 
 def _model_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +192,9 @@ def fingerprint_of_weights(path: str) -> dict[str, Any]:
     return found
 
 
-def weights_to_use(config: RunConfig, *, is_training: bool) -> str:
+def weights_to_use(
+    output_dir: str, init_checkpoint: str | None, *, is_training: bool
+) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
     These are, in this order:
@@ -209,7 +207,7 @@ def weights_to_use(config: RunConfig, *, is_training: bool) -> str:
     Raises:
         ValueError: There are no such weights.
     """
-    output_dir, given = config.output_dir, config.init_checkpoint
+    given = init_checkpoint
     trained = run_checkpoints.trained_weights(output_dir)
     start = read_fingerprint(output_dir).get("init_checkpoint")
     if not is_training and given and (trained is None or start != given):

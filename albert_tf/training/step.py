@@ -123,16 +123,14 @@ class TrainStep:
         scale: tf.Tensor,
     ) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        loss_denominators = _add_up(
-            context, self.task.loss_denominators(batch)
-        )
+        loss_denominators = _add_up(context, self.task.loss_denominators(batch))
         seed = self._step_seed(step, context)
-        gradients, totals = self._gradients(batch, loss_denominators, seed, scale)
+        gradients, totals = self._gradients(
+            batch, loss_denominators, seed, scale
+        )
         *gradients, totals = _all_reduce(context, [*gradients, totals])
         gradients, norm = clipping.clip_by_global_norm(
-            [g / scale for g in gradients]
-            if self._scales_loss
-            else gradients,
+            [g / scale for g in gradients] if self._scales_loss else gradients,
             self._config.clip_norm,
         )
         context.merge_call(self._apply, args=(gradients, step, rate, norm))
@@ -144,7 +142,9 @@ class TrainStep:
         """Returns int32 `[2]`, different for each step and replica."""
         replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
         number = step * context.num_replicas_in_sync + replica
-        key = tf.stack([tf.constant(self._config.random_seed, tf.int64), number])
+        key = tf.stack(
+            [tf.constant(self._config.random_seed, tf.int64), number]
+        )
         return tf.random.stateless_uniform(
             [2], key, minval=None, maxval=None, dtype=tf.int32
         )
@@ -160,7 +160,10 @@ class TrainStep:
         num_micro_batches = self._config.gradient_accumulation_steps
         if num_micro_batches == 1:
             return self._micro_gradients(batch, loss_denominators, seed, scale)
-        micro = {name: _split(value, num_micro_batches) for name, value in batch.items()}
+        micro = {
+            name: _split(value, num_micro_batches)
+            for name, value in batch.items()
+        }
         gradients = [tf.zeros(v.shape) for v in self._variables]
         totals = tf.zeros([len(self.task.total_names)])
         for index in tf.range(num_micro_batches):
@@ -250,7 +253,11 @@ def trained_variables(
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:
     """Divides the rows of a batch: `[b, ...]` to `[n, b / n, ...]`."""
-    shape = [num_micro_batches, value.shape[0] // num_micro_batches, *value.shape[1:]]
+    shape = [
+        num_micro_batches,
+        value.shape[0] // num_micro_batches,
+        *value.shape[1:],
+    ]
     if None not in shape:
         return tf.reshape(value, shape)
     # The length of a batch may differ from step to step.
@@ -270,8 +277,6 @@ def _all_reduce(
     return context.all_reduce(tf.distribute.ReduceOp.SUM, list(tensors))
 
 
-def _add_up(
-    context: tf.distribute.ReplicaContext, totals: Totals
-) -> Totals:
+def _add_up(context: tf.distribute.ReplicaContext, totals: Totals) -> Totals:
     values = _all_reduce(context, list(totals.values()))
     return dict(zip(totals, values, strict=True))

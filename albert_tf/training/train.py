@@ -45,7 +45,9 @@ def train(
         folder: Its output directory.
         task: Provides the model and its loss; made in the strategy's scope.
         strategy: The replicas.
-        batches, evaluator, on_checkpoint: See `loop.TrainingLoop`.
+        batches: See `loop.TrainingLoop`.
+        evaluator: See `loop.TrainingLoop`.
+        on_checkpoint: See `loop.TrainingLoop`.
 
     Returns:
         Whether the training is finished; false if a signal stopped it.
@@ -131,7 +133,9 @@ def _restore(
     """
     latest = checkpointer.latest()
     distribution.check_agreement(
-        strategy, "the newest checkpoint's step", run_checkpoints.step_of(latest)
+        strategy,
+        "the newest checkpoint's step",
+        run_checkpoints.step_of(latest),
     )
     if latest:
         state = RunState.from_dict(checkpointer.restore(latest))
