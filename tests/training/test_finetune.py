@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1, train_state
+from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.training import finetune, metric_log
 from albert_tf.training.run_config import (
     ExampleSet,
@@ -51,7 +51,7 @@ def job(sentences, word_data, word_task, tiny_config, settings, tmp_path):
             "training": training,
             "finetuning": own,
             "optimizer": settings(
-                name="adamw",
+                optimizer="adamw",
                 learning_rate=rate,
                 num_train_steps=training.num_train_steps,
                 num_warmup_steps=min(5, training.num_train_steps // 2),
@@ -82,7 +82,7 @@ def read_json(*path):
 
 def arrays_of(output_dir, step=NUM_STEPS):
     folder = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1.read(os.path.join(folder, train_state.MODEL_PREFIX))
+    return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
 
 
 def test_a_run_learns_and_leaves_what_was_promised(job, sentences):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1, train_state
+from albert_tf.checkpoints import run_checkpoints, tf1, train_state
 from albert_tf.training import loop, metric_log
 from albert_tf.training.run_config import TrainingConfig
 
@@ -344,7 +344,7 @@ def test_only_the_chief_writes_checkpoints(run):
 
 
 def stored(folder):
-    return tf1.read(os.path.join(folder, train_state.MODEL_PREFIX))
+    return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
 
 
 def test_best_holds_the_weights_of_the_best_evaluation(run):
