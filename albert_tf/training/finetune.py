@@ -22,18 +22,17 @@ import tensorflow as tf
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.data import bucketed_batches, example_order
 from albert_tf.data.bucketed_batches import Padding
-from albert_tf.tasks.task import FinetuningTask, MakeTask, Sets
+from albert_tf.tasks.task import ExampleSet, FinetuningTask, MakeTask, Sets
 from albert_tf.training import (
     collapse,
     distribution,
     evaluation,
     records,
-    report,
-    run_config,
-    run_folder,
     seeds,
     train,
 )
+from albert_tf.training import finetune_checks as checks
+from albert_tf.training import results as results_lib
 from albert_tf.training.divergence import TrainingDiverged
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
@@ -52,7 +51,7 @@ class AllAttemptsFailed(ValueError):
 
 
 def run(
-    config: FinetuningConfig, sets: Sets, make_task: MakeTask
+    config: FinetuningConfig, sets: Sets[ExampleSet], make_task: MakeTask
 ) -> dict[str, float] | None:
     """Trains, or resumes training, then evaluates and predicts.
 
@@ -75,29 +74,32 @@ def run(
         ValueError: Files, settings or the output directory do not fit one
             another, or every attempt was degenerate.
     """
-    _check(config, sets)
+    checks.check_settings(config, sets)
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    _check_batch_sizes(config, sets, strategy.num_replicas_in_sync)
+    checks.check_batch_sizes(config, sets, strategy.num_replicas_in_sync)
     # Before records are made, which takes time and writes to the directory.
     for one in [config, *seeds.configs(config)]:
-        _check_folder(one, sets)
-    sets = records.open_sets(config, sets, strategy)
-    if sets.train and config.train_batch_size > sets.train.columns.num_records:
+        checks.check_folder(one, sets)
+    opened = records.open_sets(config, sets, strategy)
+    if (
+        opened.train
+        and config.train_batch_size > opened.train.columns.num_records
+    ):
         _LOGGER.warning(
             "A training batch has %d records, but there are only %d, so some "
             "occur several times in it. Lower --train_batch_size.",
             config.train_batch_size,
-            sets.train.columns.num_records,
+            opened.train.columns.num_records,
         )
     if config.num_seeds > 1:
-        return _run_seeds(config, sets, make_task, strategy)
-    return _Run(config, sets, make_task, strategy).run()
+        return _run_seeds(config, opened, make_task, strategy)
+    return _Run(config, opened, make_task, strategy).run()
 
 
 def _run_seeds(
     config: FinetuningConfig,
-    sets: Sets,
+    sets: Sets[RecordSet],
     make_task: MakeTask,
     strategy: tf.distribute.Strategy,
 ) -> dict[str, float] | None:
@@ -107,7 +109,7 @@ def _run_seeds(
     """
     is_chief = distribution.is_chief(strategy)
     if is_chief:
-        folder = _folder(config, sets)
+        folder = checks.folder_of(config, sets)
         folder.check()
         os.makedirs(config.output_dir, exist_ok=True)
         folder.claim(config)
@@ -174,7 +176,7 @@ class _Run:
     def __init__(
         self,
         config: FinetuningConfig,
-        sets: Sets,
+        sets: Sets[RecordSet],
         make_task: MakeTask,
         strategy: tf.distribute.Strategy,
     ) -> None:
@@ -196,9 +198,10 @@ class _Run:
         config, train_set = self._config, self._sets.train
         if train_set is None:
             return self.use(
-                _weights_to_use(config, self._sets), self.make_task(config)
+                checks.weights_to_use(config, self._sets),
+                self.make_task(config),
             )
-        folder = _folder(config, self._sets, train_set.fingerprint)
+        folder = checks.folder_of(config, self._sets, train_set.fingerprint)
         attempts = self._read_attempts(folder)
         while True:
             self._check_attempts(attempts)
@@ -206,9 +209,9 @@ class _Run:
             attempt = attempts.config(config)
             task = self.make_task(attempt)
             try:
-                if not self._train(attempt, folder, task, attempts):
+                if not self._train(attempt, train_set, folder, task, attempts):
                     return None
-                return self.use(_weights_to_use(config, self._sets), task)
+                return self.use(checks.weights_to_use(config, self._sets), task)
             except collapse.RunCollapsed as problem:
                 if config.on_collapse == "ignore":
                     raise
@@ -226,6 +229,7 @@ class _Run:
     def _train(
         self,
         config: FinetuningConfig,
+        train_set: RecordSet,
         folder: RunFolder,
         task: FinetuningTask,
         attempts: collapse.Attempts,
@@ -234,13 +238,13 @@ class _Run:
         sets = self._sets
         evaluator = None
         if sets.evaluation:
-            evaluator = evaluation.FinetuningEvaluator(
+            evaluator = results_lib.FinetuningEvaluator(
                 config, sets.evaluation, self._predictor(task)
             )
         guard = collapse.Guard(
             config,
             self._strategy,
-            chance=_chance_loss(sets.train),
+            chance=_chance_loss(train_set),
             is_last_attempt=attempts.number >= config.max_restarts,
         )
         is_finished = train.train(
@@ -249,7 +253,7 @@ class _Run:
             task=task,
             strategy=self._strategy,
             batches=_TrainingBatches(
-                config, sets.train, self._strategy, self._padding
+                config, train_set, self._strategy, self._padding
             ),
             evaluator=evaluator,
             on_checkpoint=guard.check if guard.is_active else None,
@@ -284,12 +288,12 @@ class _Run:
         load.load_checkpoint(task.model, path)
         _LOGGER.info("Using the weights of %s.", path)
         predictor = self._predictor(task)
-        outputs = evaluation.predict(
+        outputs = results_lib.predict(
             predictor, sets.evaluation, config.eval_batch_size
         )
-        scores = evaluation.scores_of(sets.evaluation, outputs)
+        scores = results_lib.scores_of(sets.evaluation, outputs)
         found = dict(scores)
-        problem = sets.evaluation and evaluation.constant_predictions(
+        problem = sets.evaluation and results_lib.constant_predictions(
             sets.evaluation[0], outputs
         )
         if problem and self._restarts_degenerate_runs():
@@ -299,11 +303,11 @@ class _Run:
             found[collapse.CONSTANT_KEY] = 1.0
         found[_STEP] = load.global_step(path)
         # All workers compute before one of them writes.
-        outputs = evaluation.predict(
+        outputs = results_lib.predict(
             predictor, sets.prediction, config.predict_batch_size, outputs
         )
         if self._is_chief:
-            self._write(outputs, scores, results or found)
+            results_lib.write(config, sets, outputs, scores, results or found)
         return found
 
     def _restarts_degenerate_runs(self) -> bool:
@@ -311,64 +315,6 @@ class _Run:
             self._sets.train is not None
             and self._config.on_collapse == "restart"
             and self._config.num_train_steps >= collapse.LEAST_STEPS
-        )
-
-    def _write(
-        self,
-        outputs: evaluation.OutputsByRecords,
-        scores: Mapping[str, float],
-        results: Mapping[str, Any],
-    ) -> None:
-        output_dir = self._config.output_dir
-        for one in self._sets.evaluation:
-            name = "_".join(filter(None, ("eval", one.name)))
-            evaluation.write_predictions(
-                one, outputs, os.path.join(output_dir, name), scores
-            )
-        for one in self._sets.prediction:
-            paths = evaluation.write_predictions(
-                one, outputs, os.path.join(output_dir, one.name), scores
-            )
-            _LOGGER.info("Predictions: %s.", ", ".join(paths))
-        if self._sets.evaluation:
-            run_folder.write_results(output_dir, results)
-            self._write_report(outputs, scores, results)
-
-    def _write_report(
-        self,
-        outputs: evaluation.OutputsByRecords,
-        scores: Mapping[str, float],
-        results: Mapping[str, Any],
-    ) -> None:
-        config, main = self._config, self._sets.evaluation[0]
-        own = outputs[main.fingerprint]
-        labels, logits = evaluation.labels_of(main), own.get("logits")
-        sections = [report.length_histogram(main.columns.lengths)]
-        if isinstance(logits, np.ndarray) and labels is not None:
-            sections += report.prediction_sections(
-                main.examples,
-                labels,
-                logits,
-                main.data.settings.get("labels") or (),
-            )
-        sections += map(
-            report.section_of,
-            main.data.report_sections(main.examples, own, scores),
-        )
-        report.write_finetuning(
-            config.output_dir,
-            task_name=main.data.name,
-            facts={
-                "evaluated examples": len(main.examples),
-                "initial checkpoint": config.init_checkpoint or "none",
-                "training steps": config.num_train_steps,
-                "batch size": config.train_batch_size,
-                "learning rate": config.learning_rate,
-            },
-            results=results,
-            logs=seeds.logs(config),
-            primary_metric=main.data.primary_metric,
-            sections=sections,
         )
 
     def _predictor(self, task: FinetuningTask) -> evaluation.Predictor:
@@ -460,126 +406,12 @@ def padding_for(
     return Padding(max_seq_length=config.max_seq_length, bucket_width=width)
 
 
-def _check(config: FinetuningConfig, sets: Sets) -> None:
-    """Checks that the settings fit the examples."""
-    vocab_size = sets.data.vocab_size
-    if vocab_size != config.albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, but the config has "
-            f"vocab_size={config.albert_config.vocab_size}. Pass the "
-            "vocabulary and the --albert_config_file of the same checkpoint."
-        )
-    for kind in (sets.evaluation, sets.prediction):
-        names = [one.name for one in kind]
-        if len(set(names)) < len(names):
-            raise ValueError(
-                "The evaluation sets, and the prediction sets, must have "
-                f"different names. Received: {', '.join(map(repr, names))}."
-            )
-    if sets.evaluation and sets.evaluation[0].name:
-        raise ValueError(
-            "The first evaluation set must have the name '', because its "
-            "scores have no suffix. Received: "
-            f"name={sets.evaluation[0].name!r}."
-        )
-    patience = config.early_stopping_patience
-    if patience and sets.train and not sets.evaluation:
-        raise ValueError(
-            "`early_stopping_patience` counts evaluations, but there is no "
-            "evaluation set. Pass --do_eval. Received: "
-            f"early_stopping_patience={patience}."
-        )
-    if config.num_seeds > 1 and not (sets.train and sets.evaluation):
-        raise ValueError(
-            "`num_seeds` above 1 needs training and evaluation, which selects "
-            "the best seed. Pass --do_train and --do_eval. Received: "
-            f"num_seeds={config.num_seeds}."
-        )
-
-
-def _check_batch_sizes(
-    config: FinetuningConfig, sets: Sets, num_replicas: int
-) -> None:
-    if sets.train:
-        run_config.check_train_batch_size(config, num_replicas)
-    for examples, name in (
-        (sets.evaluation, "eval_batch_size"),
-        (sets.prediction, "predict_batch_size"),
-    ):
-        if examples:
-            run_config.per_replica_batch_size(
-                name, getattr(config, name), num_replicas=num_replicas
-            )
-
-
-def _folder(
-    config: FinetuningConfig, sets: Sets, fingerprint: str | None = None
-) -> RunFolder:
-    """Returns the output directory of a training run.
-
-    Args:
-        config: Settings of the run.
-        sets: Its examples.
-        fingerprint: Fingerprint of the records to train on; None for the
-            directory of several seeds.
-    """
-    data = sets.data
-    values = run_folder.fingerprint(
-        config, task=data.name, settings=dict(data.settings)
-    )
-    if config.num_seeds > 1:
-        values["num_seeds"] = config.num_seeds
-    else:
-        values[run_folder.RECORDS] = fingerprint
-    return RunFolder(path=config.output_dir, fingerprint=values)
-
-
-def _check_folder(config: FinetuningConfig, sets: Sets) -> None:
-    """Checks output directory and weights, except for the records.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint to start from.
-        ValueError: The directory belongs to another run, or there are no
-            weights to use, or they are of another model.
-    """
-    if not sets.train:
-        run_folder.check_model(config, sets.data.name)
-        _check_labels(_weights_to_use(config, sets), sets)
-        return
-    kept = run_folder.read_fingerprint(config.output_dir)
-    _folder(config, sets, kept.get(run_folder.RECORDS)).check()
-    trained = run_checkpoints.trained_weights(config.output_dir)
-    if config.init_checkpoint and not trained:
-        load.global_step(config.init_checkpoint)
-
-
-def _check_labels(path: str, sets: Sets) -> None:
-    """Checks that weights have the labels and the tokenizer of the task."""
-    load.global_step(path)
-    kept = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
-    for name in ("labels", "tokenizer"):
-        theirs, ours = kept.get(name), sets.data.settings.get(name)
-        if None not in (theirs, ours) and theirs != ours:
-            raise ValueError(
-                f"The weights of {path!r} were trained with {name}={theirs!r}. "
-                f"Received: {name}={ours!r}. Pass what they were trained with."
-            )
-
-
-def _weights_to_use(config: FinetuningConfig, sets: Sets) -> str:
-    return run_folder.weights_to_use(
-        config.output_dir,
-        config.init_checkpoint,
-        is_training=sets.train is not None,
-    )
-
-
 def _chance_loss(train_set: RecordSet) -> float:
     """Returns the training loss at chance level; 0 if it is not known.
 
     Records without labels are answered by a position in the sequence.
     """
-    labels = evaluation.labels_of(train_set)
+    labels = results_lib.labels_of(train_set)
     if labels is None:
         return float(np.mean(np.log(train_set.columns.lengths)))
     return collapse.chance_loss(labels)

@@ -53,13 +53,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
     is_chief = distribution.is_chief(strategy)
-    num_replicas = strategy.num_replicas_in_sync
-    if train_records:
-        run_config.check_train_batch_size(config, num_replicas)
-    if eval_records:
-        run_config.per_replica_batch_size(
-            "eval_batch_size", config.eval_batch_size, num_replicas=num_replicas
-        )
+    _check_batch_sizes(config, strategy.num_replicas_in_sync)
 
     # 3. Output directory: refused before the model is built.
     folder = run_folder.RunFolder(
@@ -82,12 +76,14 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
             seed=config.random_seed,
             dtype=config.dtype_policy,
         )
-    evaluator = eval_records and evaluation.Evaluator(
-        task,
-        strategy,
-        batches=_evaluation_batches(config, eval_records, strategy),
-        primary_metric=run_config.PRIMARY_METRICS[config.objectives[0]],
-    )
+    evaluator = None
+    if eval_records:
+        evaluator = evaluation.Evaluator(
+            task,
+            strategy,
+            batches=_evaluation_batches(config, eval_records, strategy),
+            primary_metric=run_config.PRIMARY_METRICS[config.objectives[0]],
+        )
 
     # 5. Training.
     if train_records:
@@ -115,6 +111,15 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     if is_chief:
         run_folder.write_results(config.output_dir, scores)
     return scores
+
+
+def _check_batch_sizes(config: PretrainingConfig, num_replicas: int) -> None:
+    if config.do_train:
+        run_config.check_train_batch_size(config, num_replicas)
+    if config.do_eval:
+        run_config.per_replica_batch_size(
+            "eval_batch_size", config.eval_batch_size, num_replicas=num_replicas
+        )
 
 
 @dataclasses.dataclass(frozen=True)

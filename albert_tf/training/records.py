@@ -31,8 +31,10 @@ class RecordSet(ExampleSet):
 
 
 def open_sets(
-    config: FinetuningConfig, sets: Sets, strategy: tf.distribute.Strategy
-) -> Sets:
+    config: FinetuningConfig,
+    sets: Sets[ExampleSet],
+    strategy: tf.distribute.Strategy,
+) -> Sets[RecordSet]:
     """Makes the records of all sets, or reads them from the cache.
 
     Of several workers, the chief goes first; the others read what it cached.
@@ -47,7 +49,7 @@ def open_sets(
     is_chief = distribution.is_chief(strategy)
     if not is_chief:
         distribution.wait_for_all(strategy)
-    train = sets.train and _open(config, sets.train, "train")
+    train = _open(config, sets.train, "train") if sets.train else None
     evaluation = tuple(_open(config, s, "eval") for s in sets.evaluation)
     # SQuAD predicts and evaluates the same questions.
     opened = dict(zip(map(id, sets.evaluation), evaluation, strict=True))

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.run_config import RunConfig
 
@@ -74,6 +75,17 @@ class RunFolder:
 
     path: str
     fingerprint: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Metadata:
+        """What checkpoints in it mean besides their arrays."""
+        settings = self.fingerprint.get(SETTINGS, {})
+        labels = settings.get("labels")
+        return Metadata(
+            task=self.fingerprint.get("task"),
+            labels=None if labels is None else tuple(labels),
+            tokenizer_hash=settings.get("tokenizer"),
+        )
 
     def check(self) -> None:
         """Checks that the directory is this run's, or empty.

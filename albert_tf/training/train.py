@@ -84,6 +84,7 @@ def train(
             optimizer=optimizer,
             keep_max=config.keep_checkpoint_max,
             trained=variables,
+            metadata=folder.metadata,
         )
         state = _restore(config, task.model, checkpointer, strategy)
 
