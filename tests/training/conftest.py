@@ -16,7 +16,6 @@ from albert_tf.modeling import losses
 from albert_tf.modeling.heads import SentenceOrderHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import distribution, divergence, finetune, step
@@ -97,7 +96,7 @@ class Trainer:
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
 
-        def make(*_):
+        def make(**_):
             parts = {
                 name: values.reshape(
                     (-1, values.shape[1] // replicas, *values.shape[2:])
@@ -214,7 +213,7 @@ def order_task():
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy("mirrored")
+    return distribution.create_strategy(make_run_config(strategy="mirrored"))
 
 
 @pytest.fixture
