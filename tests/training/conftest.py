@@ -16,7 +16,6 @@ from albert_tf.modeling import losses
 from albert_tf.modeling.heads import SentenceOrderHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import distribution, divergence, finetune, step
