@@ -9,6 +9,8 @@ and special tokens.
 Source: google-research/albert, README, "SentencePiece".
 """
 
+import dataclasses
+
 from absl import flags
 
 import run_flags
@@ -59,29 +61,18 @@ def define_flags() -> None:
 
 
 def main(values: flags.FlagValues) -> None:
-    """Trains the vocabulary and prints what came of it."""
+    """Trains the vocabulary that the flags describe; prints a summary."""
     run_flags.require(values, "input_file", "output_prefix")
-    from albert_tf import files
     from albert_tf.text import vocabulary_training
 
-    summary = vocabulary_training.train(
-        input_files=files.expand_globs(values.input_file),
-        output_prefix=values.output_prefix,
-        vocab_size=values.vocab_size,
-        character_coverage=values.character_coverage,
-        do_lower_case=values.do_lower_case,
-        seed=values.random_seed,
-        input_sentence_size=values.input_sentence_size,
+    config_class = vocabulary_training.VocabularyTrainingConfig
+    config = config_class(
+        **{
+            field.name: getattr(values, field.name)
+            for field in dataclasses.fields(config_class)
+        }
     )
-    print(f"tokens              {summary.vocab_size:,}")
-    print(f"sentences read      {summary.num_sentences:,}")
-    if summary.num_long_sentences:
-        print(
-            f"  left out          {summary.num_long_sentences:,} longer than "
-            f"{vocabulary_training.MAX_SENTENCE_BYTES:,} bytes"
-        )
-    print(f"characters covered  {summary.covered_share:.4%}")
-    print(f"written             {summary.model_file}, {summary.vocab_file}")
+    print(vocabulary_training.train(config))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ The text has one sentence a line and a blank line between documents; `.jsonl`
 the files that were finished.
 """
 
+import dataclasses
+
 from absl import flags
 
 import run_flags
@@ -115,55 +117,16 @@ def _define_masking_flags() -> None:
 
 
 def main(values: flags.FlagValues) -> None:
-    """Translates the flags and builds."""
-    report = builder.build(
-        config=_config(values),
-        vocabulary=pretraining_config.Vocabulary(
-            spm_model_file=values.spm_model_file,
-            vocab_file=values.vocab_file,
-            do_lower_case=values.do_lower_case,
-        ),
-        input_files=values.input_file,
-        output_files=[
-            name.strip() for name in values.output_file.split(",") if name
-        ],
-        num_workers=values.num_workers,
+    """Builds the records that the flags describe."""
+    config = pretraining_config.PretrainingDataConfig(
+        **{
+            field.name: getattr(values, field.name)
+            for field in dataclasses.fields(
+                pretraining_config.PretrainingDataConfig
+            )
+        }
     )
-    print(report)
-
-
-def _config(
-    values: flags.FlagValues,
-) -> pretraining_config.PretrainingDataConfig:
-    dupe_factor = values.dupe_factor
-    if dupe_factor is None:
-        dupe_factor = pretraining_config.DEFAULT_DUPE_FACTORS[values.masking]
-    return pretraining_config.PretrainingDataConfig(
-        masking=values.masking,
-        pair_objective=_pair_objective(values),
-        max_seq_length=values.max_seq_length,
-        max_predictions_per_seq=values.max_predictions_per_seq,
-        masked_lm_prob=values.masked_lm_prob,
-        short_seq_prob=values.short_seq_prob,
-        ngram=values.ngram,
-        favor_shorter_ngram=values.favor_shorter_ngram,
-        do_whole_word_mask=values.do_whole_word_mask,
-        do_permutation=values.do_permutation,
-        dupe_factor=dupe_factor,
-        random_seed=values.random_seed,
-        reference_pairs=values.reference_pairs,
-    )
-
-
-def _pair_objective(values: flags.FlagValues) -> str:
-    if not values.random_next_sentence:
-        return values.pair_objective or "sop"
-    if values.pair_objective not in (None, "nsp"):
-        raise ValueError(
-            "--random_next_sentence means --pair_objective=nsp. Drop one of "
-            f"them. Received: --pair_objective={values.pair_objective}."
-        )
-    return "nsp"
+    print(builder.build(config))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def _open(job: FinetuningJob, wanted: ExampleSet, kind: str) -> RecordSet:
     data = wanted.data or job.data
     label = "-".join(filter(None, (kind, wanted.name)))
     _check_guids(label, wanted.examples)
-    key = feature_cache.cache_key(
+    key = feature_cache.fingerprint(
         settings=data.settings,
         examples=wanted.examples,
         is_training=kind == "train",
