@@ -7,12 +7,14 @@ The input's format is recognised: Google's TF1 checkpoints, folders of our
 runs, Hugging Face folders (safetensors), KerasHub presets.
 """
 
+import dataclasses
+
 from absl import flags
 
 import run_flags
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import conversion_config
-from albert_tf.checkpoints.conversion_config import ConversionJob
+from albert_tf.checkpoints.conversion_config import ConversionConfig
 
 
 def define_flags() -> None:
@@ -75,32 +77,15 @@ def _define_warm_start_flags() -> None:
 def main(values: flags.FlagValues) -> None:
     """Checks the flags, converts, and prints what was done."""
     run_flags.require(values, "input_path", "output_path", "output_format")
-    if values.vocab_file and not values.vocab_file.endswith(".txt"):
-        raise ValueError(
-            f"--vocab_file={values.vocab_file} must end in .txt. Pass a "
-            "SentencePiece model as --spm_model_file."
-        )
-    has_config = values.albert_config_file is not None
-    job = ConversionJob(
-        input_path=values.input_path,
-        output_path=values.output_path,
-        output_format=values.output_format,
-        config=run_flags.albert_config(values) if has_config else None,
-        vocabulary=values.spm_model_file or values.vocab_file,
-        do_lower_case=values.do_lower_case,
-        merge_from=values.merge_from or "",
-        num_hidden_layers=values.num_hidden_layers,
-        num_hidden_groups=values.num_hidden_groups,
-        parameter_sharing=values.parameter_sharing,
-        verify=values.verify,
-    )
+    names = [field.name for field in dataclasses.fields(ConversionConfig)]
+    config = ConversionConfig(**{name: values[name].value for name in names})
     with run_flags.quiet_import():
         from albert_tf.checkpoints import conversion
 
-    summary = conversion.run(job)
-    print(f"read      {job.input_path} ({summary.input_format})")
+    summary = conversion.convert(config)
+    print(f"read      {config.input_path} ({summary.input_format})")
     print(
-        f"written   {job.output_path} ({job.output_format}): "
+        f"written   {config.output_path} ({config.output_format}): "
         f"{summary.num_weights} variables, {summary.num_parameters:,} values"
     )
     for name in summary.left_out:

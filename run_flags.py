@@ -162,23 +162,14 @@ def define_model_flags() -> None:
 
 def albert_config(values: flags.FlagValues) -> AlbertConfig:
     """Reads the config that --albert_config_file names."""
-    name = values.albert_config_file
-    if name in config.PUBLISHED_SIZES:
-        return config.published_config(name)
-    if not os.path.exists(name):
-        published = ", ".join(config.PUBLISHED_SIZES)
-        raise FileNotFoundError(
-            f"--albert_config_file={name} is neither a file nor a published "
-            f"model, of which there are {published}."
-        )
-    return AlbertConfig.from_json_file(name)
+    return config.load_config(values.albert_config_file)
 
 
 def define_optimizer_flags(defaults: OptimizerConfig) -> None:
     """Defines the flags of the update rule and of the learning rate."""
     flags.DEFINE_enum(
         "optimizer",
-        defaults.name,
+        defaults.optimizer,
         optimizer_config_lib.OPTIMIZERS,
         "Update rule; both with the reference's arithmetic.",
     )
@@ -215,7 +206,7 @@ def optimizer_config(
 ) -> OptimizerConfig:
     """Reads the flags of `define_optimizer_flags` back, some changed."""
     settings: dict[str, Any] = {
-        "name": values.optimizer,
+        "optimizer": values.optimizer,
         "learning_rate": values.learning_rate,
         "poly_power": values.poly_power,
         "num_train_steps": values.num_train_steps,

@@ -48,7 +48,7 @@ _DEFAULTS = run_finetuning_flags.Defaults(
         keep_checkpoint_max=5,
     ),
     optimizer=OptimizerConfig(
-        name="adamw",
+        optimizer="adamw",
         learning_rate=1e-5,
         num_train_steps=12_000,
         num_warmup_steps=1000,

@@ -19,9 +19,8 @@ from absl import flags
 import run_finetuning_export
 import run_finetuning_flags
 import run_flags
-from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.config import AlbertConfig
-from albert_tf.export import beside_checkpoint
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
@@ -44,7 +43,7 @@ _DEFAULTS = run_finetuning_flags.Defaults(
     training=TrainingConfig(
         train_batch_size=32, eval_batch_size=8, save_checkpoints_steps=1000
     ),
-    optimizer=OptimizerConfig(name="adamw", learning_rate=5e-5),
+    optimizer=OptimizerConfig(optimizer="adamw", learning_rate=5e-5),
     finetuning=FinetuningConfig(max_seq_length=384, predict_batch_size=8),
     num_train_epochs=3.0,
     warmup_proportion=0.1,
@@ -256,7 +255,7 @@ def _saved_threshold(values: flags.FlagValues) -> float | None:
         path = run_folder.weights_to_use(
             values.output_dir, values.init_checkpoint, is_training=False
         )
-    return beside_checkpoint.find_null_threshold(path) if path else None
+    return metadata.read(path).null_threshold if path else None
 
 
 if __name__ == "__main__":

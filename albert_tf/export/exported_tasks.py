@@ -9,10 +9,10 @@ from typing import Any
 
 import keras
 
+from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
-    beside_checkpoint,
     classifier_signatures,
     encoder_signatures,
     race_signatures,
@@ -178,9 +178,7 @@ def _classifier_signatures(
         model,
         weights,
         text_graph,
-        labels=beside_checkpoint.find_labels(
-            job.init_checkpoint, number, job.labels
-        ),
+        labels=metadata.find_labels(job.init_checkpoint, number, job.labels),
         max_seq_length=job.known_seq_length,
     )
 
@@ -220,7 +218,7 @@ def _squad_signatures(
 def _null_threshold(job: ExportJob) -> float:
     if job.null_threshold is not None:
         return job.null_threshold
-    found = beside_checkpoint.find_null_threshold(job.init_checkpoint)
+    found = metadata.read(job.init_checkpoint).null_threshold
     return _DEFAULT_THRESHOLD if found is None else found
 
 
