@@ -104,7 +104,7 @@ def run(
     # 1. The flags, as far as they need no example.
     shared = _check(values)
     model = training.read(values)
-    task_config = cli_flags.read(task_config_class, values)
+    task_config: Any = cli_flags.read(task_config_class, values)
     preset: dict[str, Any] = {}
     if shared.preset:
         paper = paper_presets.paper_settings(task_config.name, shared.preset)
@@ -248,7 +248,7 @@ def _run_length(
 
 def _is_absolute(name: str, values: FlagValues, preset: dict[str, Any]) -> bool:
     is_given = name in preset or values[name].present
-    return is_given or values[_RELATIVE[name]].value is None
+    return bool(is_given or values[_RELATIVE[name]].value is None)
 
 
 def _export_config(
@@ -260,7 +260,7 @@ def _export_config(
     return ExportConfig(
         # The weights are known after the run.
         init_checkpoint=config.output_dir,
-        export_dir=shared.export_dir,
+        export_dir=shared.export_dir or "",
         task=task,
         spm_model_file=shared.spm_model_file,
         vocab_file=shared.vocab_file,
