@@ -14,6 +14,7 @@ from typing import NoReturn
 import tqdm
 from absl import app, flags
 from absl import logging as absl_logging
+from absl.logging import converter
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -128,9 +129,7 @@ class _ConsoleFormatter(logging.Formatter):
 
 
 def _set_up_logging() -> None:
-    level = absl_logging.converter.absl_to_standard(
-        absl_logging.get_verbosity()
-    )
+    level = converter.absl_to_standard(absl_logging.get_verbosity())
     handler = _ConsoleHandler()
     handler.setFormatter(_ConsoleFormatter())
     root = logging.getLogger()

@@ -24,8 +24,8 @@ def main() -> None:
 def define_flags() -> None:
     """Defines the flags of the command."""
     flags.disclaim_key_flags()
-    training.define_flags()
     cli_flags.define(PretrainingConfig)
+    training.define_flags()
     flags.DEFINE_integer(
         "masked_lm_budget",
         0,

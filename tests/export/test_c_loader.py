@@ -31,12 +31,12 @@ TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 2, 63, 64, 65, 511]
 LARGEST_SIZE = 100_000
 RAW_TEXT = [
-    ("served_encoder", DEFAULT),
-    ("served_encoder", "fill_mask"),
-    ("served_classifier", DEFAULT),
-    ("served_squad_1", DEFAULT),
-    ("served_squad_2", DEFAULT),
-    ("served_race", DEFAULT),
+    ("exported_encoder", DEFAULT),
+    ("exported_encoder", "fill_mask"),
+    ("exported_classifier", DEFAULT),
+    ("exported_squad_1", DEFAULT),
+    ("exported_squad_2", DEFAULT),
+    ("exported_race", DEFAULT),
 ]
 NUM_CHOICES = 4
 WRONG_RANKS = [(), (2, 1), (1, 2), (0, 1), (2, 4, 1)]

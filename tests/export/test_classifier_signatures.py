@@ -58,8 +58,8 @@ def check_equal(exported, pairs):
     )
 
 
-def test_labels_and_probabilities(served_classifier):
-    check_equal(served_classifier, PAIRS)
+def test_labels_and_probabilities(exported_classifier):
+    check_equal(exported_classifier, PAIRS)
 
 
 def test_chinese_texts(
@@ -76,20 +76,20 @@ def test_chinese_texts(
     check_equal(exported, [*itertools.product(chinese_texts, repeat=2)])
 
 
-def test_real_texts(served_classifier, shared_data):
+def test_real_texts(exported_classifier, shared_data):
     path = shared_data / "data" / "race" / "RACE" / "dev" / "high"
     texts = [
         file.read_text(encoding="utf-8")
         for file in sorted(path.glob("*.txt"))[:12]
     ]
 
-    check_equal(served_classifier, [(t[100:400], t[400:500]) for t in texts])
+    check_equal(exported_classifier, [(t[100:400], t[400:500]) for t in texts])
 
 
-def test_numbers(served_regression):
-    found = ask(served_regression, PAIRS)
+def test_numbers(exported_regression):
+    found = ask(exported_regression, PAIRS)
 
-    _, numbers = python_path(served_regression, PAIRS)
+    _, numbers = python_path(exported_regression, PAIRS)
     assert set(found) == {"score"}
     np.testing.assert_allclose(found["score"], numbers, atol=1e-4)
 
@@ -97,8 +97,8 @@ def test_numbers(served_regression):
 @pytest.mark.parametrize(
     ("name", "outputs"),
     [
-        ("served_classifier", {"logits", "probabilities"}),
-        ("served_regression", {"logits", "score"}),
+        ("exported_classifier", {"logits", "probabilities"}),
+        ("exported_regression", {"logits", "score"}),
     ],
 )
 def test_ids(name, outputs, request):

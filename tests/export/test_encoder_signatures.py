@@ -2,7 +2,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.export import allowed_operations, encoder_signatures
-from albert_tf.export.exported_encoder import ServedWeights
+from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
@@ -18,7 +18,7 @@ CONFIG = AlbertConfig(
 
 
 def signatures_of(model, tiny):
-    weights = ServedWeights(model.weights, precision="float32")
+    weights = ExportedWeights(model.weights, precision="float32")
     found = encoder_signatures.make_signatures(
         model, weights, tiny.graph, max_seq_length=9
     )

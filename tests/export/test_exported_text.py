@@ -6,13 +6,13 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import exported_text
-from albert_tf.export.exported_text import ServedText
+from albert_tf.export.exported_text import ExportedText
 
 TEXTS = tf.constant(["The house.", "", "Café ½"])
 
 
 def test_the_tokens_are_the_same(tiny):
-    served = ServedText(tiny.graph)
+    served = ExportedText(tiny.graph)
 
     for with_offsets in (False, True):
         found = served(TEXTS, with_offsets=with_offsets)
@@ -29,7 +29,7 @@ def test_the_tokens_are_the_same(tiny):
 
 def test_a_graph_that_uses_it_twice_has_it_once(tiny):
     def num_nodes(times):
-        served = ServedText(tiny.graph)
+        served = ExportedText(tiny.graph)
 
         @tf.function(autograph=False)
         def call(texts):

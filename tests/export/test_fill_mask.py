@@ -47,12 +47,12 @@ def expected_of(exported, text):
     ]
 
 
-def test_the_likeliest_tokens(served_encoder):
-    found = served_encoder.ask("fill_mask", text=TEXTS)
+def test_the_likeliest_tokens(exported_encoder):
+    found = exported_encoder.ask("fill_mask", text=TEXTS)
 
     assert found["top_pieces"].shape == (len(TEXTS), 4, 5)
     for row, text in enumerate(TEXTS):
-        expected = expected_of(served_encoder, text)
+        expected = expected_of(exported_encoder, text)
         assert len(expected) == text.count(fill_mask.MASK)
         for mask in range(4):
             tokens = [p.decode() for p in found["top_pieces"][row, mask]]
@@ -67,14 +67,14 @@ def test_the_likeliest_tokens(served_encoder):
                 assert not probabilities.any()
 
 
-def test_texts_without_a_mask(served_encoder):
-    found = served_encoder.ask("fill_mask", text=["none here", ""])
+def test_texts_without_a_mask(exported_encoder):
+    found = exported_encoder.ask("fill_mask", text=["none here", ""])
 
     assert found["top_pieces"].shape == (2, 0, 5)
 
 
-def test_no_texts(served_encoder):
-    found = served_encoder.ask("fill_mask", text=tf.constant([], tf.string))
+def test_no_texts(exported_encoder):
+    found = exported_encoder.ask("fill_mask", text=tf.constant([], tf.string))
 
     assert found["top_pieces"].shape == (0, 0, 5)
 
@@ -86,6 +86,6 @@ def test_no_texts(served_encoder):
         ("the house " * 50 + "[MASK]", "behind the cut"),
     ],
 )
-def test_masks_that_cannot_be_filled(text, words, served_encoder):
+def test_masks_that_cannot_be_filled(text, words, exported_encoder):
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
-        served_encoder.ask("fill_mask", text=[text])
+        exported_encoder.ask("fill_mask", text=[text])

@@ -120,8 +120,8 @@ def check_equal(exported, examples):
     )
 
 
-def test_made_questions(served_race):
-    check_equal(served_race, MADE)
+def test_made_questions(exported_race):
+    check_equal(exported_race, MADE)
 
 
 def test_chinese_questions(
@@ -144,17 +144,17 @@ def test_chinese_questions(
     check_equal(exported, examples)
 
 
-def test_real_questions(served_race, shared_data):
+def test_real_questions(exported_race, shared_data):
     folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
     files = sorted(folder.glob("*.txt"))[:6]
     examples = [
         one for file in files for one in passage_files.read_passages(file)
     ]
 
-    check_equal(served_race, examples)
+    check_equal(exported_race, examples)
 
 
-def test_ids(served_race):
+def test_ids(exported_race):
     ids = np.random.default_rng(1).integers(5, 300, (3, 4, 11), np.int32)
     batch = {
         "input_ids": ids,
@@ -162,9 +162,9 @@ def test_ids(served_race):
         "segment_ids": ids * 0,
     }
 
-    found = served_race.ask("tokens", **batch)
+    found = exported_race.ask("tokens", **batch)
 
-    logits = served_race.model(batch)["logits"]
+    logits = exported_race.model(batch)["logits"]
     assert set(found) == {"logits", "probabilities"}
     np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
     np.testing.assert_allclose(
@@ -172,10 +172,10 @@ def test_ids(served_race):
     )
 
 
-def test_no_questions(served_race):
+def test_no_questions(exported_race):
     none = tf.constant([], tf.string)
 
-    found = served_race.ask(
+    found = exported_race.ask(
         article=none, question=none, options=tf.reshape(none, (0, 4))
     )
 
@@ -183,11 +183,11 @@ def test_no_questions(served_race):
     assert found["probabilities"].shape == (0, 4)
 
 
-def test_a_text_of_100_000_characters(served_race):
+def test_a_text_of_100_000_characters(exported_race):
     article = "the house on the hill " * 5_000
     question = "is _ " * 2_000
 
-    found = served_race.ask(
+    found = exported_race.ask(
         article=[article],
         question=[question],
         options=[["a", "the house", "", article[:20]]],

@@ -100,11 +100,11 @@ def ids_of(texts, others, tokenizer, max_seq_length):
     return batch
 
 
-def test_raw_text_gives_what_the_model_gives_for_its_ids(served_encoder):
-    found = served_encoder.ask(text_a=TEXTS, text_b=OTHERS)
+def test_raw_text_gives_what_the_model_gives_for_its_ids(exported_encoder):
+    found = exported_encoder.ask(text_a=TEXTS, text_b=OTHERS)
 
-    batch = ids_of(TEXTS, OTHERS, served_encoder.tokenizer, 48)
-    expected = served_encoder.model.albert(batch)
+    batch = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 48)
+    expected = exported_encoder.model.albert(batch)
     assert found["sequence_output"].shape == (4, 48, 16)
     mask = batch["input_mask"][:, :, None]
     np.testing.assert_allclose(
@@ -117,15 +117,15 @@ def test_raw_text_gives_what_the_model_gives_for_its_ids(served_encoder):
     )
 
 
-def test_ids_and_heads(served_encoder):
-    ids = ids_of(TEXTS, OTHERS, served_encoder.tokenizer, 20)
+def test_ids_and_heads(exported_encoder):
+    ids = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 20)
     positions = np.array([[1, 3], [0, 1], [2, 19], [1, 2]], np.int32)
 
-    mlm = served_encoder.ask("mlm", **ids, mlm_positions=positions)
-    sop = served_encoder.ask("sop", **ids)
-    tokens = served_encoder.ask("tokens", **ids)
+    mlm = exported_encoder.ask("mlm", **ids, mlm_positions=positions)
+    sop = exported_encoder.ask("sop", **ids)
+    tokens = exported_encoder.ask("tokens", **ids)
 
-    expected = served_encoder.model({**ids, "masked_lm_positions": positions})
+    expected = exported_encoder.model({**ids, "masked_lm_positions": positions})
     np.testing.assert_allclose(
         mlm["mlm_logits"], expected["masked_lm_logits"], atol=1e-5
     )
@@ -140,30 +140,30 @@ def test_ids_and_heads(served_encoder):
         )
 
 
-def test_an_empty_batch(served_encoder):
+def test_an_empty_batch(exported_encoder):
     none = np.array([], object)
 
-    found = served_encoder.ask(text_a=none, text_b=none)
+    found = exported_encoder.ask(text_a=none, text_b=none)
 
     assert found["pooled_output"].shape == (0, 16)
 
 
-def test_texts_that_do_not_pair_are_an_invalid_argument(served_encoder):
+def test_texts_that_do_not_pair_are_an_invalid_argument(exported_encoder):
     with pytest.raises(tf.errors.InvalidArgumentError, match="as many strings"):
-        served_encoder.ask(text_a=["a", "b"], text_b=["c"])
+        exported_encoder.ask(text_a=["a", "b"], text_b=["c"])
 
 
-def test_a_sequence_that_is_too_long_is_an_invalid_argument(served_encoder):
+def test_a_sequence_that_is_too_long_is_an_invalid_argument(exported_encoder):
     ids = np.ones((1, 65), np.int32)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 64"):
-        served_encoder.ask(
+        exported_encoder.ask(
             "tokens", input_ids=ids, input_mask=ids, segment_ids=ids * 0
         )
 
 
-def test_what_lies_in_the_folder(served_encoder, tiny_spm_model):
-    summary = served_encoder.summary
+def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
+    summary = exported_encoder.summary
     path = pathlib.Path(summary.path)
 
     config = json.loads((path / "assets" / "albert_config.json").read_text())
@@ -198,9 +198,9 @@ print(found["pooled_output"].shape)
 
 
 @pytest.mark.slow
-def test_tensorflow_alone_answers(served_encoder, tmp_path):
+def test_tensorflow_alone_answers(exported_encoder, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", _PLAIN, served_encoder.summary.path],
+        [sys.executable, "-c", _PLAIN, exported_encoder.summary.path],
         cwd=tmp_path,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""},
         capture_output=True,

@@ -142,16 +142,16 @@ def check_equal(exported, pairs, *, is_version_2):
     return texts
 
 
-def test_version_1_answers_as_the_python_path(served_squad_1):
-    texts = check_equal(served_squad_1, PAIRS, is_version_2=False)
+def test_version_1_answers_as_the_python_path(exported_squad_1):
+    texts = check_equal(exported_squad_1, PAIRS, is_version_2=False)
 
     assert [bool(text) for text in texts] == [
         bool(context.strip()) for _, context in PAIRS
     ]
 
 
-def test_version_2_answers_as_the_python_path(served_squad_2):
-    texts = check_equal(served_squad_2, PAIRS, is_version_2=True)
+def test_version_2_answers_as_the_python_path(exported_squad_2):
+    texts = check_equal(exported_squad_2, PAIRS, is_version_2=True)
 
     assert any(texts)
 
@@ -186,7 +186,7 @@ def test_real_questions(version, request, shared_data):
     assert len(set(texts)) > 10
 
 
-def test_ids_give_logits(served_squad_1):
+def test_ids_give_logits(exported_squad_1):
     ids = np.random.default_rng(1).integers(5, 300, (3, 11), np.int32)
     batch = {
         "input_ids": ids,
@@ -194,37 +194,37 @@ def test_ids_give_logits(served_squad_1):
         "segment_ids": ids * 0,
     }
 
-    found = served_squad_1.ask("tokens", **batch)
+    found = exported_squad_1.ask("tokens", **batch)
 
-    expected = served_squad_1.model(batch)
+    expected = exported_squad_1.model(batch)
     assert set(found) == {"start_logits", "end_logits"}
     for name in found:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
 
 
-def test_ids_give_beams(served_squad_2):
-    special = served_squad_2.tokenizer.special_ids
+def test_ids_give_beams(exported_squad_2):
+    special = exported_squad_2.tokenizer.special_ids
     row = [special.cls, 9, 8, special.sep, 20, 21, 22, 23, 24, special.sep]
     ids = np.array([[*row, 0, 0]], np.int32)
     mask = np.array([[1] * 10 + [0] * 2], np.int32)
     segments = np.array([[0] * 4 + [1] * 6 + [0] * 2], np.int32)
     batch = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
 
-    found = served_squad_2.ask("tokens", **batch)
+    found = exported_squad_2.ask("tokens", **batch)
 
     p_mask = np.ones((1, 12), np.float32)
     p_mask[0, [0, *range(4, 9)]] = 0
-    expected = served_squad_2.model(batch | {"p_mask": p_mask})
+    expected = exported_squad_2.model(batch | {"p_mask": p_mask})
     assert set(found) == set(expected)
     for name in found:
         np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
 
 
-def test_a_context_of_100_000_characters(served_squad_1):
+def test_a_context_of_100_000_characters(exported_squad_1):
     word = "the house and the hill "
     contexts = [word * (100_000 // len(word)), "漢" * 100_000, "\0" * 1000]
 
-    found = served_squad_1.ask(question=["Where?"] * 3, context=contexts)
+    found = exported_squad_1.ask(question=["Where?"] * 3, context=contexts)
 
     for context, answer, start, end in zip(
         contexts, found["answer"], found["start"], found["end"], strict=True
@@ -233,10 +233,10 @@ def test_a_context_of_100_000_characters(served_squad_1):
     assert found["answer"][0]
 
 
-def test_bytes_that_are_not_utf_8_count_as_replacements(served_squad_1):
+def test_bytes_that_are_not_utf_8_count_as_replacements(exported_squad_1):
     context = b"the \xff\xfe house \xe2\x82 stood"
 
-    found = served_squad_1.ask(question=["x"], context=[context])
+    found = exported_squad_1.ask(question=["x"], context=[context])
 
     text = context.decode(errors="replace")
     start, end = found["start"][0], found["end"][0]
@@ -256,13 +256,13 @@ def test_no_questions(version, request):
     assert [values.shape for values in found.values()] == [(0,)] * 5
 
 
-def test_the_company_of_other_questions_changes_no_answer(served_squad_1):
-    ask = served_squad_1.ask
+def test_the_company_of_other_questions_changes_no_answer(exported_squad_1):
+    ask = exported_squad_1.ask
     together = ask(
         question=[q for q, _ in PAIRS], context=[c for _, c in PAIRS]
     )["answer"]
     alone = [
-        served_squad_1.ask(question=[q], context=[c])["answer"]
+        exported_squad_1.ask(question=[q], context=[c])["answer"]
         for q, c in PAIRS
     ]
 

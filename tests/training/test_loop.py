@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
 from albert_tf.training import loop, metric_log
-from albert_tf.training.run_config import TrainingConfig
 
 SIZE, FEATURES = 4, 8
 BAD_WEIGHT = np.inf  # gives inf / inf

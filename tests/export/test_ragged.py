@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import flat_rows
+from albert_tf.export import ragged
 
 ROWS = [0, 0, 0, 2, 2, 3]
 
@@ -13,13 +13,13 @@ def row_ids():
 
 
 def test_starts_of_rows_some_of_them_empty(row_ids):
-    found = flat_rows.starts(row_ids, tf.constant(5))
+    found = ragged.row_splits(row_ids, tf.constant(5))
 
     assert found.numpy().tolist() == [0, 3, 3, 5, 6, 6]
 
 
 def test_first_and_last_of_each_row(row_ids):
-    first, last = flat_rows.is_first(row_ids), flat_rows.is_last(row_ids)
+    first, last = ragged.is_first(row_ids), ragged.is_last(row_ids)
 
     assert first.numpy().tolist() == [True, False, False, True, False, True]
     assert last.numpy().tolist() == [False, False, True, False, True, True]
@@ -28,30 +28,30 @@ def test_first_and_last_of_each_row(row_ids):
 def test_no_elements():
     none = tf.constant([], tf.int32)
 
-    assert flat_rows.is_first(none).numpy().tolist() == []
-    assert flat_rows.is_last(none).numpy().tolist() == []
-    assert flat_rows.count_before(none > 0).numpy().tolist() == [0]
-    assert flat_rows.running_max(none, none).numpy().tolist() == []
-    assert flat_rows.mark_chains(none, none > 0).numpy().tolist() == []
+    assert ragged.is_first(none).numpy().tolist() == []
+    assert ragged.is_last(none).numpy().tolist() == []
+    assert ragged.count_before(none > 0).numpy().tolist() == [0]
+    assert ragged.running_max(none, none).numpy().tolist() == []
+    assert ragged.mark_reachable(none, none > 0).numpy().tolist() == []
 
 
 def test_neighbours():
     values = tf.constant([4, 5, 6])
 
-    assert flat_rows.shift_right(values, 0).numpy().tolist() == [0, 4, 5]
-    assert flat_rows.shift_left(values, 9).numpy().tolist() == [5, 6, 9]
+    assert ragged.shift_right(values, 0).numpy().tolist() == [0, 4, 5]
+    assert ragged.shift_left(values, 9).numpy().tolist() == [5, 6, 9]
 
 
 def test_where_and_how_often():
     mask = tf.constant([True, False, True])
 
-    assert flat_rows.size(mask) == 3
-    assert flat_rows.indices(mask).numpy().tolist() == [0, 2]
-    assert flat_rows.count_before(mask).numpy().tolist() == [0, 1, 1, 2]
+    assert ragged.size(mask) == 3
+    assert ragged.indices(mask).numpy().tolist() == [0, 2]
+    assert ragged.count_before(mask).numpy().tolist() == [0, 1, 1, 2]
 
 
 def test_spreading_elements_that_may_vanish():
-    sources, within = flat_rows.spread(tf.constant([2, 0, 1, 3]))
+    sources, within = ragged.expand(tf.constant([2, 0, 1, 3]))
 
     assert sources.numpy().tolist() == [0, 0, 2, 3, 3, 3]
     assert within.numpy().tolist() == [0, 1, 0, 0, 1, 2]
@@ -69,7 +69,7 @@ def test_chains_are_followed_to_their_end():
             expected[place] = True
             place = following[place]
 
-    found = flat_rows.mark_chains(
+    found = ragged.mark_reachable(
         tf.constant(following, tf.int32), tf.constant(is_start)
     )
 
@@ -78,7 +78,7 @@ def test_chains_are_followed_to_their_end():
 
 
 def test_the_running_maximum_begins_anew_in_each_row(row_ids):
-    found = flat_rows.running_max(tf.constant([3, 1, 4, 1, 0, 2]), row_ids)
+    found = ragged.running_max(tf.constant([3, 1, 4, 1, 0, 2]), row_ids)
 
     assert found.numpy().tolist() == [3, 3, 4, 1, 1, 2]
 
@@ -87,17 +87,17 @@ def test_the_next_and_the_last_that_is_true():
     mask = tf.constant([False, True, False, True, False])
     places = tf.range(6)
 
-    found = flat_rows.next_true(mask, places).numpy().tolist()
+    found = ragged.next_true(mask, places).numpy().tolist()
     assert found == [1, 1, 3, 3, 5, 5]
-    found = flat_rows.last_true(mask, places).numpy().tolist()
+    found = ragged.previous_true(mask, places).numpy().tolist()
     assert found == [-1, -1, 1, 1, 3, 3]
 
 
 def test_texts_to_code_points_and_back():
     texts = ["a\0é", "", "漢👩", "\ufffd"]
 
-    code_points, row_ids, sizes = flat_rows.decode(tf.constant(texts))
-    again = flat_rows.encode(code_points, sizes)
+    code_points, row_ids, sizes = ragged.decode(tf.constant(texts))
+    again = ragged.encode(code_points, sizes)
 
     assert sizes.numpy().tolist() == [3, 0, 2, 1]
     assert row_ids.numpy().tolist() == [0, 0, 0, 2, 2, 3]
