@@ -249,7 +249,7 @@ class ExportedTask:
             scale = 0.5 if len(weight.shape) > 1 else 0.1
             noise = scale * rng.standard_normal(weight.shape)
             weight.assign_add(noise.astype(np.float32))
-        write_checkpoint(folder, model, vocabulary=str(vocabulary))
+        _write_checkpoint(folder, model, vocabulary=str(vocabulary))
         self.model = model
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(
@@ -293,7 +293,7 @@ class ExportedTask:
         }
 
 
-def write_checkpoint(folder, model, **beside):
+def _write_checkpoint(folder, model, **beside):
     """Writes the weights of a model, and what lies beside them."""
     by_name = variable_names.variables_by_tf1_name(model.weights)
     arrays = {name: variable.numpy() for name, variable in by_name.items()}
@@ -308,6 +308,11 @@ def pad_rows(rows, padding):
     for place, row in enumerate(rows):
         padded[place, : len(row)] = row
     return padded
+
+
+@pytest.fixture(scope="session")
+def write_checkpoint():
+    return _write_checkpoint
 
 
 @pytest.fixture(scope="session")

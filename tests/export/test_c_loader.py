@@ -31,19 +31,18 @@ TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 2, 63, 64, 65, 511]
 LARGEST_SIZE = 100_000
 RAW_TEXT = [
-    ("exported_encoder", DEFAULT),
-    ("exported_encoder", "fill_mask"),
-    ("exported_classifier", DEFAULT),
-    ("exported_squad_1", DEFAULT),
-    ("exported_squad_2", DEFAULT),
-    ("exported_race", DEFAULT),
+    ("encoder", DEFAULT),
+    ("encoder", "fill_mask"),
+    ("classifier", DEFAULT),
+    ("squad_1", DEFAULT),
+    ("squad_2", DEFAULT),
+    ("race", DEFAULT),
 ]
 NUM_CHOICES = 4
 WRONG_RANKS = [(), (2, 1), (1, 2), (0, 1), (2, 4, 1)]
 # Where the other inputs have two rows.
 WRONG_SHAPES = [*WRONG_RANKS, (0,), (1,), (3,), (0, 4), (2, 3)]
 TIMEOUT_SECONDS = 600
-WRONG_SHAPES = [(), (0,), (1,), (3,), (2, 1), (1, 2), (2, 3), (0, 4), (2, 4, 1)]
 
 
 @pytest.fixture(scope="session")
@@ -280,11 +279,11 @@ class Asked:
 
 
 @pytest.fixture(scope="module", params=RAW_TEXT, ids="-".join)
-def asked(request, program):
+def asked(request, program, exported):
     name, signature = request.param
-    exported = request.getfixturevalue(name)
-    folder = pathlib.Path(exported.summary.path)
-    return Asked(exported, Loader(program, folder, signature=signature))
+    export = exported(name)
+    folder = pathlib.Path(export.summary.path)
+    return Asked(export, Loader(program, folder, signature=signature))
 
 
 def test_a_bad_request_is_an_invalid_argument(asked):

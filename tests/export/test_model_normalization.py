@@ -56,7 +56,7 @@ def test_no_rules():
 def test_damaged_rules(charsmap_of_tiny):
     without_texts = charsmap_of_tiny[: -len(charsmap_of_tiny) // 4]
 
-    with pytest.raises(ValueError, match="normalisation rules .* are damaged"):
+    with pytest.raises(ValueError, match="normalization rules .* are damaged"):
         model_normalization.read_rules(without_texts, LETTERS)
 
 

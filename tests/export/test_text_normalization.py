@@ -30,14 +30,14 @@ def do_lower_case(request):
 def rows(found):
     """Text, raw starts and raw ends of each row."""
     result = []
-    for row in range(found.raw_sizes.shape[0]):
+    for row in range(found.raw_lengths.shape[0]):
         mask = found.row_ids.numpy() == row
         result.append(
             (
                 "".join(map(chr, found.code_points.numpy()[mask])),
                 found.raw_starts.numpy()[mask].tolist(),
                 found.raw_ends.numpy()[mask].tolist(),
-                int(found.raw_sizes[row]),
+                int(found.raw_lengths[row]),
             )
         )
     return result
