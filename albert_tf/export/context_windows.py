@@ -93,7 +93,7 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
     starts, sizes = tokens.rows()
     question_sizes = tf.minimum(sizes[:num_questions], lengths.max_query_length)
     context_sizes = sizes[num_questions:]
-    room = lengths.max_seq_length - windows_lib.NUM_SPECIAL_PIECES
+    room = lengths.max_seq_length - windows_lib.NUM_SPECIAL_TOKENS
     room -= question_sizes
     stride = tf.minimum(lengths.doc_stride, room)
     num_more = -(-tf.maximum(context_sizes - room, 0) // stride)

@@ -8,10 +8,10 @@ from typing import Any
 
 import keras
 
+from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
-    beside_checkpoint,
     classifier_signatures,
     encoder_signatures,
     race_signatures,
@@ -153,7 +153,7 @@ def make_signatures(
     num_outputs = model.task_head.output_bias.shape[0]
     return classifier_signatures.make_signatures(
         *parts,
-        labels=beside_checkpoint.find_labels(
+        labels=metadata.find_labels(
             config.init_checkpoint, num_outputs, config.labels or None
         ),
         max_seq_length=config.seq_length,
@@ -187,7 +187,7 @@ def _squad_signatures(
 def _null_threshold(config: ExportConfig) -> float:
     if config.null_score_diff_threshold is not None:
         return config.null_score_diff_threshold
-    found = beside_checkpoint.find_null_threshold(config.init_checkpoint)
+    found = metadata.read(config.init_checkpoint).null_threshold
     return _DEFAULT_THRESHOLD if found is None else found
 
 

@@ -334,7 +334,7 @@ def test_a_factor_scales_the_rate_of_a_weight_and_0_keeps_it(
     batches = tiny_batches(1)
     path = "albert/pooler/kernel"
     frozen_path = "albert/embeddings/word_embeddings"
-    rules = settings(name="adamw", learning_rate=0.01, clip_norm=1e9)
+    rules = settings(optimizer="adamw", learning_rate=0.01, clip_norm=1e9)
     plain = trainer(rules)
     start = plain.weights()
     plain.run(batches)
