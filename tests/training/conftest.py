@@ -96,7 +96,7 @@ class Trainer:
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
 
-        def make(*_):
+        def make(**_):
             parts = {
                 name: values.reshape(
                     (-1, values.shape[1] // replicas, *values.shape[2:])
@@ -213,7 +213,7 @@ def order_task():
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy("mirrored")
+    return distribution.create_strategy(make_run_config(strategy="mirrored"))
 
 
 @pytest.fixture
