@@ -274,3 +274,23 @@ def published_config(name: str) -> AlbertConfig:
     """
     checks.check_choice("name", name, tuple(PUBLISHED_SIZES))
     return AlbertConfig(**PUBLISHED_SIZES[name])
+
+
+def load_config(name: str) -> AlbertConfig:
+    """Returns the config that `--albert_config_file` names.
+
+    Args:
+        name: Path of a JSON file, or the name of a published model.
+
+    Raises:
+        FileNotFoundError: There is neither.
+        ValueError: The file is damaged, or a value in it is invalid.
+    """
+    if name in PUBLISHED_SIZES:
+        return published_config(name)
+    if not os.path.exists(name):
+        raise FileNotFoundError(
+            f"--albert_config_file={name} is neither a file nor a published "
+            f"model. The published models are {', '.join(PUBLISHED_SIZES)}."
+        )
+    return AlbertConfig.from_json_file(name)
