@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.text import vocabulary_training
+from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
 
 # Two CPUs for the tests with two replicas, before anything asks for devices.
 tf.config.set_logical_device_configuration(
@@ -40,9 +41,12 @@ def tiny_spm_model(
     tiny_corpus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     """A SentencePiece model of 300 tokens, made from `tiny_corpus`."""
+    prefix = tmp_path_factory.mktemp("vocabulary") / "tiny"
     summary = vocabulary_training.train(
-        input_files=[tiny_corpus],
-        output_prefix=tmp_path_factory.mktemp("vocabulary") / "tiny",
-        vocab_size=300,
+        VocabularyTrainingConfig(
+            input_file=str(tiny_corpus),
+            output_prefix=str(prefix),
+            vocab_size=300,
+        )
     )
     return pathlib.Path(summary.model_file)
