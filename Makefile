@@ -34,7 +34,7 @@ COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
 	--fork-strategy fewest --no-annotate --quiet \
 	--custom-compile-command "make lock" pyproject.toml
 lock:
-	$(COMPILE) --upgrade --extra huggingface --output-file requirements.lock
+	$(COMPILE) --upgrade --output-file requirements.lock
 	$(COMPILE) --upgrade --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 

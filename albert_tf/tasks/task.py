@@ -10,7 +10,7 @@ script reads and checks its data before it pays for the import.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -134,8 +134,11 @@ class ExampleSet:
     name: str = ""
 
 
+AnySet = TypeVar("AnySet", bound=ExampleSet, covariant=True)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sets:
+class Sets(Generic[AnySet]):
     """All examples of a run; at least one set.
 
     Args:
@@ -145,12 +148,12 @@ class Sets:
             `evaluation`.
     """
 
-    train: ExampleSet | None = None
-    evaluation: tuple[ExampleSet, ...] = ()
-    prediction: tuple[ExampleSet, ...] = ()
+    train: AnySet | None = None
+    evaluation: tuple[AnySet, ...] = ()
+    prediction: tuple[AnySet, ...] = ()
 
     @property
-    def all(self) -> tuple[ExampleSet, ...]:
+    def all(self) -> tuple[AnySet, ...]:
         """Training, evaluation and prediction sets, in this order."""
         train = (self.train,) if self.train else ()
         return (*train, *self.evaluation, *self.prediction)

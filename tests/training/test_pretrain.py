@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from albert_tf import features
-from albert_tf.checkpoints import tf1, train_state
+from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.data import record_files, sidecar
 from albert_tf.training import metric_log, pretrain
@@ -146,7 +146,7 @@ def lines_of(output_dir):
 
 def arrays_of(output_dir, step=NUM_STEPS):
     path = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1.read(os.path.join(path, train_state.MODEL_PREFIX))
+    return tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
 
 
 def assert_same_arrays(one, other):
