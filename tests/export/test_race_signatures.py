@@ -125,7 +125,7 @@ def test_real_questions(exported, shared_data):
     folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
     files = sorted(folder.glob("*.txt"))[:6]
     examples = [
-        one for file in files for one in passage_files.read_passages(file)
+        one for file in files for one in passage_files.read_questions(file)
     ]
 
     check_equal(exported("race"), examples)
