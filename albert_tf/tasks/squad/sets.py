@@ -94,7 +94,7 @@ class SquadConfig:
         threshold = self.null_score_diff_threshold
         if threshold is not None and not self.version_2_with_negative:
             raise ValueError(
-                "`null_score_diff_threshold` needs `version_2_with_negative`: "
+                "--null_score_diff_threshold needs --version_2_with_negative; "
                 "without it, every question is answered. Received: "
                 f"null_score_diff_threshold={threshold}."
             )
