@@ -14,6 +14,8 @@ from albert_tf.checkpoints.variable_table import TABLE, TRANSPOSED, Row
 from albert_tf.config import AlbertConfig
 
 POOLER_PREFIX = "bert/pooler/"
+# Begins the paths of an encoder's variables in `variable_table`.
+_ENCODER = "albert/"
 # What the names of all heads' variables begin with.
 _BEAM_PREFIXES = ("start_logits/", "end_logits/", "answer_class/")
 _HEAD_PREFIXES = ("cls/", "output_weights", "output_bias", *_BEAM_PREFIXES)
@@ -25,11 +27,15 @@ MODULE_PREFIX = "module/"
 
 @functools.cache
 def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
-    # The path of a model within another model begins with the other's name.
-    front = "(?:.*/)?" if column == "ours" else ""
     patterns = []
     for row in TABLE:
         name = getattr(row, column).removesuffix(TRANSPOSED)
+        # The path of a model within another begins with the other's name, and
+        # the user chooses the name of an encoder.
+        is_encoder = column == "ours" and name.startswith(_ENCODER)
+        front = "(?:.*/)?" if column == "ours" else ""
+        if is_encoder:
+            front, name = f"{front}[^/]+/", name.removeprefix(_ENCODER)
         if name:
             numbered = re.escape(name).replace(r"\{set\}", r"(?P<set>\d+)")
             numbered = numbered.replace(r"\{inner\}", r"(?P<inner>\d+)")
@@ -139,8 +145,8 @@ def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
         if name in by_name:
             raise ValueError(
                 f"Variables {by_name[name].path!r} and {variable.path!r} both "
-                f"have the name {name!r} in TF1 checkpoints. Save the two "
-                "models separately."
+                f"have the name {name!r} in TF1 checkpoints. Load or save each "
+                "of the two models on its own."
             )
         by_name[name] = variable
     return by_name

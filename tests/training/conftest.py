@@ -16,15 +16,10 @@ from albert_tf.modeling import losses
 from albert_tf.modeling.heads import SentenceOrderHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, divergence, step
-from albert_tf.training.run_config import (
-    ExampleSet,
-    FinetuningConfig,
-    FinetuningJob,
-    TrainingConfig,
-)
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.training import distribution, divergence, finetune, step
+from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special tokens
@@ -73,34 +68,35 @@ class Trainer:
 
     def __init__(
         self,
-        settings,
+        config,
         *,
         strategy=None,
-        config=None,
         task=None,
-        dtype="float32",
-        **step_options,
+        learning_rate_multipliers=None,
     ):
         self.strategy = strategy or tf.distribute.get_strategy()
-        self.settings = settings
+        self.config = config
+        multipliers = learning_rate_multipliers or {}
         with self.strategy.scope():
             self.task = task or PretrainingTask(
-                config or make_config(), dtype=dtype, seed=3
+                config.albert_config, dtype=config.dtype_policy, seed=3
             )
-            self.optimizer = optimizers.create_optimizer(settings)
-            self.optimizer.build(self.task.model.trainable_variables)
+            self.optimizer = optimizers.create_optimizer(config)
+            self.optimizer.build(
+                step.trained_variables(self.task.model, multipliers)
+            )
         self.step = step.TrainStep(
-            self.task,
-            self.optimizer,
-            settings,
-            self.strategy,
-            step.StepOptions(**step_options),
+            config,
+            task=self.task,
+            optimizer=self.optimizer,
+            strategy=self.strategy,
+            learning_rate_multipliers=multipliers,
         )
 
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
 
-        def make(*_):
+        def make(**_):
             parts = {
                 name: values.reshape(
                     (-1, values.shape[1] // replicas, *values.shape[2:])
@@ -115,7 +111,7 @@ class Trainer:
         """Returns one dict a step, and the loss scale after the last."""
         iterator = iter(self.dataset(batches))
         num_steps = len(batches["input_ids"])
-        state = tf.constant(loss_scale or divergence.initial())
+        state = tf.constant(loss_scale or divergence.initial_loss_scale())
         rows = []
         for start in range(0, num_steps, per_call or num_steps):
             values, state = self.step.run(
@@ -170,15 +166,18 @@ class OrderTask:
         return {"negative_loss": -sums["loss_sum"] / sums["weight"]}
 
 
-def make_settings(**values):
+def make_run_config(**values):
     """LAMB with a constant rate, so that runs of any length are alike."""
     defaults = {
+        "albert_config": make_config(),
+        "output_dir": "unused",
         "learning_rate": 0.01,
         "num_train_steps": 100,
         "num_warmup_steps": 0,
         "poly_power": 0.0,
+        "random_seed": 0,
     }
-    return OptimizerConfig(**defaults | values)
+    return RunConfig(**defaults | values)
 
 
 @pytest.fixture
@@ -194,9 +193,9 @@ def tiny_batches():
 
 
 @pytest.fixture
-def settings():
-    """A function that makes settings of an optimizer."""
-    return make_settings
+def run_config():
+    """A function that makes the settings of a run."""
+    return make_run_config
 
 
 @pytest.fixture
@@ -214,7 +213,7 @@ def order_task():
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy("mirrored")
+    return distribution.create_strategy(make_run_config(strategy="mirrored"))
 
 
 @pytest.fixture
@@ -262,12 +261,15 @@ class WordData:
                 "label_ids": np.array(example.label, np.int32),
             }
 
+    def report_sections(self, examples, outputs, scores):
+        return []
+
     def scores(self, examples, outputs):
         labels = [example.label for example in examples]
         predictions = np.argmax(outputs["logits"], axis=-1)
         return {"accuracy": float(np.mean(predictions == labels))}
 
-    def write_predictions(self, examples, outputs, output_dir):
+    def write_predictions(self, examples, outputs, output_dir, scores):
         path = os.path.join(output_dir, "predictions.json")
         answers = {
             example.guid: int(np.argmax(row))
@@ -351,19 +353,82 @@ def word_task():
     return WordTask
 
 
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a fine-tuning run is called with."""
+
+    config: FinetuningConfig
+    sets: Sets
+    make_task: type
+
+    @property
+    def output_dir(self):
+        return self.config.output_dir
+
+    def run(self):
+        return finetune.run(self.config, self.sets, self.make_task)
+
+    def replace(self, **changes):
+        """Returns a job in which settings, sets or the task differ."""
+        make_task = changes.pop("make_task", self.make_task)
+        data = changes.pop("data", None)
+        names = {f.name for f in dataclasses.fields(Sets)} & set(changes)
+        sets = dataclasses.replace(
+            self.sets, **{name: changes.pop(name) for name in names}
+        )
+        if data:
+            with_data = [
+                None if one is None else dataclasses.replace(one, data=data)
+                for one in (sets.train, *sets.evaluation, *sets.prediction)
+            ]
+            middle = 1 + len(sets.evaluation)
+            sets = Sets(
+                train=with_data[0],
+                evaluation=tuple(with_data[1:middle]),
+                prediction=tuple(with_data[middle:]),
+            )
+        config = dataclasses.replace(self.config, **changes)
+        return Job(config, sets, make_task)
+
+
 @pytest.fixture
-def untrained_job(
-    tiny_config, word_data, word_task, sentences, settings, tmp_path
-):
-    """A fine-tuning job of five sentences, whose folder is not there yet."""
-    return FinetuningJob(
-        config=tiny_config(),
-        training=TrainingConfig(num_train_steps=100),
-        finetuning=FinetuningConfig(max_seq_length=16),
-        optimizer=settings(),
-        data=word_data(),
-        make_task=word_task,
-        output_dir=str(tmp_path / "run"),
-        train_set=ExampleSet(examples=sentences(5)),
-        eval_sets=(ExampleSet(examples=sentences(3)),),
-    )
+def example_set():
+    """A function that makes a set of examples that are easily learnt."""
+
+    def make(number, seed=0, name="", data=None):
+        examples = make_sentences(number, seed)
+        return ExampleSet(examples=examples, data=data or WordData(), name=name)
+
+    return make
+
+
+@pytest.fixture
+def job(example_set, tmp_path):
+    """A function that makes a fine-tuning job; changes as in `Job.replace`."""
+
+    def make(output="run", **changes):
+        num_steps = changes.get("num_train_steps", 60)
+        config = FinetuningConfig(
+            albert_config=make_config(),
+            output_dir=str(tmp_path / output),
+            optimizer="adamw",
+            learning_rate=0.01,
+            poly_power=0.0,
+            num_train_steps=num_steps,
+            num_warmup_steps=min(5, num_steps // 2),
+            train_batch_size=8,
+            eval_batch_size=4,
+            predict_batch_size=4,
+            save_checkpoints_steps=20,
+            log_steps=10,
+            strategy="one",
+            max_seq_length=S,
+            do_train=True,
+            flags_text="--do_train\n",
+        )
+        sets = Sets(
+            train=example_set(40, seed=1), evaluation=(example_set(30, seed=2),)
+        )
+        return Job(config, sets, WordTask).replace(**changes)
+
+    return make

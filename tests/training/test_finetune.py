@@ -11,61 +11,9 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1
-from albert_tf.training import finetune, metric_log
-from albert_tf.training.run_config import (
-    ExampleSet,
-    FinetuningConfig,
-    FinetuningJob,
-    TrainingConfig,
-)
+from albert_tf.training import metric_log
 
-S = 16
 NUM_STEPS = 60
-
-
-@pytest.fixture
-def job(sentences, word_data, word_task, tiny_config, settings, tmp_path):
-    """A function that makes a job; settings of its configs by name, too."""
-    training_names = {f.name for f in dataclasses.fields(TrainingConfig)}
-    own_names = {f.name for f in dataclasses.fields(FinetuningConfig)}
-
-    def make(output="run", **changes):
-        training = TrainingConfig(
-            **{
-                "train_batch_size": 8,
-                "eval_batch_size": 4,
-                "num_train_steps": NUM_STEPS,
-                "save_checkpoints_steps": 20,
-                "log_steps": 10,
-                "strategy": "one",
-            }
-            | {n: changes.pop(n) for n in training_names & set(changes)}
-        )
-        own = FinetuningConfig(
-            **{"max_seq_length": S, "predict_batch_size": 4}
-            | {n: changes.pop(n) for n in own_names & set(changes)}
-        )
-        rate = changes.pop("learning_rate", 0.01)
-        values = {
-            "config": tiny_config(),
-            "training": training,
-            "finetuning": own,
-            "optimizer": settings(
-                optimizer="adamw",
-                learning_rate=rate,
-                num_train_steps=training.num_train_steps,
-                num_warmup_steps=min(5, training.num_train_steps // 2),
-            ),
-            "data": word_data(),
-            "make_task": word_task,
-            "output_dir": str(tmp_path / output),
-            "train_set": ExampleSet(examples=sentences(40, seed=1)),
-            "eval_sets": (ExampleSet(examples=sentences(30, seed=2)),),
-            "flags_text": "--do_train\n",
-        }
-        return FinetuningJob(**values | changes)
-
-    return make
 
 
 def lines_of(output_dir):
@@ -85,11 +33,11 @@ def arrays_of(output_dir, step=NUM_STEPS):
     return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
 
 
-def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
-    unlabelled = ExampleSet(examples=sentences(9, seed=3), name="new")
-    one = job(predict_sets=(unlabelled,))
+def test_a_run_learns_and_leaves_what_was_promised(job, example_set):
+    unlabelled = example_set(9, seed=3, name="new")
+    one = job(prediction=(unlabelled,))
 
-    scores = finetune.run(one)
+    scores = one.run()
 
     assert set(scores) == {"accuracy", "global_step"}
     assert scores["accuracy"] > 0.8
@@ -98,7 +46,9 @@ def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
         os.listdir(one.output_dir)
     )
     predictions = read_json(one.output_dir, "eval", "predictions.json")
-    right = [predictions[x.guid] == x.label for x in one.eval_sets[0].examples]
+    right = [
+        predictions[x.guid] == x.label for x in one.sets.evaluation[0].examples
+    ]
     assert np.mean(right) == pytest.approx(scores["accuracy"])
     answers = read_json(one.output_dir, "new", "predictions.json")
     assert list(answers) == [x.guid for x in unlabelled.examples]
@@ -107,7 +57,7 @@ def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
 def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
     one = job(num_train_steps=20, save_checkpoints_steps=10)
 
-    finetune.run(one)
+    one.run()
 
     lines = lines_of(one.output_dir)
     assert [(x["step"], "loss" in x) for x in lines] == [
@@ -136,7 +86,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
         "freeze_embeddings": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
-    scores = finetune.run(whole)
+    scores = whole.run()
     write = metric_log.MetricLog.write
 
     def write_and_stop(log, step, values):
@@ -146,12 +96,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 
     with monkeypatch.context() as patched:
         patched.setattr(metric_log.MetricLog, "write", write_and_stop)
-        assert finetune.run(stopped) is None
+        assert stopped.run() is None
     assert not os.path.exists(
         os.path.join(stopped.output_dir, "eval_results.json")
     )
 
-    assert finetune.run(stopped) == scores
+    assert stopped.run() == scores
     assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
     one, other = arrays_of(stopped.output_dir), arrays_of(whole.output_dir)
     assert set(one) == set(other)
@@ -166,9 +116,9 @@ def test_two_replicas_that_accumulate_give_the_run_of_one(job):
     one = job("one")
     two = job("two", strategy="mirrored", gradient_accumulation_steps=2)
 
-    scores = finetune.run(one)
+    scores = one.run()
 
-    assert finetune.run(two) == pytest.approx(scores, rel=1e-4)
+    assert two.run() == pytest.approx(scores, rel=1e-4)
     for ours, theirs in zip(
         lines_of(one.output_dir), lines_of(two.output_dir), strict=True
     ):
@@ -236,7 +186,7 @@ def test_an_evaluation_with_one_prediction_is_never_the_best(
     )
     early_mute_task.num_evaluations = 1
 
-    scores = finetune.run(one)
+    scores = one.run()
 
     lines = [x for x in lines_of(one.output_dir) if "eval_accuracy" in x]
     assert [x["eval_constant_predictions"] for x in lines] == [1, 1, 0]
@@ -246,7 +196,7 @@ def test_an_evaluation_with_one_prediction_is_never_the_best(
 def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
     restarted = job(make_task=mute_task)
 
-    scores = finetune.run(restarted)
+    scores = restarted.run()
 
     assert scores["accuracy"] > 0.8
     assert "Starting again with random_seed=1012348, num_warmup_steps=10." in (
@@ -258,7 +208,7 @@ def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
         "All 30 records of the evaluation set got the same prediction"
     )
     assert os.path.exists(os.path.join(restarted.output_dir, "attempt-1.jsonl"))
-    assert finetune.run(restarted) == scores
+    assert restarted.run() == scores
 
 
 def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
@@ -276,7 +226,7 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
             match=r"All 2 attempts .* no result\. Attempt 1: At step 15, 3 "
             "evaluations in a row gave all records the same prediction; 2: ",
         ):
-            finetune.run(stuck)
+            stuck.run()
 
     assert not os.path.exists(
         os.path.join(stuck.output_dir, "eval_results.json")
@@ -287,7 +237,7 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
 def test_a_collapse_may_be_ignored(job, mute_task, caplog):
     ignored = job(make_task=mute_task, on_collapse="ignore")
 
-    scores = finetune.run(ignored)
+    scores = ignored.run()
 
     assert 0 < scores["accuracy"] < 1
     assert scores["constant_predictions"] == 1
@@ -298,18 +248,18 @@ def test_a_collapse_may_be_ignored(job, mute_task, caplog):
 
 
 def test_a_short_run_is_not_judged(job, mute_task):
-    scores = finetune.run(job(make_task=mute_task, num_train_steps=6))
+    scores = job(make_task=mute_task, num_train_steps=6).run()
 
     assert scores["constant_predictions"] == 1
 
 
 def test_seeds_give_median_spread_and_the_predictions_of_the_best(
-    job, sentences
+    job, example_set
 ):
-    new = ExampleSet(examples=sentences(9, seed=3))
-    several = job(num_seeds=2, num_train_steps=30, predict_sets=(new,))
+    new = example_set(9, seed=3)
+    several = job(num_seeds=2, num_train_steps=30, prediction=(new,))
 
-    scores = finetune.run(several)
+    scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
     seeds = results.pop("seeds")
@@ -332,7 +282,7 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(
     answers = read_json(several.output_dir, "predictions.json")
     assert list(answers) == [x.guid for x in new.examples]
 
-    assert finetune.run(several) == scores
+    assert several.run() == scores
 
 
 def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
@@ -344,7 +294,7 @@ def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
     with pytest.raises(
         ValueError, match="None of the 2 seeds gives a result. The first: All 1"
     ):
-        finetune.run(several)
+        several.run()
 
 
 def test_a_seed_that_does_not_learn_is_told_and_left_out(
@@ -355,7 +305,7 @@ def test_a_seed_that_does_not_learn_is_told_and_left_out(
         make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
     )
 
-    scores = finetune.run(several)
+    scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
     assert (scores["num_seeds"], scores["accuracy_std"]) == (1, 0.0)
@@ -374,7 +324,7 @@ def test_a_seed_whose_collapse_is_ignored_is_left_out_too(job, mute_task):
         num_train_steps=50,
     )
 
-    scores = finetune.run(several)
+    scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
     assert (scores["num_seeds"], scores["num_failed_seeds"]) == (1, 1)
@@ -391,26 +341,26 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
     one = job(make_task=Spoilt, save_checkpoints_steps=20)
 
     with pytest.raises(ValueError, match="Training diverged at step 45"):
-        finetune.run(one)
+        one.run()
 
     assert os.listdir(os.path.join(one.output_dir, "best"))
     assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
-    trained = dataclasses.replace(one, train_set=None, make_task=word_task)
-    assert finetune.run(trained)["global_step"] in (20, 40)
+    trained = one.replace(train=None, make_task=word_task)
+    assert trained.run()["global_step"] in (20, 40)
 
 
 def test_seeds_that_diverge_are_failures(job):
     several = job(num_seeds=2, num_train_steps=10, learning_rate=1e30)
 
     with pytest.raises(ValueError, match="None of the 2 .*: Training"):
-        finetune.run(several)
+        several.run()
 
 
 def test_a_seed_that_was_restarted_says_so(job, mute_task):
     mute_task.num_mute = 1
     several = job(make_task=mute_task, num_seeds=2)
 
-    finetune.run(several)
+    several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
     restarts = [own["restarts"] for own in results["seeds"].values()]
@@ -424,40 +374,40 @@ def test_training_ends_when_scores_do_not_get_better(job):
         early_stopping_patience=2,
     )
 
-    scores = finetune.run(one)
+    scores = one.run()
 
     last = lines_of(one.output_dir)[-1]["step"]
     assert last == scores["global_step"] + 20 < 400
-    assert finetune.run(one) == scores
+    assert one.run() == scores
     assert lines_of(one.output_dir)[-1]["step"] == last
 
 
-def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, sentences):
+def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, example_set):
     sets = (
-        ExampleSet(examples=sentences(10, seed=2)),
-        ExampleSet(examples=sentences(12, seed=5), name="other"),
+        example_set(10, seed=2),
+        example_set(12, seed=5, name="other"),
     )
-    scores = finetune.run(job(eval_sets=sets, num_train_steps=4))
+    scores = job(evaluation=sets, num_train_steps=4).run()
 
     assert list(scores) == ["accuracy", "accuracy_other", "global_step"]
 
 
-def test_a_trained_folder_evaluates_and_predicts_alone(job, sentences):
+def test_a_trained_folder_evaluates_and_predicts_alone(job, example_set):
     trained = job(num_train_steps=20, init_checkpoint=None)
-    scores = finetune.run(trained)
-    new = ExampleSet(examples=sentences(5, seed=3), name="new")
-    alone = dataclasses.replace(trained, train_set=None, predict_sets=(new,))
+    scores = trained.run()
+    new = example_set(5, seed=3, name="new")
+    alone = trained.replace(train=None, prediction=(new,))
 
-    assert finetune.run(alone) == scores
+    assert alone.run() == scores
     assert len(read_json(alone.output_dir, "new", "predictions.json")) == 5
     elsewhere = job(
         "elsewhere",
-        train_set=None,
-        eval_sets=(),
-        predict_sets=(new,),
+        train=None,
+        evaluation=(),
+        prediction=(new,),
         init_checkpoint=os.path.join(trained.output_dir, "best"),
     )
-    assert finetune.run(elsewhere) == {"global_step": scores["global_step"]}
+    assert elsewhere.run() == {"global_step": scores["global_step"]}
     assert read_json(elsewhere.output_dir, "new", "predictions.json") == (
         read_json(alone.output_dir, "new", "predictions.json")
     )
@@ -468,13 +418,13 @@ def test_a_trained_folder_evaluates_and_predicts_alone(job, sentences):
 
 def test_weights_to_predict_with_must_be_somewhere(job):
     with pytest.raises(ValueError, match="no trained weights in '.*run'"):
-        finetune.run(job(train_set=None))
+        job(train=None).run()
     assert not os.path.exists(job().output_dir)
 
 
 def test_the_folder_of_another_task_is_refused(job, word_data):
     trained = job(num_train_steps=2)
-    finetune.run(trained)
+    trained.run()
     other = word_data()
     other.name = "letters"
 
@@ -483,62 +433,62 @@ def test_the_folder_of_another_task_is_refused(job, word_data):
     weights = os.path.join(trained.output_dir, "best")
     for changes in (
         {},
-        {"train_set": None},
-        {"train_set": None, "init_checkpoint": weights},
+        {"train": None},
+        {"train": None, "init_checkpoint": weights},
         {"finetuning": several},
     ):
         with pytest.raises(
             ValueError, match=r"another run, .*task='words' \(now 'letters'"
         ):
-            finetune.run(dataclasses.replace(trained, data=other, **changes))
+            finetune.run(trained.replace(data=other, **changes))
     assert os.listdir(trained.output_dir) == names
 
 
 def test_weights_of_other_labels_are_not_used_for_a_job(
-    job, word_data, sentences
+    job, word_data, example_set
 ):
     trained = job(num_train_steps=2, data=word_data(labels=["low", "high"]))
-    finetune.run(trained)
-    new = ExampleSet(examples=sentences(5, seed=3))
+    trained.run()
+    new = example_set(5, seed=3)
     weights = os.path.join(trained.output_dir, "best")
     swapped = job(
         "new",
         data=word_data(labels=["high", "low"]),
         init_checkpoint=weights,
-        train_set=None,
-        eval_sets=(),
-        predict_sets=(new,),
+        train=None,
+        evaluation=(),
+        prediction=(new,),
     )
 
     with pytest.raises(
         ValueError, match=r"trained with labels=\['low', 'high'\], and are to"
     ):
-        finetune.run(swapped)
+        swapped.run()
     assert not os.path.exists(swapped.output_dir)
-    assert finetune.run(dataclasses.replace(swapped, data=trained.data))
+    assert finetune.run(swapped.replace(data=trained.data))
 
 
 def test_weights_to_start_from_must_be_there_before_records_are_made(job):
     for num_seeds in (1, 2):
         one = job(init_checkpoint="nowhere", num_seeds=num_seeds)
         with pytest.raises(FileNotFoundError, match="no checkpoint 'nowhere'"):
-            finetune.run(one)
+            one.run()
         assert not os.path.exists(one.output_dir)
 
 
-def test_other_training_examples_make_another_run(job, sentences):
+def test_other_training_examples_make_another_run(job, example_set):
     trained = job(num_train_steps=2)
-    finetune.run(trained)
-    other = ExampleSet(examples=sentences(40, seed=9))
+    trained.run()
+    other = example_set(40, seed=9)
 
     with pytest.raises(ValueError, match="another run, with records="):
-        finetune.run(dataclasses.replace(trained, train_set=other))
+        finetune.run(trained.replace(train=other))
 
 
 def test_training_without_evaluation_leaves_its_last_weights(job):
-    blind = job(num_train_steps=3, eval_sets=())
+    blind = job(num_train_steps=3, evaluation=())
 
-    assert finetune.run(blind) == {"global_step": 3}
+    assert blind.run() == {"global_step": 3}
     assert not os.path.exists(os.path.join(blind.output_dir, "best"))
 
 
@@ -547,19 +497,19 @@ def test_training_without_evaluation_leaves_its_last_weights(job):
 )
 def test_batches_must_divide_over_the_replicas(name, job):
     odd = job(strategy="mirrored", **{name: 7})
-    odd = dataclasses.replace(odd, predict_sets=odd.eval_sets)
+    odd = odd.replace(prediction=odd.eval_sets)
 
     with pytest.raises(
         ValueError, match=rf"`{name}` must be a multiple of .*\(2 x 1\).*=7"
     ):
-        finetune.run(odd)
+        odd.run()
     assert not os.path.exists(odd.output_dir)
 
 
-def test_batches_that_repeat_a_record_are_told(job, sentences, caplog):
-    few = ExampleSet(examples=sentences(5, seed=1))
+def test_batches_that_repeat_a_record_are_told(job, example_set, caplog):
+    few = example_set(5, seed=1)
 
-    assert finetune.run(job(train_set=few, num_train_steps=2))
+    assert job(train=few, num_train_steps=2).run()
 
     assert "takes 8 records, and there are 5, so it takes some" in caplog.text
 
@@ -569,7 +519,7 @@ def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
         def scores(self, examples, outputs):
             return {"accuracy": float("nan")}
 
-    scores = finetune.run(job(data=Undefined(), num_train_steps=2))
+    scores = job(data=Undefined(), num_train_steps=2).run()
 
     assert scores["accuracy"] == 0
     assert "accuracy is nan, which is taken for 0" in caplog.text
@@ -577,8 +527,8 @@ def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_other_precisions_train(precision, job):
-    assert finetune.run(job(precision=precision, num_train_steps=3))
+    assert job(precision=precision, num_train_steps=3).run()
 
 
 def test_xla_compiles_the_step(job):
-    assert finetune.run(job(jit_compile=True, num_train_steps=3))
+    assert job(jit_compile=True, num_train_steps=3).run()

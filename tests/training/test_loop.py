@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
 from albert_tf.training import loop, metric_log
-from albert_tf.training.run_config import TrainingConfig
 
 SIZE, FEATURES = 4, 8
 BAD_WEIGHT = np.inf  # gives inf / inf
@@ -73,33 +72,18 @@ class Run:
         barred=None,
         **options,
     ):
-        hooks = {
-            name: options.pop(name)
-            for name in (
-                "any_worker",
-                "patience",
-                "evaluates_start",
-                "on_checkpoint",
-                "checks_jumps",
-                "bar_key",
-            )
-            if name in options
-        }
+        on_checkpoint = options.pop("on_checkpoint", None)
         log = {
             name: options.pop(name)
             for name in ("at_step", "action")
             if name in options
         }
-        is_chief = options.pop("is_chief", True)
-        self.config = TrainingConfig(
-            **{
-                "train_batch_size": SIZE,
-                "num_train_steps": 12,
-                "save_checkpoints_steps": 5,
-                "log_steps": 4,
-                "steps_per_loop": 1,
-            }
-            | options
+        self.config = make_config(
+            train_batch_size=SIZE,
+            num_train_steps=options.pop("num_train_steps", 12),
+            save_checkpoints_steps=options.pop("save_checkpoints_steps", 5),
+            log_steps=options.pop("log_steps", 4),
+            **options,
         )
         self.folder = folder
         self.examples = make_examples(200, changes or {})
