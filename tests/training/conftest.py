@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
 from albert_tf import features, files
+from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.heads import SentenceOrderHead
@@ -18,7 +20,13 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.training import distribution, divergence, finetune, step
+from albert_tf.training import (
+    distribution,
+    divergence,
+    finetune,
+    metric_log,
+    step,
+)
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 V, S, P = 50, 16, 4
@@ -166,7 +174,14 @@ class OrderTask:
         return {"negative_loss": -sums["loss_sum"] / sums["weight"]}
 
 
-def make_run_config(**values):
+class EagerConfig(RunConfig):
+    """Evaluates before the first step and detects jumps, as pretraining."""
+
+    evaluates_start = True
+    detects_jumps = True
+
+
+def make_run_config(*, like_pretraining=False, **values):
     """LAMB with a constant rate, so that runs of any length are alike."""
     defaults = {
         "albert_config": make_config(),
@@ -177,7 +192,8 @@ def make_run_config(**values):
         "poly_power": 0.0,
         "random_seed": 0,
     }
-    return RunConfig(**defaults | values)
+    kind = EagerConfig if like_pretraining else RunConfig
+    return kind(**defaults | values)
 
 
 @pytest.fixture
@@ -208,6 +224,49 @@ def trainer():
 def order_task():
     """The class of a task that is quick to train."""
     return OrderTask
+
+
+@pytest.fixture
+def lines_of():
+    """A function that reads a run's log, without what depends on the clock."""
+
+    def read(output_dir):
+        return [
+            {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
+            for line in metric_log.read_lines(str(output_dir))
+        ]
+
+    return read
+
+
+@pytest.fixture
+def arrays_of():
+    """A function that reads a run's checkpoint of a step."""
+
+    def read(output_dir, step):
+        name = f"step-{step:08d}"
+        folder = os.path.join(output_dir, "checkpoints", name)
+        return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
+
+    return read
+
+
+@pytest.fixture
+def terminate_at(monkeypatch):
+    """A function after which this process gets a SIGTERM, once, at a step."""
+
+    def patch(step_to_stop_at):
+        write = metric_log.MetricLog.write
+
+        def write_and_stop(log, step, values):
+            write(log, step, values)
+            if step == step_to_stop_at:
+                monkeypatch.setattr(metric_log.MetricLog, "write", write)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(metric_log.MetricLog, "write", write_and_stop)
+
+    return patch
 
 
 @pytest.fixture(scope="session")

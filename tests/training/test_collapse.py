@@ -223,6 +223,8 @@ def test_a_clearing_that_was_killed_is_finished(folder):
     values = {"problems": ["it stuck"], "is_cleared": False}
     (folder / "attempts.json").write_text(json.dumps(values))
 
-    assert collapse.read_attempts(str(folder)) == Attempts(problems=("it stuck",))
+    assert collapse.read_attempts(str(folder)) == Attempts(
+        problems=("it stuck",)
+    )
     assert not (folder / "checkpoints").exists()
     assert (folder / "attempt-0.jsonl").exists()
