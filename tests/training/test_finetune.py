@@ -215,8 +215,11 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
     assert mute_task.num_mute == 8
 
 
-def test_a_collapse_may_be_ignored(job, mute_task, caplog):
-    ignored = job(make_task=mute_task, on_collapse="ignore")
+@pytest.mark.parametrize(
+    "changes", [{"on_collapse": "ignore"}, {"num_train_steps": 6}]
+)
+def test_constant_predictions_may_be_ignored(changes, job, mute_task, caplog):
+    ignored = job(make_task=mute_task, **changes)
 
     scores = ignored.run()
 
@@ -226,12 +229,6 @@ def test_a_collapse_may_be_ignored(job, mute_task, caplog):
     assert "got the same prediction. The model has learnt nothing" in (
         caplog.text
     )
-
-
-def test_a_short_run_is_not_judged(job, mute_task):
-    scores = job(make_task=mute_task, num_train_steps=6).run()
-
-    assert scores["constant_predictions"] == 1
 
 
 def test_seeds_give_median_spread_and_the_predictions_of_the_best(
@@ -266,50 +263,56 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(
     assert several.run() == scores
 
 
-def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
-    mute_task.num_mute = 10
-    several = job(
-        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
-    )
-
-    with pytest.raises(
-        ValueError, match="None of the 2 seeds gives a result. The first: All 1"
-    ):
-        several.run()
+NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
+IGNORE = {"on_collapse": "ignore", "num_train_steps": 50}
 
 
-def test_a_seed_that_does_not_learn_is_named_and_left_out(
-    job, mute_task, caplog
+@pytest.mark.parametrize(
+    ("changes", "failure", "restarts"),
+    [
+        (NO_RESTART, "All 1 attempts of the run in", [0]),
+        (IGNORE, "Its predictions are constant.", [0]),
+        ({}, None, [1, 0]),
+    ],
+)
+def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
+    changes, failure, restarts, job, mute_task, caplog
 ):
     mute_task.num_mute = 1
-    several = job(
-        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
-    )
+    several = job(make_task=mute_task, num_seeds=2, **changes)
 
     scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
-    assert (scores["num_seeds"], scores["accuracy_std"]) == (1, 0.0)
-    assert scores["num_failed_seeds"] == 1
-    assert "1 of 2 seeds give no result and are left out of the" in caplog.text
-    assert list(results["seeds"]) == ["12346"]
-    assert "All 1 attempts" in results["failed_seeds"]["12345"]
+    seeds = results["seeds"].values()
+    assert [own["restarts"] for own in seeds] == restarts
+    assert scores["num_seeds"] == len(restarts)
+    assert scores["num_failed_seeds"] == 2 - len(restarts)
+    if failure:
+        assert scores["accuracy_std"] == 0
+        assert list(results["seeds"]) == ["12346"]
+        ((seed, text),) = results["failed_seeds"].items()
+        assert seed == "12345"
+        assert text.startswith(failure)
+        assert "1 of 2 seeds give no result and are left out" in caplog.text
 
 
-def test_a_seed_whose_collapse_is_ignored_is_left_out_too(job, mute_task):
-    mute_task.num_mute = 1
-    several = job(
-        make_task=mute_task,
-        num_seeds=2,
-        on_collapse="ignore",
-        num_train_steps=50,
-    )
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (NO_RESTART, "All 1 attempts"),
+        ({"num_train_steps": 10, "learning_rate": 1e30}, "Training diverged"),
+    ],
+)
+def test_seeds_that_all_fail_are_an_error(changes, message, job, mute_task):
+    mute_task.num_mute = 10 if changes is NO_RESTART else 0
+    several = job(make_task=mute_task, num_seeds=2, **changes)
 
-    scores = several.run()
-
-    results = read_json(several.output_dir, "eval_results.json")
-    assert (scores["num_seeds"], scores["num_failed_seeds"]) == (1, 1)
-    assert results["failed_seeds"] == {"12345": "Its predictions are constant."}
+    with pytest.raises(
+        ValueError,
+        match=f"None of the 2 seeds gives a result. The first: {message}",
+    ):
+        several.run()
 
 
 def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
@@ -328,24 +331,6 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
     assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
     trained = one.replace(train=None, make_task=word_task)
     assert trained.run()["global_step"] in (20, 40)
-
-
-def test_seeds_that_diverge_are_failures(job):
-    several = job(num_seeds=2, num_train_steps=10, learning_rate=1e30)
-
-    with pytest.raises(ValueError, match="None of the 2 .*: Training"):
-        several.run()
-
-
-def test_a_seed_that_was_restarted_says_so(job, mute_task):
-    mute_task.num_mute = 1
-    several = job(make_task=mute_task, num_seeds=2)
-
-    several.run()
-
-    results = read_json(several.output_dir, "eval_results.json")
-    restarts = [own["restarts"] for own in results["seeds"].values()]
-    assert restarts == [1, 0]
 
 
 def test_training_ends_when_scores_do_not_get_better(job, lines_of):
@@ -502,13 +487,16 @@ def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
     assert "accuracy is nan; it is reported as 0." in caplog.text
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_other_precisions_train(precision, job):
-    assert job(precision=precision, num_train_steps=3).run()
-
-
-def test_xla_compiles_the_step(job):
-    assert job(jit_compile=True, num_train_steps=3).run()
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "bfloat16"},
+        {"precision": "float16"},
+        {"jit_compile": True},
+    ],
+)
+def test_other_precisions_and_xla_train(changes, job):
+    assert job(num_train_steps=3, **changes).run()
 
 
 @pytest.mark.parametrize(

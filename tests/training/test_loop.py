@@ -51,7 +51,7 @@ def make_examples(num_batches, changes):
     for batch, (weight, factor) in changes.items():
         weights[batch] *= weight
         inputs[batch] *= factor
-    return {"inputs": inputs, "labels": labels, "weights": weights}
+    return {"inputs": inputs, "label_ids": labels, "weights": weights}
 
 
 class Run:

@@ -16,20 +16,18 @@ def folder(tmp_path):
 
 
 def start(config, folder, task):
-    def starting_at(position):
-        inputs = tf.zeros((3, 4, 8)), tf.zeros((3, 4), tf.int32)
-        batch = (*inputs, tf.ones((3, 4)))
-        names = "inputs", "labels", "weights"
-        return tf.data.Dataset.from_tensor_slices(
-            dict(zip(names, batch, strict=True))
-        )
-
+    batches = {
+        "inputs": tf.zeros((3, 4, 8)),
+        "label_ids": tf.zeros((3, 4), tf.int32),
+        "weights": tf.ones((3, 4)),
+    }
+    dataset = tf.data.Dataset.from_tensor_slices(batches)
     return train.train(
         config,
         folder=folder,
         task=task,
         strategy=tf.distribute.get_strategy(),
-        batches=types.SimpleNamespace(starting_at=starting_at),
+        batches=types.SimpleNamespace(starting_at=dataset.skip),
     )
 
 
