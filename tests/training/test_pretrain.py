@@ -17,6 +17,8 @@ from albert_tf import features
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.data import record_files, sidecar
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.training import metric_log, pretrain
 from albert_tf.training.run_config import PretrainingRun, TrainingConfig
 
@@ -49,21 +51,16 @@ def write_records(path, batches, **facts):
     data = record_files.frame_records(examples)
     path.write_bytes(data)
     values = {
-        "masking": "static",
-        "max_seq_length": S,
-        "max_predictions_per_seq": P,
-        "num_prediction_slots": P,
-        "pair_objective": "sop",
-        "masked_lm_prob": 0.15,
-        "ngram": 3,
-        "favor_shorter_ngram": True,
-        "do_whole_word_mask": True,
+        "config": PretrainingDataConfig(
+            max_seq_length=S, max_predictions_per_seq=P
+        ),
+        "corpus_files": [],
+        "blocks": [0, 1],
         "tokenizer_hash": "abc",
         "vocab_size": V,
-        "special_ids": {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
+        "special_ids": SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4),
         "forbidden_ids": [0, 1, 2, 3, 4],
-        "flags": {},
-        "counts": {"records": len(examples)},
+        "counts": sidecar.BuildCounts(records=len(examples)),
         "num_bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
     }

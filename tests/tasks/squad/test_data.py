@@ -332,7 +332,7 @@ def test_word_tokens_work_too(make_data, make_example, tmp_path):
     outputs = outputs_for(data, [example], ["白的"])
 
     start = int(record["start_positions"])
-    assert chinese.id_to_piece(int(record["input_ids"][start])) == "白"
+    assert chinese.id_to_token(int(record["input_ids"][start])) == "白"
     (found,) = data.predict([example], outputs)
     assert found.text == "白的"
 
