@@ -135,13 +135,13 @@ class SentencePieceTokenizer(PaddedBatches):
             self._check_id(token_id)
         return self._processor.decode(known)
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
         self._check_id(token_id)
         return self._pieces[token_id]
 
-    def piece_to_id(self, token: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
         return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
@@ -179,7 +179,7 @@ class SentencePieceTokenizer(PaddedBatches):
         Differs: a run of unknown characters that ends in a digit and a comma
         is not split. It exists only if the vocabulary has no comma.
         """
-        comma = (self.piece_to_id(","),)
+        comma = (self.token_to_id(","),)
         return {
             token_id: (
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),

@@ -115,7 +115,7 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def id_to_piece(self, token_id: int) -> str:
+    def id_to_token(self, token_id: int) -> str:
         """Returns the token of an id.
 
         Raises:
@@ -123,7 +123,7 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def piece_to_id(self, token: str) -> int:
+    def token_to_id(self, token: str) -> int:
         """Returns the id of a token, or of `unk` if it is unknown.
 
         Special tokens are found too, although `encode` never returns them.
