@@ -233,6 +233,6 @@ def test_a_wordpiece_vocabulary_works_too(shared_data, make_example):
 
     (record,) = features.make_records([example], words, ChoiceLengths())
 
-    tokens = [words.id_to_piece(int(i)) for i in record["input_ids"][1]]
+    tokens = [words.id_to_token(int(i)) for i in record["input_ids"][1]]
     text = "[CLS] 雪 是 白 的 。 [SEP] 煤 是 白 的 。 [SEP]"
     assert tokens == text.split()
