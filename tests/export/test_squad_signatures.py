@@ -100,7 +100,7 @@ def python_predictions(exported, examples, *, is_version_2):
             max_answer_length=config.max_answer_length,
         ),
         version_2_with_negative=is_version_2,
-        null_threshold=config.null_score_diff_threshold,
+        null_score_diff_threshold=config.null_score_diff_threshold,
     )
     records = list(data.records(examples, is_training=False))
     inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
@@ -112,7 +112,7 @@ def python_predictions(exported, examples, *, is_version_2):
             for name, rows in outputs.items()
         }
     found = data.predict(examples, outputs)
-    return found, data.final_texts(found)
+    return found, data.final_texts(found, data.null_threshold({}))
 
 
 def check_equal(exported, pairs, *, is_version_2):
