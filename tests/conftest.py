@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.text import vocabulary_training
-from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
 
 # Two CPUs for the tests with two replicas, before anything asks for devices.
 tf.config.set_logical_device_configuration(
@@ -43,7 +42,7 @@ def tiny_spm_model(
     """A SentencePiece model of 300 tokens, made from `tiny_corpus`."""
     prefix = tmp_path_factory.mktemp("vocabulary") / "tiny"
     summary = vocabulary_training.train(
-        VocabularyTrainingConfig(
+        vocabulary_training.VocabularyTrainingConfig(
             input_file=str(tiny_corpus),
             output_prefix=str(prefix),
             vocab_size=300,

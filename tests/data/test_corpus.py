@@ -52,7 +52,7 @@ def test_bad_json_is_an_error_that_names_file_and_line(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "One."}\nTwo.\n')
 
-    with pytest.raises(ValueError, match=r"a\.jsonl', line 2: not JSON"):
+    with pytest.raises(ValueError, match=r"a\.jsonl', line 2 is not JSON"):
         sentences_of(path)
 
 
@@ -63,7 +63,9 @@ def test_json_without_text_is_an_error_that_names_the_line(tmp_path, line):
     path = tmp_path / "a.jsonl"
     path.write_text(f'{{"text": "One."}}\n{line}\n')
 
-    with pytest.raises(ValueError, match="line 2: no 'text' that is a string"):
+    with pytest.raises(
+        ValueError, match="line 2 has no 'text' that is a string"
+    ):
         sentences_of(path)
 
 

@@ -6,13 +6,13 @@ import pytest
 from albert_tf.data import inspect, record_files
 from albert_tf.text import tokenizer as tokenizers
 
-_PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d"]
+_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d"]
 
 
 @pytest.fixture
 def vocab_file(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(_PIECES) + "\n", encoding="utf-8")
+    path.write_text("\n".join(_TOKENS) + "\n", encoding="utf-8")
     return str(path)
 
 
@@ -60,7 +60,7 @@ def test_a_static_record_is_shown_with_its_masks(
 def test_without_a_vocabulary_ids_are_shown(
     capsys, write_records, masked_record
 ):
-    path = write_records("a", [masked_record()], num_prediction_slots=3)
+    path = write_records("a", [masked_record()], max_predictions_per_seq=3)
 
     _, out, _ = _run(capsys, path)
 
@@ -75,7 +75,7 @@ def test_labels_are_told_in_words(capsys, write_records, masked_record):
         path = write_records(
             objective,
             [masked_record(label=1)],
-            num_prediction_slots=3,
+            max_predictions_per_seq=3,
             pair_objective=objective,
         )
         assert words in _run(capsys, path)[1]
@@ -111,9 +111,10 @@ def _built_with(vocab_file):
         vocab_file=vocab_file, do_lower_case=False
     )
     return {
-        "num_prediction_slots": 3,
+        "max_predictions_per_seq": 3,
         "tokenizer_hash": tokenizer.hash,
-        "flags": {"vocab_file": vocab_file, "do_lower_case": False},
+        "vocab_file": vocab_file,
+        "do_lower_case": False,
     }
 
 
@@ -131,7 +132,7 @@ def test_a_vocabulary_that_changed_since_the_build_is_not_used(
 ):
     facts = _built_with(vocab_file)
     path = write_records("a", [masked_record()], **facts)
-    (tmp_path / "vocab.txt").write_text("\n".join(_PIECES) + "\ne\n")
+    (tmp_path / "vocab.txt").write_text("\n".join(_TOKENS) + "\ne\n")
 
     assert "[MASK:5]" in _run(capsys, path)[1]
 
@@ -144,8 +145,8 @@ def test_another_vocabulary_than_that_of_the_build_is_refused(
     code, _, err = _run(capsys, path, f"--vocab_file={vocab_file}")
 
     assert code == 1
-    assert err.startswith("error: The vocabulary is not the one of")
-    assert "wanted abc" in err
+    assert err.startswith("error: The vocabulary is not the one that")
+    assert "expected abc" in err
 
 
 def test_verify_counts_what_agrees(capsys, write_records, static_record):
@@ -189,7 +190,7 @@ def test_verify_finds_another_file_of_the_same_size(
     code, _, err = _run(capsys, path, "--verify")
 
     assert code == 1
-    assert "is not what its sidecar describes: sha256" in err
+    assert "is not the file that its sidecar describes: its sha256" in err
 
 
 @pytest.mark.parametrize(

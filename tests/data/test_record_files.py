@@ -246,7 +246,7 @@ def test_a_negative_integer_is_refused():
     "data", [b"plain text", b"\x0a\x20\x0a", b"\x0a", b"\x0a\x02\x0a\x00"]
 )
 def test_other_bytes_are_refused(data):
-    with pytest.raises(ValueError, match=r"Not a serialized tf.train.Example"):
+    with pytest.raises(ValueError, match="not a serialized tf.train.Example"):
         record_files.decode_example(data)
 
 

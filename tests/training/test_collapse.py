@@ -208,9 +208,9 @@ def folder(tmp_path):
 def test_a_failure_makes_room_and_keeps_the_log(folder):
     assert collapse.read_attempts(str(folder)) == Attempts()
 
-    failed = collapse.fail_attempt(str(folder), Attempts(), "it stuck")
+    collapse.fail_attempt(str(folder), Attempts(), "it stuck")
 
-    assert failed == Attempts(problems=("it stuck",))
+    failed = Attempts(problems=("it stuck",))
     assert collapse.read_attempts(str(folder)) == failed
     assert {path.name for path in folder.iterdir()} == {
         "attempts.json",
@@ -223,6 +223,8 @@ def test_a_clearing_that_was_killed_is_finished(folder):
     values = {"problems": ["it stuck"], "is_cleared": False}
     (folder / "attempts.json").write_text(json.dumps(values))
 
-    assert collapse.read_attempts(str(folder)) == Attempts(problems=("it stuck",))
+    assert collapse.read_attempts(str(folder)) == Attempts(
+        problems=("it stuck",)
+    )
     assert not (folder / "checkpoints").exists()
     assert (folder / "attempt-0.jsonl").exists()
