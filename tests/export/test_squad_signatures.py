@@ -102,7 +102,8 @@ def python_predictions(exported, examples, *, is_version_2):
         version_2_with_negative=is_version_2,
         null_score_diff_threshold=config.null_score_diff_threshold,
     )
-    records = list(data.records(examples, is_training=False))
+    questions = data.questions(examples)
+    records = list(data.records(questions, is_training=False))
     inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
     outputs = exported.outputs_of(records, inputs)
     if not is_version_2:
@@ -111,7 +112,7 @@ def python_predictions(exported, examples, *, is_version_2):
             name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
             for name, rows in outputs.items()
         }
-    found = data.predict(examples, outputs)
+    found = data.predict(questions, outputs)
     return found, data.final_texts(found, data.null_threshold({}))
 
 
