@@ -1,6 +1,5 @@
 import pytest
 
-from albert_tf.config import AlbertConfig
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -219,16 +218,7 @@ def test_impossible_flags_are_refused(values, message):
         ClassificationConfig(**values)
 
 
-def test_the_model_half_has_an_output_for_each_label(read, folder):
-    config = AlbertConfig(
-        vocab_size=11,
-        embedding_size=4,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=6,
-        max_position_embeddings=5,
-    )
+def test_the_model_half_has_an_output_for_each_label(read, folder, tiny_config):
     sets = read(
         "predict",
         predict_file=str(folder / "test.jsonl"),
@@ -237,7 +227,7 @@ def test_the_model_half_has_an_output_for_each_label(read, folder):
     )
 
     task = sets_lib.make_task(
-        config,
+        tiny_config,
         task_config=ClassificationConfig(**CUSTOM, dropout_prob=0.25),
         sets=sets,
         seed=1,
