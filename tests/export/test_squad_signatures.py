@@ -89,7 +89,7 @@ def python_predictions(exported, examples, *, is_version_2):
     """Features, model and predictions, as a fine-tuning run makes them."""
     config = exported.config
     data = SquadData(
-        exported.tokenizer,
+        tokenizer=exported.tokenizer,
         lengths=WindowLengths(
             max_seq_length=config.max_seq_length,
             doc_stride=config.doc_stride,
