@@ -16,11 +16,12 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _WORD_MARK = "▁"
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(PaddedBatches):
     """A `tokenizer.Tokenizer` that uses a SentencePiece model.
 
     A piece that ends in a digit and a comma (`▁25,`) is always split into the

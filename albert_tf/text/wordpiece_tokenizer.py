@@ -15,6 +15,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
@@ -24,7 +25,7 @@ _MAX_WORD_SIZE = 200
 _RESERVED = re.compile(r"\[.+\]|<.+>")
 
 
-class WordPieceTokenizer:
+class WordPieceTokenizer(PaddedBatches):
     """A `tokenizer.Tokenizer` that uses a WordPiece vocabulary.
 
     Args:
