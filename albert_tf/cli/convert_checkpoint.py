@@ -13,7 +13,7 @@ from albert_tf.cli import flags, program
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

@@ -16,7 +16,7 @@ from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

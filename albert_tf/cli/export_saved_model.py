@@ -14,7 +14,7 @@ from albert_tf.export.export_config import ExportConfig
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

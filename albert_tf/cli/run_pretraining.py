@@ -18,7 +18,7 @@ from albert_tf.training.run_config import PretrainingConfig
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

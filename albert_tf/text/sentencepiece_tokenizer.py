@@ -16,11 +16,12 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _WORD_MARK = "▁"
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(PaddedBatches):
     """A `tokenizer.Tokenizer` that uses a SentencePiece model.
 
     A piece that ends in a digit and a comma (`▁25,`) is always split into the
@@ -134,14 +135,14 @@ class SentencePieceTokenizer:
             self._check_id(token_id)
         return self._processor.decode(known)
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
         self._check_id(token_id)
         return self._pieces[token_id]
 
-    def piece_to_id(self, piece: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
-        return self._ids.get(piece, self.special_ids.unk)
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
+        return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
@@ -178,7 +179,7 @@ class SentencePieceTokenizer:
         Differs: a run of unknown characters that ends in a digit and a comma
         is not split. It exists only if the vocabulary has no comma.
         """
-        comma = (self.piece_to_id(","),)
+        comma = (self.token_to_id(","),)
         return {
             token_id: (
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),

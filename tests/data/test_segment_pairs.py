@@ -7,7 +7,7 @@ from albert_tf.data import segment_pairs
 def block(*documents):
     """A block of documents given by the lengths of their sentences."""
     lengths = [length for document in documents for length in document]
-    return segment_pairs.PieceBlock(
+    return segment_pairs.TokenBlock(
         ids=np.arange(sum(lengths), dtype=np.int32),
         sentence_starts=np.cumsum([0, *lengths]),
         document_starts=np.cumsum([0, *map(len, documents)]),

@@ -249,7 +249,7 @@ class ExportedTask:
             scale = 0.5 if len(weight.shape) > 1 else 0.1
             noise = scale * rng.standard_normal(weight.shape)
             weight.assign_add(noise.astype(np.float32))
-        write_checkpoint(folder, model, vocabulary=str(vocabulary))
+        _write_checkpoint(folder, model, vocabulary=str(vocabulary))
         self.model = model
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(
@@ -293,7 +293,7 @@ class ExportedTask:
         }
 
 
-def write_checkpoint(folder, model, **beside):
+def _write_checkpoint(folder, model, **beside):
     """Writes the weights of a model, and what lies beside them."""
     by_name = variable_names.variables_by_tf1_name(model.weights)
     arrays = {name: variable.numpy() for name, variable in by_name.items()}
@@ -308,6 +308,11 @@ def pad_rows(rows, padding):
     for place, row in enumerate(rows):
         padded[place, : len(row)] = row
     return padded
+
+
+@pytest.fixture(scope="session")
+def write_checkpoint():
+    return _write_checkpoint
 
 
 @pytest.fixture(scope="session")
@@ -366,41 +371,39 @@ def chinese_texts():
 
 
 # The messages of TensorFlow Serving, as far as they are used:
-# message -> (field, number, type, is it repeated).
+# message -> (field, number, type).
 _MESSAGES = {
-    "PredictionLog": [("predict_log", 6, "PredictLog", False)],
-    "PredictLog": [("request", 1, "PredictRequest", False)],
+    "PredictionLog": [("predict_log", 6, "PredictLog")],
+    "PredictLog": [("request", 1, "PredictRequest")],
     "PredictRequest": [
-        ("model_spec", 1, "ModelSpec", False),
-        ("inputs", 2, "InputsEntry", True),
+        ("model_spec", 1, "ModelSpec"),
+        ("inputs", 2, "InputsEntry"),
     ],
-    "ModelSpec": [("name", 1, "", False), ("signature_name", 3, "", False)],
-    "InputsEntry": [("key", 1, "", False), ("value", 2, "bytes", False)],
+    "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
+    "InputsEntry": [("key", 1, "string"), ("value", 2, "bytes")],
 }
 
 
 def _prediction_log():
     """Returns the class of the message, from its published definition."""
-    field_type = descriptor_pb2.FieldDescriptorProto
+    proto = descriptor_pb2.FieldDescriptorProto
+    types = {"string": proto.TYPE_STRING, "bytes": proto.TYPE_BYTES}
     file = descriptor_pb2.FileDescriptorProto(
         name="prediction_log.proto", package="test", syntax="proto3"
     )
     for message_name, fields in _MESSAGES.items():
         message = file.message_type.add(name=message_name)
-        for name, number, kind, is_repeated in fields:
-            field = message.field.add(name=name, number=number)
-            field.label = (
-                field_type.LABEL_REPEATED
+        for name, number, kind in fields:
+            is_repeated = name == "inputs"
+            message.field.add(
+                name=name,
+                number=number,
+                label=proto.LABEL_REPEATED
                 if is_repeated
-                else field_type.LABEL_OPTIONAL
+                else proto.LABEL_OPTIONAL,
+                type=types.get(kind, proto.TYPE_MESSAGE),
+                type_name=None if kind in types else f".test.{kind}",
             )
-            if kind in ("", "bytes"):
-                field.type = (
-                    field_type.TYPE_BYTES if kind else field_type.TYPE_STRING
-                )
-            else:
-                field.type = field_type.TYPE_MESSAGE
-                field.type_name = f".test.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import context_windows
+from albert_tf.export import context_windows, pair_packing
 from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -33,7 +33,7 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     )
     tokens = tokens_of(SIZES)
 
-    found = context_windows.lay_windows(tokens, lengths)
+    found = context_windows.split_contexts(tokens, lengths)
     owners = context_windows.best_windows(found, tf.size(tokens.ids)).numpy()
 
     number = 0
@@ -63,10 +63,16 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
 def test_a_window_as_input_of_the_model():
     lengths = WindowLengths(max_seq_length=9, doc_stride=2, max_query_length=2)
     tokens = tokens_of([(3, 5)])
-    found = context_windows.lay_windows(tokens, lengths).slice(0, 1)
+    found = context_windows.split_contexts(tokens, lengths).slice(0, 1)
 
-    packed = found.pack(tokens.ids, SPECIAL, min_length=10)
-    token, is_inside = found.places(tf.constant(10))
+    packed = pair_packing.pack_ranges(
+        tokens.ids,
+        found.questions,
+        found.contexts,
+        special=SPECIAL,
+        min_length=10,
+    )
+    token, is_inside = found.context_tokens(tf.constant(10))
 
     assert packed["input_ids"].numpy().tolist() == [
         [2, 100, 101, 3, 103, 104, 105, 106, 3, 0]

@@ -127,5 +127,7 @@ def test_inputs_of_different_shapes():
         for place in range(3)
     ]:
         inputs = [tf.zeros(shape, tf.int32) for shape in shapes]
-        with pytest.raises(tf.errors.InvalidArgumentError, match="one shape"):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="the same shape"
+        ):
             encoder(*inputs)

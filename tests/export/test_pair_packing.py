@@ -35,19 +35,16 @@ def test_a_pair_and_a_single_text():
     }
 
 
-def test_texts_without_tokens():
-    packed = pack([[], []], [[], [6]], 16)
-
-    assert packed["input_ids"] == [[2, 3, 0, 0], [2, 3, 6, 3]]
-    assert packed["segment_ids"] == [[0, 0, 0, 0], [0, 0, 1, 1]]
-
-
-def test_no_pairs():
-    assert pack([], [], 8)["input_ids"] == []
-
-
-def test_a_single_text_is_cut_at_its_end():
-    assert pack([[7, 8, 9, 10]], [[]], 5)["input_ids"] == [[2, 7, 8, 9, 3]]
+@pytest.mark.parametrize(
+    ("texts_a", "texts_b", "max_seq_length", "input_ids"),
+    [
+        ([[], []], [[], [6]], 16, [[2, 3, 0, 0], [2, 3, 6, 3]]),
+        ([], [], 8, []),
+        ([[7, 8, 9, 10]], [[]], 5, [[2, 7, 8, 9, 3]]),
+    ],
+)
+def test_empty_and_long_texts(texts_a, texts_b, max_seq_length, input_ids):
+    assert pack(texts_a, texts_b, max_seq_length)["input_ids"] == input_ids
 
 
 @pytest.mark.parametrize("max_seq_length", range(5, 14))

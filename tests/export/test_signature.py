@@ -25,8 +25,8 @@ def test_inputs_keep_their_names():
     )
 
 
-def test_inputs_of_the_same_size_are_as_they_are():
-    found = signature.same_size(
+def test_inputs_of_the_same_batch_size_are_unchanged():
+    found = signature.same_batch(
         a=tf.constant(["x", "y"]), b=tf.constant([["1"], ["2"]])
     )
 
@@ -34,23 +34,34 @@ def test_inputs_of_the_same_size_are_as_they_are():
     assert found[1].numpy().tolist() == [[b"1"], [b"2"]]
 
 
-def test_inputs_of_other_sizes_are_an_invalid_argument():
+def test_inputs_of_other_batch_sizes_are_an_invalid_argument():
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match="a and b must have as many"
+        tf.errors.InvalidArgumentError,
+        match="a and b must have the same number of strings",
     ):
-        signature.same_size(a=tf.constant(["x", "y"]), b=tf.constant(["1"]))
+        signature.same_batch(a=tf.constant(["x", "y"]), b=tf.constant(["1"]))
 
 
-def test_requests_of_texts():
-    first, second = signature.text_requests(a="x", b=["y", "z"])
+def test_an_example_decides_shapes_and_requests():
+    text, tokens = signature.text_and_token_signatures(
+        lambda a, b: {"both": tf.strings.join([a, b[:, 0]])},
+        lambda **ids: {"sum": sum(ids.values())},
+        example={"a": "x", "b": ["y", "z"]},
+        inner_shape=(4,),
+    )
 
-    assert first["a"].tolist() == ["x"]
+    assert (text.name, tokens.name) == ("serving_default", "tokens")
+    first, second = text.warmup
+    assert text.function(**{n: tf.constant(v) for n, v in first.items()})[
+        "both"
+    ].numpy().tolist() == [b"xy"]
     assert second["b"].shape == (8, 2)
-
-
-def test_requests_of_ids():
-    first, second = signature.id_requests(4, positions=range(3))
-
+    first, second = tokens.warmup
     assert first["input_ids"].shape == (1, 4, 32)
     assert second["segment_ids"].sum() == 0
+
+
+def test_requests_with_another_input():
+    _, second = signature.id_requests(positions=range(3))
+
     assert second["positions"].tolist() == [[0, 1, 2]] * 8
