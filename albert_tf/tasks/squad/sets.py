@@ -14,7 +14,7 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import THRESHOLD_KEY, SquadData
+from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
@@ -230,5 +230,5 @@ def export_settings(
         scores = {THRESHOLD_KEY: best}
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
-        THRESHOLD_KEY: data.null_threshold(scores)
+        "null_score_diff_threshold": data.null_threshold(scores)
     }
