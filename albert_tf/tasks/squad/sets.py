@@ -14,7 +14,7 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.data import THRESHOLD_KEY, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
