@@ -45,8 +45,7 @@ class SentencePieceTokenizer(PaddedBatches):
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        model = _read_model(model_file)
-        processor = _parse_model(model, model_file)
+        model, processor = _read_model(model_file)
         self._processor = processor
         self.do_lower_case = do_lower_case
         self.vocab_size: int = processor.get_piece_size()
@@ -283,25 +282,22 @@ class SentencePieceTokenizer(PaddedBatches):
         return list(itertools.pairwise([*cuts, end]))
 
 
-def _read_model(model_file: files.Path) -> bytes:
+def _read_model(
+    model_file: files.Path,
+) -> tuple[bytes, sentencepiece.SentencePieceProcessor]:
+    """Returns the bytes of a model, and the model."""
     try:
         with open(files.check_local(model_file), "rb") as file:
-            return file.read()
+            model = file.read()
+        # SentencePiece would load an empty file, and then log errors.
+        if not model:
+            raise RuntimeError("it is empty")
+        return model, sentencepiece.SentencePieceProcessor(model_proto=model)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no SentencePiece model {model_file!r}. Check the path, "
             "or train one with build_vocab.py."
         ) from None
-
-
-def _parse_model(
-    model: bytes, model_file: files.Path
-) -> sentencepiece.SentencePieceProcessor:
-    try:
-        # SentencePiece would load an empty file, and then log errors.
-        if not model:
-            raise RuntimeError("it is empty")
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
             f"{model_file!r} is not a SentencePiece model, or is damaged. "

@@ -129,16 +129,3 @@ def test_real_questions(exported, shared_data):
     ]
 
     check_equal(exported("race"), examples)
-
-
-def test_a_text_of_100_000_characters(exported):
-    article = "the house on the hill " * 5_000
-    question = "is _ " * 2_000
-
-    found = exported("race").ask(
-        article=[article],
-        question=[question],
-        options=[["a", "the house", "", article[:20]]],
-    )
-
-    assert np.isfinite(found["probabilities"]).all()

@@ -118,7 +118,8 @@ def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, comma):
 def test_spans_are_those_that_the_model_tells(text, tiny, tiny_spm_model):
     # The tokenizer computes spans from the sizes of the pieces.
     model = sentencepiece.SentencePieceProcessor(model_file=str(tiny_spm_model))
-    traced = normalization.normalize_traced(text, do_lower_case=True)
+    normalized = normalization.normalize(text, do_lower_case=True)
+    traced = normalization.trace_all([text], [normalized])
 
     told = model.encode(traced.text, return_type="offset_mapping")
     assume(tiny.replacements.keys().isdisjoint(told["ids"]))

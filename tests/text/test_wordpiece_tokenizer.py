@@ -61,22 +61,22 @@ def test_the_released_vocabulary_keeps_its_ids_after_u2028(released):
     assert tokenizer.id_to_token(13502) == "##"
 
 
-def test_words_are_cut_into_the_longest_tokens(wordpiece):
-    assert tokens_of(wordpiece, "unaffable") == ["un", "##aff", "##able"]
-
-
-def test_a_word_with_a_part_that_is_no_token_is_unknown_as_a_whole(wordpiece):
-    assert tokens_of(wordpiece, "unaffected a") == ["[UNK]", "a"]
-
-
-def test_a_word_of_more_than_200_characters_is_unknown(wordpiece):
-    assert len(tokens_of(wordpiece, "a" * 200)) == 200
-    assert tokens_of(wordpiece, "a" * 201) == ["[UNK]"]
-
-
-def test_names_of_special_tokens_in_text_are_only_text(wordpiece):
-    assert tokens_of(wordpiece, "[MASK]") == ["[", "mask", "]"]
-    assert tokens_of(wordpiece, "<S>") == ["[UNK]"] * 3
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("unaffable", ["un", "##aff", "##able"]),
+        # A word with a part that is no token is unknown as a whole.
+        ("unaffected a", ["[UNK]", "a"]),
+        ("a" * 200, ["a", *["##a"] * 199]),
+        # So is a word of more than 200 characters.
+        ("a" * 201, ["[UNK]"]),
+        # Names of special tokens in text are only text.
+        ("[MASK]", ["[", "mask", "]"]),
+        ("<S>", ["[UNK]"] * 3),
+    ],
+)
+def test_words_are_cut_into_the_longest_tokens(wordpiece, text, tokens):
+    assert tokens_of(wordpiece, text) == tokens
 
 
 def test_ids_are_the_rank_of_the_first_occurrence(tmp_path, wordpiece):

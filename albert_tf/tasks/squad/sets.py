@@ -230,5 +230,5 @@ def export_settings(
         scores = {THRESHOLD_KEY: best}
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
-        THRESHOLD_KEY: data.null_threshold(scores)
+        "null_score_diff_threshold": data.null_threshold(scores)
     }
