@@ -460,7 +460,10 @@ def bad_files(tmp_path_factory):
         ("--data_dir=nowhere", ["nowhere/RACE/train", "--data_dir must be"]),
         ("--high_only --middle_only", ["--high_only", "no question"]),
         ("--max_qa_length=29", ["`max_seq_length`", "max_qa_length=29"]),
-        ("--max_qa_length=0", ["`max_qa_length` must be a whole number of at least 1"]),
+        (
+            "--max_qa_length=0",
+            ["`max_qa_length` must be a whole number of at least 1"],
+        ),
         ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
         ("--train_batch_size=0", ["`train_batch_size`"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
