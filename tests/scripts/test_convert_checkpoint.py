@@ -56,7 +56,10 @@ def test_a_warm_start_says_so_in_the_config(run_script, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--output_format=keras"], "`input_path` is missing. Pass --input_path"),
+        (
+            ["--output_format=keras"],
+            "`input_path` is missing. Pass --input_path",
+        ),
         (["--output_format=onnx"], "should be one of.*keras_hub"),
         (
             ["--input_path=nothing", "--output_format=keras"],

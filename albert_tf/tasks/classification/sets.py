@@ -146,6 +146,8 @@ def read_sets(
 
     prediction_range = None
     if config.name == CUSTOM:
+        if not config.label_column and {"train", "eval"} & {*uses}:
+            raise ValueError("--label_column must be given.")
         labels = _custom_labels(config, uses, kept_labels)
         score_names = custom_score_names(labels)
     else:
@@ -207,8 +209,6 @@ def _read(
             is_labelled=is_labelled,
         )
     else:
-        if is_labelled and not config.label_column:
-            raise ValueError("--label_column must be given.")
         columns = Columns(
             texts=config.text_columns,
             label=config.label_column if is_labelled else None,

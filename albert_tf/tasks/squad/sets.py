@@ -94,7 +94,7 @@ class SquadConfig:
         threshold = self.null_score_diff_threshold
         if threshold is not None and not self.version_2_with_negative:
             raise ValueError(
-                "`null_score_diff_threshold` needs `version_2_with_negative`: "
+                "--null_score_diff_threshold needs --version_2_with_negative; "
                 "without it, every question is answered. Received: "
                 f"null_score_diff_threshold={threshold}."
             )
@@ -230,5 +230,5 @@ def export_settings(
         scores = {THRESHOLD_KEY: best}
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
-        THRESHOLD_KEY: data.null_threshold(scores)
+        "null_score_diff_threshold": data.null_threshold(scores)
     }

@@ -132,8 +132,20 @@ def test_labels_of_a_table_that_is_predicted(
 @pytest.mark.parametrize(
     ("uses", "values", "kept", "message"),
     [
-        (["eval"], {}, ["a", "b"], "--data_dir or --eval_file must be given"),
-        (["train"], {}, None, "--data_dir or --train_file must be given"),
+        (["train"], {}, None, "--label_column must be given"),
+        (["eval"], {"labels": ("a", "b")}, None, "--label_column must be giv"),
+        (
+            ["eval"],
+            {"label_column": "kind"},
+            ["a", "b"],
+            "--data_dir or --eval_file must be given",
+        ),
+        (
+            ["train"],
+            {"label_column": "kind"},
+            None,
+            "--data_dir or --train_file must be given",
+        ),
         (["predict"], {}, None, "no run in --output_dir. Pass --labels"),
         (
             ["predict"],
@@ -159,12 +171,6 @@ def test_labels_of_a_table_that_is_predicted(
             [],
             r"trained with numbers \(regression\)",
         ),
-        (
-            ["train"],
-            {"data_dir": ".", "labels": ("ham", "spam")},
-            None,
-            "--label_column must be given",
-        ),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(
@@ -178,7 +184,13 @@ def test_a_table_that_cannot_be_used_is_refused(
 
 def test_a_missing_split_is_named(read, folder):
     with pytest.raises(FileNotFoundError, match=r"no dev\.tsv or dev\.jsonl"):
-        read("eval", data_dir=str(folder), labels=("a", "b"), **CUSTOM)
+        read(
+            "eval",
+            data_dir=str(folder),
+            label_column="kind",
+            labels=("a", "b"),
+            **CUSTOM,
+        )
 
 
 def test_glue_needs_a_folder_or_a_file(read):

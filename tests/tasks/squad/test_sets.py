@@ -104,7 +104,7 @@ def test_questions_that_cannot_be_used_are_refused(uses, rows, message, read):
         ({"dropout_prob": 1.0}, "`dropout_prob` must be .* below 1"),
         (
             {"null_score_diff_threshold": 0.0},
-            "`null_score_diff_threshold` needs `version_2_with_negative`",
+            "--null_score_diff_threshold needs --version_2_with_negative",
         ),
     ],
 )
