@@ -62,9 +62,7 @@ def test_blocks_use_the_sublayers_of_the_strategy(
     assert len(attention) == num_attention
     assert len(feed_forward) == num_feed_forward
     for block in range(3):
-        attended = attention[block % num_attention](
-            states[block], _MASK
-        )
+        attended = attention[block % num_attention](states[block], _MASK)
         np.testing.assert_allclose(
             states[block + 1],
             feed_forward[block % num_feed_forward](attended),

@@ -101,6 +101,7 @@ def test_training_outputs_loss_and_gradients_equal_the_recorded_ones(
 
 def test_only_training_drops_values(tiny_config, tiny_batch):
     model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=3)
+
     def logits(training, number):
         seed = np.array([number, 0], "int32")
         outputs = model(tiny_batch, training=training, seed=seed)
