@@ -13,11 +13,11 @@ import subprocess
 import sys
 import time
 
+import run_flags
 from absl import flags
 
 import demo_corpus
 import demo_reviews
-import run_flags
 from albert_tf import files
 from albert_tf.config import AlbertConfig
 

@@ -21,7 +21,7 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
 from albert_tf.tasks import paper_presets
 from albert_tf.tasks.task import SPLITS, Sets
-from albert_tf.text import tokenizer as tokenizer_lib
+from albert_tf.text import tokenizer
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -40,17 +40,9 @@ _MULTI_WORKER = ("auto", "multi_worker")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningFlags:
+class FinetuningFlags(tokenizer.Vocabulary):
     """Flags that the command itself resolves, before the run."""
 
-    spm_model_file: str | None = setting(
-        None, "SentencePiece model, for English."
-    )
-    vocab_file: str | None = setting(
-        None,
-        "WordPiece vocabulary, for Chinese, instead of a SentencePiece model.",
-    )
-    do_lower_case: bool = setting(True, "Whether to lower-case the text.")
     preset: str | None = setting(
         None,
         "Values for flags that are not given, and the dropout of the encoder: "
@@ -85,9 +77,9 @@ def define_flags(task_config: type, **defaults: Any) -> None:
         **defaults: The original's defaults of this command.
     """
     flags.disclaim_key_flags()
-    training.define_flags()
     for config_class in (FinetuningFlags, FinetuningConfig, task_config):
         cli_flags.define(config_class, **defaults)
+    training.define_flags()
     for alias, name in _ALIASES.items():
         flags.DEFINE_alias(alias, name)
 
@@ -112,7 +104,7 @@ def run(
     # 1. The flags, as far as they need no example.
     shared = _check(values)
     model = training.read(values)
-    task_config = cli_flags.read(task_config_class, values)
+    task_config: Any = cli_flags.read(task_config_class, values)
     preset: dict[str, Any] = {}
     if shared.preset:
         paper = paper_presets.paper_settings(task_config.name, shared.preset)
@@ -126,11 +118,7 @@ def run(
     sets = (read_sets or task.read_sets)(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
-        tokenizer=tokenizer_lib.load_tokenizer(
-            spm_model_file=shared.spm_model_file,
-            vocab_file=shared.vocab_file,
-            do_lower_case=shared.do_lower_case,
-        ),
+        tokenizer=shared.load_tokenizer(),
         max_seq_length=preset.get("max_seq_length", values.max_seq_length),
     )
 
@@ -260,7 +248,7 @@ def _run_length(
 
 def _is_absolute(name: str, values: FlagValues, preset: dict[str, Any]) -> bool:
     is_given = name in preset or values[name].present
-    return is_given or values[_RELATIVE[name]].value is None
+    return bool(is_given or values[_RELATIVE[name]].value is None)
 
 
 def _export_config(
@@ -272,7 +260,7 @@ def _export_config(
     return ExportConfig(
         # The weights are known after the run.
         init_checkpoint=config.output_dir,
-        export_dir=shared.export_dir,
+        export_dir=shared.export_dir or "",
         task=task,
         spm_model_file=shared.spm_model_file,
         vocab_file=shared.vocab_file,

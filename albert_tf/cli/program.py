@@ -14,6 +14,7 @@ from typing import NoReturn
 import tqdm
 from absl import app, flags
 from absl import logging as absl_logging
+from absl.logging import converter
 
 EXIT_USER_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -23,6 +24,8 @@ EXIT_BROKEN_PIPE = 141
 def run(
     define_flags: Callable[[], None],
     main: Callable[[flags.FlagValues], None],
+    *,
+    description: str | None,
     argv: Sequence[str] | None = None,
 ) -> NoReturn:
     """Parses the flags, runs `main`, and exits.
@@ -34,12 +37,15 @@ def run(
     Args:
         define_flags: Defines the flags of the command.
         main: Receives the parsed flags.
+        description: Shown by `--help` above the flags.
         argv: Program name and arguments; those of the process by default.
     """
     values = flags.FLAGS
     # So that --help shows the flags as those of the command.
     flags.disclaim_key_flags()
     app.define_help_flags()
+    # absl shows the docstring of the main module, which is a mere launcher.
+    sys.modules["__main__"].__doc__ = description
     define_flags()
     values.set_default("verbosity", absl_logging.INFO)
     try:
@@ -128,9 +134,7 @@ class _ConsoleFormatter(logging.Formatter):
 
 
 def _set_up_logging() -> None:
-    level = absl_logging.converter.absl_to_standard(
-        absl_logging.get_verbosity()
-    )
+    level = converter.absl_to_standard(absl_logging.get_verbosity())
     handler = _ConsoleHandler()
     handler.setFormatter(_ConsoleFormatter())
     root = logging.getLogger()

@@ -31,7 +31,7 @@ _LOGGER = logging.getLogger(__name__)
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

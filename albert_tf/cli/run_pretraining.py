@@ -18,14 +18,14 @@ from albert_tf.training.run_config import PretrainingConfig
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:
     """Defines the flags of the command."""
     flags.disclaim_key_flags()
-    training.define_flags()
     cli_flags.define(PretrainingConfig)
+    training.define_flags()
     flags.DEFINE_integer(
         "masked_lm_budget",
         0,

@@ -17,7 +17,7 @@ from albert_tf.tasks.race import sets
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

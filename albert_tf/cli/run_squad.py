@@ -34,7 +34,7 @@ _RECORD_FILES = (
 
 def main() -> None:
     """Runs the command."""
-    program.run(define_flags, run)
+    program.run(define_flags, run, description=__doc__)
 
 
 def define_flags() -> None:

@@ -5,7 +5,6 @@ Floor: training.
 """
 
 import functools
-import logging
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -16,8 +15,6 @@ from albert_tf.data.bucketed_batches import EvaluationBatch, Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Batch, FinetuningTask, Task
 from albert_tf.training import distribution, metric_log
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class Evaluator:
@@ -192,8 +189,3 @@ def _from_all(values: tf.Tensor) -> tf.Tensor:
     # collective operation that every strategy has on every device.
     scattered = tf.scatter_nd(positions[:, None], values, shape)
     return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
-
-
-_LOGGER = logging.getLogger(__name__)
-
-_LABELS = "label_ids"

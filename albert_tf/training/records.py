@@ -67,7 +67,7 @@ def _open(
 ) -> RecordSet:
     data, is_training = examples.data, use == "train"
     label = "-".join(filter(None, (use, examples.name)))
-    fingerprint = feature_cache.cache_key(
+    fingerprint = feature_cache.fingerprint(
         settings=data.settings,
         examples=examples.examples,
         is_training=is_training,

@@ -192,7 +192,9 @@ def _write_report(
 ) -> None:
     own = outputs[main.fingerprint]
     labels, logits = labels_of(main), own.get("logits")
-    sections = [report.length_histogram(main.columns.lengths)]
+    sections: list[report.Section] = [
+        report.length_histogram(main.columns.lengths)
+    ]
     if isinstance(logits, np.ndarray) and labels is not None:
         sections += report.prediction_sections(
             main.examples,

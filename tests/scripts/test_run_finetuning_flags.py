@@ -3,9 +3,9 @@
 import json
 
 import pytest
+import run_finetuning_flags
 from absl import flags
 
-import run_finetuning_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.run_config import (
