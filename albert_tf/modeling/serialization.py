@@ -167,6 +167,6 @@ class SerializableModel(SerializableLayer, keras.Model):
         )
 
 
-def _argument_names(layer_class: type) -> list[str]:
-    _, *names = inspect.signature(layer_class.__init__).parameters  # no self
+def _argument_names(layer_class: Any) -> list[str]:
+    _, *names = inspect.signature(layer_class.__init__).parameters
     return names
