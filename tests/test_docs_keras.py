@@ -8,6 +8,10 @@ _PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "keras.md"
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    # XLA takes minutes to compile what these tiny models run once.
+    monkeypatch.setattr(
+        "keras.src.trainers.trainer.model_supports_jit", lambda model: False
+    )
     page = _PAGE.read_text(encoding="utf-8")
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", page, re.M | re.S))
     names = {}
