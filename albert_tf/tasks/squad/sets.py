@@ -238,5 +238,5 @@ def export_settings(
     )
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
-        "null_threshold": data.null_threshold(scores)
+        "null_score_diff_threshold": data.null_threshold(scores)
     }
