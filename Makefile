@@ -5,7 +5,7 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo test test-slow lint format lock
+.PHONY: demo docs test test-slow lint format lock
 
 # Vocabulary, records and pretraining on the texts that Python carries, and
 # demo_output/report.html: a few minutes on two cores.
@@ -22,6 +22,10 @@ lint: .venv/dev.stamp
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
+
+# The pages of docs/ that are generated from the code.
+docs: .venv/dev.stamp
+	$(RUN) docs/generate_flags.py
 
 format: .venv/dev.stamp
 	$(RUN) -m ruff check --fix

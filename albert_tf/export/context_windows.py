@@ -10,13 +10,11 @@ import dataclasses
 
 import tensorflow as tf
 
-from albert_tf.export import pair_packing, ragged
+from albert_tf.export import ragged
 from albert_tf.export.pair_packing import Ranges
-from albert_tf.export.signature import Tensors
 from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text.special_tokens import SpecialIds
 
 # TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
@@ -51,18 +49,6 @@ class ContextWindows:
         )
         return ContextWindows(
             rows=self.rows[begin:end], questions=questions, contexts=contexts
-        )
-
-    def pack(
-        self, ids: tf.Tensor, special: SpecialIds, *, min_length: int
-    ) -> Tensors:
-        """Returns the inputs of a model, int32 `[W, S]`; see `pack_ranges`."""
-        return pair_packing.pack_ranges(
-            ids,
-            self.questions,
-            self.contexts,
-            special=special,
-            min_length=min_length,
         )
 
     def context_tokens(self, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

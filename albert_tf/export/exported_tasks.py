@@ -22,7 +22,6 @@ from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.exported_text import ExportedText
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
-from albert_tf.export.squad_signatures import SquadSettings
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
@@ -173,7 +172,9 @@ def _squad_signatures(
     else:
         scorer = BeamScorer(model, weights, text_graph.special_ids.sep)
         threshold = _null_threshold(config)
-    settings = SquadSettings(
+    return squad_signatures.make_signatures(
+        scorer,
+        text_graph,
         lengths=_window_lengths(config),
         limits=SpanLimits(
             n_best_size=config.n_best_size,
@@ -181,7 +182,6 @@ def _squad_signatures(
         ),
         null_threshold=threshold,
     )
-    return squad_signatures.make_signatures(scorer, text_graph, settings)
 
 
 def _null_threshold(config: ExportConfig) -> float:

@@ -112,7 +112,7 @@ def _choice_inputs(
     num_articles, num_options = tf.unstack(tf.shape(options))
     choice_sizes = sizes[num_articles:]
     size_b = tf.minimum(choice_sizes, lengths.max_qa_length)
-    room = lengths.max_seq_length - features.NUM_SPECIAL_PIECES - size_b
+    room = lengths.max_seq_length - features.NUM_SPECIAL_TOKENS - size_b
     size_a = tf.repeat(sizes[:num_articles], num_options)
     return pair_packing.pack_ranges(
         tokens.ids,

@@ -17,6 +17,7 @@ import tensorflow as tf
 from albert_tf.export import (
     code_point_table,
     context_windows,
+    pair_packing,
     ragged,
     signature,
     span_search,
@@ -41,24 +42,13 @@ _EXAMPLE = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadSettings:
-    """How answers are searched.
-
-    Args:
-        lengths: Largest lengths of questions and windows.
-        limits: Which spans are considered.
-        null_threshold: There is no answer if the null score is at or above
-            this value; None to answer always.
-    """
-
-    lengths: WindowLengths
-    limits: SpanLimits
-    null_threshold: float | None = None
-
-
 def make_signatures(
-    scorer: SpanScorer, text_graph: ExportedText, settings: SquadSettings
+    scorer: SpanScorer,
+    text_graph: ExportedText,
+    *,
+    lengths: WindowLengths,
+    limits: SpanLimits,
+    null_threshold: float | None = None,
 ) -> list[Signature]:
     """Traces the signatures of a SQuAD model.
 
@@ -72,39 +62,36 @@ def make_signatures(
     Args:
         scorer: The model.
         text_graph: Makes tokens of raw text.
-        settings: How answers are searched.
+        lengths: Largest lengths of questions and windows.
+        limits: Which spans are considered.
+        null_threshold: There is no answer if the null score is at or above
+            this value; None to answer always.
     """
+    reader = _Reader(scorer, text_graph, lengths, limits, null_threshold)
     return signature.text_and_token_signatures(
-        _Reader(scorer, text_graph, settings).answer,
-        scorer.outputs,
-        example=_EXAMPLE,
+        reader.answer, scorer.outputs, example=_EXAMPLE
     )
 
 
+@dataclasses.dataclass(frozen=True)
 class _Reader:
-    """Answers questions about contexts."""
+    """Answers questions about contexts; see `make_signatures`."""
 
-    def __init__(
-        self,
-        scorer: SpanScorer,
-        text_graph: ExportedText,
-        settings: SquadSettings,
-    ) -> None:
-        self._scorer = scorer
-        self._text_graph = text_graph
-        self._settings = settings
+    scorer: SpanScorer
+    text_graph: ExportedText
+    lengths: WindowLengths
+    limits: SpanLimits
+    null_threshold: float | None
 
     def answer(self, question: tf.Tensor, context: tf.Tensor) -> Tensors:
         question, context = signature.same_batch(
             question=question, context=context
         )
-        tokens = self._text_graph(
+        tokens = self.text_graph(
             tf.concat([question, context], 0), with_offsets=True
         )
         with tf.device("/device:CPU:0"):
-            windows = context_windows.split_contexts(
-                tokens, self._settings.lengths
-            )
+            windows = context_windows.split_contexts(tokens, self.lengths)
             owners = context_windows.best_windows(
                 windows, ragged.size(tokens.ids)
             )
@@ -147,13 +134,14 @@ class _Reader:
         owners: tf.Tensor,
     ) -> "_WindowAnswers":
         """Searches some windows, the first of which has number `first`."""
-        limits = self._settings.limits
-        ids = windows.pack(
+        ids = pair_packing.pack_ranges(
             tokens.ids,
-            self._text_graph.special_ids,
-            min_length=self._scorer.min_length,
+            windows.questions,
+            windows.contexts,
+            special=self.text_graph.special_ids,
+            min_length=self.scorer.min_length,
         )
-        outputs = self._scorer.outputs(**ids)
+        outputs = self.scorer.outputs(**ids)
         length = tf.shape(ids["input_ids"])[1]
         token, is_inside = windows.context_tokens(length)
         numbers = first + tf.range(ragged.size(windows.rows))
@@ -165,9 +153,11 @@ class _Reader:
                 spans,
                 is_start=is_inside & is_own,
                 is_end=is_inside,
-                max_answer_length=limits.max_answer_length,
+                max_answer_length=self.limits.max_answer_length,
             )
-            for spans in self._scorer.spans(outputs, ids["input_mask"], limits)
+            for spans in self.scorer.spans(
+                outputs, ids["input_mask"], self.limits
+            )
         ]
         best += best[:1] * (_NUM_SETS - len(best))
         shift = (windows.contexts.starts - windows.offsets)[:, None]
@@ -175,7 +165,7 @@ class _Reader:
             scores=tf.concat([one.scores for one in best], 1),
             firsts=tf.concat([one.starts for one in best], 1) + shift,
             lasts=tf.concat([one.ends for one in best], 1) + shift,
-            null_scores=self._scorer.null_scores(outputs),
+            null_scores=self.scorer.null_scores(outputs),
         )
 
     def _choose(
@@ -202,9 +192,8 @@ class _Reader:
             found.null_scores, rows, num_rows
         )
         is_answered = place < nowhere
-        threshold = self._settings.null_threshold
-        if threshold is not None:
-            is_answered &= null_score < threshold
+        if self.null_threshold is not None:
+            is_answered &= null_score < self.null_threshold
         starts = _at(tokens.starts, _at(found.firsts, place, 0), 0)
         ends = _at(tokens.ends, _at(found.lasts, place, 0), 0)
         answer, start, end = cut_out(

@@ -52,19 +52,28 @@ class Trie:
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.depth = max(map(len, numbers), default=0)
         alphabet = sorted(set().union(*numbers))
-        self._classes = {c: i + 1 for i, c in enumerate(alphabet)}
+        class_of = {c: i + 1 for i, c in enumerate(alphabet)}
         self._num_classes = len(alphabet) + 1
-        keys, found = _flatten(_children(numbers), self._classes, numbers)
-        is_small = (len(keys) + 1) * self._num_classes < 2**31
+        # Every prefix is a state. In this order they are breadth first.
+        prefixes = {s[:n] for s in numbers for n in range(1, len(s) + 1)}
+        states = ["", *sorted(prefixes, key=lambda p: (len(p), p))]
+        self._state_of = {p: state for state, p in enumerate(states)}
+        keys = [
+            self._state_of[prefix[:-1]] * self._num_classes
+            + class_of[prefix[-1]]
+            for prefix in states[1:]
+        ]
+        is_small = len(states) * self._num_classes < 2**31
         self._key_type = tf.int32 if is_small else tf.int64
         # An empty trie has one key, which no state has.
-        self._key_steps = _steps([*keys, -(2**30)][: max(len(keys), 1)])
+        self._key_steps = _steps(keys or [-(2**30)])
         is_short = max(numbers.values(), default=0) < 2**16 - 1
+        found = [numbers.get(prefix, NOTHING) + 1 for prefix in states]
         self._found = tf.constant(
-            np.array(found) + 1, tf.uint16 if is_short else tf.int32
+            np.array(found), tf.uint16 if is_short else tf.int32
         )
         classes = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint16)
-        for character, number in self._classes.items():
+        for character, number in class_of.items():
             classes[ord(character)] = number
         self._class_table = PagedTable(classes)
 
@@ -93,7 +102,8 @@ class Trie:
         rows = tf.concat([row_ids, padding - 1], 0)
         if states is None:
             states = tf.fill([length], _ROOT)
-        keys = self._keys()
+        # The keys of the edges, in increasing order.
+        keys = tf.cumsum(tf.cast(self._key_steps, self._key_type))
         numbers = []
         for step in range(self.depth):
             is_inside = rows[step : step + length] == row_ids
@@ -106,15 +116,7 @@ class Trie:
 
     def state(self, prefix: str) -> int:
         """Returns the state that a prefix leads to; -1 if there is none."""
-        state = tf.constant([_ROOT])
-        for character in prefix:
-            taken = self._classes.get(character, 0)
-            state = self._advance(self._keys(), state, tf.constant([taken]))
-        return int(state[0])
-
-    def _keys(self) -> tf.Tensor:
-        """Returns the keys of the edges, in increasing order."""
-        return tf.cumsum(tf.cast(self._key_steps, self._key_type))
+        return self._state_of.get(prefix, NOTHING)
 
     def _advance(
         self, keys: tf.Tensor, states: tf.Tensor, classes: tf.Tensor
@@ -135,44 +137,6 @@ def _steps(keys: Sequence[int]) -> tf.Tensor:
         if np.all(steps == steps.astype(dtype)):
             return tf.constant(steps.astype(dtype))
     return tf.constant(steps)
-
-
-_Children = list[dict[str, int]]
-
-
-def _children(numbers: Mapping[str, int]) -> _Children:
-    """Returns the edges of each state; states are numbered as they occur."""
-    children: _Children = [{}]
-    for sequence in numbers:
-        state = _ROOT
-        for character in sequence:
-            following = children[state].get(character)
-            if following is None:
-                following = children[state][character] = len(children)
-                children.append({})
-            state = following
-    return children
-
-
-def _flatten(
-    children: _Children,
-    classes: Mapping[str, int],
-    numbers: Mapping[str, int],
-) -> tuple[list[int], list[int]]:
-    """Renumbers the states breadth first.
-
-    Returns:
-        The keys of the edges, and for each state the number of the sequence
-        that leads to it, or `NOTHING`.
-    """
-    order = [(_ROOT, "")]
-    keys: list[int] = []
-    for new_state, (state, prefix) in enumerate(order):
-        base = new_state * (len(classes) + 1)
-        for character in sorted(children[state]):
-            keys.append(base + classes[character])
-            order.append((children[state][character], prefix + character))
-    return keys, [numbers.get(prefix, NOTHING) for _, prefix in order]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

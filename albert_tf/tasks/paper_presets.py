@@ -1,10 +1,10 @@
 """The paper's settings for fine-tuning, by task.
 
-Floor: tasks. Plain data, and one lookup.
+Floor: tasks. Plain Python.
 
-The paper has one table for all sizes. The exception is by version, and of the
-original's README: the second version of every size diverges on RACE with the
-table's rate, and takes 1e-5, without dropout in the encoder.
+The paper has one table for all sizes. The one exception is from the README of
+the original: with the table's learning rate, the second version of every size
+diverges on RACE; it needs 1e-5, and no dropout in the encoder.
 
 Source: Lan et al. 2020, table 14; google-research/albert, `run_glue.sh` and
 README (RACE).
@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from albert_tf import checks
 from albert_tf.config import AlbertConfig
 
 # Paper: table 14, the same in every row.
@@ -25,13 +26,14 @@ class PaperSettings:
     """One row of the paper's table 14.
 
     Args:
-        learning_rate: Rate at the end of the warm-up.
-        train_batch_size: Examples of one update.
-        albert_dropout: Dropout of the encoder's hidden states and attention.
-        num_train_steps: Updates.
-        num_warmup_steps: Updates of the warm-up.
-        max_seq_length: Tokens of a sequence at most.
-        classifier_dropout: Dropout of the pooled output.
+        learning_rate: Learning rate at the end of the warm-up.
+        train_batch_size: Global batch size.
+        albert_dropout: Dropout rate of hidden states and attention in the
+            encoder.
+        num_train_steps: Number of training steps.
+        num_warmup_steps: Number of warm-up steps.
+        max_seq_length: Maximum length of a sequence, in tokens.
+        classifier_dropout: Dropout rate of the pooled output.
     """
 
     learning_rate: float
@@ -43,9 +45,9 @@ class PaperSettings:
     classifier_dropout: float = _CLASSIFIER_DROPOUT
 
     def flag_values(self) -> dict[str, Any]:
-        """Returns the values by name of the flag that sets each.
+        """Returns the values by name of their flag.
 
-        The encoder's dropout is no flag; see `with_dropout`.
+        The dropout of the encoder has no flag; see `with_dropout`.
         """
         return {
             "learning_rate": self.learning_rate,
@@ -59,7 +61,7 @@ class PaperSettings:
         }
 
     def with_dropout(self, config: AlbertConfig) -> AlbertConfig:
-        """Returns a config with this dropout in the encoder."""
+        """Returns the config with the dropout rate of the encoder."""
         return dataclasses.replace(
             config,
             hidden_dropout_prob=self.albert_dropout,
@@ -84,7 +86,7 @@ def _row(
     )
 
 
-# Rate, batch, dropout of the encoder, steps and warm-up, longest sequence.
+# Learning rate, batch size, encoder dropout, (steps, warm-up), length.
 PAPER_SETTINGS: Mapping[str, PaperSettings] = {
     "cola": _row(1e-5, 16, 0, (5336, 320)),
     "sts-b": _row(2e-5, 16, 0, (3598, 214)),
@@ -99,7 +101,7 @@ PAPER_SETTINGS: Mapping[str, PaperSettings] = {
     "squad_v2": _row(3e-5, 48, 0, (8144, 814)),
     "race": _row(2e-5, 32, 0.1, (12000, 1000)),
 }
-# Tasks that are trained as another one is.
+# Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
 # TF1: the README, on the second version of the released checkpoints.
@@ -117,16 +119,12 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
     Args:
         task_name: Name of a task, as `TaskData.name` has it.
         preset: `paper` for the paper's table; `paper_v2` for the same with
-            what the second version of the checkpoints needs.
+            what the second version of the released checkpoints needs.
 
     Raises:
         ValueError: There is no such preset, or none for this task.
     """
-    if preset not in PRESETS:
-        raise ValueError(
-            f"`preset` must be one of {', '.join(PRESETS)}. Received: "
-            f"preset={preset!r}."
-        )
+    checks.check_choice("preset", preset, PRESETS)
     name = task_name.lower()
     found = PAPER_SETTINGS.get(_SAME_AS.get(name, name))
     if found is None:

@@ -9,7 +9,7 @@ script reads and checks its data before it pays for the import.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
-# Dataclasses of the task; each has a `guid: str` that is unique in its set.
-Examples: TypeAlias = Sequence[Any]
+# A sequence of the task's dataclasses; each has a `guid: str` that no other
+# one of its set has.
+Examples: TypeAlias = Any
 Record: TypeAlias = dict[str, np.ndarray]
 # By name, one row for each record: arrays `[N, ...]`, or, for outputs along
 # the sequence, lists of N arrays, each as long as its record.

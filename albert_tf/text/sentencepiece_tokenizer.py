@@ -139,9 +139,9 @@ class SentencePieceTokenizer:
         self._check_id(token_id)
         return self._pieces[token_id]
 
-    def piece_to_id(self, piece: str) -> int:
+    def piece_to_id(self, token: str) -> int:
         """See `Tokenizer.piece_to_id`."""
-        return self._ids.get(piece, self.special_ids.unk)
+        return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import context_windows
+from albert_tf.export import context_windows, pair_packing
 from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -65,7 +65,13 @@ def test_a_window_as_input_of_the_model():
     tokens = tokens_of([(3, 5)])
     found = context_windows.split_contexts(tokens, lengths).slice(0, 1)
 
-    packed = found.pack(tokens.ids, SPECIAL, min_length=10)
+    packed = pair_packing.pack_ranges(
+        tokens.ids,
+        found.questions,
+        found.contexts,
+        special=SPECIAL,
+        min_length=10,
+    )
     token, is_inside = found.context_tokens(tf.constant(10))
 
     assert packed["input_ids"].numpy().tolist() == [

@@ -72,7 +72,7 @@ def test_spans_of_beams():
         ({"max_answer_length": 1}, (2, 2, 7)),
         ({"is_start": [[False, False, True, True]]}, (2, 2, 7)),
         ({"is_end": [[False, True, False, True]]}, (1, 3, 6)),
-        ({"is_start": [[False] * 4]}, (3, 3, -np.inf)),
+        ({"is_start": [[False] * 4]}, (0, 0, -np.inf)),
     ],
 )
 def test_the_best_valid_span_of_a_window(limits, expected):

@@ -29,7 +29,11 @@ def spm_model_file(tmp_path_factory, sentences):
     text = folder / "text.txt"
     text.write_text("\n".join(sentences), encoding="utf-8")
     summary = vocabulary_training.train(
-        input_files=[text], output_prefix=folder / "vocabulary", vocab_size=400
+        vocabulary_training.VocabularyTrainingConfig(
+            input_file=str(text),
+            output_prefix=str(folder / "vocabulary"),
+            vocab_size=400,
+        )
     )
     return summary.model_file
 

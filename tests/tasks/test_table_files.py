@@ -54,7 +54,7 @@ def test_blank_lines_at_the_end_are_no_rows(write):
 
 
 def test_a_blank_line_in_between_is_a_broken_row(write):
-    with pytest.raises(ValueError, match="line 2: the row has 1 fields"):
+    with pytest.raises(ValueError, match="line 2: the row must have 2 fields"):
         rows(write("a\tb\n\n1\t2\n"), "a")
 
 
@@ -69,7 +69,7 @@ def test_too_few_or_too_many_fields_are_refused_with_their_line(
     path = write(f"a\tb\tc\n1\t2\t3\n{row}\n")
 
     with pytest.raises(
-        ValueError, match=f"line 3: the row has {count} fields, wanted 3"
+        ValueError, match=f"line 3: the row must have 3 .* {count} fields"
     ):
         rows(path, "a")
 
@@ -124,14 +124,14 @@ def test_json_lines_give_text_numbers_and_truth_values(write):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("{", "line 2: not JSON"),
-        ("[1]", "line 2: wanted a JSON object"),
-        ('{"b": 1}', "line 2: the object has no 'a'. It has 'b'"),
-        ('{"a": null}', "line 2: 'a' must be text or a number"),
-        ('{"a": ["x"]}', "line 2: 'a' must be text or a number"),
-        ('{"a": NaN}', "line 2: 'a' must be text or a number"),
-        (r'{"a": "\ud83d x"}', r"line 2: \\ud83d is half of a surrogate"),
-        ("", "line 2: not JSON"),
+        ("{", "line 2 is not JSON"),
+        ("[1]", "line 2 must be a JSON object"),
+        ('{"b": 1}', "line 2: the object has no key 'a'. Its keys are 'b'"),
+        ('{"a": null}', "line 2: 'a' must be a string or a number"),
+        ('{"a": ["x"]}', "line 2: 'a' must be a string or a number"),
+        ('{"a": NaN}', "line 2: 'a' must be a string or a number"),
+        (r'{"a": "\ud83d x"}', r"line 2 has \\ud83d, which is half of a surr"),
+        ("", "line 2 is not JSON"),
     ],
 )
 def test_a_broken_line_of_json_is_refused_with_its_number(line, words, write):

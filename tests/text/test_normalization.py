@@ -33,7 +33,7 @@ def test_normalize_equals_the_reference(text, do_lower_case):
 @settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=127)))
 def test_ascii_takes_the_short_way_to_the_same_result(text):
-    # A character that normalisation drops forces the long way.
+    # A character that normalization drops forces the long way.
     long_way = normalization.normalize(text + "\u0301", do_lower_case=True)
 
     assert normalization.normalize(text, do_lower_case=True) == (

@@ -12,7 +12,9 @@ from albert_tf.text import tokenizer, vocabulary_training
 def train(corpus, prefix, **settings):
     settings = {"vocab_size": 200} | settings
     return vocabulary_training.train(
-        input_files=[corpus], output_prefix=prefix, **settings
+        vocabulary_training.VocabularyTrainingConfig(
+            input_file=str(corpus), output_prefix=str(prefix), **settings
+        )
     )
 
 
@@ -50,7 +52,7 @@ def test_the_same_input_gives_the_same_bytes(tiny_corpus, tmp_path):
     # Fewer sentences than there are, so that some are drawn at random.
     for name in "ab":
         train(tiny_corpus, tmp_path / name, input_sentence_size=50)
-    train(tiny_corpus, tmp_path / "c", input_sentence_size=50, seed=2)
+    train(tiny_corpus, tmp_path / "c", input_sentence_size=50, random_seed=2)
 
     first, again, other = (
         (tmp_path / f"{name}.model").read_bytes() for name in "abc"
@@ -61,18 +63,14 @@ def test_the_same_input_gives_the_same_bytes(tiny_corpus, tmp_path):
 def test_the_same_input_gives_the_same_bytes_in_another_process(
     tiny_corpus, tmp_path
 ):
-    settings = {"input_files": [str(tiny_corpus)], "vocab_size": 200}
+    settings = {"input_file": str(tiny_corpus), "vocab_size": 200}
     settings["input_sentence_size"] = 50
     settings["output_prefix"] = str(tmp_path / "other")
-    subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from albert_tf.text import vocabulary_training\n"
-            f"vocabulary_training.train(**{settings!r})",
-        ],
-        check=True,
+    program = (
+        "from albert_tf.text.vocabulary_training import *\n"
+        f"train(VocabularyTrainingConfig(**{settings!r}))"
     )
+    subprocess.run([sys.executable, "-c", program], check=True)
     train(tiny_corpus, tmp_path / "here", input_sentence_size=50)
 
     here, other = (
@@ -151,6 +149,11 @@ def test_sentences_that_are_too_long_are_counted(tiny_corpus, tmp_path):
     # 4193 and 3 x 1398 bytes are above 4192; accents are dropped first.
     assert summary.num_sentences == 63
     assert summary.num_long_sentences == 2
+    assert str(summary).splitlines()[:3] == [
+        "tokens              200",
+        "sentences read      63",
+        "  left out          2 longer than 4,192 bytes",
+    ]
 
 
 def test_a_corpus_too_small_for_the_size_names_the_size_that_fits(
@@ -180,9 +183,9 @@ def test_a_size_too_small_for_the_characters_names_the_size_needed(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no usable sentence: 0 read"),
-        (" \n\n\t\n", "no usable sentence: 0 read"),
-        ("a" * 5000, "1 read, 1 of them longer than 4192 bytes"),
+        ("", "no usable sentence: 0 were read"),
+        (" \n\n\t\n", "no usable sentence: 0 were read"),
+        ("a" * 5000, "1 were read, 1 of them longer than 4192 bytes"),
     ],
 )
 def test_a_corpus_without_a_sentence_is_an_error(tmp_path, text, message):
@@ -211,16 +214,19 @@ def test_a_missing_file_is_named(tmp_path):
     ("setting", "message"),
     [
         ({"vocab_size": 13}, "`vocab_size` must be more than 13"),
-        ({"character_coverage": 0.5}, "`character_coverage` must be a share"),
-        ({"character_coverage": 1.1}, "`character_coverage` must be a share"),
+        ({"character_coverage": 0.5}, "`character_coverage` must be a finite"),
+        ({"character_coverage": 1.1}, "`character_coverage` must be a finite"),
         ({"input_sentence_size": 0}, "`input_sentence_size` must be"),
+        ({"input_file": ""}, "`input_file` is missing"),
+        ({"output_prefix": None}, "`output_prefix` is missing"),
     ],
 )
-def test_impossible_settings_are_errors(
-    tiny_corpus, tmp_path, setting, message
-):
+def test_impossible_settings_are_errors(tiny_corpus, setting, message):
+    settings = {"input_file": str(tiny_corpus), "output_prefix": "p"} | setting
     with pytest.raises(ValueError, match=message):
-        train(tiny_corpus, tmp_path / "p", **setting)
+        vocabulary_training.train(
+            vocabulary_training.VocabularyTrainingConfig(**settings)
+        )
 
 
 def test_an_interruption_while_reading_is_not_turned_into_an_error(
@@ -251,7 +257,7 @@ def test_other_failures_of_the_library_are_passed_on_in_its_words(
 
     monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
 
-    with pytest.raises(ValueError, match="could not make .* INTERNAL: odd"):
+    with pytest.raises(ValueError, match="could not train .* INTERNAL: odd"):
         train(tiny_corpus, tmp_path / "p")
 
 
@@ -267,7 +273,7 @@ def test_a_model_with_other_special_ids_is_not_written(
         sentencepiece.SentencePieceTrainer, "train", train_with_other_ids
     )
 
-    with pytest.raises(ValueError, match=r"first ids to .*\[SEP\].*, wanted"):
+    with pytest.raises(ValueError, match=r"first ids to .*\[SEP\].*, expected"):
         train(tiny_corpus, tmp_path / "p")
     assert list(tmp_path.iterdir()) == []
 

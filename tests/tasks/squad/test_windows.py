@@ -3,7 +3,7 @@ import pytest
 
 from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.examples import Answer
-from albert_tf.tasks.squad.windows import Window, WindowLengths
+from albert_tf.tasks.squad.windows import Questions, Window, WindowLengths
 from albert_tf.text import tokenizer
 
 
@@ -140,7 +140,7 @@ def _num_spaces(text):
 
 @pytest.mark.parametrize("name", ["doc_stride", "max_query_length"])
 def test_lengths_must_be_positive(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number of"):
         WindowLengths(**{name: 0})
 
 
@@ -217,9 +217,10 @@ def test_questions_keep_their_order_and_share_the_paragraph(
         make_example(guid="q3", context="It is white."),
     ]
 
-    found = list(windows.split_questions(asked, words, WindowLengths()))
+    questions = Questions(asked, words, WindowLengths())
+    found = questions.windowed
 
-    assert [question.example for question in found] == asked
+    assert list(questions) == [question.example for question in found] == asked
     assert found[0].paragraph is found[1].paragraph
     for question in found:
         assert question.question_ids.tolist() == words.encode(
@@ -239,7 +240,7 @@ def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
     monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [make_example(guid=f"q{i}") for i in range(5)]
 
-    found = list(windows.split_questions(asked, words, WindowLengths()))
+    found = list(Questions(asked, words, WindowLengths()).split())
 
     assert len(found) == 5
     assert encoded == [asked[0].context]
