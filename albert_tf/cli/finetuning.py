@@ -184,6 +184,8 @@ def _check(values: FlagValues) -> FinetuningFlags:
                 "only one of them."
             )
     files.check_local(values.output_dir)
+    if shared.export_dir:
+        files.check_local(shared.export_dir)
     is_many = values.strategy in _MULTI_WORKER and "TF_CONFIG" in os.environ
     if shared.export_dir and is_many:
         raise ValueError(

@@ -64,7 +64,7 @@ def run(parse, monkeypatch, tmp_path, tiny_spm_model):
         monkeypatch.setattr(saved_model, "export", export)
         task = types.SimpleNamespace(
             read_sets=read_sets,
-            make_task=None,
+            make_task=print,
             export_settings=lambda _, __, scores: {
                 "null_score_diff_threshold": scores.get("null_threshold"),
             },

@@ -150,7 +150,7 @@ def test_an_export_answers_as_the_run_did(read):
         "max_query_length": 64,
         "start_n_top": 5,
         "end_n_top": 5,
-        "null_threshold": 1.5,
+        "null_score_diff_threshold": 1.5,
     }
     found = sets_lib.export_settings(config, sets, {})
-    assert found["null_threshold"] == 2
+    assert found["null_score_diff_threshold"] == 2
