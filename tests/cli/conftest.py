@@ -141,7 +141,7 @@ def _server():
 
 @pytest.fixture(scope="session")
 def start_script(_server, tmp_path_factory):
-    """Starts a command: its script, flags, `folder`, and code to run `before`."""
+    """Starts a command: script, flags, `folder`, code to run `before`."""
 
     def start(script, *flags, folder, before=""):
         job = {

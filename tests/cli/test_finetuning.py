@@ -107,7 +107,11 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
             USUAL,
             {"num_train_steps": 50, "num_warmup_steps": 9},
         ),
-        ("--num_train_epochs=0.001 --warmup_step=0", {}, {"num_train_steps": 1}),
+        (
+            "--num_train_epochs=0.001 --warmup_step=0",
+            {},
+            {"num_train_steps": 1},
+        ),
         (
             "--train_step=70 --warmup_step=7 --num_keep_checkpoint=2",
             {},
@@ -277,3 +281,128 @@ def test_without_training_the_given_weights_are_exported(run):
 def test_nothing_else_is_exported(arguments, scores, printed, run, capsys):
     assert run(*arguments, scores=scores).exported == []
     assert capsys.readouterr().out == printed
+
+
+# A run that gets Ctrl-C after its log reached a step.
+INTERRUPT = """
+import os, signal
+from albert_tf.training import metric_log
+write = metric_log.MetricLog.write
+def write_and_stop(log, step, values):
+    write(log, step, values)
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+metric_log.MetricLog.write = write_and_stop
+"""
+
+
+@pytest.fixture(scope="module")
+def classify(run_script, workshop, tiny_spm_model, tmp_path_factory):
+    """Runs `run_classifier.py` in a folder, 4 steps; later flags override.
+
+    The rows to learn have two labels, those of `three.tsv` three.
+    """
+    inputs = tmp_path_factory.mktemp("inputs")
+    for name, labels in {"two": "ab", "three": "abc"}.items():
+        rows = [f"{'cat' * (i % 3)} sat\t{labels[i % 2]}" for i in range(8)]
+        rows.append(f"a dog\t{labels[-1]}")
+        text = "text\tkind\n" + "\n".join(rows) + "\n"
+        (inputs / f"{name}.tsv").write_text(text)
+    (inputs / "sst.tsv").write_text("sentence\tlabel\na cat\t1\na dog\t0\n")
+
+    def run(folder, *extra, before=""):
+        return run_script(
+            "run_classifier.py",
+            f"--albert_config_file={workshop / 'config.json'}",
+            f"--spm_model_file={tiny_spm_model}",
+            "--max_seq_length=16",
+            "--train_batch_size=4",
+            "--num_train_steps=4",
+            "--num_warmup_steps=1",
+            "--log_steps=1",
+            "--task_name=custom",
+            "--text_columns=text",
+            "--label_column=kind",
+            f"--train_file={inputs / 'two.tsv'}",
+            f"--eval_file={inputs / 'two.tsv'}",
+            f"--predict_file={inputs / 'two.tsv'}",
+            "--output_dir=run",
+            *(flag.format(inputs=inputs) for flag in extra),
+            folder=folder,
+            before=before,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(classify, tmp_path_factory):
+    """The folder that holds `run`, a run of two labels; read only."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = classify(folder, "--do_train", "--do_eval")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--train_file={inputs}/three.tsv", "was trained with 'a', 'b'"),
+        ("--num_seeds=2 --do_eval", "seeds_from"),
+        ("--learning_rate=1", "learning_rate=5e-05 (now 1.0)"),
+        (
+            "--task_name=sst-2 --text_columns= --label_column= "
+            "--train_file={inputs}/sst.tsv",
+            "task='custom' (now 'sst-2')",
+        ),
+    ],
+)
+def test_the_folder_of_another_run_is_left_as_it_is(
+    flags, words, classify, trained
+):
+    before = sorted(trained.rglob("*"))
+
+    done = classify(trained, "--do_train", *flags.split())
+
+    assert words in done.error
+    assert sorted(trained.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            "--do_train --albert_config_file=base_v2",
+            "The vocabulary has 300 tokens, but the config has vocab_size=3000",
+        ),
+        ("--do_train --init_checkpoint=nowhere", "no checkpoint 'nowhere'"),
+        *(
+            (
+                f"--do_predict --init_checkpoint={{run}} --labels={labels}",
+                "were trained with labels=['a', 'b']. Received: labels=",
+            )
+            for labels in ("b,a", "a,b,c", "x,y")
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_before_the_run(
+    flags, words, classify, trained, tmp_path
+):
+    flags = flags.replace("{run}", str(trained / "run" / "best"))
+
+    assert words in classify(tmp_path, *flags.split()).error
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_is_one_line_and_the_run_resumes(classify, tmp_path):
+    flags = ("--save_checkpoints_steps=2", "--do_train")
+
+    done = classify(tmp_path, *flags, before=INTERRUPT)
+    again = classify(tmp_path, *flags)
+
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "error: interrupted"
+    assert "Traceback" not in done.stderr
+    assert again.returncode == 0, again.stderr
+    assert "Resuming from run/checkpoints/step-00000002." in again.stderr
+    assert "global_step = 4" in again.stdout

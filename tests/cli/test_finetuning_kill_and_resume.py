@@ -1,4 +1,4 @@
-"""A fine-tuning that is killed, wherever, ends as if it had lived."""
+"""A fine-tuning run that is killed anywhere resumes to the same result."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ STOPPED_AT = 54
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import finetune, metric_log, prediction, seeds
+from albert_tf.training import evaluation, finetune, metric_log
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -44,9 +44,11 @@ def before_file(ending):
     return at("os", "replace", f"arguments[1].endswith({ending!r})")
 
 
-IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
+IN_EVALUATION = at("evaluation.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
-    "seeds.SeedRuns", "_run_seed", f"arguments[1] == {FIRST_SEED + 1}"
+    "finetune._Run",
+    "run",
+    f"arguments[0]._config.random_seed == {FIRST_SEED + 1}",
 )
 
 
@@ -168,7 +170,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
         wanted = 0 if "SIGTERM" in before else KILLED
         assert done.returncode == wanted, (number, done.stderr)
         if not wanted:
-            assert "a checkpoint is written" in done.stderr
+            assert "a checkpoint is saved" in done.stderr
     last = start_run("killed", *flags).wait()
 
     assert last.returncode == 0, last.stderr
@@ -189,6 +191,6 @@ def test_a_finished_run_says_so_and_changes_nothing(start_run, tmp_path):
     again = start_run("run", *flags).wait()
 
     assert again.returncode == 0, again.stderr
-    assert "The training is finished." in again.stderr
+    assert "Training is finished." in again.stderr
     assert again.stdout == first.stdout
     assert left_by(tmp_path / "run") == before

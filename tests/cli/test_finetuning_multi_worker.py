@@ -1,4 +1,4 @@
-"""Two processes that share a fine-tuning, against one that does it alone."""
+"""Two workers that fine-tune together, against one that does it alone."""
 
 import json
 import os
@@ -15,17 +15,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 WORKER_TIMEOUT = 500  # seconds, on a machine that is busy
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-# Sends a signal to its own process when the log comes to a step.
+# Sends a signal to its own process after a step.
 STOP = """
 import os, runpy, signal, sys
 step, *sys.argv = sys.argv[1:]
 import albert_tf.training.loop
-take_in = albert_tf.training.loop.TrainingLoop._take_in
+record = albert_tf.training.loop.TrainingLoop._record
 def stop(loop, *arguments):
-    take_in(loop, *arguments)
+    record(loop, *arguments)
     if loop.state.step == int(step):
         os.kill(os.getpid(), signal.SIGTERM)
-albert_tf.training.loop.TrainingLoop._take_in = stop
+albert_tf.training.loop.TrainingLoop._record = stop
 sys.path.insert(0, os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -139,7 +139,7 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
 
     # A signal to the second stops both.
     stopped = run_workers(two, tmp_path, stop_at=(None, 33))
-    assert all("a checkpoint is written" in text for text in stopped)
+    assert all("a checkpoint is saved" in text for text in stopped)
     assert not (tmp_path / "two" / "eval_results.json").exists()
     for text in run_workers(two, tmp_path):
         assert "accuracy = " in text

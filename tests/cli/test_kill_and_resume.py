@@ -1,4 +1,4 @@
-"""Runs that were killed and started again end as if they had lived."""
+"""Killed runs and builds that are started again end with the same result."""
 
 import json
 import pathlib
@@ -90,11 +90,11 @@ def test_a_killed_run_ends_as_an_unbroken_one(
         story.append(done.stderr)
         assert done.returncode == (0 if number is TERMINATE else KILLED), story
         if number is TERMINATE:
-            assert "a checkpoint is written" in done.stderr, story
+            assert "a checkpoint is saved" in done.stderr, story
     last = start_run("killed", num_steps).wait()
 
     assert last.returncode == 0, (story, last.stderr)
-    assert "Going on from killed/checkpoints/step-" in last.stderr, story
+    assert "Resuming from killed/checkpoints/step-" in last.stderr, story
     assert last.stdout == unbroken.stdout
     killed_log = log_without_times(tmp_path / "killed")
     assert killed_log == log_without_times(tmp_path / "unbroken"), story

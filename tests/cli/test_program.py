@@ -8,7 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPT = '''
+SCRIPT = """
 import logging
 import os
 
@@ -48,10 +48,19 @@ def main(values):
 
 
 program.run(define_flags, main, description="Counts to a number.")
-'''
-FAILURES = (
-    "value file message import dependency memory empty bug interrupt flags"
-).split()
+"""
+FAILURES = [
+    "value",
+    "file",
+    "message",
+    "import",
+    "dependency",
+    "memory",
+    "empty",
+    "bug",
+    "interrupt",
+    "flags",
+]
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 
 from albert_tf import config
-from albert_tf.cli import training
 from albert_tf.cli import flags as cli_flags
+from albert_tf.cli import training
 
 
 def define_flags():
