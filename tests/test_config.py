@@ -6,6 +6,7 @@ import pytest
 from albert_tf.config import (
     PUBLISHED_SIZES,
     AlbertConfig,
+    load_config,
     published_config,
 )
 
@@ -172,3 +173,13 @@ def test_only_small_v1_models_were_trained_with_dropout():
 def test_an_unknown_published_name_is_refused():
     with pytest.raises(ValueError, match="must be one of base_v1"):
         published_config("base_v3")
+
+
+def test_a_config_is_loaded_from_a_file_or_by_a_published_name(tmp_path):
+    path = tmp_path / "albert_config.json"
+    published_config("base_zh").to_json_file(path)
+
+    assert load_config(str(path)) == published_config("base_zh")
+    assert load_config("base_zh") == published_config("base_zh")
+    with pytest.raises(FileNotFoundError, match="base_v3 is neither.*base_v1"):
+        load_config("base_v3")

@@ -168,7 +168,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
 def _input_files(config: PretrainingDataConfig) -> list[str]:
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
-            raise ValueError(f"`{name}` is missing. Pass at least one file.")
+            raise ValueError(f"`{name}` must be given.")
     return files.expand_globs(config.input_file or "")
 
 

@@ -220,11 +220,20 @@ def mask_rows(
     shown = replace_tokens(
         ids, tf.gather(keys, places[:, 0]), places[:, 1], facts
     )
-    targets = list_targets(
-        ids, places, masked, facts.config.num_prediction_slots
+    position = tf.cast(places[:, 1], tf.int32)
+    targets = tf.RaggedTensor.from_row_lengths(
+        tf.stack([position, ids, tf.ones_like(ids)], axis=1),
+        tf.math.count_nonzero(masked, axis=1),
+        validate=False,
     )
-    masked_ids = tf.tensor_scatter_nd_update(input_ids, places, shown)
-    return {"input_ids": masked_ids, **targets}
+    num_slots = facts.config.num_prediction_slots
+    slots = targets.to_tensor(shape=[None, num_slots, 3])  # [b, P, 3]
+    return {
+        "input_ids": tf.tensor_scatter_nd_update(input_ids, places, shown),
+        "masked_lm_positions": slots[..., 0],
+        "masked_lm_ids": slots[..., 1],
+        "masked_lm_weights": tf.cast(slots[..., 2], tf.float32),
+    }
 
 
 def find_words(is_start: tf.Tensor, segments: Segments) -> Words:
@@ -337,30 +346,6 @@ def replace_tokens(
         facts.special_ids.mask,
         kept_or_replaced,
     )
-
-
-def list_targets(
-    ids: tf.Tensor, places: tf.Tensor, masked: tf.Tensor, num_slots: int
-) -> dict[str, tf.Tensor]:
-    """Lists the original tokens of the masked places, `num_slots` a row.
-
-    Args:
-        ids: int32 `[m]`, the masked tokens of the whole batch.
-        places: int64 `[m, 2]`, row and position of each.
-        masked: bool `[b, S]`, True at these places.
-        num_slots: P.
-    """
-    position = tf.cast(places[:, 1], tf.int32)
-    slots = tf.RaggedTensor.from_row_lengths(
-        tf.stack([position, ids, tf.ones_like(ids)], axis=1),
-        tf.math.count_nonzero(masked, axis=1),
-        validate=False,
-    ).to_tensor(shape=[None, num_slots, 3])  # [b, P, 3]
-    return {
-        "masked_lm_positions": slots[..., 0],
-        "masked_lm_ids": slots[..., 1],
-        "masked_lm_weights": tf.cast(slots[..., 2], tf.float32),
-    }
 
 
 def _draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:

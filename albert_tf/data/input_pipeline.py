@@ -114,9 +114,18 @@ def evaluation_dataset(
         example_order.sequential_order, source.num_records
     )
     examples = _read(deliveries, source, share, order)
-    return _finish(
-        examples, functools.partial(_to_weighted_batch, source, seed)
-    )
+    to_batch = functools.partial(_to_batch, source, seed)
+
+    def to_weighted_batch(
+        records: tf.Tensor, epochs: tf.Tensor, indices: tf.Tensor
+    ) -> Batch:
+        batch = to_batch(records, epochs, indices)
+        # After the last record, the step is filled up from the first one on.
+        weights = tf.cast(epochs == 0, tf.float32)
+        batch["masked_lm_weights"] *= weights[:, None]
+        return batch | {"example_weights": weights}
+
+    return _finish(examples, to_weighted_batch)
 
 
 def _read(
@@ -131,36 +140,19 @@ def _read(
         A dataset of `(records, epochs, indices)`, `[b]` each: serialized
         examples, int64, int64.
     """
+
+    def read(delivery: np.ndarray) -> tuple[np.ndarray, ...]:
+        epochs, indices = order(share.positions(int(delivery)))
+        return np.array(source.get(indices), object), epochs, indices
+
+    def read_in_graph(delivery: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        types = (tf.string, tf.int64, tf.int64)
+        tensors = tf.numpy_function(read, [delivery], types)
+        return tuple(tf.ensure_shape(t, [share.rows]) for t in tensors)
+
     return deliveries.map(
-        functools.partial(
-            _read_in_graph,
-            functools.partial(_read_delivery, source, share, order),
-            share.rows,
-        ),
-        num_parallel_calls=_PARALLEL_READS,
-        deterministic=True,
+        read_in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
-
-
-def _read_in_graph(
-    read: Callable[[np.ndarray], tuple[np.ndarray, ...]],
-    rows: int,
-    delivery: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-    tensors = tf.numpy_function(
-        read, [delivery], (tf.string, tf.int64, tf.int64)
-    )
-    return tuple(tf.ensure_shape(tensor, [rows]) for tensor in tensors)
-
-
-def _read_delivery(
-    source: RecordSource,
-    share: example_order.Share,
-    order: example_order.Order,
-    delivery: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    epochs, indices = order(share.positions(int(delivery)))
-    return np.array(source.get(indices), object), epochs, indices
 
 
 def _finish(
@@ -177,20 +169,6 @@ def _finish(
     )
     batches = examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
-
-
-def _to_weighted_batch(
-    source: RecordSource,
-    seed: int,
-    records: tf.Tensor,
-    epochs: tf.Tensor,
-    indices: tf.Tensor,
-) -> Batch:
-    batch = _to_batch(source, seed, records, epochs, indices)
-    # After the last record, the step is filled up from the first record on.
-    weights = tf.cast(epochs == 0, tf.float32)
-    batch["masked_lm_weights"] *= weights[:, None]
-    return batch | {"example_weights": weights}
 
 
 def _to_batch(

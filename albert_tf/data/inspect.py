@@ -64,7 +64,7 @@ class TokenText:
     def _name(self, token_id: int) -> tuple[str, str]:
         if self._tokenizer is None:
             return " ", str(token_id)
-        token = self._tokenizer.id_to_piece(token_id)
+        token = self._tokenizer.id_to_token(token_id)
         if token in special_tokens.SENTENCEPIECE_NAMES:
             return " ", token
         if isinstance(self._tokenizer, WordPieceTokenizer):

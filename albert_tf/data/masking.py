@@ -115,7 +115,7 @@ def mask_rows(
         moved = words_to_tokens(words, moved_words)
         masked_ids = permute_tokens(rng, masked_ids, moved)
         masked |= moved
-    return list_targets(
+    return _list_targets(
         masked_ids, input_ids, masked, config.num_prediction_slots
     )
 
@@ -317,7 +317,7 @@ def permute_tokens(
     return result
 
 
-def list_targets(
+def _list_targets(
     masked_ids: np.ndarray,
     original_ids: np.ndarray,
     masked: np.ndarray,

@@ -174,11 +174,7 @@ def next_sentence_pairs(
     (of the same document if there is no other); the sentences that it replaces
     begin the next chunk. A chunk of one sentence always gets such a B.
 
-    Args:
-        block: The tokens.
-        rng: Source of all draws.
-        budget: Tokens that a pair may have, without special tokens.
-        short_prob: Probability that the chunks of a document are shorter.
+    Arguments are those of `sentence_order_pairs`.
 
     Returns:
         The pairs, not truncated.
@@ -215,11 +211,7 @@ def single_segments(
 ) -> Pairs:
     """Cuts single segments in one pass, for masked-LM training alone.
 
-    Args:
-        block: The tokens.
-        rng: Source of all draws.
-        budget: Tokens that a segment may have, without special tokens.
-        short_prob: Probability that the segments of a document are shorter.
+    Arguments are those of `sentence_order_pairs`.
 
     Returns:
         Pairs without a B and with label 0, not truncated.

@@ -22,7 +22,7 @@ class BuildCounts:
     Args:
         documents: Documents with at least one token.
         sentences: Sentences with at least one token.
-        tokens: Tokens of the text, counted once whatever the copies.
+        tokens: Tokens of the text, counted once, without the copies.
         unknown_tokens: How many of them are the unknown token.
         chunks_without_pair: Chunks of one sentence, which are skipped, of all
             copies.

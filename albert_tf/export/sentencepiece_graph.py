@@ -195,7 +195,7 @@ def _sizes_before(
 ) -> list[int]:
     """Returns how many characters precede each piece of a sequence."""
     sizes = [
-        len(tokenizer.id_to_piece(i).removeprefix(_WORD_MARK)) for i in ids
+        len(tokenizer.id_to_token(i).removeprefix(_WORD_MARK)) for i in ids
     ]
     return [0, *itertools.accumulate(sizes[:-1])]
 

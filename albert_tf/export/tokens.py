@@ -67,4 +67,4 @@ class TextGraph(Protocol):
 
 def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
     """Returns the token of each id."""
-    return tuple(map(tokenizer.id_to_piece, range(tokenizer.vocab_size)))
+    return tuple(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))

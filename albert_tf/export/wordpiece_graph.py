@@ -135,7 +135,7 @@ def _marked_tokens(tokenizer: WordPieceTokenizer) -> dict[str, int]:
     """Returns the ids of tokens, with the prefixes of the trie."""
     ids = {}
     for token_id in range(tokenizer.vocab_size):
-        token = tokenizer.id_to_piece(token_id)
+        token = tokenizer.id_to_token(token_id)
         ids[_AT_START + token] = token_id
         if len(token) > len(_CONTINUATION) and token.startswith(_CONTINUATION):
             ids[_AFTER_START + token.removeprefix(_CONTINUATION)] = token_id

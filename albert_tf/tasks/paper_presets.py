@@ -17,11 +17,8 @@ from typing import Any
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
 
-# Paper: table 14, the same in every row.
-_CLASSIFIER_DROPOUT = 0.1
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class PaperSettings:
     """One row of the paper's table 14.
 
@@ -41,8 +38,9 @@ class PaperSettings:
     albert_dropout: float
     num_train_steps: int
     num_warmup_steps: int
-    max_seq_length: int
-    classifier_dropout: float = _CLASSIFIER_DROPOUT
+    max_seq_length: int = 512
+    # The same in every row.
+    classifier_dropout: float = 0.1
 
     def flag_values(self) -> dict[str, Any]:
         """Returns the values by name of their flag.
@@ -69,37 +67,20 @@ class PaperSettings:
         )
 
 
-def _row(
-    learning_rate: float,
-    train_batch_size: int,
-    albert_dropout: float,
-    steps: tuple[int, int],
-    max_seq_length: int = 512,
-) -> PaperSettings:
-    return PaperSettings(
-        learning_rate=learning_rate,
-        train_batch_size=train_batch_size,
-        albert_dropout=albert_dropout,
-        num_train_steps=steps[0],
-        num_warmup_steps=steps[1],
-        max_seq_length=max_seq_length,
-    )
-
-
-# Learning rate, batch size, encoder dropout, (steps, warm-up), length.
+# Learning rate, batch size, encoder dropout, steps, warm-up steps, length.
 PAPER_SETTINGS: Mapping[str, PaperSettings] = {
-    "cola": _row(1e-5, 16, 0, (5336, 320)),
-    "sts-b": _row(2e-5, 16, 0, (3598, 214)),
-    "sst-2": _row(1e-5, 32, 0, (20935, 1256)),
-    "mnli": _row(3e-5, 128, 0, (10000, 1000)),
-    "qnli": _row(1e-5, 32, 0, (33112, 1986)),
-    "qqp": _row(5e-5, 128, 0.1, (14000, 1000)),
-    "rte": _row(3e-5, 32, 0.1, (800, 200)),
-    "mrpc": _row(2e-5, 32, 0, (800, 200)),
-    "wnli": _row(2e-5, 16, 0.1, (2000, 250)),
-    "squad_v1": _row(5e-5, 48, 0, (3649, 365), 384),
-    "squad_v2": _row(3e-5, 48, 0, (8144, 814)),
-    "race": _row(2e-5, 32, 0.1, (12000, 1000)),
+    "cola": PaperSettings(1e-5, 16, 0, 5336, 320),
+    "sts-b": PaperSettings(2e-5, 16, 0, 3598, 214),
+    "sst-2": PaperSettings(1e-5, 32, 0, 20935, 1256),
+    "mnli": PaperSettings(3e-5, 128, 0, 10000, 1000),
+    "qnli": PaperSettings(1e-5, 32, 0, 33112, 1986),
+    "qqp": PaperSettings(5e-5, 128, 0.1, 14000, 1000),
+    "rte": PaperSettings(3e-5, 32, 0.1, 800, 200),
+    "mrpc": PaperSettings(2e-5, 32, 0, 800, 200),
+    "wnli": PaperSettings(2e-5, 16, 0.1, 2000, 250),
+    "squad_v1": PaperSettings(5e-5, 48, 0, 3649, 365, 384),
+    "squad_v2": PaperSettings(3e-5, 48, 0, 8144, 814),
+    "race": PaperSettings(2e-5, 32, 0.1, 12000, 1000),
 }
 # Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}

@@ -110,11 +110,6 @@ def normalize(text: str, *, do_lower_case: bool) -> str:
     return text.lower() if do_lower_case else text
 
 
-def normalize_traced(text: str, *, do_lower_case: bool) -> TracedText:
-    """Returns `normalize(text)` together with raw spans."""
-    return trace_all([text], [normalize(text, do_lower_case=do_lower_case)])
-
-
 def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
     """Traces many texts at once, as if they were one.
 

@@ -16,11 +16,12 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _WORD_MARK = "▁"
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(PaddedBatches):
     """A `tokenizer.Tokenizer` that uses a SentencePiece model.
 
     A piece that ends in a digit and a comma (`▁25,`) is always split into the
@@ -44,8 +45,7 @@ class SentencePieceTokenizer:
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        model = _read_model(model_file)
-        processor = _parse_model(model, model_file)
+        model, processor = _read_model(model_file)
         self._processor = processor
         self.do_lower_case = do_lower_case
         self.vocab_size: int = processor.get_piece_size()
@@ -134,13 +134,13 @@ class SentencePieceTokenizer:
             self._check_id(token_id)
         return self._processor.decode(known)
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
         self._check_id(token_id)
         return self._pieces[token_id]
 
-    def piece_to_id(self, token: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
         return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
@@ -178,7 +178,7 @@ class SentencePieceTokenizer:
         Differs: a run of unknown characters that ends in a digit and a comma
         is not split. It exists only if the vocabulary has no comma.
         """
-        comma = (self.piece_to_id(","),)
+        comma = (self.token_to_id(","),)
         return {
             token_id: (
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
@@ -282,25 +282,22 @@ class SentencePieceTokenizer:
         return list(itertools.pairwise([*cuts, end]))
 
 
-def _read_model(model_file: files.Path) -> bytes:
+def _read_model(
+    model_file: files.Path,
+) -> tuple[bytes, sentencepiece.SentencePieceProcessor]:
+    """Returns the bytes of a model, and the model."""
     try:
         with open(files.check_local(model_file), "rb") as file:
-            return file.read()
+            model = file.read()
+        # SentencePiece would load an empty file, and then log errors.
+        if not model:
+            raise RuntimeError("it is empty")
+        return model, sentencepiece.SentencePieceProcessor(model_proto=model)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no SentencePiece model {model_file!r}. Check the path, "
             "or train one with build_vocab.py."
         ) from None
-
-
-def _parse_model(
-    model: bytes, model_file: files.Path
-) -> sentencepiece.SentencePieceProcessor:
-    try:
-        # SentencePiece would load an empty file, and then log errors.
-        if not model:
-            raise RuntimeError("it is empty")
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
             f"{model_file!r} is not a SentencePiece model, or is damaged. "

@@ -54,6 +54,33 @@ class Tokenizer(Protocol):
         """
         ...
 
+    def batch(
+        self,
+        texts: Sequence[str],
+        text_pairs: Sequence[str] | None = None,
+        *,
+        max_seq_length: int,
+    ) -> dict[str, np.ndarray]:
+        """Encodes texts as the batch that a model is called on.
+
+        Args:
+            texts: B texts.
+            text_pairs: A second text for each; None for none. Where it is
+                empty, the first text stands alone.
+            max_seq_length: Length S of every row. Longer texts are truncated
+                (always the longer of a pair), shorter rows are padded.
+
+        Returns:
+            Dict of int32 arrays `[B, S]`: `input_ids`, with `[CLS]` and
+            `[SEP]`; `input_mask`, 1 for a token and 0 for padding;
+            `segment_ids`, 1 for the second text, else 0.
+
+        Raises:
+            ValueError: `texts` is a single text, the numbers of texts differ,
+                or `max_seq_length` has no room for the special tokens.
+        """
+        ...
+
     def encode_with_offsets(
         self, text: str
     ) -> tuple[list[int], list[tuple[int, int]]]:
@@ -88,7 +115,7 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def id_to_piece(self, token_id: int) -> str:
+    def id_to_token(self, token_id: int) -> str:
         """Returns the token of an id.
 
         Raises:
@@ -96,7 +123,7 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def piece_to_id(self, token: str) -> int:
+    def token_to_id(self, token: str) -> int:
         """Returns the id of a token, or of `unk` if it is unknown.
 
         Special tokens are found too, although `encode` never returns them.

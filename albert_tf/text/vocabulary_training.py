@@ -162,7 +162,7 @@ def train(config: VocabularyTrainingConfig) -> Summary:
     """
     for name in ("input_file", "output_prefix"):
         if not getattr(config, name):
-            raise ValueError(f"`{name}` is missing. Pass one.")
+            raise ValueError(f"`{name}` must be given.")
     corpus = _Corpus(
         files.expand_globs(config.input_file or ""),
         do_lower_case=config.do_lower_case,

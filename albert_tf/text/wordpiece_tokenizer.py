@@ -15,6 +15,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
@@ -24,7 +25,7 @@ _MAX_WORD_SIZE = 200
 _RESERVED = re.compile(r"\[.+\]|<.+>")
 
 
-class WordPieceTokenizer:
+class WordPieceTokenizer(PaddedBatches):
     """A `tokenizer.Tokenizer` that uses a WordPiece vocabulary.
 
     Args:
@@ -104,21 +105,21 @@ class WordPieceTokenizer:
         """See `Tokenizer.decode`; words are joined by single spaces."""
         left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
         tokens = [
-            self.id_to_piece(int(token_id))
+            self.id_to_token(int(token_id))
             for token_id in ids
             if token_id not in left_out
         ]
         return " ".join(tokens).replace(f" {_CONTINUATION}", "")
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
         checks.check_integer(
             "token_id", int(token_id), at_most=self.vocab_size - 1
         )
         return self._tokens[token_id]
 
-    def piece_to_id(self, token: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
         return self._ids.get(token, self.special_ids.unk)
 
     def _find_forbidden_ids(self) -> np.ndarray:

@@ -221,8 +221,8 @@ def test_a_corpus_of_one_sentence_is_enough_without_pairs(build, tmp_path):
     [
         ("abcdefg", {}, "Name at most 6. Received: 7 files"),
         (("a", "./a"), {}, "named twice"),
-        ((), {}, "`output_file` is missing"),
-        ("a", {"input_file": None}, "`input_file` is missing"),
+        ((), {}, "`output_file` must be given"),
+        ("a", {"input_file": None}, "`input_file` must be given"),
         ("a", {"vocab_file": None}, "No vocabulary is given"),
     ],
 )

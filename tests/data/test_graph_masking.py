@@ -371,18 +371,14 @@ def test_absorbing_counters_gives_the_published_splitmix64_outputs():
     assert outputs.numpy().tolist() == _SPLITMIX_OF_1234567
 
 
-def test_draws_are_uniform():
+def test_draws_are_uniform_and_so_is_every_bit():
     values = graph_masking.uniform(_bits()).numpy()
 
     counts, _ = np.histogram(values, bins=64, range=(0, 1))
     assert values.min() >= 0
     assert values.max() < 1
     assert stats.chisquare(counts).pvalue > 1e-3
-
-
-def test_every_bit_is_set_half_the_time():
     bits = _bits().numpy().reshape(-1)
-
     for place in range(64):
         ones = int(((bits >> np.uint64(place)) & np.uint64(1)).sum())
         assert stats.binomtest(ones, bits.size).pvalue > 1e-5

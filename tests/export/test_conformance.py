@@ -203,8 +203,12 @@ def test_ids_give_what_the_model_gives(name, exported):
         expected["score"] = expected["logits"][:, 0]
     assert set(found) == set(expected)
     for output, values in expected.items():
-        tolerance = 1e-4 if name == "squad_2" else 1e-5
-        np.testing.assert_allclose(found[output], values, atol=tolerance)
+        np.testing.assert_allclose(
+            found[output],
+            values,
+            rtol=1e-5,
+            atol=1e-4 if name == "squad_2" else 1e-5,
+        )
 
 
 @pytest.mark.parametrize(("name", "signature"), RAW_TEXT)

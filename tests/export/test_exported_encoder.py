@@ -109,14 +109,6 @@ def test_a_deeper_model_that_shares_has_hardly_more_operations():
     assert num_nodes(num_hidden_layers=12) < num_nodes() + 12
 
 
-def test_a_sequence_that_is_too_long():
-    ids = tf.zeros((1, 10), tf.int32)
-    _, encoder = make()
-
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 9"):
-        encoder(ids, ids, ids)
-
-
 def test_inputs_of_different_shapes():
     same, others = (2, 4), [(1, 4), (2, 1), (3, 4), (2, 5)]
     _, encoder = make()

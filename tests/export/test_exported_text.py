@@ -149,7 +149,7 @@ def test_the_graph_knows_what_the_tokenizer_knows(name, graph_of):
 
     assert graph.special_ids == tokenizer.special_ids
     assert graph.vocab_size == tokenizer.vocab_size == len(graph.tokens)
-    assert graph.tokens[1234] == tokenizer.id_to_piece(1234)
+    assert graph.tokens[1234] == tokenizer.id_to_token(1234)
 
 
 def test_offsets_are_absent_unless_requested(tiny):

@@ -41,7 +41,7 @@ def expected_of(exported, text):
     )["masked_lm_logits"]
     values, best = tf.math.top_k(tf.nn.softmax(logits[0]), 5)
     return [
-        ([exported.tokenizer.id_to_piece(int(i)) for i in row], probabilities)
+        ([exported.tokenizer.id_to_token(int(i)) for i in row], probabilities)
         for row, probabilities in zip(best, values.numpy(), strict=True)
     ]
 

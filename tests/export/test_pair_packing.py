@@ -3,7 +3,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import pair_packing
-from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.tokens import Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
@@ -69,21 +68,3 @@ def pop_longest(size_a, size_b, room):
         else:
             size_b -= 1
     return [int(size_a), int(size_b)]
-
-
-def test_ranges_of_tokens_with_a_separator_behind_an_empty_one():
-    ids = tf.range(100, 110)
-    first = Ranges(starts=tf.constant([0, 4]), sizes=tf.constant([2, 1]))
-    second = Ranges(starts=tf.constant([7, 0]), sizes=tf.constant([1, 0]))
-
-    def ids_of(**values):
-        packed = pair_packing.pack_ranges(
-            ids, first, second, special=SPECIAL, **values
-        )
-        return packed["input_ids"].numpy().tolist()
-
-    assert ids_of() == [[2, 100, 101, 3, 107, 3], [2, 104, 3, 3, 0, 0]]
-    assert ids_of(is_pair=tf.constant([True, False]), min_length=7) == [
-        [2, 100, 101, 3, 107, 3, 0],
-        [2, 104, 3, 0, 0, 0, 0],
-    ]

@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from albert_tf.export import span_search
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.span_search import BeamScorer, LogitScorer, Spans
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.export.span_search import LogitScorer, Spans
+from albert_tf.modeling.span_models import SpanModel
 from albert_tf.tasks.squad.predictions import SpanLimits
 
 STARTS = tf.constant([[1.0, 5.0, 3.0, 5.0]])
@@ -125,19 +125,3 @@ def test_padding_is_never_among_the_likeliest(tiny_config):
     assert set(likeliest.starts[1].numpy()) == {2, 3}
     assert set(every.starts[1].numpy()) == set(range(8))
     assert scorer.null_scores(outputs).numpy().tolist() == [0, 0]
-
-
-def test_beams_are_as_many_as_the_model_follows(tiny_config):
-    model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=3)
-    weights = ExportedWeights(model.weights, precision="float32")
-    scorer = BeamScorer(model, weights, 3)
-    ids = tf.ones([2, 8], tf.int32)
-
-    outputs = scorer.outputs(input_ids=ids, input_mask=MASK, segment_ids=ids)
-
-    assert scorer.min_length == 3
-    [spans] = scorer.spans(outputs, MASK, SpanLimits())
-    assert spans.scores.shape == (2, 6)
-    np.testing.assert_array_equal(
-        scorer.null_scores(outputs), outputs["cls_logits"]
-    )

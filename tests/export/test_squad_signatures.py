@@ -89,7 +89,7 @@ def python_predictions(exported, examples, *, is_version_2):
     """Features, model and predictions, as a fine-tuning run makes them."""
     config = exported.config
     data = SquadData(
-        exported.tokenizer,
+        tokenizer=exported.tokenizer,
         lengths=WindowLengths(
             max_seq_length=config.max_seq_length,
             doc_stride=config.doc_stride,
@@ -100,9 +100,10 @@ def python_predictions(exported, examples, *, is_version_2):
             max_answer_length=config.max_answer_length,
         ),
         version_2_with_negative=is_version_2,
-        null_threshold=config.null_score_diff_threshold,
+        null_score_diff_threshold=config.null_score_diff_threshold,
     )
-    records = list(data.records(examples, is_training=False))
+    questions = data.questions(examples)
+    records = list(data.records(questions, is_training=False))
     inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
     outputs = exported.outputs_of(records, inputs)
     if not is_version_2:
@@ -111,8 +112,8 @@ def python_predictions(exported, examples, *, is_version_2):
             name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
             for name, rows in outputs.items()
         }
-    found = data.predict(examples, outputs)
-    return found, data.final_texts(found)
+    found = data.predict(questions, outputs)
+    return found, data.final_texts(found, data.null_threshold({}))
 
 
 def check_equal(exported, pairs, *, is_version_2):

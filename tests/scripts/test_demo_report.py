@@ -64,7 +64,7 @@ def test_each_blank_hides_one_whole_word(sentences, tokenizer):
     for blank in blanks:
         restored = list(blank.ids)
         assert restored[blank.position] == tokenizer.special_ids.mask
-        restored[blank.position] = tokenizer.piece_to_id(
+        restored[blank.position] = tokenizer.token_to_id(
             f"▁{blank.word.lower()}"
         )
         sentence = blank.text.replace("[MASK]", blank.word)
@@ -86,7 +86,7 @@ def test_long_sentences_and_parts_of_words_are_not_used(tokenizer):
 
 def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     blanks = demo_report.choose_blanks(sentences, tokenizer)
-    token_id = tokenizer.piece_to_id("▁value")
+    token_id = tokenizer.token_to_id("▁value")
     bias = np.zeros(tokenizer.vocab_size)
     bias[token_id] = 9.0
     bias[token_id + 1] = 8.0

@@ -94,8 +94,15 @@ ALL = FINETUNING | {
 NO_EFFECT = {
     "multiple_choice": ("key/bias", "output_bias"),
     "squad_v1": ("key/bias", "output_bias"),
-    "squad_v2": ("key/bias", "start_logits/bias", "end_logits/dense_1/bias"),
+    "squad_v2": (
+        "key/bias",
+        "start_dense/bias",
+        "end_layer_norm/beta",
+        "end_dense_1/bias",
+    ),
 }
+# Spans do not depend on the pooled output.
+NO_GRADIENT = {"squad_v1": "pooler", "squad_v2": "pooler"}
 PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 NUM_STEPS = 60
 
@@ -222,13 +229,17 @@ def test_dropout_acts_only_with_a_seed_and_follows_it(case):
 def test_every_weight_gets_a_gradient(request, case):
     make_task, batch = case
     task = make_task()
-    no_effect = NO_EFFECT.get(request.node.callspec.params["case"], "key/bias")
+    name = request.node.callspec.params["case"]
+    no_effect = NO_EFFECT.get(name, "key/bias")
 
     gradients = gradients_of(task, batch, SEED)
 
     for weight, gradient in zip(
         task.model.trainable_variables, gradients, strict=True
     ):
+        if NO_GRADIENT.get(name, "nothing") in weight.path:
+            assert gradient is None, weight.path
+            continue
         assert gradient is not None, weight.path
         largest = float(tf.reduce_max(tf.abs(tf.convert_to_tensor(gradient))))
         if weight.path.endswith(no_effect):
@@ -280,9 +291,11 @@ def test_padding_changes_no_output_and_no_loss(case):
         for name, value in batch.items()
     }
 
-    assert float(loss_of(task, longer)[0]) == pytest.approx(
-        float(loss_of(task, batch)[0]), rel=1e-5
-    )
+    # As in the original, the softmax of version 1.1 is over padding, too.
+    if not isinstance(task, SpanTask):
+        assert float(loss_of(task, longer)[0]) == pytest.approx(
+            float(loss_of(task, batch)[0]), rel=1e-5
+        )
     if not hasattr(task, "outputs"):
         return
     found = {

@@ -6,16 +6,6 @@ from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks.pretraining import PretrainingTask
 
-TINY = AlbertConfig(
-    vocab_size=11,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=5,
-    hidden_dropout_prob=0.5,
-)
 BATCH = {
     "input_ids": tf.constant([[2, 4, 6, 3, 0], [2, 7, 4, 8, 3]]),
     "input_mask": tf.constant([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]),
@@ -97,8 +87,8 @@ def test_evaluation_equals_the_recorded_one(recorded):
     }
 
 
-def test_totals_count_examples_and_tokens_without_padding():
-    task = PretrainingTask(TINY)
+def test_totals_count_examples_and_tokens_without_padding(tiny_config):
+    task = PretrainingTask(tiny_config)
 
     _, totals = task.loss(BATCH, task.loss_denominators(BATCH), seed=None)
 
@@ -115,10 +105,10 @@ def test_totals_count_examples_and_tokens_without_padding():
     ],
 )
 def test_one_objective_alone_has_its_own_loss_and_head(
-    objective, kept, dropped
+    objective, kept, dropped, tiny_config
 ):
-    both = PretrainingTask(TINY, seed=4)
-    one = PretrainingTask(TINY, seed=4, objectives=[objective])
+    both = PretrainingTask(tiny_config, seed=4)
+    one = PretrainingTask(tiny_config, seed=4, objectives=[objective])
 
     loss, totals = one.loss(BATCH, one.loss_denominators(BATCH), seed=None)
     _, totals_of_both = both.loss(
@@ -139,6 +129,6 @@ def test_one_objective_alone_has_its_own_loss_and_head(
 
 
 @pytest.mark.parametrize("objectives", [[], ["mlm", "nsp"]])
-def test_other_objectives_are_refused(objectives):
+def test_other_objectives_are_refused(objectives, tiny_config):
     with pytest.raises(ValueError, match="`objectives` must be one or more"):
-        PretrainingTask(TINY, objectives=objectives)
+        PretrainingTask(tiny_config, objectives=objectives)

@@ -92,15 +92,15 @@ def test_numbers_and_commas_are_cut_as_in_the_reference(
 
 
 def test_every_comma_piece_is_cut(comma):
-    pieces = map(comma.id_to_piece, range(comma.vocab_size))
+    pieces = map(comma.id_to_token, range(comma.vocab_size))
     ending = [p for p in pieces if p.endswith(",") and p[-2:-1].isdigit()]
 
     # Two of the tiny model, and six that were added.
     assert len(ending) == 8
     for piece in ending:
-        ids = comma.replacements[comma.piece_to_id(piece)]
+        ids = comma.replacements[comma.token_to_id(piece)]
         assert len(ids) > 1
-        assert comma.id_to_piece(ids[-1]) == ","
+        assert comma.id_to_token(ids[-1]) == ","
 
 
 @given(text=st.text(st.sampled_from("thea  ,,.\t1239xéE\u0301Ü"), max_size=60))
@@ -111,14 +111,15 @@ def test_the_raw_text_of_a_span_normalizes_to_its_piece(text, comma):
         if token_id != comma.special_ids.unk:
             assert (
                 normalization.normalize(text[start:end], do_lower_case=True)
-            ) == comma.id_to_piece(token_id).removeprefix("▁")
+            ) == comma.id_to_token(token_id).removeprefix("▁")
 
 
 @given(text=texts)
 def test_spans_are_those_that_the_model_tells(text, tiny, tiny_spm_model):
     # The tokenizer computes spans from the sizes of the pieces.
     model = sentencepiece.SentencePieceProcessor(model_file=str(tiny_spm_model))
-    traced = normalization.normalize_traced(text, do_lower_case=True)
+    normalized = normalization.normalize(text, do_lower_case=True)
+    traced = normalization.trace_all([text], [normalized])
 
     told = model.encode(traced.text, return_type="offset_mapping")
     assume(tiny.replacements.keys().isdisjoint(told["ids"]))
@@ -140,9 +141,9 @@ def test_a_name_of_the_unknown_piece_in_the_text_has_its_own_span(tiny):
 def test_a_cut_number_shares_its_span_with_the_comma(comma):
     ids, spans = comma.encode_with_offsets("  in 1974, it")
 
-    number = [comma.id_to_piece(i) for i in comma.encode("1974")]
+    number = [comma.id_to_token(i) for i in comma.encode("1974")]
     at = len(comma.encode("in"))
-    assert [comma.id_to_piece(i) for i in ids][at:][: len(number)] == number
+    assert [comma.id_to_token(i) for i in ids][at:][: len(number)] == number
     assert spans[at][0] == 5
     assert spans[at + len(number) - 1][1] == 9
     assert spans[at + len(number)] == (9, 10)
@@ -184,7 +185,7 @@ def test_text_comes_back_normalized(tiny):
 def test_half_a_surrogate_pair_does_not_stop_a_batch(tiny):
     ids, lengths = tiny.encode_batch(["a\ud83d", "a"])
 
-    assert ids[-1] == tiny.piece_to_id("▁a")
+    assert ids[-1] == tiny.token_to_id("▁a")
     assert lengths[-1] == 1
     assert ids[: lengths[0]].tolist() == tiny.encode("a\ud83d")
 

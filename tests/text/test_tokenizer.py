@@ -89,9 +89,9 @@ def test_nothing_gives_no_ids(tokenizer):
 @BOTH
 def test_tokens_and_ids_are_each_others_inverse(tokenizer):
     for token_id in range(tokenizer.vocab_size):
-        token = tokenizer.id_to_piece(token_id)
-        assert tokenizer.piece_to_id(token) == token_id
-    unknown = tokenizer.piece_to_id("no such token")
+        token = tokenizer.id_to_token(token_id)
+        assert tokenizer.token_to_id(token) == token_id
+    unknown = tokenizer.token_to_id("no such token")
     assert unknown == tokenizer.special_ids.unk
 
 
@@ -103,7 +103,7 @@ def test_an_id_outside_the_vocabulary_is_an_error(tokenizer, beyond):
         f"`token_id` must be .* at most {tokenizer.vocab_size - 1}.*{token_id}"
     )
     with pytest.raises(ValueError, match=message):
-        tokenizer.id_to_piece(token_id)
+        tokenizer.id_to_token(token_id)
     with pytest.raises(ValueError, match=message):
         tokenizer.decode([token_id])
 

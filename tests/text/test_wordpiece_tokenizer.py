@@ -28,7 +28,7 @@ def released(request, shared_data):
 
 
 def tokens_of(tokenizer, text):
-    return [tokenizer.id_to_piece(i) for i in tokenizer.encode(text)]
+    return [tokenizer.id_to_token(i) for i in tokenizer.encode(text)]
 
 
 def test_ids_and_tokens_equal_every_recorded_case(released):
@@ -56,40 +56,40 @@ def test_the_released_vocabulary_keeps_its_ids_after_u2028(released):
     tokenizer, _ = released
 
     assert tokenizer.vocab_size == 21128
-    assert tokenizer.id_to_piece(343) == " "
-    assert tokenizer.id_to_piece(344) == "‰"
-    assert tokenizer.id_to_piece(13502) == "##"
+    assert tokenizer.id_to_token(343) == " "
+    assert tokenizer.id_to_token(344) == "‰"
+    assert tokenizer.id_to_token(13502) == "##"
 
 
-def test_words_are_cut_into_the_longest_tokens(wordpiece):
-    assert tokens_of(wordpiece, "unaffable") == ["un", "##aff", "##able"]
-
-
-def test_a_word_with_a_part_that_is_no_token_is_unknown_as_a_whole(wordpiece):
-    assert tokens_of(wordpiece, "unaffected a") == ["[UNK]", "a"]
-
-
-def test_a_word_of_more_than_200_characters_is_unknown(wordpiece):
-    assert len(tokens_of(wordpiece, "a" * 200)) == 200
-    assert tokens_of(wordpiece, "a" * 201) == ["[UNK]"]
-
-
-def test_names_of_special_tokens_in_text_are_only_text(wordpiece):
-    assert tokens_of(wordpiece, "[MASK]") == ["[", "mask", "]"]
-    assert tokens_of(wordpiece, "<S>") == ["[UNK]"] * 3
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("unaffable", ["un", "##aff", "##able"]),
+        # A word with a part that is no token is unknown as a whole.
+        ("unaffected a", ["[UNK]", "a"]),
+        ("a" * 200, ["a", *["##a"] * 199]),
+        # So is a word of more than 200 characters.
+        ("a" * 201, ["[UNK]"]),
+        # Names of special tokens in text are only text.
+        ("[MASK]", ["[", "mask", "]"]),
+        ("<S>", ["[UNK]"] * 3),
+    ],
+)
+def test_words_are_cut_into_the_longest_tokens(wordpiece, text, tokens):
+    assert tokens_of(wordpiece, text) == tokens
 
 
 def test_ids_are_the_rank_of_the_first_occurrence(tmp_path, wordpiece):
-    tokens = [*map(wordpiece.id_to_piece, range(wordpiece.vocab_size))]
+    tokens = [*map(wordpiece.id_to_token, range(wordpiece.vocab_size))]
     size = len(tokens)
 
     tokenizer = load(tmp_path, [*tokens, "a", "z extra\tcolumns\r", "", "##z"])
 
     for token in ("a", "un", "你"):
-        assert tokenizer.piece_to_id(token) == tokens.index(token)
-    assert tokenizer.piece_to_id("z") == size
-    assert tokenizer.piece_to_id(" ") == size + 1
-    assert tokenizer.piece_to_id("##z") == size + 2
+        assert tokenizer.token_to_id(token) == tokens.index(token)
+    assert tokenizer.token_to_id("z") == size
+    assert tokenizer.token_to_id(" ") == size + 1
+    assert tokenizer.token_to_id("##z") == size + 2
     assert tokenizer.vocab_size == size + 3
 
 
@@ -107,7 +107,7 @@ def test_spans_name_the_raw_characters(wordpiece):
 
     ids, spans = wordpiece.encode_with_offsets(text)
 
-    assert [wordpiece.id_to_piece(i) for i in ids] == [
+    assert [wordpiece.id_to_token(i) for i in ids] == [
         "un",
         "##aff",
         "##able",
@@ -124,7 +124,7 @@ def test_the_raw_text_of_a_span_normalizes_to_its_token(text, wordpiece):
         if token_id != wordpiece.special_ids.unk:
             assert normalization.split_words(
                 text[start:end], do_lower_case=True
-            ) == [wordpiece.id_to_piece(token_id).removeprefix("##")]
+            ) == [wordpiece.id_to_token(token_id).removeprefix("##")]
 
 
 def test_text_comes_back_with_single_spaces(wordpiece):

@@ -17,9 +17,7 @@ def small(job, example_set, word_data):
 
 
 def open_sets(job):
-    return records.open_sets(
-        job.config, job.sets, tf.distribute.get_strategy()
-    )
+    return records.open_sets(job.config, job.sets, tf.distribute.get_strategy())
 
 
 def test_records_are_made_once_and_cached(small):

@@ -146,6 +146,8 @@ def read_sets(
 
     prediction_range = None
     if config.name == CUSTOM:
+        if not config.label_column and {"train", "eval"} & {*uses}:
+            raise ValueError("--label_column must be given.")
         labels = _custom_labels(config, uses, kept_labels)
         score_names = custom_score_names(labels)
     else:
@@ -207,8 +209,6 @@ def _read(
             is_labelled=is_labelled,
         )
     else:
-        if is_labelled and not config.label_column:
-            raise ValueError("--label_column must be given.")
         columns = Columns(
             texts=config.text_columns,
             label=config.label_column if is_labelled else None,
@@ -299,15 +299,7 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half; see `task.MakeTask`. Imports TensorFlow.
-
-    Args:
-        config: Shape of the model.
-        task_config: Has the dropout rate.
-        sets: Decide the number of labels.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
-    """
+    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
     from albert_tf.tasks.classification.task import ClassificationTask
 
     return ClassificationTask(
@@ -322,13 +314,7 @@ def make_task(
 def export_settings(
     task_config: ClassificationConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides.
-
-    Args:
-        task_config: Not used; other tasks need theirs.
-        sets: The sets of the run.
-        scores: Not used; SQuAD needs its own.
-    """
+    """Returns the fields of the export's config that the task decides."""
     del task_config, scores
     return {"labels": _data(sets).labels}
 

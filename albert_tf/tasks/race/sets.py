@@ -195,15 +195,7 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half; see `task.MakeTask`. Imports TensorFlow.
-
-    Args:
-        config: Shape of the model.
-        task_config: Has the dropout rate.
-        sets: Not used; other tasks need theirs.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
-    """
+    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
     from albert_tf.tasks.race.task import MultipleChoiceTask
 
     del sets
@@ -217,11 +209,8 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
-    Args:
-        task_config: The flags of the run.
-        sets: The sets of the run; if they differ in the number of options,
-            the last one counts, which is predicted.
-        scores: Not used; SQuAD needs its own.
+    Of sets with different numbers of options, the last one counts, which is
+    the one to predict.
     """
     del scores
     data = cast("MultipleChoiceData", sets.all[-1].data)

@@ -14,7 +14,7 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.data import THRESHOLD_KEY, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
@@ -94,7 +94,7 @@ class SquadConfig:
         threshold = self.null_score_diff_threshold
         if threshold is not None and not self.version_2_with_negative:
             raise ValueError(
-                "`null_score_diff_threshold` needs `version_2_with_negative`: "
+                "--null_score_diff_threshold needs --version_2_with_negative; "
                 "without it, every question is answered. Received: "
                 f"null_score_diff_threshold={threshold}."
             )
@@ -190,15 +190,7 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half; see `task.MakeTask`. Imports TensorFlow.
-
-    Args:
-        config: Shape of the model.
-        task_config: Beam sizes and dropout.
-        sets: Not used; other tasks need theirs.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
-    """
+    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
     from albert_tf.tasks.squad import task
 
     del sets
@@ -217,16 +209,13 @@ def make_task(
 def export_settings(
     task_config: SquadConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Returns what an exported model must do as the run did.
+    """Returns the fields of the export's config that the task decides.
 
     Args:
         task_config: The flags of the run.
         sets: The sets of the run.
-        scores: What `SquadData.scores` returned for the evaluation set; empty
-            if nothing was evaluated.
-
-    Returns:
-        Fields of the same names of the export's config.
+        scores: Scores of the run; with several seeds, those of the exported
+            weights are `<key>_best`. Empty if nothing was evaluated.
     """
     names = (
         "n_best_size",
@@ -236,6 +225,9 @@ def export_settings(
         "start_n_top",
         "end_n_top",
     )
+    best = scores.get(f"{THRESHOLD_KEY}_best")
+    if best is not None:
+        scores = {THRESHOLD_KEY: best}
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
         "null_score_diff_threshold": data.null_threshold(scores)

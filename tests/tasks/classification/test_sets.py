@@ -1,6 +1,5 @@
 import pytest
 
-from albert_tf.config import AlbertConfig
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.sets import ClassificationConfig
 
@@ -133,8 +132,20 @@ def test_labels_of_a_table_that_is_predicted(
 @pytest.mark.parametrize(
     ("uses", "values", "kept", "message"),
     [
-        (["eval"], {}, ["a", "b"], "--data_dir or --eval_file must be given"),
-        (["train"], {}, None, "--data_dir or --train_file must be given"),
+        (["train"], {}, None, "--label_column must be given"),
+        (["eval"], {"labels": ("a", "b")}, None, "--label_column must be giv"),
+        (
+            ["eval"],
+            {"label_column": "kind"},
+            ["a", "b"],
+            "--data_dir or --eval_file must be given",
+        ),
+        (
+            ["train"],
+            {"label_column": "kind"},
+            None,
+            "--data_dir or --train_file must be given",
+        ),
         (["predict"], {}, None, "no run in --output_dir. Pass --labels"),
         (
             ["predict"],
@@ -160,12 +171,6 @@ def test_labels_of_a_table_that_is_predicted(
             [],
             r"trained with numbers \(regression\)",
         ),
-        (
-            ["train"],
-            {"data_dir": ".", "labels": ("ham", "spam")},
-            None,
-            "--label_column must be given",
-        ),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused(
@@ -179,7 +184,13 @@ def test_a_table_that_cannot_be_used_is_refused(
 
 def test_a_missing_split_is_named(read, folder):
     with pytest.raises(FileNotFoundError, match=r"no dev\.tsv or dev\.jsonl"):
-        read("eval", data_dir=str(folder), labels=("a", "b"), **CUSTOM)
+        read(
+            "eval",
+            data_dir=str(folder),
+            label_column="kind",
+            labels=("a", "b"),
+            **CUSTOM,
+        )
 
 
 def test_glue_needs_a_folder_or_a_file(read):
@@ -219,16 +230,7 @@ def test_impossible_flags_are_refused(values, message):
         ClassificationConfig(**values)
 
 
-def test_the_model_half_has_an_output_for_each_label(read, folder):
-    config = AlbertConfig(
-        vocab_size=11,
-        embedding_size=4,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=6,
-        max_position_embeddings=5,
-    )
+def test_the_model_half_has_an_output_for_each_label(read, folder, tiny_config):
     sets = read(
         "predict",
         predict_file=str(folder / "test.jsonl"),
@@ -237,7 +239,7 @@ def test_the_model_half_has_an_output_for_each_label(read, folder):
     )
 
     task = sets_lib.make_task(
-        config,
+        tiny_config,
         task_config=ClassificationConfig(**CUSTOM, dropout_prob=0.25),
         sets=sets,
         seed=1,

@@ -8,16 +8,6 @@ from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks.classification.task import ClassificationTask
 
-TINY = AlbertConfig(
-    vocab_size=11,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=5,
-    hidden_dropout_prob=0.5,
-)
 INPUTS = {
     "input_ids": tf.constant([[2, 4, 6, 3, 0], [2, 7, 4, 8, 3]]),
     "input_mask": tf.constant([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]),
@@ -30,9 +20,9 @@ LABELS = {
 
 
 @pytest.fixture(params=[3, 0], ids=["labels", "regression"])
-def case(request):
+def case(request, tiny_config):
     """A task, its batch, and the loss of each example by NumPy."""
-    task = ClassificationTask(TINY, num_labels=request.param)
+    task = ClassificationTask(tiny_config, num_labels=request.param)
     batch = INPUTS | {"label_ids": LABELS[request.param]}
     logits = task.outputs(batch)["logits"].numpy().astype(np.float64)
     labels = batch["label_ids"].numpy()
@@ -113,7 +103,9 @@ def test_losses_and_gradients_equal_the_recorded_ones(
         np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_evaluation_losses_equal_the_recorded_ones(shared_data, monkeypatch):
+def test_evaluation_losses_equal_the_recorded_ones(
+    shared_data, monkeypatch, tiny_config
+):
     folder = shared_data / "golden" / "glue"
     inputs = np.load(folder / "metrics_inputs.npz")
     recorded = json.loads((folder / "metrics.json").read_text())
@@ -123,7 +115,7 @@ def test_evaluation_losses_equal_the_recorded_ones(shared_data, monkeypatch):
         logits = inputs[f"{kind}/logits"].reshape([200, -1])
         num_outputs = logits.shape[1]
         task = ClassificationTask(
-            TINY, num_labels=num_outputs if num_outputs > 1 else 0
+            tiny_config, num_labels=num_outputs if num_outputs > 1 else 0
         )
         weights = np.ones(200, np.float32)
         weights[200 - 13 :] -= rest == "with_13_padding_rows"

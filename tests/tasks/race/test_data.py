@@ -75,40 +75,14 @@ def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
     )
 
 
-def test_levels_that_do_not_occur_have_no_accuracy(make_data, make_example):
-    found = make_data().scores([make_example()], {"logits": LOGITS[:1]})
+def test_training_and_scoring_need_answers(make_data, make_example):
+    data, unknown = make_data(), [make_example(guid="q7", label=None)]
 
-    assert found == {"accuracy": 0.0}
-
-
-def test_scores_need_answers(make_data, make_example):
+    assert len(list(data.records(unknown, is_training=False))) == 1
     with pytest.raises(ValueError, match="for example question q7"):
-        make_data().scores(
-            [make_example(guid="q7", label=None)], {"logits": LOGITS[:1]}
-        )
-
-
-def test_each_question_has_a_record(make_data, questions):
-    data = make_data()
-
-    found = list(data.records(questions, is_training=True))
-
-    assert [int(record["label_ids"]) for record in found] == [1, 2, 2, 0]
-
-
-@pytest.mark.parametrize("is_training", [True, False])
-def test_questions_without_answers_are_predicted_not_trained_on(
-    is_training, make_data, make_example
-):
-    records = make_data().records(
-        [make_example(label=None)], is_training=is_training
-    )
-
-    if not is_training:
-        assert len(list(records)) == 1
-        return
-    with pytest.raises(ValueError, match="1 of 1 questions have no answer"):
-        next(records)
+        next(data.records(unknown, is_training=True))
+    with pytest.raises(ValueError, match="for example question q7"):
+        data.scores(unknown, {"logits": LOGITS[:1]})
 
 
 def test_another_number_of_options_is_refused(make_data, make_example):
@@ -158,33 +132,30 @@ def test_what_is_not_known_is_not_written(make_data, make_example, tmp_path):
     assert second["answer"] == "B"
 
 
-def test_probabilities_of_large_logits_are_finite(
-    make_data, make_example, tmp_path
+@pytest.mark.parametrize(
+    ("logits", "probabilities"),
+    [
+        ([-500.0, 500.0, 0.0], [0, 1, 0]),
+        # So close that the probabilities are the same number.
+        ([0.0, 1e-20, 0.0], [1 / 3] * 3),
+    ],
+)
+def test_the_prediction_is_that_of_the_scored_logits(
+    logits, probabilities, make_data, make_example, tmp_path
 ):
-    logits = np.array([[-500, 500, 0]], np.float32)
-
-    (path, _) = make_data().write_predictions(
-        [make_example()], {"logits": logits}, str(tmp_path), {}
-    )
-
-    with open(path, encoding="utf-8") as file:
-        assert json.load(file)["probabilities"] == pytest.approx([0, 1, 0])
-
-
-def test_the_prediction_is_the_one_that_is_scored(
-    make_data, make_example, tmp_path
-):
-    # So close that the probabilities are the same number.
-    logits = np.array([[0.0, 1e-20, 0.0]], np.float32)
+    outputs = {"logits": np.array([logits], np.float32)}
     example = make_example(label=1)
 
-    (path, _) = make_data().write_predictions(
-        [example], {"logits": logits}, str(tmp_path), {}
+    path, _ = make_data().write_predictions(
+        [example], outputs, str(tmp_path), {}
     )
 
     with open(path, encoding="utf-8") as file:
-        assert json.load(file)["prediction"] == "B"
-    assert make_data().scores([example], {"logits": logits})["accuracy"] == 1
+        row = json.load(file)
+    assert row["probabilities"] == pytest.approx(probabilities)
+    assert row["prediction"] == "B"
+    # Levels that do not occur have no accuracy.
+    assert make_data().scores([example], outputs) == {"accuracy": 1}
 
 
 def test_the_report_has_the_accuracy_by_type_of_question(

@@ -69,36 +69,39 @@ def test_a_choice_is_the_article_then_the_completed_question(make_example):
     assert {array.dtype.name for array in record.values()} == {"int32"}
 
 
-def test_the_end_of_the_article_and_the_start_of_the_question_are_cut(
-    make_example,
+@pytest.mark.parametrize(
+    ("article", "question", "options", "lengths", "expected"),
+    [
+        # 8 = [CLS], [SEP], [SEP], the last 3 of the choice, and of the
+        # article the first that fit.
+        (
+            *("a bb ccc dddd", "eeeee f", ("gg", "hhh iiii"), (8, 3)),
+            [[2, 11, 12, 3, 15, 11, 12, 3], [2, 11, 12, 3, 11, 13, 14, 3]],
+        ),
+        # A short choice leaves room for more of the article.
+        (
+            *("a bb ccc dddd", "e", ("f", "gg hhh iiii"), (8, 4)),
+            [[2, 11, 12, 13, 3, 11, 11, 3], [2, 11, 3, 11, 12, 13, 14, 3]],
+        ),
+        # Texts may be empty; id 9 is padding.
+        ("", "", ("", "a"), (20, 10), [[2, 3, 3, 9], [2, 3, 11, 3]]),
+    ],
+)
+def test_choices_are_cut_to_their_lengths(
+    article, question, options, lengths, expected, make_example
 ):
     example = make_example(
-        article="a bb ccc dddd", question="eeeee f", options=("gg", "hhh iiii")
+        article=article, question=question, options=options, label=None
     )
 
-    # 8 = [CLS], [SEP], [SEP], at most 3 of the choice, the rest the article.
-    (record,) = records_of([example], 8, 3)
+    (record,) = records_of([example], *lengths)
 
-    np.testing.assert_array_equal(
-        record["input_ids"],
-        [[2, 11, 12, 3, 15, 11, 12, 3], [2, 11, 12, 3, 11, 13, 14, 3]],
-    )
+    np.testing.assert_array_equal(record["input_ids"], expected)
+    # Where the answer is not known.
+    assert record["label_ids"] == 0
 
 
-def test_a_short_choice_leaves_room_for_more_of_the_article(make_example):
-    example = make_example(
-        article="a bb ccc dddd", question="e", options=("f", "gg hhh iiii")
-    )
-
-    (record,) = records_of([example], 8, 4)
-
-    np.testing.assert_array_equal(
-        record["input_ids"],
-        [[2, 11, 12, 13, 3, 11, 11, 3], [2, 11, 3, 11, 12, 13, 14, 3]],
-    )
-
-
-def test_what_is_cut_is_counted(make_example, caplog):
+def test_truncated_texts_are_counted(make_example, caplog):
     questions = [
         make_example(article="a", question="b", options=("c", "d")),
         make_example(article="a b c d", question="e", options=("f", "g")),
@@ -145,26 +148,6 @@ def test_more_articles_than_fit_one_call_come_in_order(make_example):
     assert [int(record["label_ids"]) for record in found] == [
         i % 3 for i in range(count)
     ]
-
-
-def test_an_article_and_options_without_tokens_are_rows_too(make_example):
-    example = make_example(article="", question="", options=("", "a"))
-
-    (record,) = records_of([example])
-
-    np.testing.assert_array_equal(
-        record["input_ids"], [[2, 3, 3, 9], [2, 3, 11, 3]]
-    )
-
-
-def test_an_unknown_answer_is_0(make_example):
-    (record,) = records_of([make_example(label=None)])
-
-    assert record["label_ids"] == 0
-
-
-def test_no_examples_make_no_records():
-    assert records_of([]) == []
 
 
 @pytest.mark.parametrize(
@@ -250,6 +233,6 @@ def test_a_wordpiece_vocabulary_works_too(shared_data, make_example):
 
     (record,) = features.make_records([example], words, ChoiceLengths())
 
-    tokens = [words.id_to_piece(int(i)) for i in record["input_ids"][1]]
+    tokens = [words.id_to_token(int(i)) for i in record["input_ids"][1]]
     text = "[CLS] 雪 是 白 的 。 [SEP] 煤 是 白 的 。 [SEP]"
     assert tokens == text.split()

@@ -42,20 +42,6 @@ def test_both_levels_are_read_middle_first(race_folder):
     assert last.label == 3
 
 
-@pytest.mark.parametrize(
-    ("chosen", "levels"),
-    [
-        ({"levels": ["middle"]}, {"middle"}),
-        ({"levels": ["high"]}, {"high"}),
-        ({}, {"middle", "high"}),
-    ],
-)
-def test_levels_may_be_chosen(chosen, levels, race_folder):
-    found = passage_files.read_split(race_folder, "dev", **chosen)
-
-    assert {example.level for example in found} == levels
-
-
 def test_the_folder_race_itself_will_do(race_folder):
     inside = passage_files.read_split(race_folder / "RACE", "dev")
 

@@ -3,7 +3,6 @@ import logging
 
 import pytest
 
-from albert_tf.config import AlbertConfig
 from albert_tf.tasks.race import sets as sets_lib
 from albert_tf.tasks.race.sets import RaceConfig
 
@@ -137,19 +136,12 @@ def test_impossible_flags_are_refused(values, message):
         RaceConfig(**values)
 
 
-def test_the_model_half_has_the_dropout_of_the_flag(read, race_folder):
-    config = AlbertConfig(
-        vocab_size=11,
-        embedding_size=4,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=6,
-        max_position_embeddings=5,
-    )
+def test_the_model_half_has_the_dropout_of_the_flag(
+    read, race_folder, tiny_config
+):
 
     task = sets_lib.make_task(
-        config,
+        tiny_config,
         task_config=RaceConfig(dropout_prob=0.25),
         sets=read("train", data_dir=str(race_folder)),
         seed=1,

@@ -9,16 +9,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks.race.task import MultipleChoiceTask
 
 # B = 2, C = 3, S = 5.
-TINY = AlbertConfig(
-    vocab_size=11,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=5,
-    hidden_dropout_prob=0.5,
-)
 BATCH = {
     "input_ids": tf.constant(
         [
@@ -42,8 +32,8 @@ def loss_of(task, batch=BATCH, seed=None):
     return float(loss), {name: float(value) for name, value in totals.items()}
 
 
-def test_the_loss_is_the_mean_cross_entropy_of_the_right_choices():
-    task = MultipleChoiceTask(TINY)
+def test_the_loss_is_the_mean_cross_entropy_of_the_right_choices(tiny_config):
+    task = MultipleChoiceTask(tiny_config)
 
     loss, totals = loss_of(task)
 
@@ -81,8 +71,8 @@ def test_logits_and_loss_equal_the_recorded_ones(shared_data):
     assert loss == pytest.approx(float(arrays["loss"]), rel=1e-5)
 
 
-def test_a_batch_may_have_any_number_of_choices():
-    task = MultipleChoiceTask(TINY)
+def test_a_batch_may_have_any_number_of_choices(tiny_config):
+    task = MultipleChoiceTask(tiny_config)
     two = {
         name: value[:, :2] if name != "label_ids" else tf.constant([1, 0])
         for name, value in BATCH.items()
@@ -97,8 +87,8 @@ def test_a_batch_may_have_any_number_of_choices():
     )
 
 
-def test_dropout_of_the_pooled_output_can_be_set():
-    config = dataclasses.replace(TINY, hidden_dropout_prob=0)
+def test_dropout_of_the_pooled_output_can_be_set(tiny_config):
+    config = dataclasses.replace(tiny_config, hidden_dropout_prob=0)
 
     losses = [
         loss_of(

@@ -328,7 +328,7 @@ def test_word_tokens_work_too(ask, make_example, tmp_path):
     (record,) = data.records(questions, is_training=True)
 
     start = int(record["start_positions"])
-    assert chinese.id_to_piece(int(record["input_ids"][start])) == "白"
+    assert chinese.id_to_token(int(record["input_ids"][start])) == "白"
     (found,) = data.predict(questions, outputs)
     assert found.text == "白的"
 

@@ -181,28 +181,6 @@ def test_a_part_of_a_token_is_better_than_nothing(make_example, english):
     assert misfit == Misfit(guid="q1", answer="gold", found="golden")
 
 
-@pytest.mark.parametrize("is_version_2", [False, True])
-def test_records_are_as_the_specs_say(
-    is_version_2, make_example, make_question, words
-):
-    (record,) = features.training_records(
-        [make_question(make_example())], words.special_ids
-    )
-
-    specs = features.array_specs(
-        version_2_with_negative=is_version_2, pad_id=words.special_ids.pad
-    )
-
-    names = {spec.name for spec in specs}
-    only_in_version_2 = {"p_mask", "is_impossible"}
-    assert names == set(record) - (set() if is_version_2 else only_in_version_2)
-    for spec in specs:
-        assert record[spec.name].dtype == spec.dtype
-        assert record[spec.name].ndim == spec.is_sequence
-    # Padding is no place for an answer.
-    assert {s.pad_value for s in specs if s.name == "p_mask"} <= {1}
-
-
 @pytest.mark.parametrize(
     ("name", "num_windows"), [("v1", 169), ("v2", 180), ("edge", 10)]
 )

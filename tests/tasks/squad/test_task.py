@@ -9,17 +9,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.tasks.squad.task import BeamSpanTask, SpanTask
 
 # B = 2, S = 6.
-TINY = AlbertConfig(
-    vocab_size=11,
-    embedding_size=4,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=6,
-    max_position_embeddings=16,
-    hidden_dropout_prob=0.5,
-    initializer_range=0.5,
-)
 BATCH = {
     "input_ids": tf.constant([[2, 5, 3, 6, 7, 3], [2, 4, 3, 8, 3, 0]]),
     "input_mask": tf.constant([[1] * 6, [1] * 5 + [0]]),
@@ -36,8 +25,8 @@ def loss_of(task, batch=BATCH, seed=None):
     return float(loss), {name: float(value) for name, value in totals.items()}
 
 
-def test_the_loss_of_version_1_is_the_mean_of_both_ends():
-    task = SpanTask(TINY)
+def test_the_loss_of_version_1_is_the_mean_of_both_ends(tiny_config):
+    task = SpanTask(tiny_config)
 
     loss, totals = loss_of(task)
 
@@ -55,8 +44,8 @@ def test_the_loss_of_version_1_is_the_mean_of_both_ends():
     }
 
 
-def test_version_2_measures_answerability_too():
-    task = BeamSpanTask(TINY)
+def test_version_2_measures_answerability_too(tiny_config):
+    task = BeamSpanTask(tiny_config)
 
     _, totals = loss_of(task)
 
@@ -105,8 +94,8 @@ def test_outputs_and_loss_equal_the_recorded_ones(
         )
 
 
-def test_dropout_before_the_score_of_no_answer_can_be_set():
-    config = dataclasses.replace(TINY, hidden_dropout_prob=0)
+def test_dropout_before_the_score_of_no_answer_can_be_set(tiny_config):
+    config = dataclasses.replace(tiny_config, hidden_dropout_prob=0)
 
     losses = [
         loss_of(
@@ -119,8 +108,8 @@ def test_dropout_before_the_score_of_no_answer_can_be_set():
     assert losses[0] != losses[1]
 
 
-def test_outputs_of_version_2_are_beams():
-    task = BeamSpanTask(TINY, start_n_top=3, end_n_top=2)
+def test_outputs_of_version_2_are_beams(tiny_config):
+    task = BeamSpanTask(tiny_config, start_n_top=3, end_n_top=2)
 
     outputs = task.outputs(BATCH)
 
@@ -134,9 +123,9 @@ def test_outputs_of_version_2_are_beams():
     assert outputs["start_top_index"].dtype == tf.int32
 
 
-def test_short_batches_are_padded_to_the_beam_size():
-    wide = BeamSpanTask(TINY, start_n_top=9, end_n_top=2)
-    narrow = BeamSpanTask(TINY, start_n_top=3, end_n_top=2)
+def test_short_batches_are_padded_to_the_beam_size(tiny_config):
+    wide = BeamSpanTask(tiny_config, start_n_top=9, end_n_top=2)
+    narrow = BeamSpanTask(tiny_config, start_n_top=3, end_n_top=2)
     outputs_of = tf.function(wide.outputs)
 
     found, wanted = outputs_of(BATCH), narrow.outputs(BATCH)
