@@ -14,7 +14,7 @@ def run(run_script, tiny_corpus, tmp_path):
         return run_script(
             SCRIPT,
             f"--input_file={tiny_corpus}",
-            "--output_prefix=new/p",
+            "--output_prefix=p",
             "--vocab_size=200",
             *extra,
             folder=tmp_path,
@@ -24,7 +24,10 @@ def run(run_script, tiny_corpus, tmp_path):
 
 
 def test_a_vocabulary_is_built_and_summed_up(run, tiny_corpus, tmp_path):
-    done = run(f"--input_file={tiny_corpus.parent}/corp*.txt")
+    done = run(
+        f"--input_file={tiny_corpus.parent}/corp*.txt",
+        "--output_prefix=new/p",
+    )
 
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(os.listdir(tmp_path / "new")) == ["p.model", "p.vocab"]
@@ -53,8 +56,8 @@ def test_long_sentences_are_mentioned(run, tiny_corpus, tmp_path):
         ("--character_coverage=3", "character_coverage"),
         ("--input_sentence_size=0", "`input_sentence_size` must"),
         ("--no_such_flag", "no_such_flag"),
-        ("--input_file=", "--input_file must be given"),
-        ("--output_prefix=", "--output_prefix must be given"),
+        ("--input_file=", "`input_file` must be given"),
+        ("--output_prefix=", "`output_prefix` must be given"),
     ],
 )
 def test_a_bad_flag_is_one_line(run, tmp_path, flag, message):

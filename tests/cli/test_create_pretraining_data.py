@@ -104,7 +104,7 @@ def test_a_second_run_keeps_what_is_finished(run):
         ("--vocab_file=none.txt", ["none.txt"]),
         ("--vocab_file=", ["No vocabulary is given"]),
         ("--max_predictions_per_seq=14", ["`max_predictions_per_seq`", "13"]),
-        ("--max_seq_length=4", ["`max_seq_length` must be at least 8"]),
+        ("--max_seq_length=4", ["`max_seq_length`", "at least 8"]),
         ("--masked_lm_prob=1.5", ["`masked_lm_prob`"]),
         ("--num_workers=0", ["num_workers=0"]),
         ("--runner=beam", ["runner", "beam"]),

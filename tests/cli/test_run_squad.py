@@ -399,7 +399,7 @@ def test_real_questions_from_command_line_to_scores(
         ("--start_n_top=0", ["`start_n_top` must", "at least 1"]),
         ("--end_n_top=17", ["`end_n_top` must", "at most 16"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
-        ("--null_score_diff_threshold=0", ["`version_2_with_negative`"]),
+        ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
     ],
 )
