@@ -30,6 +30,8 @@ CONFIG = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 _DEFINITIONS = (
     "DEFINE_alias",
@@ -282,6 +284,65 @@ def pretraining_flags(workshop):
         "--save_checkpoints_steps=5",
         "--log_steps=2",
     )
+
+
+@pytest.fixture(scope="session")
+def model_flags(workshop, tiny_spm_model):
+    """Flags of a fine-tuning of 4 steps, without task and `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--max_seq_length=32",
+        "--train_batch_size=4",
+        "--train_step=4",
+        "--warmup_step=1",
+        "--save_checkpoints_steps=2",
+        "--on_collapse=ignore",
+    )
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    """Rows whose label one word decides: 48, 26, and 8 without labels."""
+    folder = tmp_path_factory.mktemp("table")
+    for name, size in {"train": 48, "dev": 26, "test": 8}.items():
+        rows = ["text\tkind" if name != "test" else "text"]
+        for i in range(size):
+            text = f"One {ANIMALS[i % 8]} sat {'here ' * (i % 5)}."
+            kind = "low" if i % 8 < 3 else "high"
+            rows.append(f"{text}\t{kind}" if name != "test" else text)
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def table_flags(table, tiny_spm_model):
+    """Flags of a task with these rows, without a config."""
+    return (
+        "--task_name=custom",
+        "--text_columns=text",
+        "--label_column=kind",
+        f"--data_dir={table}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        "--deterministic",
+    )
+
+
+@pytest.fixture(scope="session")
+def logged():
+    """Reads metrics.jsonl, without what depends on the clock."""
+
+    def read(path):
+        lines = map(json.loads, path.read_text().splitlines())
+        return [
+            {k: v for k, v in line.items() if k not in TIMING_KEYS}
+            for line in lines
+        ]
+
+    return read
 
 
 @pytest.fixture

@@ -48,20 +48,13 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def squad_flags(workshop, tiny_spm_model):
+def squad_flags(model_flags):
     """Flags of a run of 4 steps, without files and `--output_dir`."""
     return (
-        f"--albert_config_file={workshop / 'config.json'}",
-        f"--spm_model_file={tiny_spm_model}",
-        "--max_seq_length=32",
+        *model_flags,
         "--doc_stride=8",
         "--max_query_length=8",
-        "--train_batch_size=4",
-        "--num_train_steps=4",
-        "--num_warmup_steps=1",
-        "--save_checkpoints_steps=2",
         "--learning_rate=0.001",
-        "--on_collapse=ignore",
     )
 
 
@@ -380,27 +373,20 @@ def test_real_questions_from_command_line_to_scores(
     assert results[key] == pytest.approx(100 * right / total, abs=1)
 
 
+# `tests/tasks/squad` has the other errors of flags and files.
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
         ("--train_file=", ["--train_file must be given"]),
         ("--do_predict", ["--predict_file must be given"]),
-        ("--do_eval", ["--predict_file must be given"]),
-        ("--nodo_train --do_predict", ["--predict_file must be given"]),
         ("--train_file=none.json", ["no file", "none.json"]),
         ("--train_file={files}/asked.json", ["question q20", "no answers"]),
         ("--train_file={files}/train-v2.json", ["--version_2_with_negative"]),
-        ("--eval_file={files}/asked.json", ["question q20", "no answers"]),
         ("--doc_stride=0", ["`doc_stride` must", "at least 1"]),
         ("--max_query_length=29", ["`max_seq_length`", "max_query_length=29"]),
-        ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
-        ("--n_best_size=0", ["`n_best_size` must", "at least 1"]),
-        ("--max_answer_length=0", ["`max_answer_length`"]),
         ("--start_n_top=0", ["`start_n_top` must", "at least 1"]),
-        ("--end_n_top=17", ["`end_n_top` must", "at most 16"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
         ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
-        ("--preset=best", ["preset", "paper|paper_v2"]),
     ],
 )
 def test_bad_input_is_one_line_before_tensorflow_is_imported(
