@@ -60,27 +60,25 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from albert_tf import config as configs
     from albert_tf.optimization import optimizers
-    from albert_tf.optimization.optimizer_config import OptimizerConfig
     from albert_tf.tasks.pretraining import PretrainingTask
-    from albert_tf.training import divergence, run_config, step
+    from albert_tf.training import run_config, step
 
     config = configs.published_config(arguments.config)
-    dtype = run_config.TrainingConfig(
-        precision=arguments.precision
-    ).dtype_policy
-    task = PretrainingTask(config, dtype=dtype)
-    settings = OptimizerConfig(optimizer=arguments.optimizer)
+    settings = run_config.RunConfig(
+        albert_config=config,
+        optimizer=arguments.optimizer,
+        precision=arguments.precision,
+        jit_compile=arguments.jit,
+    )
+    task = PretrainingTask(config, dtype=settings.dtype_policy)
     optimizer = optimizers.create_optimizer(settings)
     optimizer.build(task.model.trainable_variables)
     train_step = step.TrainStep(
-        task,
-        optimizer,
         settings,
-        tf.distribute.get_strategy(),
-        step.StepOptions(
-            scale_loss=arguments.precision == "float16",
-            jit_compile=arguments.jit,
-        ),
+        task=task,
+        optimizer=optimizer,
+        strategy=tf.distribute.get_strategy(),
+        learning_rate_multipliers={},
     )
     batch = _random_batch(np.random.default_rng(0), arguments, config)
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
@@ -92,7 +90,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             tf.constant(number, tf.int64),
             tf.constant(1),
             tf.constant(1.0),
-            tf.constant(divergence.initial()),
+            tf.constant(step.initial_loss_scale()),
         )
         rows.numpy()
         seconds.append(time.perf_counter() - start)

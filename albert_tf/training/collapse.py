@@ -1,4 +1,4 @@
-"""Degenerate runs: constant predictions or loss at chance level; restarts.
+"""Degenerate runs: constant predictions, or a loss at chance level.
 
 Fine-tuning with few examples ends this way for a good part of the seeds
 (Mosbach et al. 2021, "On the stability of fine-tuning BERT"). A model that has
@@ -6,26 +6,18 @@ learnt nothing predicts at best from the label frequencies alone: always the
 most frequent label, or the mean, with the loss that these give.
 
 The verdict is read from the lines of the run's log, so that a run that was
-killed and resumed gets the same one. `attempts.json` records which attempt an
-output directory is in.
+killed and resumed gets the same one.
 
 Floor: training. NumPy.
 """
 
-import contextlib
-import dataclasses
-import glob
 import math
-import os
-import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import files
-from albert_tf.checkpoints import run_checkpoints
 from albert_tf.tasks.task import Outputs
 from albert_tf.training import distribution, metric_log
 from albert_tf.training.run_config import FinetuningConfig
@@ -50,12 +42,6 @@ _SAME = 1e-3
 # Predictions count as constant if they vary by at most this fraction of the
 # variation of the labels.
 _LARGEST_VARIATION = 0.05
-
-ATTEMPTS_FILE = "attempts.json"
-# Seeds of attempts are far from those of --num_seeds, which are consecutive.
-_SEED_DISTANCE = 1_000_003
-_WARMUP_SHARE = 0.1
-_LONGEST_WARMUP = 0.5
 
 
 class RunCollapsed(ValueError):
@@ -158,7 +144,8 @@ def problem(
     if step >= EARLIEST_CONSTANT * num_train_steps and (
         now > SOUND_LOSS * chance
     ):
-        flags = [x[f"eval_{CONSTANT_KEY}"] for x in lines if _judged(x)]
+        key = f"eval_{CONSTANT_KEY}"
+        flags = [x[key] for x in lines if key in x]
         if len(flags) >= NUM_CONSTANT and all(flags[-NUM_CONSTANT:]):
             return (
                 f"{NUM_CONSTANT} evaluations in a row predicted the same for "
@@ -171,10 +158,6 @@ def problem(
             f"the loss is {now:.4g}, and that at chance level is {chance:.4g}"
         )
     return None
-
-
-def _judged(line: Mapping[str, Any]) -> bool:
-    return f"eval_{CONSTANT_KEY}" in line
 
 
 def _mean(values: Sequence[float | None]) -> float:
@@ -232,91 +215,3 @@ class Guard:
         if distribution.any_worker(self._strategy, found is not None):
             found = found or "the chief found the run degenerate"
             raise RunCollapsed(f"At step {step}, {found}.")
-
-
-_Config = TypeVar("_Config", bound=FinetuningConfig)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Attempts:
-    """The attempts of a run that restarts when it is degenerate.
-
-    Args:
-        problems: Why each earlier attempt failed.
-        is_cleared: Whether the files of the last one have been put aside.
-    """
-
-    problems: tuple[str, ...] = ()
-    is_cleared: bool = True
-
-    @property
-    def number(self) -> int:
-        """Number of the current attempt, from 0."""
-        return len(self.problems)
-
-    def config(self, config: _Config) -> _Config:
-        """Returns the settings of the current attempt.
-
-        A restart has another seed, and a longer warm-up: doubled each time, at
-        least a tenth of the run longer, and over by the middle of the run.
-        """
-        if not self.number:
-            return config
-        steps = config.num_train_steps
-        longer = max(
-            config.num_warmup_steps * 2**self.number,
-            int(steps * _WARMUP_SHARE * self.number),
-        )
-        longest = int(steps * _LONGEST_WARMUP) - config.start_warmup_step
-        return dataclasses.replace(
-            config,
-            random_seed=config.random_seed + _SEED_DISTANCE * self.number,
-            num_warmup_steps=max(config.num_warmup_steps, min(longer, longest)),
-        )
-
-
-def read_attempts(output_dir: str) -> Attempts:
-    """Returns the attempts of a run; completes an interrupted clean-up."""
-    values = files.read_json_object(
-        os.path.join(output_dir, ATTEMPTS_FILE), missing_ok=True
-    )
-    if not values:
-        return Attempts()
-    found = Attempts(
-        problems=tuple(values["problems"]), is_cleared=values["is_cleared"]
-    )
-    return found if found.is_cleared else _clear(output_dir, found)
-
-
-def fail_attempt(output_dir: str, attempts: Attempts, problem: str) -> None:
-    """Records that the current attempt failed and makes room for the next.
-
-    The log is kept as `attempt-<number>.jsonl`; checkpoints are removed. The
-    caller holds the lock of the directory.
-    """
-    failed = Attempts(problems=(*attempts.problems, problem), is_cleared=False)
-    _write(output_dir, failed)
-    _clear(output_dir, failed)
-
-
-def _clear(output_dir: str, attempts: Attempts) -> Attempts:
-    log = os.path.join(output_dir, metric_log.FILE_NAME)
-    with contextlib.suppress(FileNotFoundError):
-        kept = f"attempt-{attempts.number - 1}.jsonl"
-        os.replace(log, os.path.join(output_dir, kept))
-    for name in (
-        run_checkpoints.CHECKPOINTS_FOLDER,
-        run_checkpoints.BEST_FOLDER,
-    ):
-        shutil.rmtree(os.path.join(output_dir, name), ignore_errors=True)
-    pattern = os.path.join(glob.escape(output_dir), "events.out.tfevents*")
-    for path in glob.glob(pattern):
-        os.remove(path)
-    cleared = dataclasses.replace(attempts, is_cleared=True)
-    _write(output_dir, cleared)
-    return cleared
-
-
-def _write(output_dir: str, attempts: Attempts) -> None:
-    path = os.path.join(output_dir, ATTEMPTS_FILE)
-    files.write_json(path, dataclasses.asdict(attempts))

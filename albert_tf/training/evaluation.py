@@ -1,6 +1,5 @@
-"""Evaluation: scores while training, outputs and scores of the best weights.
+"""Evaluates a model: scores from metric totals, or outputs of every record.
 
-Data flow: model, records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
@@ -11,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import bucketed_batches
-from albert_tf.data.bucketed_batches import EvaluationBatch, Padding
+from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Batch, FinetuningTask, Task
 from albert_tf.training import distribution, metric_log
@@ -95,7 +94,7 @@ class Predictor:
         self._task = task
         self._strategy = strategy
         self._padding = padding
-        self._next_outputs = tf.function(self._next_outputs_of_all)
+        self._next_outputs = tf.function(self._outputs_of_replicas)
 
     def run(
         self, columns: RecordColumns, *, batch_size: int
@@ -116,7 +115,16 @@ class Predictor:
             padding=self._padding,
             num_replicas=self._strategy.num_replicas_in_sync,
         )
-        iterator = iter(self._dataset(columns, plan))
+        dataset = distribution.distribute(
+            self._strategy,
+            functools.partial(
+                bucketed_batches.evaluation_dataset,
+                columns,
+                plan,
+                padding=self._padding,
+            ),
+        )
+        iterator = iter(dataset)
         rows: dict[str, list[np.ndarray]] = {}
         with metric_log.progress_bar(total=len(plan), unit="batch") as bar:
             for batch in plan:
@@ -140,23 +148,9 @@ class Predictor:
             results[name] = in_order if is_ragged else np.stack(in_order)
         return results
 
-    def _dataset(
-        self, columns: RecordColumns, plan: list[EvaluationBatch]
-    ) -> tf.data.Dataset:
-        return distribution.distribute(
-            self._strategy,
-            functools.partial(
-                bucketed_batches.evaluation_dataset,
-                columns,
-                plan,
-                padding=self._padding,
-            ),
-        )
-
-    def _next_outputs_of_all(
+    def _outputs_of_replicas(
         self, iterator: Iterator[Batch]
     ) -> dict[str, tf.Tensor]:
-        """Returns the outputs of the next batch, by replica."""
         return self._strategy.run(self._replica_outputs, args=(next(iterator),))
 
     def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:

@@ -1,7 +1,7 @@
 """Fine-tuning, from examples to scores, predictions and a report.
 
 Data flow: examples -> records -> training, one run per seed -> best weights
--> scores and files.
+-> scores and files. `attempts` does the run of one seed.
 Floor: training.
 
 Source: google-research/albert, the `main` of `run_classifier.py`,
@@ -9,45 +9,34 @@ Source: google-research/albert, the `main` of `run_classifier.py`,
 """
 
 import dataclasses
-import functools
 import gc
 import logging
 import os
+import shutil
+import statistics
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints
-from albert_tf.data import bucketed_batches, example_order
-from albert_tf.data.bucketed_batches import Padding
-from albert_tf.tasks.task import ExampleSet, FinetuningTask, MakeTask, Sets
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
+    attempts,
     collapse,
     distribution,
-    evaluation,
     records,
-    seeds,
+    report,
+    run_config,
+    run_folder,
     train,
 )
-from albert_tf.training import finetune_checks as checks
-from albert_tf.training import results as results_lib
-from albert_tf.training.divergence import TrainingDiverged
+from albert_tf.training.loop import TrainingDiverged
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.run_folder import RunFolder
 
 _LOGGER = logging.getLogger(__name__)
-
-BUCKET_WIDTH = 16
-# XLA compiles the model again for every length.
-_COMPILED_BUCKET_WIDTH = 64
 _STEP = "global_step"
-
-
-class AllAttemptsFailed(ValueError):
-    """Every attempt of a run was degenerate; the message lists them."""
 
 
 def run(
@@ -74,27 +63,21 @@ def run(
         ValueError: Files, settings or the output directory do not fit one
             another, or every attempt was degenerate.
     """
-    checks.check_settings(config, sets)
+    # 1. Checks: before records are made, which takes time and writes files.
+    _check_settings(config, sets)
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    checks.check_batch_sizes(config, sets, strategy.num_replicas_in_sync)
-    # Before records are made, which takes time and writes to the directory.
-    for one in [config, *seeds.configs(config)]:
-        checks.check_folder(one, sets)
+    _check_batch_sizes(config, sets, strategy.num_replicas_in_sync)
+    for one in [config, *config.seed_configs()]:
+        _check_folder(one, sets)
+
+    # 2. Records.
     opened = records.open_sets(config, sets, strategy)
-    if (
-        opened.train
-        and config.train_batch_size > opened.train.columns.num_records
-    ):
-        _LOGGER.warning(
-            "A training batch has %d records, but there are only %d, so some "
-            "occur several times in it. Lower --train_batch_size.",
-            config.train_batch_size,
-            opened.train.columns.num_records,
-        )
+
+    # 3. Training, evaluation, prediction.
     if config.num_seeds > 1:
         return _run_seeds(config, opened, make_task, strategy)
-    return _Run(config, opened, make_task, strategy).run()
+    return attempts.SingleRun(config, opened, make_task, strategy).run()
 
 
 def _run_seeds(
@@ -107,43 +90,43 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
+    # 1. The directory of all seeds.
     is_chief = distribution.is_chief(strategy)
     if is_chief:
-        folder = checks.folder_of(config, sets)
+        folder = run_folder.finetuning_folder(config, sets.data)
         folder.check()
         os.makedirs(config.output_dir, exist_ok=True)
         folder.claim(config)
+
+    # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
     failures: dict[int, str] = {}
     without_prediction = dataclasses.replace(sets, prediction=())
-    for one in seeds.configs(config):
+    for one in config.seed_configs():
         seed = one.random_seed
         _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
+        single = attempts.SingleRun(
+            one, without_prediction, make_task, strategy
+        )
         try:
-            found = _Run(one, without_prediction, make_task, strategy).run()
-        except (AllAttemptsFailed, TrainingDiverged) as problem:
+            found = single.run()
+            if found is None:
+                return None
+            if found.pop(collapse.CONSTANT_KEY, None):
+                raise attempts.AllAttemptsFailed(
+                    "Its predictions are constant."
+                )
+            scores[seed] = found
+        except (attempts.AllAttemptsFailed, TrainingDiverged) as problem:
             failures[seed] = str(problem)
             _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
-            continue
         gc.collect()  # the model of this seed, which refers to itself
-        if found is None:
-            return None
-        if found.pop(collapse.CONSTANT_KEY, None):
-            failures[seed] = "Its predictions are constant."
-            continue
-        scores[seed] = found
     if not scores:
-        raise AllAttemptsFailed(
+        raise attempts.AllAttemptsFailed(
             f"None of the {config.num_seeds} seeds gives a result. The first: "
             f"{failures[config.random_seed]}"
         )
-    primary_metric = sets.data.primary_metric
-    best = max(scores, key=lambda seed: scores[seed][primary_metric])
-    if is_chief:
-        seeds.copy_best_weights(config.output_dir, best)
-    distribution.wait_for_all(strategy)
-    results = seeds.summary(scores, best, num_failed=len(failures))
-    details = seeds.details(config.output_dir, scores, failures)
+
     if failures:
         _LOGGER.warning(
             "%d of %d seeds give no result and are left out of the medians: "
@@ -152,266 +135,165 @@ def _run_seeds(
             config.num_seeds,
             ", ".join(map(str, failures)),
         )
-    best_run = _Run(
+
+    # 3. The best weights, and the results of all seeds.
+    primary_metric = sets.data.primary_metric
+    best = max(scores, key=lambda seed: scores[seed][primary_metric])
+    path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
+    if is_chief:
+        _copy_best_weights(config.output_dir_of_seed(best), path)
+    distribution.wait_for_all(strategy)
+    results = summary(scores, best, num_failed=len(failures))
+    attempts.SingleRun(
         config, dataclasses.replace(sets, train=None), make_task, strategy
-    )
-    best_run.use(
-        os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER),
-        best_run.make_task(config),
-        results=results | details,
-    )
+    ).use(path, own_results=results | _details(config, scores, failures))
     return results
 
 
-class _Run:
-    """One run in its output directory: attempts, best weights, scores.
+def _details(
+    config: FinetuningConfig,
+    scores: Mapping[int, Mapping[str, float]],
+    failures: Mapping[int, str],
+) -> dict[str, Any]:
+    """Returns what the results say of each seed, as JSON values."""
+    seeds = {}
+    for seed, own in scores.items():
+        past = attempts.read_attempts(config.output_dir_of_seed(seed))
+        seeds[str(seed)] = {**own, "restarts": past.number}
+    failed = {str(seed): problem for seed, problem in failures.items()}
+    return {report.SEEDS_KEY: seeds, report.FAILED_SEEDS_KEY: failed}
+
+
+def summary(
+    scores: Mapping[int, Mapping[str, float]], best: int, *, num_failed: int = 0
+) -> dict[str, float]:
+    """Returns the median of each score, and how much the seeds differ.
+
+    >>> summary({1: {"f1": 0.5, "global_step": 9},
+    ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
+    0.6
 
     Args:
-        config: Settings of the run, with its own seed and directory.
-        sets: Sets of records.
-        make_task: Makes the model half of the task.
-        strategy: The replicas.
+        scores: Scores of the best weights, by seed.
+        best: The seed with the best primary metric.
+        num_failed: Number of seeds without scores.
+
+    Returns:
+        `<key>`, the median; `<key>_std`, the sample standard deviation;
+        `<key>_best`, the score of the best seed; `num_seeds` that these are
+        computed from, `num_failed_seeds`, `best_seed`; and the `global_step`
+        of the best seed.
     """
+    results: dict[str, float] = {}
+    for key in scores[best]:
+        if key == _STEP:
+            continue
+        values = [own[key] for own in scores.values()]
+        results[key] = statistics.median(values)
+        spread = statistics.stdev(values) if len(values) > 1 else 0.0
+        results[f"{key}_std"] = spread
+        results[f"{key}_best"] = scores[best][key]
+    return results | {
+        "num_seeds": len(scores),
+        "num_failed_seeds": num_failed,
+        "best_seed": best,
+        _STEP: scores[best][_STEP],
+    }
 
-    def __init__(
-        self,
-        config: FinetuningConfig,
-        sets: Sets[RecordSet],
-        make_task: MakeTask,
-        strategy: tf.distribute.Strategy,
-    ) -> None:
-        self._config = config
-        self._sets = sets
-        self._make_task = make_task
-        self._strategy = strategy
-        self._is_chief = distribution.is_chief(strategy)
-        self._padding = padding_for(config, strategy)
 
-    def run(self) -> dict[str, float] | None:
-        """Trains if there are examples to train on; evaluates and predicts.
+def _copy_best_weights(run_dir: str, target: str) -> None:
+    source = run_folder.weights_to_use(run_dir, None, is_training=True)
+    partial = f"{target}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(source, partial)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(partial, target)
 
-        Returns:
-            Scores and `global_step`; and `collapse.CONSTANT_KEY`, 1, if the
-            predictions are constant and `on_collapse` does not restart the
-            run. None if a signal stopped the training.
-        """
-        config, train_set = self._config, self._sets.train
-        if train_set is None:
-            return self.use(
-                checks.weights_to_use(config, self._sets),
-                self.make_task(config),
+
+def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
+    """Checks that the settings fit the examples."""
+    vocab_size = sets.data.vocab_size
+    if vocab_size != config.albert_config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {vocab_size} tokens, but the config has "
+            f"vocab_size={config.albert_config.vocab_size}. Pass the "
+            "vocabulary and the --albert_config_file of the same checkpoint."
+        )
+    for kind in (sets.evaluation, sets.prediction):
+        names = [one.name for one in kind]
+        if len(set(names)) < len(names):
+            raise ValueError(
+                "The evaluation sets, and the prediction sets, must have "
+                f"different names. Received: {', '.join(map(repr, names))}."
             )
-        folder = checks.folder_of(config, self._sets, train_set.fingerprint)
-        attempts = self._read_attempts(folder)
-        while True:
-            self._check_attempts(attempts)
-            # Another seed and a longer warm-up after each failed attempt.
-            attempt = attempts.config(config)
-            task = self.make_task(attempt)
-            try:
-                if not self._train(attempt, train_set, folder, task, attempts):
-                    return None
-                return self.use(checks.weights_to_use(config, self._sets), task)
-            except collapse.RunCollapsed as problem:
-                if config.on_collapse == "ignore":
-                    raise
-                attempts = self._fail(attempts, folder, str(problem))
+    if sets.evaluation and sets.evaluation[0].name:
+        raise ValueError(
+            "The first evaluation set must have the name '', because its "
+            "scores have no suffix. Received: "
+            f"name={sets.evaluation[0].name!r}."
+        )
+    patience = config.early_stopping_patience
+    if patience and sets.train and not sets.evaluation:
+        raise ValueError(
+            "`early_stopping_patience` counts evaluations, but there is no "
+            "evaluation set. Pass --do_eval. Received: "
+            f"early_stopping_patience={patience}."
+        )
+    if config.num_seeds > 1 and not (sets.train and sets.evaluation):
+        raise ValueError(
+            "`num_seeds` above 1 needs training and evaluation, which selects "
+            "the best seed. Pass --do_train and --do_eval. Received: "
+            f"num_seeds={config.num_seeds}."
+        )
 
-    def make_task(self, config: FinetuningConfig) -> FinetuningTask:
-        """Makes the model in the scope of the strategy."""
-        with self._strategy.scope():
-            return self._make_task(
-                config.albert_config,
-                seed=config.random_seed,
-                dtype=config.dtype_policy,
+
+def _check_batch_sizes(
+    config: FinetuningConfig, sets: Sets[ExampleSet], num_replicas: int
+) -> None:
+    if sets.train:
+        run_config.check_train_batch_size(config, num_replicas)
+    for examples, name in (
+        (sets.evaluation, "eval_batch_size"),
+        (sets.prediction, "predict_batch_size"),
+    ):
+        if examples:
+            run_config.per_replica_batch_size(
+                name, getattr(config, name), num_replicas=num_replicas
             )
 
-    def _train(
-        self,
-        config: FinetuningConfig,
-        train_set: RecordSet,
-        folder: RunFolder,
-        task: FinetuningTask,
-        attempts: collapse.Attempts,
-    ) -> bool:
-        """Trains one attempt; returns whether it is finished."""
-        sets = self._sets
-        evaluator = None
-        if sets.evaluation:
-            evaluator = results_lib.FinetuningEvaluator(
-                config, sets.evaluation, self._predictor(task)
-            )
-        guard = collapse.Guard(
-            config,
-            self._strategy,
-            chance=_chance_loss(train_set),
-            is_last_attempt=attempts.number >= config.max_restarts,
-        )
-        is_finished = train.train(
-            config,
-            folder=folder,
-            task=task,
-            strategy=self._strategy,
-            batches=_TrainingBatches(
-                config, train_set, self._strategy, self._padding
-            ),
-            evaluator=evaluator,
-            on_checkpoint=guard.check if guard.is_active else None,
-        )
-        if is_finished:
-            _LOGGER.info("Training is finished.")
-            # The chief may still be writing.
-            distribution.wait_for_all(self._strategy)
-        return is_finished
 
-    def use(
-        self,
-        path: str,
-        task: FinetuningTask,
-        *,
-        results: Mapping[str, Any] | None = None,
-    ) -> dict[str, float]:
-        """Evaluates and predicts with the weights at a path.
+def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
+    """Checks output directory and weights, as far as the records are unknown.
 
-        Args:
-            path: A checkpoint of the task.
-            task: Its model receives the weights.
-            results: Written in place of the scores; JSON values.
-
-        Returns:
-            See `run`.
-
-        Raises:
-            RunCollapsed: The predictions of a trained model are constant.
-        """
-        config, sets = self._config, self._sets
-        load.load_checkpoint(task.model, path)
-        _LOGGER.info("Using the weights of %s.", path)
-        predictor = self._predictor(task)
-        outputs = results_lib.predict(
-            predictor, sets.evaluation, config.eval_batch_size
-        )
-        scores = results_lib.scores_of(sets.evaluation, outputs)
-        found = dict(scores)
-        problem = sets.evaluation and results_lib.constant_predictions(
-            sets.evaluation[0], outputs
-        )
-        if problem and self._restarts_degenerate_runs():
-            raise collapse.RunCollapsed(problem)
-        if problem:
-            _LOGGER.warning("%s The model has learnt nothing useful.", problem)
-            found[collapse.CONSTANT_KEY] = 1.0
-        found[_STEP] = load.global_step(path)
-        # All workers compute before one of them writes.
-        outputs = results_lib.predict(
-            predictor, sets.prediction, config.predict_batch_size, outputs
-        )
-        if self._is_chief:
-            results_lib.write(config, sets, outputs, scores, results or found)
-        return found
-
-    def _restarts_degenerate_runs(self) -> bool:
-        return (
-            self._sets.train is not None
-            and self._config.on_collapse == "restart"
-            and self._config.num_train_steps >= collapse.LEAST_STEPS
-        )
-
-    def _predictor(self, task: FinetuningTask) -> evaluation.Predictor:
-        return evaluation.Predictor(task, self._strategy, self._padding)
-
-    def _read_attempts(self, folder: RunFolder) -> collapse.Attempts:
-        if self._is_chief:
-            folder.check()
-            # Completes what a kill may have interrupted.
-            collapse.read_attempts(folder.path)
-        distribution.wait_for_all(self._strategy)
-        return collapse.read_attempts(folder.path)
-
-    def _check_attempts(self, attempts: collapse.Attempts) -> None:
-        if attempts.number <= self._config.max_restarts:
-            return
-        problems = "; ".join(
-            f"{number}: {problem}"
-            for number, problem in enumerate(attempts.problems, start=1)
-        )
-        raise AllAttemptsFailed(
-            f"All {attempts.number} attempts of the run in "
-            f"{self._config.output_dir!r} failed, so there is no result. "
-            f"Attempt {problems}. Lower --learning_rate, train longer, start "
-            "from a better --init_checkpoint, or pass --on_collapse=ignore, "
-            "with another --output_dir."
-        )
-
-    def _fail(
-        self, attempts: collapse.Attempts, folder: RunFolder, problem: str
-    ) -> collapse.Attempts:
-        _LOGGER.warning("Attempt %d failed: %s", attempts.number + 1, problem)
-        problem = problem.split(". ")[0].rstrip(".")
-        if self._is_chief:
-            with folder.locked():
-                collapse.fail_attempt(folder.path, attempts, problem)
-        distribution.wait_for_all(self._strategy)
-        failed = collapse.Attempts(problems=(*attempts.problems, problem))
-        if failed.number <= self._config.max_restarts:
-            attempt = failed.config(self._config)
-            _LOGGER.warning(
-                "Restarting with random_seed=%d, num_warmup_steps=%d.",
-                attempt.random_seed,
-                attempt.num_warmup_steps,
-            )
-        return failed
-
-
-@dataclasses.dataclass(frozen=True)
-class _TrainingBatches:
-    """The training stream; see `loop.Batches`."""
-
-    config: FinetuningConfig
-    records: RecordSet
-    strategy: tf.distribute.Strategy
-    padding: Padding
-
-    def starting_at(self, position: int) -> tf.data.Dataset:
-        """Returns the batches from a position on."""
-        return distribution.distribute(
-            self.strategy, functools.partial(self._make, position)
-        )
-
-    def _make(self, position: int, **input_shard: int) -> tf.data.Dataset:
-        columns, batch_size = self.records.columns, self.config.train_batch_size
-        order = bucketed_batches.BucketedOrder(
-            columns.lengths,
-            global_batch_size=batch_size,
-            seed=self.config.random_seed,
-        )
-        return bucketed_batches.training_dataset(
-            columns,
-            order,
-            share=example_order.Share(
-                global_batch_size=batch_size, **input_shard
-            ),
-            padding=self.padding,
-            start_step=position,
-        )
-
-
-def padding_for(
-    config: FinetuningConfig, strategy: tf.distribute.Strategy
-) -> Padding:
-    """Returns how batches are padded: on a TPU, all to the same length."""
-    width = _COMPILED_BUCKET_WIDTH if config.jit_compile else BUCKET_WIDTH
-    if distribution.device_type(strategy) == "TPU":
-        width = config.max_seq_length
-    return Padding(max_seq_length=config.max_seq_length, bucket_width=width)
-
-
-def _chance_loss(train_set: RecordSet) -> float:
-    """Returns the training loss at chance level; 0 if it is not known.
-
-    Records without labels are answered by a position in the sequence.
+    Raises:
+        FileNotFoundError: There is no checkpoint to start from.
+        ValueError: The directory belongs to another run, or there are no
+            weights to use, or they are of another model.
     """
-    labels = results_lib.labels_of(train_set)
-    if labels is None:
-        return float(np.mean(np.log(train_set.columns.lengths)))
-    return collapse.chance_loss(labels)
+    if not sets.train:
+        run_folder.check_model(config, sets.data.name)
+        path = run_folder.weights_to_use(
+            config.output_dir, config.init_checkpoint, is_training=False
+        )
+        _check_labels(path, sets)
+        return
+    kept = run_folder.read_fingerprint(config.output_dir)
+    run_folder.finetuning_folder(
+        config, sets.data, kept.get(run_folder.RECORDS)
+    ).check()
+    trained = run_checkpoints.trained_weights(config.output_dir)
+    if config.init_checkpoint and not trained:
+        load.global_step(config.init_checkpoint)
+
+
+def _check_labels(path: str, sets: Sets[ExampleSet]) -> None:
+    """Checks that weights have the labels and the tokenizer of the task."""
+    load.global_step(path)
+    kept = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
+    for name in ("labels", "tokenizer"):
+        theirs, ours = kept.get(name), sets.data.settings.get(name)
+        if None not in (theirs, ours) and theirs != ours:
+            raise ValueError(
+                f"The weights of {path!r} were trained with {name}={theirs!r}. "
+                f"Received: {name}={ours!r}. Pass what they were trained with."
+            )

@@ -9,6 +9,7 @@ Floor: training.
 
 import dataclasses
 import logging
+import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,12 +20,23 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Batch
-from albert_tf.training import distribution, divergence, metric_log
-from albert_tf.training.divergence import TrainingDiverged
+from albert_tf.training import distribution, metric_log
+from albert_tf.training import step as step_lib
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.step import TrainStep
 
 _LOGGER = logging.getLogger(__name__)
+
+# The running level averages about this many steps; jumps are not judged before
+# that many were seen.
+HORIZON = 50
+# A jump is a loss above the running level by all of: half of the level; this
+# many times the mean absolute deviation of single steps, so that small noisy
+# batches pass; and one nat, so that one hard example of a nearly solved task
+# passes.
+RELATIVE_JUMP = 0.5
+DEVIATIONS = 8.0
+ABSOLUTE_JUMP = 1.0
 
 MAX_ROLLBACKS = 10
 ROLLBACK_MULTIPLIER = 0.5
@@ -34,15 +46,60 @@ _COUNTED = ("updates", "seconds", "examples", "tokens")
 _SHOWN = ("loss", "sequences_per_second")
 
 
+class TrainingDiverged(ValueError):
+    """The loss or its gradient is not finite, or the loss has jumped."""
+
+
+@dataclasses.dataclass
+class LossLevel:
+    """Running level of a loss; its fields are saved in checkpoints.
+
+    Args:
+        mean: Exponential moving average of the loss.
+        deviation: Exponential moving average of its distance from `mean`.
+        num_steps: Number of steps seen.
+    """
+
+    mean: float = 0.0
+    deviation: float = 0.0
+    num_steps: int = 0
+
+    def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
+        """Describes what is wrong with the loss of the next step, if anything.
+
+        >>> LossLevel().problem(float("nan"))
+        'the loss is nan'
+        """
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not detects_jumps or self.num_steps < HORIZON:
+            return None
+        margin = max(
+            ABSOLUTE_JUMP,
+            RELATIVE_JUMP * self.mean,
+            DEVIATIONS * self.deviation,
+        )
+        if loss > self.mean + margin:
+            return (
+                f"the loss jumped to {loss:.4g} from a running level of "
+                f"{self.mean:.4g}"
+            )
+        return None
+
+    def update(self, loss: float) -> None:
+        """Adds the loss of a step that has no problem."""
+        self.num_steps += 1
+        share = 1 / min(self.num_steps, HORIZON)
+        distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
+        self.mean += share * (loss - self.mean)
+        self.deviation += share * (distance - self.deviation)
+
+
 class Batches(Protocol):
     """The endless stream of training batches of a run."""
 
     def starting_at(self, position: int) -> Iterable[Batch]:
-        """Returns the batches from a position on.
-
-        Args:
-            position: Number of global batches to skip.
-        """
+        """Returns the batches after the first `position` global ones."""
         ...
 
 
@@ -75,7 +132,7 @@ class RunState:
             position is `step + skipped_batches`.
         learning_rate_multiplier: Halved by each rollback.
         num_rollbacks: Number of rollbacks.
-        loss_scale: Scale and age, see `divergence.updated_loss_scale`.
+        loss_scale: Scale and age, see `step.updated_loss_scale`.
         level: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
@@ -87,11 +144,9 @@ class RunState:
     learning_rate_multiplier: float = 1.0
     num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
-        default_factory=divergence.initial_loss_scale
+        default_factory=step_lib.initial_loss_scale
     )
-    level: divergence.LossLevel = dataclasses.field(
-        default_factory=divergence.LossLevel
-    )
+    level: LossLevel = dataclasses.field(default_factory=LossLevel)
     window: dict[str, float] = dataclasses.field(default_factory=dict)
     best_score: float | None = None
     evaluations_since_best: int = 0
@@ -104,7 +159,7 @@ class RunState:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
         """Restores what `dataclasses.asdict` returned."""
-        level = divergence.LossLevel(**values["level"])
+        level = LossLevel(**values["level"])
         return cls(**{**values, "level": level})
 
 
@@ -204,7 +259,7 @@ class TrainingLoop:
 
     def _train(self, bar: Any) -> None:
         strategy = self._train_step.strategy
-        batches = self._open_batches()
+        batches = self._batches_from_here()
         while not self._is_finished():
             if distribution.any_worker(strategy, self._received_signal):
                 self._stop()
@@ -214,7 +269,7 @@ class TrainingLoop:
             except TrainingDiverged as problem:
                 self._roll_back(problem)
                 bar.n = self.state.step
-                batches = self._open_batches()
+                batches = self._batches_from_here()
 
     def _stop(self) -> None:
         if not self._is_checkpoint_due():
@@ -225,7 +280,7 @@ class TrainingLoop:
             self.state.step,
         )
 
-    def _open_batches(self) -> Iterator[Batch]:
+    def _batches_from_here(self) -> Iterator[Batch]:
         return iter(self._batches.starting_at(self.state.data_position))
 
     def _run_updates(self, batches: Iterator[Batch], bar: Any) -> None:
@@ -268,7 +323,7 @@ class TrainingLoop:
         is_finite = np.isfinite(totals["gradient_norm"])
         # After an overflow of float16 the update was skipped and the scale
         # halved; the loss of such a step may be NaN and is meaningless.
-        if is_finite or totals["loss_scale"] <= divergence.SMALLEST_LOSS_SCALE:
+        if is_finite or totals["loss_scale"] <= step_lib.SMALLEST_LOSS_SCALE:
             scores = self._train_step.task.training_scores(totals)
             self._check(scores["loss"], totals["gradient_norm"])
             logged = {name: totals[name] for name in self._logged_names}

@@ -75,7 +75,7 @@ class MetricLog:
             _LOGGER.info("Evaluation after step %d: %s", step, shown)
 
     def close(self) -> None:
-        """Flushes what TensorBoard reads."""
+        """Closes what TensorBoard reads."""
         if self._is_writer:
             self._events.close()
 

@@ -1,4 +1,4 @@
-"""The records of a fine-tuning run: made from its examples, or cached.
+"""The records of a fine-tuning run: made or cached, and their batches.
 
 Floor: training.
 """
@@ -6,15 +6,25 @@ Floor: training.
 import collections
 import dataclasses
 import functools
+import logging
 import os
 
+import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import feature_cache
+from albert_tf.data import bucketed_batches, example_order, feature_cache
+from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Examples, ExampleSet, Sets
 from albert_tf.training import distribution, run_folder
 from albert_tf.training.run_config import FinetuningConfig
+
+_LOGGER = logging.getLogger(__name__)
+
+BUCKET_WIDTH = 16
+# XLA compiles the model again for every length.
+_COMPILED_BUCKET_WIDTH = 64
+_LABELS = "label_ids"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +38,13 @@ class RecordSet(ExampleSet):
 
     columns: RecordColumns
     fingerprint: str
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The labels of the records, `[N]`; None if they have none."""
+        if _LABELS not in self.columns.values:
+            return None
+        return self.columns.field(_LABELS)
 
 
 def open_sets(
@@ -59,6 +76,13 @@ def open_sets(
     )
     if is_chief:
         distribution.wait_for_all(strategy)
+    if train and config.train_batch_size > train.columns.num_records:
+        _LOGGER.warning(
+            "A training batch has %d records, but there are only %d, so some "
+            "occur several times in it. Lower --train_batch_size.",
+            config.train_batch_size,
+            train.columns.num_records,
+        )
     return Sets(train=train, evaluation=evaluation, prediction=prediction)
 
 
@@ -107,4 +131,47 @@ def _check_ids(label: str, examples: Examples) -> None:
         raise ValueError(
             f"{len(repeated)} ids of the {label} examples occur more than "
             f"once, the first is {repeated[0]!r}. Give each example its own id."
+        )
+
+
+def padding_for(
+    config: FinetuningConfig, strategy: tf.distribute.Strategy
+) -> Padding:
+    """Returns how batches are padded: on a TPU, all to the same length."""
+    width = _COMPILED_BUCKET_WIDTH if config.jit_compile else BUCKET_WIDTH
+    if distribution.device_type(strategy) == "TPU":
+        width = config.max_seq_length
+    return Padding(max_seq_length=config.max_seq_length, bucket_width=width)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingBatches:
+    """The training stream; see `loop.Batches`."""
+
+    config: FinetuningConfig
+    records: RecordSet
+    strategy: tf.distribute.Strategy
+    padding: Padding
+
+    def starting_at(self, position: int) -> tf.data.Dataset:
+        """Returns the batches from a position on."""
+        return distribution.distribute(
+            self.strategy, functools.partial(self._make, position)
+        )
+
+    def _make(self, position: int, **input_shard: int) -> tf.data.Dataset:
+        columns, batch_size = self.records.columns, self.config.train_batch_size
+        order = bucketed_batches.BucketedOrder(
+            columns.lengths,
+            global_batch_size=batch_size,
+            seed=self.config.random_seed,
+        )
+        return bucketed_batches.training_dataset(
+            columns,
+            order,
+            share=example_order.Share(
+                global_batch_size=batch_size, **input_shard
+            ),
+            padding=self.padding,
+            start_step=position,
         )

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from albert_tf.tasks.task import Outputs, Sets
-from albert_tf.training import collapse, evaluation, report, run_folder, seeds
+from albert_tf.training import (
+    collapse,
+    evaluation,
+    metric_log,
+    report,
+    run_folder,
+)
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -22,7 +28,6 @@ _LOGGER = logging.getLogger(__name__)
 # Outputs by the fingerprint of the records, so that a set that is evaluated
 # and predicted is computed once.
 OutputsByRecords = dict[str, Outputs]
-_LABELS = "label_ids"
 
 
 class FinetuningEvaluator:
@@ -118,7 +123,7 @@ def constant_predictions(
     if not can_be_judged(records):
         return None
     own = outputs[records.fingerprint]
-    if not collapse.are_constant(own, labels_of(records)):
+    if not collapse.are_constant(own, records.labels):
         return None
     which = "All" if collapse.are_constant(own) else "All but a few of"
     return (
@@ -131,14 +136,8 @@ def can_be_judged(records: RecordSet) -> bool:
     """Returns whether constant predictions of a set are a bad sign."""
     if records.columns.num_records < collapse.LEAST_RECORDS:
         return False
-    labels = labels_of(records)
+    labels = records.labels
     return labels is None or bool((labels != labels[0]).any())
-
-
-def labels_of(records: RecordSet) -> np.ndarray | None:
-    """Returns the labels of records, `[N]`; None if they have none."""
-    columns = records.columns
-    return columns.field(_LABELS) if _LABELS in columns.values else None
 
 
 def _write_predictions(
@@ -191,7 +190,7 @@ def _write_report(
     results: Mapping[str, Any],
 ) -> None:
     own = outputs[main.fingerprint]
-    labels, logits = labels_of(main), own.get("logits")
+    labels, logits = main.labels, own.get("logits")
     sections: list[report.Section] = [
         report.length_histogram(main.columns.lengths)
     ]
@@ -217,7 +216,11 @@ def _write_report(
             "learning rate": config.learning_rate,
         },
         results=results,
-        logs=seeds.logs(config),
+        logs={
+            str(one.random_seed): metric_log.read_lines(one.output_dir)
+            for one in config.seed_configs()
+        }
+        or {"": metric_log.read_lines(config.output_dir)},
         primary_metric=main.data.primary_metric,
         sections=sections,
     )

@@ -9,6 +9,7 @@ is imported.
 """
 
 import dataclasses
+import os
 from typing import ClassVar
 
 from albert_tf import checks
@@ -296,6 +297,30 @@ class FinetuningConfig(RunConfig):
                 "There is nothing to do. Pass --do_train, --do_eval or "
                 "--do_predict."
             )
+
+    def output_dir_of_seed(self, seed: int) -> str:
+        """Returns the output directory of one of several seeds' runs."""
+        return os.path.join(self.output_dir, f"seed-{seed}")
+
+    def seed_configs(self) -> list["FinetuningConfig"]:
+        """Returns the settings of each seed's run; none if there is one run.
+
+        Seeds are counted up from `random_seed`; each has its own directory.
+        """
+        if self.num_seeds == 1:
+            return []
+        return [
+            dataclasses.replace(
+                self,
+                random_seed=seed,
+                output_dir=self.output_dir_of_seed(seed),
+                num_seeds=1,
+                do_predict=False,
+            )
+            for seed in range(
+                self.random_seed, self.random_seed + self.num_seeds
+            )
+        ]
 
 
 def per_replica_batch_size(

@@ -20,7 +20,8 @@ from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
-from albert_tf.training.run_config import RunConfig
+from albert_tf.tasks.task import TaskData
+from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 FINGERPRINT_FILE = "run.json"
 CONFIG_FILE = "albert_config.json"
@@ -141,6 +142,34 @@ class RunFolder:
         )
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
         files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
+
+
+def finetuning_folder(
+    config: FinetuningConfig, data: TaskData, records: str | None = None
+) -> RunFolder:
+    """Returns the output directory of a fine-tuning run.
+
+    Args:
+        config: Settings of the run.
+        data: The data half of its task.
+        records: Fingerprint of the records to train on; None for the
+            directory of several seeds.
+    """
+    values: dict[str, Any] = {
+        "task": data.name,
+        "settings": dict(data.settings),
+    }
+    if config.num_seeds == 1:
+        values |= fingerprint(config, records=records)
+    else:
+        # What else each seed depends on is checked in its own directory, so
+        # that seeds can be added.
+        values |= {
+            "config": config.albert_config.to_dict(),
+            "init_checkpoint": config.init_checkpoint,
+            "seeds_from": config.random_seed,
+        }
+    return RunFolder(path=config.output_dir, fingerprint=values)
 
 
 def _lock(file: IO[str], output_dir: str) -> None:

@@ -5,8 +5,11 @@ over replicas -> clip -> optimizer.
 
 Floor: training.
 
+Source: Micikevicius et al. 2018, "Mixed precision training", section 3.2, for
+the loss scale of float16.
+
 # Differs: google-research/albert divides the loss by the number of targets on
-# each TPU core, clips there, and totals. Here the loss is divided by the number
+# each TPU core, clips there, and sums. Here the loss is divided by the number
 # of targets in the global batch and the reduced gradient is clipped, so that
 # one step on R replicas equals one step on one replica with the same examples.
 """
@@ -18,11 +21,15 @@ import tensorflow as tf
 
 from albert_tf.optimization import clipping, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
-from albert_tf.training import divergence
 from albert_tf.training.run_config import RunConfig
 
 Tensors = list[tf.Tensor]
-_NO_MULTIPLIERS: Mapping[str, float] = {}
+
+INITIAL_LOSS_SCALE = 2.0**15
+# At this scale, a gradient that is not finite is not an overflow of float16.
+SMALLEST_LOSS_SCALE = 1.0
+LARGEST_LOSS_SCALE = 2.0**24
+GROWTH_STEPS = 2000
 
 
 class TrainStep:
@@ -44,7 +51,7 @@ class TrainStep:
         task: Task,
         optimizer: keras.optimizers.Optimizer,
         strategy: tf.distribute.Strategy,
-        learning_rate_multipliers: Mapping[str, float] = _NO_MULTIPLIERS,
+        learning_rate_multipliers: Mapping[str, float],
     ) -> None:
         self._config = config
         self.task = task
@@ -88,7 +95,7 @@ class TrainStep:
             first_step: int64 `[]`, number of updates done before.
             num_steps: int32 `[]`.
             learning_rate_multiplier: float32 `[]`, for all weights.
-            loss_scale: float32 `[2]`, see `divergence`.
+            loss_scale: float32 `[2]`, see `updated_loss_scale`.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
@@ -110,7 +117,7 @@ class TrainStep:
             row = self.strategy.experimental_local_results(rows)[0]
             results = results.write(index, row)
             if self._scales_loss:
-                loss_scale = divergence.updated_loss_scale(
+                loss_scale = updated_loss_scale(
                     loss_scale, tf.math.is_finite(row[-1])
                 )
         return results.stack(), loss_scale
@@ -280,3 +287,33 @@ def _all_reduce(
 def _add_up(context: tf.distribute.ReplicaContext, totals: Totals) -> Totals:
     values = _all_reduce(context, list(totals.values()))
     return dict(zip(totals, values, strict=True))
+
+
+def initial_loss_scale() -> list[float]:
+    """Returns the loss scale and the number of steps since it changed."""
+    return [INITIAL_LOSS_SCALE, 0.0]
+
+
+def updated_loss_scale(state: tf.Tensor, is_finite: tf.Tensor) -> tf.Tensor:
+    """Doubles the scale after many finite steps; halves it after an overflow.
+
+    Args:
+        state: float32 `[2]`, the scale and the number of steps since it
+            changed.
+        is_finite: bool `[]`, whether the gradients of the step were finite.
+
+    Returns:
+        float32 `[2]`, the state after the step.
+    """
+    scale, steps = state[0], state[1] + 1
+    grows = steps >= GROWTH_STEPS
+    if_finite = tf.stack(
+        [
+            tf.where(grows, tf.minimum(2 * scale, LARGEST_LOSS_SCALE), scale),
+            tf.where(grows, tf.zeros_like(steps), steps),
+        ]
+    )
+    if_not = tf.stack(
+        [tf.maximum(scale / 2, SMALLEST_LOSS_SCALE), tf.zeros_like(steps)]
+    )
+    return tf.where(is_finite, if_finite, if_not)

@@ -45,9 +45,9 @@ def train(
         folder: Its output directory.
         task: Provides the model and its loss; made in the strategy's scope.
         strategy: The replicas.
-        batches: See `loop.TrainingLoop`.
-        evaluator: See `loop.TrainingLoop`.
-        on_checkpoint: See `loop.TrainingLoop`.
+        batches: As for `loop.TrainingLoop`, like the two that follow.
+        evaluator: None for no evaluation.
+        on_checkpoint: None to be told of none.
 
     Returns:
         Whether the training is finished; false if a signal stopped it.
