@@ -14,7 +14,7 @@ STOPPED_AT = 54
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import evaluation, finetune, metric_log
+from albert_tf.training import attempts, evaluation, metric_log
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -43,7 +43,7 @@ def before_file(ending):
 
 IN_EVALUATION = at("evaluation.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
-    "finetune._Run",
+    "attempts.SingleRun",
     "run",
     f"arguments[0]._config.random_seed == {FIRST_SEED + 1}",
 )

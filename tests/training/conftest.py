@@ -1,238 +1,15 @@
-"""A tiny pretraining and a much smaller task, on one or two virtual devices."""
+"""Jobs, devices and signals; what they are made of is in `runs`."""
 
-import dataclasses
-import json
 import os
 import signal
 
-import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
-from albert_tf import features, files
-from albert_tf.checkpoints import run_checkpoints, tf1
-from albert_tf.config import AlbertConfig
-from albert_tf.modeling import losses
-from albert_tf.modeling.heads import SentenceOrderHead
-from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.optimization import optimizers
-from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.training import (
-    distribution,
-    divergence,
-    finetune,
-    metric_log,
-    step,
-)
-from albert_tf.training.run_config import FinetuningConfig, RunConfig
-
-V, S, P = 50, 16, 4
-FIRST_WORD = 5  # after the special tokens
-
-
-def make_config(dropout=0.0, **settings):
-    values = {
-        "vocab_size": V,
-        "embedding_size": 6,
-        "hidden_size": 8,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 12,
-        "max_position_embeddings": S,
-        "initializer_range": 0.3,
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-    }
-    return AlbertConfig(**values | settings)
-
-
-def make_batches(num_batches, size=8, seed=0):
-    """Global batches, stacked; the rows of one half have fewer targets."""
-    rng = np.random.default_rng(seed)
-    shape = (num_batches, size)
-    lengths = rng.integers(S // 2, S + 1, (*shape, 1))
-    input_mask = (np.arange(S) < lengths).astype(np.int32)
-    ids = rng.integers(FIRST_WORD, V, (*shape, S)).astype(np.int32)
-    is_sparse = np.arange(size)[:, None] < size // 2
-    num_targets = np.where(is_sparse, 1, P)
-    targets = np.arange(P) < num_targets
-    slots = (*shape, P)
-    return {
-        "input_ids": ids * input_mask,
-        "input_mask": input_mask,
-        "segment_ids": (np.arange(S) > S // 3).astype(np.int32) * input_mask,
-        "masked_lm_positions": rng.integers(1, S // 2, slots, dtype=np.int32),
-        "masked_lm_ids": rng.integers(FIRST_WORD, V, slots, dtype=np.int32),
-        "masked_lm_weights": np.broadcast_to(targets, slots).astype("float32"),
-        "sentence_order_labels": rng.integers(0, 2, shape, dtype=np.int32),
-    }
-
-
-class Trainer:
-    """A task and its step, and the results of the updates it has done."""
-
-    def __init__(
-        self,
-        config,
-        *,
-        strategy=None,
-        task=None,
-        learning_rate_multipliers=None,
-    ):
-        self.strategy = strategy or tf.distribute.get_strategy()
-        self.config = config
-        multipliers = learning_rate_multipliers or {}
-        with self.strategy.scope():
-            self.task = task or PretrainingTask(
-                config.albert_config, dtype=config.dtype_policy, seed=3
-            )
-            self.optimizer = optimizers.create_optimizer(config)
-            self.optimizer.build(
-                step.trained_variables(self.task.model, multipliers)
-            )
-        self.step = step.TrainStep(
-            config,
-            task=self.task,
-            optimizer=self.optimizer,
-            strategy=self.strategy,
-            learning_rate_multipliers=multipliers,
-        )
-
-    def dataset(self, batches):
-        replicas = self.strategy.num_replicas_in_sync
-
-        def make(**_):
-            parts = {
-                name: values.reshape(
-                    (-1, values.shape[1] // replicas, *values.shape[2:])
-                )
-                for name, values in batches.items()
-            }
-            return tf.data.Dataset.from_tensor_slices(parts)
-
-        return distribution.distribute(self.strategy, make)
-
-    def run(self, batches, *, per_call=None, loss_scale=None):
-        """Returns one dict a step, and the loss scale after the last."""
-        iterator = iter(self.dataset(batches))
-        num_steps = len(batches["input_ids"])
-        state = tf.constant(loss_scale or divergence.initial_loss_scale())
-        rows = []
-        for start in range(0, num_steps, per_call or num_steps):
-            values, state = self.step.run(
-                iterator,
-                tf.constant(start, tf.int64),
-                tf.constant(per_call or num_steps),
-                tf.constant(1.0),
-                state,
-            )
-            rows.extend(values.numpy().tolist())
-        names = self.step.result_names
-        steps = [dict(zip(names, row, strict=True)) for row in rows]
-        return steps, state.numpy().tolist()
-
-    def weights(self):
-        return {
-            variable.path: keras.ops.convert_to_numpy(variable)
-            for variable in self.task.model.trainable_variables
-        }
-
-
-class LabelTask:
-    """The loss and the metric totals of a task with two labels."""
-
-    total_names = ("examples", "tokens", "loss_sum", "weight")
-
-    def loss_denominators(self, batch):
-        return {"labels": tf.reduce_sum(self.weights(batch))}
-
-    def loss(self, batch, loss_denominators, *, seed):
-        weights = self.weights(batch)
-        sums = losses.sentence_order_sums(
-            self.logits(batch, seed), batch["label_ids"], weights
-        )
-        return sums.loss / loss_denominators["labels"], {
-            "examples": tf.reduce_sum(tf.sign(weights)),
-            "tokens": self.num_tokens(batch),
-            "loss_sum": sums.loss,
-            "weight": sums.weight,
-        }
-
-    def training_scores(self, totals):
-        return {"loss": totals["loss_sum"] / totals["weight"]}
-
-    def evaluation_scores(self, totals):
-        return self.training_scores(totals)
-
-
-class OrderTask(LabelTask):
-    """A linear classifier of 8 numbers: what the loop can train quickly."""
-
-    def __init__(self):
-        head = SentenceOrderHead(make_config(), seed=0)
-        inputs = keras.Input((8,))
-        self.model = keras.Model(inputs, head(inputs))
-
-    def logits(self, batch, seed):
-        return self.model(batch["inputs"], training=seed is not None)
-
-    def weights(self, batch):
-        return batch["weights"]
-
-    def num_tokens(self, batch):
-        return 3.0 * tf.cast(tf.shape(batch["weights"])[0], tf.float32)
-
-
-class EagerConfig(RunConfig):
-    """Evaluates before the first step and detects jumps, as pretraining."""
-
-    evaluates_start = True
-    detects_jumps = True
-
-
-def make_run_config(*, like_pretraining=False, **values):
-    """LAMB with a constant rate, so that runs of any length are alike."""
-    defaults = {
-        "albert_config": make_config(),
-        "output_dir": "unused",
-        "learning_rate": 0.01,
-        "num_train_steps": 100,
-        "num_warmup_steps": 0,
-        "poly_power": 0.0,
-        "random_seed": 0,
-    }
-    kind = EagerConfig if like_pretraining else RunConfig
-    return kind(**defaults | values)
-
-
-@pytest.fixture
-def lines_of():
-    """A function that reads a run's log, without what depends on the clock."""
-
-    def read(output_dir):
-        lines = metric_log.read_lines(str(output_dir))
-        json.dumps(lines, allow_nan=False)  # JSON has no NaN
-        return [
-            {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
-            for line in lines
-        ]
-
-    return read
-
-
-@pytest.fixture
-def arrays_of():
-    """A function that reads a run's checkpoint of a step."""
-
-    def read(output_dir, step):
-        name = f"step-{step:08d}"
-        folder = os.path.join(output_dir, "checkpoints", name)
-        return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
-
-    return read
+from albert_tf.tasks.task import Sets
+from albert_tf.training import distribution, metric_log
+from albert_tf.training.run_config import FinetuningConfig
+from tests.training import runs
 
 
 @pytest.fixture
@@ -253,18 +30,10 @@ def terminate_at(monkeypatch):
     return patch
 
 
-# Functions and classes that tests call.
-tiny_config = pytest.fixture(lambda: make_config)
-tiny_batches = pytest.fixture(lambda: make_batches)
-run_config = pytest.fixture(lambda: make_run_config)
-trainer = pytest.fixture(lambda: Trainer)
-order_task = pytest.fixture(lambda: OrderTask)
-
-
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy(make_run_config(strategy="mirrored"))
+    return distribution.create_strategy(runs.run_config(strategy="mirrored"))
 
 
 @pytest.fixture
@@ -275,162 +44,14 @@ def deterministic():
     tf_config.disable_op_determinism()
 
 
-@dataclasses.dataclass(frozen=True)
-class Sentence:
-    """An example of `WordTask`."""
-
-    guid: str
-    tokens: tuple[int, ...]
-    label: int
-
-
-class WordData:
-    """Whether a sequence has high ids or low ones: records, scores."""
-
-    name = "words"
-    vocab_size = V
-    primary_metric = "accuracy"
-    array_specs = (
-        features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),
-        features.ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
-        features.ArraySpec(name="segment_ids", dtype="int32", is_sequence=True),
-        features.ArraySpec(name="label_ids", dtype="int32"),
-    )
-
-    def __init__(self, **settings):
-        self.settings = {"max_seq_length": S} | settings
-        self.calls = 0
-
-    def records(self, examples, *, is_training):
-        self.calls += 1
-        for example in examples:
-            ids = np.array(example.tokens, np.int32)
-            yield {
-                "input_ids": ids,
-                "input_mask": np.ones_like(ids),
-                "segment_ids": np.zeros_like(ids),
-                "label_ids": np.array(example.label, np.int32),
-            }
-
-    def report_sections(self, examples, outputs, scores):
-        return []
-
-    def scores(self, examples, outputs):
-        labels = [example.label for example in examples]
-        predictions = np.argmax(outputs["logits"], axis=-1)
-        return {"accuracy": float(np.mean(predictions == labels))}
-
-    def write_predictions(self, examples, outputs, output_dir, scores):
-        path = os.path.join(output_dir, "predictions.json")
-        answers = {
-            example.guid: int(np.argmax(row))
-            for example, row in zip(examples, outputs["logits"], strict=True)
-        }
-        files.write_text(path, json.dumps(answers))
-        return [path]
-
-
-class WordTask(LabelTask):
-    """A tiny ALBERT whose sentence-order head says which label it is."""
-
-    sequence_outputs = frozenset({"token_sums"})
-
-    def __init__(self, config, *, seed, dtype):
-        self.model = PretrainingModel(
-            config, objectives=("sop",), seed=seed, dtype=dtype
-        )
-
-    def logits(self, batch, seed):
-        outputs = self.model(batch, training=seed is not None, seed=seed)
-        return outputs["sentence_order_logits"]
-
-    def weights(self, batch):
-        return batch["example_weights"]
-
-    def num_tokens(self, batch):
-        return tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
-
-    def outputs(self, batch):
-        return {
-            "logits": self.logits(batch, seed=None),
-            "token_sums": tf.cast(batch["input_ids"] * 2, tf.float32),
-        }
-
-
-def make_sentences(number, seed=0):
-    rng = np.random.default_rng(seed)
-    sentences = []
-    for index in range(number):
-        length = int(rng.integers(3, S + 1))
-        label = int(rng.integers(0, 2))
-        low = V // 2 if label else FIRST_WORD
-        tokens = (2, *rng.integers(low, low + 4, length - 1).tolist())
-        sentences.append(
-            Sentence(guid=f"{seed}-{index}", tokens=tokens, label=label)
-        )
-    return sentences
-
-
-sentences = pytest.fixture(lambda: make_sentences)
-word_data = pytest.fixture(lambda: WordData)
-word_task = pytest.fixture(lambda: WordTask)
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """What a fine-tuning run is called with."""
-
-    config: FinetuningConfig
-    sets: Sets
-    make_task: type
-
-    @property
-    def output_dir(self):
-        return self.config.output_dir
-
-    def run(self):
-        return finetune.run(self.config, self.sets, self.make_task)
-
-    def replace(self, **changes):
-        """Returns a job in which settings, sets or the task differ."""
-        make_task = changes.pop("make_task", self.make_task)
-        data = changes.pop("data", None)
-        names = {"train", "evaluation", "prediction"} & set(changes)
-        sets = dataclasses.replace(
-            self.sets, **{name: changes.pop(name) for name in names}
-        )
-        if data:
-            of_data = {
-                id(one): dataclasses.replace(one, data=data) for one in sets.all
-            }
-            sets = Sets(
-                train=of_data.get(id(sets.train)),
-                evaluation=tuple(of_data[id(s)] for s in sets.evaluation),
-                prediction=tuple(of_data[id(s)] for s in sets.prediction),
-            )
-        config = dataclasses.replace(self.config, **changes)
-        return Job(config, sets, make_task)
-
-
 @pytest.fixture
-def example_set():
-    """A function that makes a set of examples that are easily learnt."""
-
-    def make(number, seed=0, name="", data=None):
-        examples = make_sentences(number, seed)
-        return ExampleSet(examples=examples, data=data or WordData(), name=name)
-
-    return make
-
-
-@pytest.fixture
-def job(example_set, tmp_path):
+def job(tmp_path):
     """A function that makes a fine-tuning job; changes as in `Job.replace`."""
 
     def make(output="run", **changes):
         num_steps = changes.get("num_train_steps", 60)
         config = FinetuningConfig(
-            albert_config=make_config(),
+            albert_config=runs.config(),
             output_dir=str(tmp_path / output),
             optimizer="adamw",
             learning_rate=0.01,
@@ -443,13 +64,14 @@ def job(example_set, tmp_path):
             save_checkpoints_steps=20,
             log_steps=10,
             strategy="one",
-            max_seq_length=S,
+            max_seq_length=runs.S,
             do_train=True,
             flags_text="--do_train\n",
         )
         sets = Sets(
-            train=example_set(40, seed=1), evaluation=(example_set(30, seed=2),)
+            train=runs.example_set(40, seed=1),
+            evaluation=(runs.example_set(30, seed=2),),
         )
-        return Job(config, sets, WordTask).replace(**changes)
+        return runs.Job(config, sets, runs.WordTask).replace(**changes)
 
     return make

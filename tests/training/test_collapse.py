@@ -1,12 +1,9 @@
-"""Which runs count as degenerate, and what a restart changes and keeps."""
-
-import json
+"""Which runs count as degenerate."""
 
 import numpy as np
 import pytest
 
 from albert_tf.training import collapse
-from albert_tf.training.collapse import Attempts
 
 STEPS = 100
 
@@ -163,68 +160,3 @@ def test_labels_say_nothing_of_other_outputs():
     assert not collapse.are_constant(several, np.arange(40) % 2)
     assert not collapse.are_constant(ragged, np.arange(40) % 2)
     assert not collapse.are_constant(predictions(40, 1), np.arange(80) % 2)
-
-
-@pytest.mark.parametrize(
-    ("num_warmup_steps", "start", "expected"),
-    [
-        (0, 0, [0, 10, 20, 30]),
-        (8, 0, [8, 16, 32, 50]),
-        (8, 30, [8, 16, 20, 20]),
-        (60, 0, [60, 60, 60, 60]),
-    ],
-)
-def test_each_attempt_has_another_seed_and_a_longer_warm_up(
-    num_warmup_steps, start, expected, run_config
-):
-    config = run_config(
-        num_warmup_steps=num_warmup_steps,
-        start_warmup_step=start,
-        random_seed=7,
-    )
-    tried = [
-        Attempts(problems=("no",) * number).config(config)
-        for number in range(4)
-    ]
-
-    assert [one.num_warmup_steps for one in tried] == expected
-    assert [one.random_seed for one in tried] == [
-        7 + 1_000_003 * number for number in range(4)
-    ]
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """What a failed attempt leaves."""
-    for name in ("checkpoints", "best"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model").write_text("weights")
-    (tmp_path / "metrics.jsonl").write_text("{}\n")
-    (tmp_path / "events.out.tfevents.1").write_text("")
-    (tmp_path / "run.json").write_text("{}")
-    return tmp_path
-
-
-def test_a_failure_makes_room_and_keeps_the_log(folder):
-    assert collapse.read_attempts(str(folder)) == Attempts()
-
-    collapse.fail_attempt(str(folder), Attempts(), "it stuck")
-
-    failed = Attempts(problems=("it stuck",))
-    assert collapse.read_attempts(str(folder)) == failed
-    assert {path.name for path in folder.iterdir()} == {
-        "attempts.json",
-        "attempt-0.jsonl",
-        "run.json",
-    }
-
-
-def test_a_clearing_that_was_killed_is_finished(folder):
-    values = {"problems": ["it stuck"], "is_cleared": False}
-    (folder / "attempts.json").write_text(json.dumps(values))
-
-    assert collapse.read_attempts(str(folder)) == Attempts(
-        problems=("it stuck",)
-    )
-    assert not (folder / "checkpoints").exists()
-    assert (folder / "attempt-0.jsonl").exists()

@@ -4,13 +4,16 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.training import distribution
+from tests.training import runs
 
 
 @pytest.fixture
-def create(run_config, monkeypatch):
+def create(monkeypatch):
     """A function that creates the strategy of the given settings."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    return lambda **values: distribution.create_strategy(run_config(**values))
+    return lambda **values: distribution.create_strategy(
+        runs.run_config(**values)
+    )
 
 
 @pytest.mark.parametrize("name", ["one", "auto"])

@@ -10,6 +10,7 @@ from albert_tf.data import feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import distribution, evaluation
+from tests.training import runs
 
 S = 16
 SCORES = (
@@ -53,9 +54,9 @@ def test_scores_equal_the_recorded_ones_however_the_set_is_cut(shared_data):
 
 
 @pytest.fixture
-def records(tiny_batches):
+def records():
     """Six examples as two batches, and as one and a half of four rows."""
-    rows = {k: v[0] for k, v in tiny_batches(1, size=6).items()}
+    rows = {k: v[0] for k, v in runs.batches(1, size=6).items()}
     whole = rows | {"example_weights": np.ones(6, "float32")}
     padded = {
         name: np.concatenate([values, values[:2]])
@@ -69,22 +70,20 @@ def records(tiny_batches):
     )
 
 
-def test_rows_that_fill_up_the_last_batch_do_not_count(records, tiny_config):
+def test_rows_that_fill_up_the_last_batch_do_not_count(records):
     whole, padded = records
-    task = PretrainingTask(tiny_config())
+    task = PretrainingTask(runs.config())
 
     assert evaluate(task, padded) == pytest.approx(
         evaluate(task, whole), rel=1e-5
     )
 
 
-def test_two_replicas_give_the_scores_of_one(
-    records, tiny_config, two_replicas
-):
+def test_two_replicas_give_the_scores_of_one(records, two_replicas):
     whole, _ = records
-    alone = evaluate(PretrainingTask(tiny_config()), whole)
+    alone = evaluate(PretrainingTask(runs.config()), whole)
     with two_replicas.scope():
-        task = PretrainingTask(tiny_config())
+        task = PretrainingTask(runs.config())
 
     together = evaluate(
         task,
@@ -95,10 +94,8 @@ def test_two_replicas_give_the_scores_of_one(
     assert together == pytest.approx(alone, rel=1e-5)
 
 
-def test_an_evaluation_drops_nothing_and_changes_no_weight(
-    records, tiny_config
-):
-    task = PretrainingTask(tiny_config(dropout=0.5))
+def test_an_evaluation_drops_nothing_and_changes_no_weight(records):
+    task = PretrainingTask(runs.config(dropout=0.5))
     before = [np.array(v) for v in task.model.trainable_variables]
 
     assert evaluate(task, records[0]) == evaluate(task, records[0])
@@ -108,29 +105,29 @@ def test_an_evaluation_drops_nothing_and_changes_no_weight(
         np.testing.assert_array_equal(old, variable)
 
 
-def test_nothing_to_evaluate_is_an_error(tiny_config):
+def test_nothing_to_evaluate_is_an_error():
     with pytest.raises(ValueError, match="There are no records to evaluate"):
-        evaluate(PretrainingTask(tiny_config()), [])
+        evaluate(PretrainingTask(runs.config()), [])
 
 
 @pytest.fixture
-def columns(word_data, sentences):
-    data = word_data()
+def columns():
+    data = runs.WordData()
     return feature_cache.collect(
-        data.records(sentences(13), is_training=False),
+        data.records(runs.sentences(13), is_training=False),
         data.array_specs,
         max_seq_length=S,
     )
 
 
 @pytest.fixture
-def outputs(columns, word_task, tiny_config):
+def outputs(columns):
     """A function of the strategy and the width of a bucket."""
 
     def run(strategy=None, bucket_width=4):
         strategy = strategy or tf.distribute.get_strategy()
         with strategy.scope():
-            task = word_task(tiny_config(), seed=3, dtype="float32")
+            task = runs.WordTask(runs.config(), seed=3, dtype="float32")
         predictor = evaluation.Predictor(
             task,
             strategy,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import distribution, finetune
+from albert_tf.training import finetune
+from tests.training import runs
 
 NUM_STEPS = 60
 
@@ -18,8 +19,8 @@ def read_json(*path):
         return json.load(file)
 
 
-def test_a_run_learns_and_leaves_what_was_promised(job, example_set):
-    unlabelled = example_set(9, seed=3, name="new")
+def test_a_run_learns_and_leaves_what_was_promised(job):
+    unlabelled = runs.example_set(9, seed=3, name="new")
     one = job(prediction=(unlabelled,))
 
     scores = one.run()
@@ -39,14 +40,12 @@ def test_a_run_learns_and_leaves_what_was_promised(job, example_set):
     assert list(answers) == [x.guid for x in unlabelled.examples]
 
 
-def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
-    job, lines_of
-):
+def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
     one = job(num_train_steps=20, save_checkpoints_steps=10)
 
     one.run()
 
-    lines = lines_of(one.output_dir)
+    lines = runs.lines_of(one.output_dir)
     assert [(x["step"], "loss" in x) for x in lines] == [
         (10, True),
         (10, False),
@@ -62,16 +61,10 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
 
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy,
-    job,
-    tiny_config,
-    terminate_at,
-    lines_of,
-    arrays_of,
-    deterministic,
+    strategy, job, terminate_at, deterministic
 ):
     options = {
-        "albert_config": tiny_config(dropout=0.1),
+        "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
         "strategy": strategy,
         "deterministic": True,
@@ -85,17 +78,19 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert "eval_results.json" not in os.listdir(stopped.output_dir)
 
     assert stopped.run() == scores
-    assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
-    one, other = (arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole))
+    assert runs.lines_of(stopped.output_dir) == runs.lines_of(whole.output_dir)
+    one, other = (
+        runs.arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole)
+    )
     assert set(one) == set(other)
-    start = arrays_of(whole.output_dir, 0)
+    start = runs.arrays_of(whole.output_dir, 0)
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name], err_msg=name)
         if name.startswith("bert/embeddings/"):
             np.testing.assert_array_equal(array, start[name], err_msg=name)
 
 
-def test_two_replicas_that_accumulate_give_the_run_of_one(job, lines_of):
+def test_two_replicas_that_accumulate_give_the_run_of_one(job):
     one = job("one")
     two = job("two", strategy="mirrored", gradient_accumulation_steps=2)
 
@@ -103,7 +98,9 @@ def test_two_replicas_that_accumulate_give_the_run_of_one(job, lines_of):
 
     assert two.run() == pytest.approx(scores, rel=1e-4)
     for ours, theirs in zip(
-        lines_of(one.output_dir), lines_of(two.output_dir), strict=True
+        runs.lines_of(one.output_dir),
+        runs.lines_of(two.output_dir),
+        strict=True,
     ):
         assert ours == pytest.approx(theirs, rel=1e-3)
     predictions = [
@@ -113,10 +110,10 @@ def test_two_replicas_that_accumulate_give_the_run_of_one(job, lines_of):
 
 
 @pytest.fixture
-def mute_task(word_task):
+def mute_task():
     """A task that predicts a constant in its first `num_mute` attempts."""
 
-    class MuteTask(word_task):
+    class MuteTask(runs.WordTask):
         num_mute = 2
 
         def __init__(self, config, *, seed, dtype):
@@ -134,10 +131,10 @@ def mute_task(word_task):
 
 
 @pytest.fixture
-def early_mute_task(word_task):
+def early_mute_task():
     """A task whose evaluations are constant, but for the last of 3."""
 
-    class EarlyMuteTask(word_task):
+    class EarlyMuteTask(runs.WordTask):
         num_evaluations = 0
 
         def outputs(self, batch):
@@ -156,9 +153,9 @@ def early_mute_task(word_task):
 
 
 def test_an_evaluation_with_one_prediction_is_never_the_best(
-    job, word_data, early_mute_task, lines_of
+    job, early_mute_task
 ):
-    class Flattering(word_data):
+    class Flattering(runs.WordData):
         def scores(self, examples, outputs):
             early_mute_task.num_evaluations += 1
             is_constant = len(set(np.argmax(outputs["logits"], -1))) == 1
@@ -171,7 +168,7 @@ def test_an_evaluation_with_one_prediction_is_never_the_best(
 
     scores = one.run()
 
-    lines = [x for x in lines_of(one.output_dir) if "eval_accuracy" in x]
+    lines = [x for x in runs.lines_of(one.output_dir) if "eval_accuracy" in x]
     assert [x["eval_constant_predictions"] for x in lines] == [1, 1, 0]
     assert scores == {"accuracy": 0.5, "global_step": 60}
 
@@ -231,10 +228,8 @@ def test_constant_predictions_may_be_ignored(changes, job, mute_task, caplog):
     )
 
 
-def test_seeds_give_median_spread_and_the_predictions_of_the_best(
-    job, example_set
-):
-    new = example_set(9, seed=3)
+def test_seeds_give_median_spread_and_the_predictions_of_the_best(job):
+    new = runs.example_set(9, seed=3)
     several = job(num_seeds=2, num_train_steps=30, prediction=(new,))
 
     scores = several.run()
@@ -315,8 +310,8 @@ def test_seeds_that_all_fail_are_an_error(changes, message, job, mute_task):
         several.run()
 
 
-def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
-    class Spoilt(word_task):
+def test_a_run_that_diverges_keeps_what_it_has_learnt(job):
+    class Spoilt(runs.WordTask):
         def training_scores(self, sums):
             self.num_steps = getattr(self, "num_steps", 0) + 1
             scores = super().training_scores(sums)
@@ -329,11 +324,11 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
 
     assert os.listdir(os.path.join(one.output_dir, "best"))
     assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
-    trained = one.replace(train=None, make_task=word_task)
+    trained = one.replace(train=None, make_task=runs.WordTask)
     assert trained.run()["global_step"] in (20, 40)
 
 
-def test_training_ends_when_scores_do_not_get_better(job, lines_of):
+def test_training_ends_when_scores_do_not_get_better(job):
     one = job(
         num_train_steps=400,
         save_checkpoints_steps=10,
@@ -342,26 +337,26 @@ def test_training_ends_when_scores_do_not_get_better(job, lines_of):
 
     scores = one.run()
 
-    last = lines_of(one.output_dir)[-1]["step"]
+    last = runs.lines_of(one.output_dir)[-1]["step"]
     assert last == scores["global_step"] + 20 < 400
     assert one.run() == scores
-    assert lines_of(one.output_dir)[-1]["step"] == last
+    assert runs.lines_of(one.output_dir)[-1]["step"] == last
 
 
-def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, example_set):
+def test_a_second_evaluation_set_has_its_name_behind_its_keys(job):
     sets = (
-        example_set(10, seed=2),
-        example_set(12, seed=5, name="other"),
+        runs.example_set(10, seed=2),
+        runs.example_set(12, seed=5, name="other"),
     )
     scores = job(evaluation=sets, num_train_steps=4).run()
 
     assert list(scores) == ["accuracy", "accuracy_other", "global_step"]
 
 
-def test_a_trained_folder_evaluates_and_predicts_alone(job, example_set):
+def test_a_trained_folder_evaluates_and_predicts_alone(job):
     trained = job(num_train_steps=20, init_checkpoint=None)
     scores = trained.run()
-    new = example_set(5, seed=3, name="new")
+    new = runs.example_set(5, seed=3, name="new")
     alone = trained.replace(train=None, prediction=(new,))
 
     assert alone.run() == scores
@@ -386,10 +381,10 @@ def test_weights_to_predict_with_must_be_somewhere(job):
     assert not os.path.exists(job().output_dir)
 
 
-def test_the_folder_of_another_run_is_refused(job, word_data, example_set):
+def test_the_folder_of_another_run_is_refused(job):
     trained = job(num_train_steps=2)
     trained.run()
-    other = word_data()
+    other = runs.WordData()
     other.name = "letters"
     names = os.listdir(trained.output_dir)
     weights = os.path.join(trained.output_dir, "best")
@@ -406,7 +401,7 @@ def test_the_folder_of_another_run_is_refused(job, word_data, example_set):
             trained.replace(data=other, **changes).run()
     assert os.listdir(trained.output_dir) == names
     with pytest.raises(ValueError, match="another run, with records="):
-        trained.replace(train=example_set(40, seed=9)).run()
+        trained.replace(train=runs.example_set(40, seed=9)).run()
 
 
 def test_a_seed_of_other_settings_is_refused_before_anything_is_written(job):
@@ -420,16 +415,16 @@ def test_a_seed_of_other_settings_is_refused_before_anything_is_written(job):
     assert several.replace(num_seeds=3).run()["num_seeds"] == 3
 
 
-def test_weights_of_other_labels_are_not_used(job, word_data, example_set):
-    trained = job(num_train_steps=2, data=word_data(labels=["low", "high"]))
+def test_weights_of_other_labels_are_not_used(job):
+    trained = job(num_train_steps=2, data=runs.WordData(labels=["low", "high"]))
     trained.run()
     swapped = job(
         "new",
         init_checkpoint=os.path.join(trained.output_dir, "best"),
         train=None,
         evaluation=(),
-        prediction=(example_set(5, seed=3),),
-    ).replace(data=word_data(labels=["high", "low"]))
+        prediction=(runs.example_set(5, seed=3),),
+    ).replace(data=runs.WordData(labels=["high", "low"]))
 
     with pytest.raises(
         ValueError, match=r"trained with labels=\['low', 'high'\]\. Received"
@@ -451,33 +446,79 @@ def test_a_missing_checkpoint_is_an_error_before_records_are_made(
 
 
 def test_training_without_evaluation_leaves_its_last_weights(job):
-    blind = job(num_train_steps=3, evaluation=())
+    # Batch sizes of sets that there are none of do not matter.
+    unused = {"strategy": "mirrored", "eval_batch_size": 7}
+    blind = job(num_train_steps=3, evaluation=(), **unused)
 
     assert blind.run() == {"global_step": 3}
     assert not os.path.exists(os.path.join(blind.output_dir, "best"))
 
 
 @pytest.mark.parametrize(
-    "changes", [{"strategy": "mirrored"}, {"gradient_accumulation_steps": 2}]
+    ("changes", "message"),
+    [
+        (
+            {"albert_config": AlbertConfig(vocab_size=51)},
+            r"has 50 tokens, but the config has vocab_size=51\. Pass",
+        ),
+        (
+            {"evaluation": (), "early_stopping_patience": 2},
+            "no evaluation set. .*early_stopping_patience=2",
+        ),
+        ({"names": ("b",)}, "first evaluation set must have the name ''"),
+        ({"names": ("", "b", "b")}, "different names. Received: '', 'b', 'b'"),
+        (
+            {"evaluation": (), "num_seeds": 2},
+            "`num_seeds` above 1 needs training and evaluation",
+        ),
+        (
+            {"train": None, "num_seeds": 2},
+            "`num_seeds` above 1 needs training and evaluation",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_the_examples_are_an_error(
+    changes, message, job
+):
+    if "names" in changes:
+        names = changes["names"]
+        changes = {
+            "evaluation": tuple(runs.example_set(2, name=n) for n in names)
+        }
+
+    with pytest.raises(ValueError, match=message):
+        job(**changes).run()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "numbers"),
+    [
+        ({"strategy": "mirrored"}, "train_batch_size", "2 x 1"),
+        ({"gradient_accumulation_steps": 2}, "train_batch_size", "1 x 2"),
+        ({"strategy": "mirrored"}, "eval_batch_size", "2 x 1"),
+        ({"strategy": "mirrored"}, "predict_batch_size", "2 x 1"),
+    ],
 )
 def test_batches_that_cannot_be_divided_stop_a_run_before_it_starts(
-    changes, job
+    changes, name, numbers, job
 ):
-    odd = job(train_batch_size=7, **changes)
+    odd = job(prediction=(runs.example_set(2),), **changes, **{name: 7})
 
-    with pytest.raises(ValueError, match="`train_batch_size` must be a mult"):
+    with pytest.raises(
+        ValueError, match=rf"`{name}` must be a multiple .*\({numbers}\).*=7"
+    ):
         odd.run()
     assert not os.path.exists(odd.output_dir)
 
 
-def test_batches_that_repeat_a_record_are_reported(job, example_set, caplog):
-    assert job(train=example_set(5, seed=1), num_train_steps=2).run()
+def test_batches_that_repeat_a_record_are_reported(job, caplog):
+    assert job(train=runs.example_set(5, seed=1), num_train_steps=2).run()
 
     assert "has 8 records, but there are only 5, so some occur" in caplog.text
 
 
-def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
-    class Undefined(word_data):
+def test_a_score_that_is_not_defined_counts_as_0(job, caplog):
+    class Undefined(runs.WordData):
         def scores(self, examples, outputs):
             return {"accuracy": float("nan")}
 
@@ -499,28 +540,28 @@ def test_other_precisions_and_xla_train(changes, job):
     assert job(num_train_steps=3, **changes).run()
 
 
-@pytest.mark.parametrize(
-    ("device", "jit_compile", "length", "expected"),
-    [
-        ("CPU", False, 50, 16),
-        ("GPU", True, 50, 64),
-        ("GPU", True, 512, 64),
-        ("TPU", False, 50, 50),
-    ],
-)
-def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
-    device, jit_compile, length, expected, job, tiny_config, monkeypatch
-):
-    monkeypatch.setattr(distribution, "device_type", lambda _: device)
-    config = job(
-        albert_config=tiny_config(max_position_embeddings=512),
-        max_seq_length=length,
-        jit_compile=jit_compile,
-    ).config
+def test_a_summary_has_median_spread_and_best_of_each_score():
+    scores = {
+        5: {"f1": 0.9, "accuracy": 0.5, "global_step": 10},
+        6: {"f1": 0.1, "accuracy": 0.7, "global_step": 20},
+        7: {"f1": 0.2, "accuracy": 0.6, "global_step": 30},
+    }
 
-    padding = finetune.padding_for(config, tf.distribute.get_strategy())
+    assert finetune.summary(scores, best=6, num_failed=2) == {
+        "f1": 0.2,
+        "f1_std": pytest.approx(0.43589, rel=1e-4),
+        "f1_best": 0.1,
+        "accuracy": 0.6,
+        "accuracy_std": pytest.approx(0.1),
+        "accuracy_best": 0.7,
+        "num_seeds": 3,
+        "num_failed_seeds": 2,
+        "best_seed": 6,
+        "global_step": 20,
+    }
 
-    assert padding.bucket_width == expected
-    assert padding.max_seq_length == length
-    is_static = expected >= length
-    assert padding.static_length == (length if is_static else None)
+
+def test_one_seed_has_no_spread():
+    assert (
+        finetune.summary({5: {"f1": 0.9, "global_step": 1}}, 5)["f1_std"] == 0
+    )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import signal
 
@@ -11,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
-from albert_tf.training import distribution, divergence, loop, metric_log
+from albert_tf.training import distribution, loop, metric_log
+from tests.training import runs
 
 SIZE, FEATURES = 4, 8
 BAD_WEIGHT = np.inf  # gives inf / inf
@@ -136,7 +138,7 @@ class Run:
 
 
 @pytest.fixture
-def run(trainer, run_config, order_task, tmp_path):
+def run(tmp_path):
     """A function that makes a run in the directory of that name."""
     arguments = {"changes", "scores", "disqualified", "on_checkpoint"}
     arguments |= {"at_step", "action"}
@@ -150,10 +152,10 @@ def run(trainer, run_config, order_task, tmp_path):
             "log_steps": 4,
             "output_dir": str(tmp_path / name),
         }
-        config = run_config(
+        config = runs.run_config(
             like_pretraining=like_pretraining, **settings | options
         )
-        return Run(trainer(config, task=order_task()), **own)
+        return Run(runs.Trainer(config, task=runs.OrderTask()), **own)
 
     return make
 
@@ -163,53 +165,51 @@ def assert_same_weights(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.fixture
-def assert_same_run(lines_of):
-    def check(one, other):
-        assert lines_of(one.folder) == lines_of(other.folder)
-        assert_same_weights(one, other)
-        assert one.loop.state.best_score == other.loop.state.best_score
-
-    return check
+def assert_same_run(one, other):
+    assert runs.lines_of(one.folder) == runs.lines_of(other.folder)
+    assert_same_weights(one, other)
+    assert one.loop.state.best_score == other.loop.state.best_score
 
 
-def test_a_run_logs_every_window_and_finishes(run, lines_of):
+def test_a_run_logs_every_window_and_finishes(run, caplog):
+    caplog.set_level("INFO")
     whole = run("whole")
 
     assert whole.go()
 
-    lines = lines_of(whole.folder)
+    lines = runs.lines_of(whole.folder)
     assert [line["step"] for line in lines] == [4, 8, 12]
     assert set(lines[0]) == {"step", "loss", "learning_rate", "gradient_norm"}
     assert whole.checkpoints() == [
         f"step-{step:08d}" for step in (0, 5, 10, 12)
     ]
-
-
-def test_a_line_holds_the_means_of_its_window(run, lines_of):
-    each, windows = run("each", log_steps=1), run("windows", log_steps=5)
-    each.go()
-    windows.go()
-
-    losses = [line["loss"] for line in lines_of(each.folder)]
-    means = [line["loss"] for line in lines_of(windows.folder)]
-    wanted = [np.mean(part) for part in (losses[:5], losses[5:10], losses[10:])]
-    assert means == pytest.approx(wanted)
-
-
-def test_rates_count_examples_and_tokens_without_padding(run):
-    whole = run("whole")
-    whole.go()
-
     for line in metric_log.read_lines(whole.folder):
         # The task counts 3 tokens an example.
         assert line["sequences_per_second"] > 0
         assert line["tokens_per_second"] == pytest.approx(
             3 * line["sequences_per_second"]
         )
+    # Without a terminal, the lines are logged.
+    said = [r.message for r in caplog.records if r.message.startswith("Step ")]
+    assert [text.split(":")[0] for text in said] == [
+        f"Step {step}" for step in (4, 8, 12)
+    ]
+    assert "loss " in said[0]
+    assert "sequences_per_second " in said[0]
 
 
-def test_several_steps_a_call_give_the_same_as_one(run, assert_same_run):
+def test_a_line_holds_the_means_of_its_window(run):
+    each, windows = run("each", log_steps=1), run("windows", log_steps=5)
+    each.go()
+    windows.go()
+
+    losses = [line["loss"] for line in runs.lines_of(each.folder)]
+    means = [line["loss"] for line in runs.lines_of(windows.folder)]
+    wanted = [np.mean(part) for part in (losses[:5], losses[5:10], losses[10:])]
+    assert means == pytest.approx(wanted)
+
+
+def test_several_steps_a_call_give_the_same_as_one(run):
     one, several = run("one"), run("several", iterations_per_loop=4)
     one.go()
     several.go()
@@ -221,9 +221,7 @@ SCORES = {0: 0.1, 5: 0.7, 10: 0.5, 12: 0.6}
 
 
 @pytest.mark.parametrize("killed_at", [0, 4, 5, 8, 10, 12])
-def test_a_killed_run_resumes_as_if_it_had_lived(
-    killed_at, run, assert_same_run
-):
+def test_a_killed_run_resumes_as_if_it_had_lived(killed_at, run):
     # The window of steps 5 to 8 straddles the checkpoint of step 5. A run
     # that is killed before the first checkpoint is not evaluated twice.
     whole = run("whole", scores=SCORES)
@@ -239,7 +237,7 @@ def test_a_killed_run_resumes_as_if_it_had_lived(
 
 
 @pytest.mark.parametrize("step", [0, 4, 5, 8])
-def test_sigterm_saves_and_the_next_run_resumes(step, run, assert_same_run):
+def test_sigterm_saves_and_the_next_run_resumes(step, run):
     whole = run("whole", scores=SCORES)
     whole.go()
     previous = signal.getsignal(signal.SIGTERM)
@@ -273,23 +271,16 @@ def test_a_signal_to_another_worker_stops_this_one_too(
     assert "Stopped by a signal after step 2" in caplog.text
 
 
-def test_a_finished_run_trains_no_more(run, lines_of):
+def test_a_finished_run_trains_no_more(run):
     finished = run("run")
     finished.go()
-    lines = lines_of(finished.folder)
+    lines = runs.lines_of(finished.folder)
 
     again = run("run")
 
     assert again.go()
-    assert lines_of(again.folder) == lines
+    assert runs.lines_of(again.folder) == lines
     assert_same_weights(again, finished)
-
-
-def test_only_the_newest_checkpoints_are_kept(run):
-    short = run("run", save_checkpoints_steps=2, keep_checkpoint_max=2)
-    short.go()
-
-    assert short.checkpoints() == ["step-00000010", "step-00000012"]
 
 
 def test_only_the_chief_writes_checkpoints(run, monkeypatch):
@@ -313,29 +304,20 @@ def test_best_holds_the_weights_of_the_best_evaluation(run):
     assert any(np.any(value != last[name]) for name, value in best.items())
 
 
-def test_of_equal_evaluations_the_first_stays_best(run):
-    whole = run("run", scores=dict.fromkeys((0, 5, 10, 12), 0.5))
-    whole.go()
-
-    assert whole.stored("best")["global_step"] == 0
-
-
 @pytest.mark.parametrize("iterations_per_loop", [1, 5])
-def test_a_loss_that_is_not_finite_stops_the_run(
-    iterations_per_loop, run, lines_of
-):
+def test_a_loss_that_is_not_finite_stops_the_run(iterations_per_loop, run):
     changes = {7: (BAD_WEIGHT, 1.0)}
     bad = run("run", changes=changes, iterations_per_loop=iterations_per_loop)
 
     with pytest.raises(
-        divergence.TrainingDiverged,
+        loop.TrainingDiverged,
         match=r"diverged at step 8, batch 7: the loss is nan\. The last good "
         r"checkpoint is '.*step-00000005'\. Lower --learning_rate.*"
         "--on_divergence=rollback",
     ):
         bad.go()
 
-    assert [line["step"] for line in lines_of(bad.folder)] == [4]
+    assert [line["step"] for line in runs.lines_of(bad.folder)] == [4]
     again = run("run")
     assert again.start.step == 5
     assert all(np.isfinite(weight).all() for weight in again.weights())
@@ -344,7 +326,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(
 def test_a_gradient_that_is_not_finite_stops_the_run(run):
     # The loss is about 1e29; the square of its gradient is no float32.
     with pytest.raises(
-        divergence.TrainingDiverged,
+        loop.TrainingDiverged,
         match="step 3, batch 2: the norm of the gradient is inf",
     ):
         run("run", changes={2: (1.0, 1e30)}).go()
@@ -355,7 +337,7 @@ def test_a_loss_that_jumps_stops_a_run_that_detects_jumps(run):
     bad = run("run", **jump)
 
     with pytest.raises(
-        divergence.TrainingDiverged,
+        loop.TrainingDiverged,
         match="step 71, batch 70: the loss jumped to .* from a running level",
     ):
         bad.go()
@@ -368,14 +350,14 @@ def roll_back(run, name, bad_batches, **options):
     return run(name, changes=changes, on_divergence="rollback", **options)
 
 
-def test_a_rollback_skips_the_batches_and_halves_the_rate(run, lines_of):
+def test_a_rollback_skips_the_batches_and_halves_the_rate(run):
     recovered = roll_back(run, "run", [7])
 
     assert recovered.go()
 
     # Back to step 5; batches 5, 6 and 7 are skipped.
     assert recovered.positions == [0, 8]
-    event, *later = lines_of(recovered.folder)[1:]
+    event, *later = runs.lines_of(recovered.folder)[1:]
     assert "step 8, batch 7: the loss is nan" in event.pop("problem")
     assert event == {
         "step": 5,
@@ -389,12 +371,12 @@ def test_a_rollback_skips_the_batches_and_halves_the_rate(run, lines_of):
     assert later[1]["learning_rate"] == pytest.approx(0.01 / 2)
 
 
-def test_a_rollback_takes_back_the_lines_of_the_steps_it_undoes(run, lines_of):
+def test_a_rollback_takes_back_the_lines_of_the_steps_it_undoes(run):
     recovered = roll_back(run, "run", [7], log_steps=1)
 
     recovered.go()
 
-    steps = [line["step"] for line in lines_of(recovered.folder)]
+    steps = [line["step"] for line in runs.lines_of(recovered.folder)]
     assert steps == [1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11, 12]
 
 
@@ -422,20 +404,22 @@ def test_a_second_rollback_skips_more_and_halves_again(run):
     assert state.num_rollbacks == 2
 
 
-def test_too_many_rollbacks_stop_the_run(run, lines_of, monkeypatch):
+def test_too_many_rollbacks_stop_the_run(run, monkeypatch):
     monkeypatch.setattr(loop, "MAX_ROLLBACKS", 2)
     hopeless = roll_back(run, "run", range(7, 200))
 
     with pytest.raises(
-        divergence.TrainingDiverged, match="; 2 rollbacks did not help"
+        loop.TrainingDiverged, match="; 2 rollbacks did not help"
     ):
         hopeless.go()
-    events = [line for line in lines_of(hopeless.folder) if "event" in line]
+    events = [
+        line for line in runs.lines_of(hopeless.folder) if "event" in line
+    ]
     assert len(events) == 2
 
 
 @pytest.mark.parametrize("killed_at", [8, 12])
-def test_a_run_killed_after_a_rollback_resumes(killed_at, run, assert_same_run):
+def test_a_run_killed_after_a_rollback_resumes(killed_at, run):
     whole = roll_back(run, "whole", [7])
     whole.go()
     killed = roll_back(run, "killed", [7], at_step=killed_at, action=kill)
@@ -448,25 +432,25 @@ def test_a_run_killed_after_a_rollback_resumes(killed_at, run, assert_same_run):
     assert_same_run(resumed, whole)
 
 
-def test_a_skipped_update_of_float16_does_not_stop_the_run(run, lines_of):
+def test_a_skipped_update_of_float16_does_not_stop_the_run(run):
     half = run("run", changes={5: (BAD_WEIGHT, 1.0)}, precision="float16")
 
     assert half.go()
 
-    assert [line["step"] for line in lines_of(half.folder)] == [4, 8, 12]
-    scales = [line["loss_scale"] for line in lines_of(half.folder)]
+    assert [line["step"] for line in runs.lines_of(half.folder)] == [4, 8, 12]
+    scales = [line["loss_scale"] for line in runs.lines_of(half.folder)]
     # The second window has a step at 2^15, one skipped, and two at 2^14.
     assert scales == [2.0**15, pytest.approx(2.0**15 * 2 / 3), 2.0**14]
     assert half.loop.state.level.num_steps == 11
 
 
-def test_a_window_of_skipped_updates_has_no_loss_to_report(run, lines_of):
+def test_a_window_of_skipped_updates_has_no_loss_to_report(run):
     changes = {batch: (BAD_WEIGHT, 1.0) for batch in range(4, 8)}
     half = run("run", changes=changes, precision="float16")
 
     assert half.go()
 
-    assert lines_of(half.folder)[1] == {"step": 8}
+    assert runs.lines_of(half.folder)[1] == {"step": 8}
 
 
 def test_float16_that_overflows_at_every_scale_stops_the_run(run):
@@ -475,9 +459,61 @@ def test_float16_that_overflows_at_every_scale_stops_the_run(run):
     half = run("run", changes=changes, precision="float16", num_train_steps=50)
 
     with pytest.raises(
-        divergence.TrainingDiverged, match="step 18, batch 17: the loss is nan"
+        loop.TrainingDiverged, match="step 18, batch 17: the loss is nan"
     ):
         half.go()
+
+
+def level_after(losses):
+    level = loop.LossLevel()
+    for loss in losses:
+        assert level.problem(loss) is None
+        level.update(loss)
+    return level
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("detects_jumps", [True, False])
+def test_a_loss_that_is_not_finite_is_a_problem_at_any_step(
+    detects_jumps, loss
+):
+    problem = loop.LossLevel().problem(loss, detects_jumps=detects_jumps)
+
+    assert problem == f"the loss is {loss}"
+
+
+H = loop.HORIZON
+
+
+@pytest.mark.parametrize(
+    ("losses", "smooth", "jump"),
+    [
+        pytest.param([2.0] * (H - 1), 1000.0, None, id="level_not_yet_known"),
+        pytest.param([4.0] * H, 6.0, 6.01, id="half_of_the_level"),
+        # The mean absolute deviation is 1, so 2 + 8 x 1 = 10 is the limit.
+        pytest.param([1.0, 3.0] * (5 * H), 9.5, 10.5, id="noisy"),
+        pytest.param([0.001] * (2 * H), 0.9, 1.1, id="hard_example"),
+    ],
+)
+def test_a_jump_leaves_the_level_and_its_noise(losses, smooth, jump):
+    level = level_after(losses)
+
+    assert level.problem(smooth) is None
+    if jump:
+        assert level.problem(jump).startswith(
+            f"the loss jumped to {jump:.4g} from a running level of "
+        )
+        assert level.problem(jump, detects_jumps=False) is None
+
+
+def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
+    level = level_after([1.0, 2.0, 3.0])
+    assert level.mean == pytest.approx(2.0)
+    assert level.num_steps == 3
+
+    falling = level_after([10.0] * 50 + [5.0] * 200)
+
+    assert falling.mean == pytest.approx(5.0, abs=5 * 0.98**199)
 
 
 def test_the_state_of_a_run_survives_json():
@@ -488,21 +524,6 @@ def test_the_state_of_a_run_survives_json():
 
     assert loop.RunState.from_dict(json.loads(text)) == state
     assert state.data_position == 5
-
-
-def test_a_run_without_a_terminal_logs_a_line_each_log_step(run, caplog):
-    caplog.set_level("INFO")
-
-    run("whole").go()
-
-    said = [r.message for r in caplog.records if r.message.startswith("Step ")]
-    assert [text.split(":")[0] for text in said] == [
-        "Step 4",
-        "Step 8",
-        "Step 12",
-    ]
-    assert "loss " in said[0]
-    assert "sequences_per_second " in said[0]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data import builder, pretraining_config
 from albert_tf.training import pretrain
 from albert_tf.training.run_config import PretrainingConfig
+from tests.training import runs
 
 S, P, V = 16, 4, 50
 NUM_STEPS = 6
@@ -71,13 +72,13 @@ def records(folder):
 
 
 @pytest.fixture
-def job(records, tiny_config, tmp_path):
+def job(records, tmp_path):
     """A function that makes the settings of a run."""
 
     def make(output="run", **changes):
         num_steps = changes.get("num_train_steps", NUM_STEPS)
         values = {
-            "albert_config": tiny_config(),
+            "albert_config": runs.config(),
             "output_dir": str(tmp_path / output),
             "learning_rate": 0.01,
             "num_train_steps": num_steps,
@@ -144,8 +145,8 @@ def test_a_run_leaves_what_was_promised(trained):
         assert file.read() == done.flags_text
 
 
-def test_the_log_has_steps_and_evaluations_in_order(trained, lines_of):
-    lines = lines_of(trained[0].output_dir)
+def test_the_log_has_steps_and_evaluations_in_order(trained):
+    lines = runs.lines_of(trained[0].output_dir)
 
     kinds = [(line["step"], "loss" in line) for line in lines]
     assert kinds == [
@@ -167,42 +168,34 @@ def test_the_log_has_steps_and_evaluations_in_order(trained, lines_of):
     assert set(lines[0]) == {"step", *(f"eval_{name}" for name in SCORES)}
 
 
-def test_the_scores_are_those_of_the_best_evaluation(trained, lines_of):
+def test_the_scores_are_those_of_the_best_evaluation(trained):
     done, scores = trained
 
     evaluations = {
         line["step"]: line["eval_masked_lm_accuracy"]
-        for line in lines_of(done.output_dir)
+        for line in runs.lines_of(done.output_dir)
         if "loss" not in line
     }
     assert scores["masked_lm_accuracy"] == max(evaluations.values())
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-def test_a_finished_run_says_so_and_gives_its_scores_again(
-    trained, caplog, lines_of
-):
+def test_a_finished_run_says_so_and_gives_its_scores_again(trained, caplog):
     done, scores = trained
-    lines = lines_of(done.output_dir)
+    lines = runs.lines_of(done.output_dir)
     caplog.set_level("INFO")
 
     assert pretrain.run(done) == scores
     assert "Training is finished after 6 steps." in caplog.text
-    assert lines_of(done.output_dir) == lines
+    assert runs.lines_of(done.output_dir) == lines
 
 
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy,
-    job,
-    tiny_config,
-    terminate_at,
-    lines_of,
-    arrays_of,
-    deterministic,
+    strategy, job, terminate_at, deterministic
 ):
     options = {
-        "albert_config": tiny_config(dropout=0.1),
+        "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
         "strategy": strategy,
         "deterministic": True,
@@ -216,10 +209,10 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     )
 
     assert pretrain.run(stopped) == scores
-    assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
+    assert runs.lines_of(stopped.output_dir) == runs.lines_of(whole.output_dir)
     assert_same_arrays(
-        arrays_of(stopped.output_dir, NUM_STEPS),
-        arrays_of(whole.output_dir, NUM_STEPS),
+        runs.arrays_of(stopped.output_dir, NUM_STEPS),
+        runs.arrays_of(whole.output_dir, NUM_STEPS),
     )
 
 
@@ -234,41 +227,35 @@ def test_two_replicas_give_the_scores_of_one(trained, job):
 @pytest.mark.parametrize(
     ("objective", "name"), [("mlm", "masked_lm"), ("sop", "sentence_order")]
 )
-def test_one_objective_alone_is_trained_and_scored(
-    objective, name, job, lines_of
-):
+def test_one_objective_alone_is_trained_and_scored(objective, name, job):
     one = job(objectives=[objective], num_train_steps=2)
 
     scores = pretrain.run(one)
 
     assert set(scores) == {f"{name}_loss", f"{name}_accuracy", "global_step"}
-    log = lines_of(one.output_dir)[1]
+    log = runs.lines_of(one.output_dir)[1]
     assert log["loss"] == log[f"{name}_loss"]
 
 
-def test_training_starts_from_the_weights_of_a_checkpoint(
-    trained, job, arrays_of
-):
+def test_training_starts_from_the_weights_of_a_checkpoint(trained, job):
     done, _ = trained
     start = os.path.join(done.output_dir, "checkpoints", "step-00000003")
     again = job(init_checkpoint=start, num_train_steps=1, do_eval=False)
 
     pretrain.run(again)
 
-    first = arrays_of(again.output_dir, 0)
-    for name, array in arrays_of(done.output_dir, 3).items():
+    first = runs.arrays_of(again.output_dir, 0)
+    for name, array in runs.arrays_of(done.output_dir, 3).items():
         # Slots and step start anew.
         is_state = name.endswith(("/adam_m", "/adam_v", "global_step"))
         wanted = np.zeros_like(array) if is_state else array
         np.testing.assert_array_equal(first[name], wanted, err_msg=name)
 
 
-def test_every_group_may_start_from_the_first(
-    trained, job, tiny_config, arrays_of
-):
+def test_every_group_may_start_from_the_first(trained, job):
     done, _ = trained
     grouped = job(
-        albert_config=tiny_config(num_hidden_groups=2),
+        albert_config=runs.config(num_hidden_groups=2),
         init_checkpoint=os.path.join(done.output_dir, "best"),
         init_from_group0=True,
         num_train_steps=1,
@@ -277,7 +264,7 @@ def test_every_group_may_start_from_the_first(
 
     pretrain.run(grouped)
 
-    first = arrays_of(grouped.output_dir, 0)
+    first = runs.arrays_of(grouped.output_dir, 0)
     seconds = [name for name in first if "/group_1/" in name]
     assert seconds
     for name in seconds:
@@ -285,7 +272,7 @@ def test_every_group_may_start_from_the_first(
         np.testing.assert_array_equal(first[name], same)
 
 
-def test_a_head_may_start_anew(job, arrays_of):
+def test_a_head_may_start_anew(job):
     no_evaluation = {"num_train_steps": 1, "do_eval": False}
     one = job(objectives=("mlm",), **no_evaluation)
     pretrain.run(one)
@@ -296,19 +283,20 @@ def test_a_head_may_start_anew(job, arrays_of):
         pretrain.run(both)
     pretrain.run(dataclasses.replace(both, allow_new_heads=True))
 
-    first, given = arrays_of(both.output_dir, 0), arrays_of(one.output_dir, 1)
+    first, given = (
+        runs.arrays_of(both.output_dir, 0),
+        runs.arrays_of(one.output_dir, 1),
+    )
     np.testing.assert_array_equal(
         first["bert/pooler/dense/kernel"], given["bert/pooler/dense/kernel"]
     )
     assert first["cls/seq_relationship/output_weights"].any()
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_no_folder(
-    trained, job, tiny_config
-):
+def test_a_checkpoint_that_does_not_fit_leaves_no_folder(trained, job):
     done, _ = trained
     wrong = job(
-        albert_config=tiny_config(intermediate_size=20),
+        albert_config=runs.config(intermediate_size=20),
         init_checkpoint=os.path.join(done.output_dir, "best"),
     )
 
@@ -382,11 +370,11 @@ def test_batches_must_divide_into_accumulation_steps(job):
         pretrain.run(job(gradient_accumulation_steps=3))
 
 
-def test_records_of_another_vocabulary_are_refused(job, tiny_config, tmp_path):
+def test_records_of_another_vocabulary_are_refused(job, tmp_path):
     with pytest.raises(
         ValueError, match="vocabulary of 50 tokens, .* vocab_size=51"
     ):
-        pretrain.run(job(albert_config=tiny_config(vocab_size=51)))
+        pretrain.run(job(albert_config=runs.config(vocab_size=51)))
     path = build_records(tmp_path, num_documents=5, seed=1, initial="x")
     with pytest.raises(ValueError, match="different tokenizers"):
         pretrain.run(job(eval_file=path))
@@ -452,9 +440,7 @@ def _end(worker):
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_run_of_one(
-    trained, job, tmp_path, lines_of, arrays_of
-):
+def test_two_workers_give_the_run_of_one(trained, job, tmp_path):
     done, scores = trained
     shared = str(tmp_path / "shared")
     workers = job(strategy="multi_worker", deterministic=True)
@@ -469,11 +455,11 @@ def test_two_workers_give_the_run_of_one(
     assert first == second == pytest.approx(scores, rel=1e-4)
     events = [n for n in os.listdir(shared) if n.startswith("events")]
     assert len(events) == 2  # the chief's, of both runs
-    lines = lines_of(shared)
-    for one, other in zip(lines, lines_of(done.output_dir), strict=True):
+    lines = runs.lines_of(shared)
+    for one, other in zip(lines, runs.lines_of(done.output_dir), strict=True):
         assert one == pytest.approx(other, rel=1e-4)
-    arrays = arrays_of(shared, NUM_STEPS)
-    for name, wanted in arrays_of(done.output_dir, NUM_STEPS).items():
+    arrays = runs.arrays_of(shared, NUM_STEPS)
+    for name, wanted in runs.arrays_of(done.output_dir, NUM_STEPS).items():
         if "/key/bias" not in name:  # rounding noise, amplified
             scale = np.abs(wanted).max()
             assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name

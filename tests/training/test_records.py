@@ -5,15 +5,16 @@ import os
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import records
+from albert_tf.training import distribution, records
+from tests.training import runs
 
 
 @pytest.fixture
-def small(job, example_set, word_data):
+def small(job):
     """A job with 5 training and 3 evaluation examples, and its data."""
-    data = word_data()
-    one = job(train=example_set(5, data=data))
-    return one.replace(evaluation=(example_set(3, data=data),)), data
+    data = runs.WordData()
+    one = job(train=runs.example_set(5, data=data))
+    return one.replace(evaluation=(runs.example_set(3, data=data),)), data
 
 
 def open_sets(job):
@@ -47,10 +48,10 @@ def test_a_directory_for_the_records_may_be_given(small, tmp_path):
     assert not os.path.exists(one.output_dir)
 
 
-def test_a_set_may_have_data_of_its_own(small, word_data, example_set):
+def test_a_set_may_have_data_of_its_own(small):
     one, _ = small
-    other = word_data(language="other")
-    extra = example_set(3, name="ax", data=other)
+    other = runs.WordData(language="other")
+    extra = runs.example_set(3, name="ax", data=other)
 
     sets = open_sets(one.replace(prediction=(*one.sets.evaluation, extra)))
 
@@ -66,14 +67,39 @@ def test_a_set_may_have_data_of_its_own(small, word_data, example_set):
         ({"evaluation": []}, "words, eval: The examples give no record"),
     ],
 )
-def test_a_set_that_cannot_be_used_is_named(
-    changes, message, small, example_set
-):
+def test_a_set_that_cannot_be_used_is_named(changes, message, small):
     one, _ = small
     ((name, indices),) = changes.items()
-    own = example_set(3)
+    own = runs.example_set(3)
     vars(own)["examples"] = [own.examples[i] for i in indices]
     value = own if name == "train" else (own,)
 
     with pytest.raises(ValueError, match=message):
         open_sets(one.replace(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("device", "jit_compile", "length", "expected"),
+    [
+        ("CPU", False, 50, 16),
+        ("GPU", True, 50, 64),
+        ("GPU", True, 512, 64),
+        ("TPU", False, 50, 50),
+    ],
+)
+def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
+    device, jit_compile, length, expected, job, monkeypatch
+):
+    monkeypatch.setattr(distribution, "device_type", lambda _: device)
+    config = job(
+        albert_config=runs.config(max_position_embeddings=512),
+        max_seq_length=length,
+        jit_compile=jit_compile,
+    ).config
+
+    padding = records.padding_for(config, tf.distribute.get_strategy())
+
+    assert padding.bucket_width == expected
+    assert padding.max_seq_length == length
+    is_static = expected >= length
+    assert padding.static_length == (length if is_static else None)

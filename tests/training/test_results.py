@@ -8,14 +8,15 @@ import pytest
 from albert_tf.data import feature_cache
 from albert_tf.training import results
 from albert_tf.training.records import RecordSet
+from tests.training import runs
 
 
 @pytest.fixture
-def record_set(word_data):
+def record_set():
     """A function that makes 3 tokens a record, with given labels or none."""
 
     def make(labels, fingerprint="own", name="", data=None):
-        data = data or word_data()
+        data = data or runs.WordData()
         names = ("input_ids", "input_mask", "segment_ids")
         arrays = {n: np.ones(3) for n in names}
         specs = data.array_specs

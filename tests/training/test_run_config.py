@@ -133,6 +133,21 @@ def test_weights_stay_float32_in_every_precision(precision, policy):
     assert pretraining(precision=precision).dtype_policy == policy
 
 
+def test_each_seed_has_its_own_directory():
+    config = finetuning(output_dir="run", num_seeds=2, do_predict=True)
+
+    found = config.seed_configs()
+
+    assert [one.random_seed for one in found] == [12345, 12346]
+    assert [one.output_dir for one in found] == [
+        f"run/seed-{seed}" for seed in (12345, 12346)
+    ]
+    assert [(one.num_seeds, one.do_predict) for one in found] == [
+        (1, False)
+    ] * 2
+    assert found[0].seed_configs() == []
+
+
 def divided(batch_size):
     return run_config.per_replica_batch_size(
         "train_batch_size",

@@ -1,5 +1,6 @@
 """The output directory of a run: fingerprint, lock, files, weights."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -11,18 +12,19 @@ import pytest
 from albert_tf.config import AlbertConfig
 from albert_tf.training import run_folder
 from albert_tf.training.run_folder import RunFolder
+from tests.training import runs
 
 FINGERPRINT = {"random_seed": 1, "config": {"vocab_size": 9}, "records": None}
 
 
 @pytest.fixture
-def claim(run_config):
+def claim():
     """A function that claims a directory, as a training run does."""
 
     def claim(path, flags_text="", **changes):
         folder = RunFolder(path=str(path), fingerprint=FINGERPRINT | changes)
         with folder.locked():
-            folder.claim(run_config(flags_text=flags_text))
+            folder.claim(runs.run_config(flags_text=flags_text))
 
     return claim
 
@@ -31,22 +33,20 @@ def check(path, fingerprint):
     RunFolder(path=str(path), fingerprint=fingerprint).check()
 
 
-def test_a_new_folder_gets_fingerprint_config_and_flags(
-    tmp_path, claim, tiny_config
-):
+def test_a_new_folder_gets_fingerprint_config_and_flags(tmp_path, claim):
     path = tmp_path / "deep" / "run"
 
     claim(path, flags_text="--log_steps=5\n")
 
     assert AlbertConfig.from_json_file(path / "albert_config.json") == (
-        tiny_config()
+        runs.config()
     )
     assert json.loads((path / "run.json").read_text()) == FINGERPRINT
     assert (path / "flags.txt").read_text() == "--log_steps=5\n"
 
 
-def test_a_fingerprint_is_all_that_determines_the_numbers(run_config):
-    config = run_config()
+def test_a_fingerprint_is_all_that_determines_the_numbers():
+    config = runs.run_config()
     values = run_folder.fingerprint(config, records="abc")
 
     assert values["config"] == config.albert_config.to_dict()
@@ -60,7 +60,7 @@ def test_a_fingerprint_is_all_that_determines_the_numbers(run_config):
         *("layerwise_lr_decay", "freeze_embeddings"),
     }
     # Neither the number of devices nor of micro-batches changes the numbers.
-    same = run_config(strategy="mirrored", gradient_accumulation_steps=2)
+    same = runs.run_config(strategy="mirrored", gradient_accumulation_steps=2)
     assert run_folder.fingerprint(same, records="abc") == values
 
 
@@ -146,7 +146,7 @@ def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
     "left", ["run.json.partial", "run.json", "albert_config.json.partial"]
 )
 def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
-    left, tmp_path, claim, tiny_config
+    left, tmp_path, claim
 ):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -157,7 +157,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     claim(folder)
 
     config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
-    assert config == tiny_config()
+    assert config == runs.config()
 
 
 def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
@@ -281,15 +281,23 @@ def test_weights_know_the_run_that_made_them(path, is_known, tmp_path, claim):
     assert bool(found) == is_known
 
 
-def test_weights_are_used_for_the_same_model_only(tmp_path, run_config):
-    config = run_config(output_dir=str(tmp_path))
+def test_weights_are_used_for_the_same_model_only(tmp_path):
+    config = runs.run_config(output_dir=str(tmp_path))
     run_folder.check_model(config, "cola")
     found = {"config": config.albert_config.to_dict(), "task": "rte", "seed": 3}
     (tmp_path / "run.json").write_text(json.dumps(found))
 
-    run_folder.check_model(config, "rte")
+    def check(task, **changes):
+        changed = dataclasses.replace(
+            config, albert_config=runs.config(**changes)
+        )
+        run_folder.check_model(changed, task)
+
+    check("rte", hidden_dropout_prob=0.25)
     with pytest.raises(ValueError, match=r"task='rte' \(now 'cola'\)"):
-        run_folder.check_model(config, "cola")
+        check("cola")
+    with pytest.raises(ValueError, match=r"with config\.intermediate_size"):
+        check("rte", intermediate_size=99)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[]"])

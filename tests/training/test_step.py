@@ -7,19 +7,20 @@ import tensorflow as tf
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import divergence, step
+from albert_tf.training import step
+from tests.training import runs
 
 NUM_STEPS = 6
 
 
 @pytest.fixture
-def run_recorded(shared_data, run_config, trainer):
+def run_recorded(shared_data):
     """A function that repeats a recorded run: trainer, steps, recordings."""
     folder = shared_data / "golden"
 
     def run(name, per_call=None, **settings):
         arrays = np.load(folder / "optimizer" / f"e2e_{name}.npz")
-        config = run_config(
+        config = runs.run_config(
             albert_config=AlbertConfig.from_json_file(
                 folder / "model_base" / "albert_config.json"
             ),
@@ -30,7 +31,7 @@ def run_recorded(shared_data, run_config, trainer):
             poly_power=float(arrays["poly_power"]),
             **settings,
         )
-        made = trainer(config, task=PretrainingTask(config.albert_config))
+        made = runs.Trainer(config, task=PretrainingTask(config.albert_config))
         load.load_checkpoint(made.task.model, folder / "model_base")
         batches = {
             key.removeprefix("batch/"): arrays[key]
@@ -94,18 +95,6 @@ def test_six_steps_equal_the_recorded_ones(run_recorded, name, options):
                 assert_close(slot, expected, 1e-4)
 
 
-def assert_same_weights(actual, expected):
-    for name, wanted in expected.items():
-        # Golden README, 8.4: the gradient of a key's bias is rounding noise.
-        floor = 1e-4 if name.endswith("key/bias") else 0.0
-        assert_close(actual[name], wanted, 1e-5, floor)
-
-
-def assert_same_results(actual, expected, tolerance=1e-4):
-    for one, other in zip(actual, expected, strict=True):
-        assert one == pytest.approx(other, rel=tolerance)
-
-
 CLIP_NORM = 0.5
 
 
@@ -116,14 +105,14 @@ def whole_runs():
 
 
 @pytest.fixture
-def run_whole(whole_runs, trainer, run_config, tiny_batches):
+def run_whole(whole_runs):
     """A function that runs 6 steps once for each optimizer."""
 
     def run(optimizer):
         if optimizer not in whole_runs:
-            config = run_config(optimizer=optimizer, clip_norm=CLIP_NORM)
-            whole = trainer(config)
-            results, _ = whole.run(tiny_batches(6))
+            config = runs.run_config(optimizer=optimizer, clip_norm=CLIP_NORM)
+            whole = runs.Trainer(config)
+            results, _ = whole.run(runs.batches(6))
             whole_runs[optimizer] = results, whole.weights()
         return whole_runs[optimizer]
 
@@ -145,17 +134,19 @@ SPLITS = {
     + [("replicas", "adamw"), ("accumulated", "adamw")],
 )
 def test_a_global_batch_gives_the_same_update_however_it_is_split(
-    split, optimizer, run_whole, trainer, run_config, tiny_batches, two_replicas
+    split, optimizer, run_whole, two_replicas
 ):
     # The half of the rows that one replica gets has a quarter of the targets.
     options = dict(SPLITS[split])
     strategy = two_replicas if options.pop("replicas", 1) == 2 else None
     per_call = options.pop("per_call", None)
     wanted, weights = run_whole(optimizer)
-    config = run_config(optimizer=optimizer, clip_norm=CLIP_NORM, **options)
-    divided = trainer(config, strategy=strategy)
+    config = runs.run_config(
+        optimizer=optimizer, clip_norm=CLIP_NORM, **options
+    )
+    divided = runs.Trainer(config, strategy=strategy)
 
-    got, _ = divided.run(tiny_batches(6), per_call=per_call)
+    got, _ = divided.run(runs.batches(6), per_call=per_call)
 
     assert min(row["gradient_norm"] for row in wanted) > CLIP_NORM
     for one, other in zip(got, wanted, strict=True):
@@ -175,22 +166,15 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
     [("float16", 1, 0.01), ("float16", 2, 0.01), ("bfloat16", 1, 0.05)],
 )
 def test_lower_precisions_stay_near_float32(
-    precision,
-    num_replicas,
-    tolerance,
-    run_whole,
-    trainer,
-    run_config,
-    tiny_batches,
-    two_replicas,
+    precision, num_replicas, tolerance, run_whole, two_replicas
 ):
     wanted, _ = run_whole("lamb")
-    lower = trainer(
-        run_config(clip_norm=CLIP_NORM, precision=precision),
+    lower = runs.Trainer(
+        runs.run_config(clip_norm=CLIP_NORM, precision=precision),
         strategy=two_replicas if num_replicas == 2 else None,
     )
 
-    got, scale = lower.run(tiny_batches(6))
+    got, scale = lower.run(runs.batches(6))
 
     for name in ("masked_lm_loss", "sentence_order_loss", "gradient_norm"):
         assert_close(
@@ -198,7 +182,7 @@ def test_lower_precisions_stay_near_float32(
         )
     for variable in lower.task.model.trainable_variables:
         assert variable.dtype == "float32"
-    initial = divergence.INITIAL_LOSS_SCALE
+    initial = step.INITIAL_LOSS_SCALE
     if precision == "float16":
         assert [row["loss_scale"] for row in got] == [initial] * 6
         assert scale == [initial, 6.0]
@@ -209,16 +193,16 @@ def test_lower_precisions_stay_near_float32(
 
 @pytest.mark.parametrize("num_replicas", [1, 2])
 def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
-    num_replicas, trainer, run_config, tiny_batches, two_replicas
+    num_replicas, two_replicas
 ):
-    half = trainer(
-        run_config(precision="float16"),
+    half = runs.Trainer(
+        runs.run_config(precision="float16"),
         strategy=two_replicas if num_replicas == 2 else None,
     )
     before = half.weights()
     too_large = 2.0**30
 
-    got, scale = half.run(tiny_batches(1), loss_scale=[too_large, 7.0])
+    got, scale = half.run(runs.batches(1), loss_scale=[too_large, 7.0])
 
     assert not np.isfinite(got[0]["gradient_norm"])
     assert got[0]["loss_scale"] == too_large
@@ -230,34 +214,18 @@ def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
             assert not np.any(slot)
 
 
-def test_the_scale_of_float16_falls_until_updates_are_made_again(
-    trainer, run_config, tiny_batches
-):
-    half = trainer(run_config(precision="float16"))
-    before = half.weights()
-
-    got, _ = half.run(tiny_batches(20), loss_scale=[2.0**30, 0.0])
-
-    assert not np.isfinite(got[0]["gradient_norm"])
-    assert np.isfinite(got[-1]["gradient_norm"])
-    for row, following in zip(got, got[1:], strict=False):
-        factor = 1.0 if np.isfinite(row["gradient_norm"]) else 0.5
-        assert following["loss_scale"] == factor * row["loss_scale"]
-    assert any(np.any(w != before[n]) for n, w in half.weights().items())
-
-
 @pytest.fixture
-def losses_with_dropout(trainer, run_config, tiny_config):
+def losses_with_dropout():
     """A function that returns one from batches to masked-LM losses."""
 
     def make(strategy=None, **options):
         # A rate of almost 0, so that losses differ by their masks alone.
-        config = run_config(
-            albert_config=tiny_config(dropout=0.3),
+        config = runs.run_config(
+            albert_config=runs.config(dropout=0.3),
             learning_rate=1e-20,
             **options,
         )
-        made = trainer(config, strategy=strategy)
+        made = runs.Trainer(config, strategy=strategy)
         return lambda batches: [
             row["masked_lm_loss"] for row in made.run(batches)[0]
         ]
@@ -273,8 +241,8 @@ def repeated(batches, times):
     }
 
 
-def test_dropout_is_decided_by_seed_and_step(losses_with_dropout, tiny_batches):
-    batches = repeated(tiny_batches(1), 4)
+def test_dropout_is_decided_by_seed_and_step(losses_with_dropout):
+    batches = repeated(runs.batches(1), 4)
 
     run = losses_with_dropout(random_seed=5)
     run_with_other_seed = losses_with_dropout(random_seed=6)
@@ -286,11 +254,11 @@ def test_dropout_is_decided_by_seed_and_step(losses_with_dropout, tiny_batches):
 
 
 def test_replicas_and_micro_batches_have_dropout_masks_of_their_own(
-    losses_with_dropout, tiny_batches, two_replicas
+    losses_with_dropout, two_replicas
 ):
     # If both halves of a batch of equal rows had the same masks, the loss of
     # the whole would be twice that of a half with the masks of either.
-    batches = repeated(tiny_batches(1), 1)
+    batches = repeated(runs.batches(1), 1)
     half = {name: v[:, : v.shape[1] // 2] for name, v in batches.items()}
 
     (alone,) = losses_with_dropout()(half)
@@ -301,20 +269,16 @@ def test_replicas_and_micro_batches_have_dropout_masks_of_their_own(
     assert replicas != pytest.approx(2 * alone, rel=1e-3)
 
 
-def test_a_multiplier_scales_the_rate_of_a_weight_and_0_freezes_it(
-    trainer, run_config, tiny_batches
-):
-    batches = tiny_batches(1)
+def test_a_multiplier_scales_the_rate_of_a_weight_and_0_freezes_it():
+    batches = runs.batches(1)
     path = "albert/pooler/kernel"
     frozen_path = "albert/embeddings/word_embeddings"
-    config = run_config(optimizer="adamw", clip_norm=1e9)
-    plain = trainer(config)
+    config = runs.run_config(optimizer="adamw", clip_norm=1e9)
+    plain = runs.Trainer(config)
     start = plain.weights()
     plain.run(batches)
 
-    scaled = trainer(
-        config, learning_rate_multipliers={path: 0.5, frozen_path: 0.0}
-    )
+    scaled = runs.Trainer(config, multipliers={path: 0.5, frozen_path: 0.0})
     scaled.run(batches)
 
     first, other = plain.weights(), scaled.weights()
@@ -335,3 +299,27 @@ def test_micro_batches_of_unknown_length_keep_their_rows_and_shape():
 
     np.testing.assert_array_equal(split(value), value.reshape(2, 2, 3, 2))
     assert split.get_concrete_function().output_shapes == (2, 2, None, 2)
+
+
+LAST = step.GROWTH_STEPS - 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "num_steps", "is_finite", "expected"),
+    [
+        (1024.0, 7, False, [512.0, 0.0]),
+        (1.0, 0, False, [1.0, 0.0]),
+        (1024.0, LAST - 1, True, [1024.0, LAST]),
+        (1024.0, LAST, True, [2048.0, 0.0]),
+        (2.0**23, LAST, True, [2.0**24, 0.0]),
+        (2.0**24, LAST, True, [2.0**24, 0.0]),
+    ],
+)
+def test_the_loss_scale_halves_at_an_overflow_and_doubles_after_a_while(
+    scale, num_steps, is_finite, expected
+):
+    state = step.updated_loss_scale(
+        tf.constant([scale, float(num_steps)]), tf.constant(is_finite)
+    )
+
+    assert state.numpy().tolist() == expected

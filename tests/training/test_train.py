@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.training import train
 from albert_tf.training.run_folder import RunFolder
+from tests.training import runs
 
 
 @pytest.fixture
@@ -31,36 +32,37 @@ def start(config, folder, task):
     )
 
 
-def test_two_processes_do_not_train_in_one_folder(
-    order_task, run_config, folder
-):
-    config = run_config(num_train_steps=1, output_dir=folder.path)
+def test_two_processes_do_not_train_in_one_folder(folder):
+    config = runs.run_config(num_train_steps=1, output_dir=folder.path)
 
     with (
         folder.locked(),
         pytest.raises(ValueError, match="Another process is training in"),
     ):
-        start(config, folder, order_task())
+        start(config, folder, runs.OrderTask())
 
 
-def test_a_longer_run_resumes_from_the_newest_checkpoint(
-    order_task, run_config, folder, arrays_of, caplog
-):
+def test_a_longer_run_resumes_from_the_newest_checkpoint(folder, caplog):
     caplog.set_level("INFO")
     for num_train_steps in (2, 3):
-        config = run_config(
-            num_train_steps=num_train_steps, output_dir=folder.path
+        config = runs.run_config(
+            num_train_steps=num_train_steps,
+            output_dir=folder.path,
+            keep_checkpoint_max=1,
         )
-        assert start(config, folder, order_task())
+        assert start(config, folder, runs.OrderTask())
 
     assert "Resuming from" in caplog.text
-    assert arrays_of(folder.path, 3)["global_step"] == 3
+    assert runs.arrays_of(folder.path, 3)["global_step"] == 3
     assert "run.lock" not in os.listdir(folder.path)
+    assert os.listdir(os.path.join(folder.path, "checkpoints")) == [
+        "step-00000003"
+    ]
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_a_deterministic_run_seeds_and_fixes_operations(
-    deterministic, run_config, monkeypatch
+    deterministic, monkeypatch
 ):
     called = []
     monkeypatch.setattr(
@@ -73,7 +75,7 @@ def test_a_deterministic_run_seeds_and_fixes_operations(
     )
 
     train.make_deterministic(
-        run_config(deterministic=deterministic, random_seed=7)
+        runs.run_config(deterministic=deterministic, random_seed=7)
     )
 
     assert called == ([7, "determinism"] if deterministic else [])
