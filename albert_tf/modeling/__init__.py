@@ -3,4 +3,9 @@
 Letters of the shape comments: B batch, S sequence, E embedding, H hidden,
 N heads, D head size (H = N x D), F feed-forward, V vocabulary, P masked
 positions, C choices, K labels or beams.
+
+Every layer and model takes the `config` of the whole model, unless it takes
+sizes; the `seed` of its initial weights; `dtype`, a Keras dtype policy; and a
+`name`. Where a call takes a `seed`, an int tensor `[2]`, it decides the dropout
+masks; without one, a layer drops nothing.
 """

@@ -15,13 +15,13 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import initialization, serialization
+from albert_tf.modeling import base, initialization
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 
 
-@serialization.register
-class AlbertModel(serialization.SerializableModel):
+@base.register
+class AlbertModel(base.SerializableModel):
     """The encoder of Lan et al. 2020, with its pooler.
 
     All weights exist as soon as the model does; the same `seed` gives the
@@ -33,14 +33,12 @@ class AlbertModel(serialization.SerializableModel):
     ```
 
     Args:
-        config: Configuration of the model.
         output_hidden_states: Whether to return the output of every block,
             which can be large.
         seed: Seed of the initial weights, and of dropout where the call gives
             none.
         dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
             float32 in any of them. None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for

@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization, serialization
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 # TF1: a finite number, so that a row that is all padding attends evenly to
@@ -70,18 +70,12 @@ def attended_values(probabilities: Any, value: Any) -> Any:
     return ops.reshape(context, (batch, length, num_heads * head_size))
 
 
-@serialization.register
-class AttentionSublayer(serialization.SerializableLayer):
+@base.register
+class AttentionSublayer(base.SerializableLayer):
     """Applies self-attention, a residual connection and layer normalization.
 
     Query, key and value have separate kernels, not one wide kernel, because
     LAMB computes its trust ratio for each variable.
-
-    Args:
-        config: Configuration of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
-        name: Name of the layer.
 
     Call arguments:
         hidden: Float tensor `[B, S, H]`.

@@ -59,15 +59,10 @@ def block_site(block: int) -> int:
 
 
 def fold_in(seed: Any, site: int) -> Any:
-    """Returns the seed of one site.
+    """Returns the seed of one site: an integer tensor `[2]`, as `seed` is.
 
-    Args:
-        seed: Integer tensor `[2]`.
-        site: Static whole number.
-
-    Returns:
-        Integer tensor `[2]`, of the type that the random functions of the
-        back end take; different for every site of one seed.
+    It differs for every site of one seed, and has the type that the random
+    functions of the back end take.
     """
     dtype = "uint32" if keras.backend.backend() == "jax" else "int32"
     words = [(site + 1) * m % _SEED_MODULUS for m in _MULTIPLIERS]

@@ -16,19 +16,13 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization, serialization
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 
-@serialization.register
-class Embeddings(serialization.SerializableLayer):
+@base.register
+class Embeddings(base.SerializableLayer):
     """Turns token ids and segment ids into vectors.
-
-    Args:
-        config: Configuration of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
-        name: Name of the layer.
 
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.

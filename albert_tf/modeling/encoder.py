@@ -11,26 +11,22 @@ from typing import Any
 import keras
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization, serialization, sharing
+from albert_tf.modeling import base, dropout, initialization, sharing
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
 
-@serialization.register
-class Encoder(serialization.SerializableLayer):
+@base.register
+class Encoder(base.SerializableLayer):
     """Applies blocks that share weights to a sequence.
 
     `attention_sublayers` and `feed_forward_sublayers` hold the distinct
     sublayers; `plan` says which of them each block of the stack uses.
 
     Args:
-        config: Configuration of the model.
         output_hidden_states: Whether to return the output of every block.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
-        name: Name of the layer.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.

@@ -2,33 +2,50 @@
 
 Floor: modeling.
 
-Source: google-research/albert, the second half of
+Source: google-research/albert, `modeling.get_activation` and the second half of
 `modeling.attention_ffn_block`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
+from keras import ops
 
 from albert_tf import config as config_lib
 from albert_tf.modeling import (
-    activations,
+    base,
     dropout,
     initialization,
-    serialization,
 )
 from albert_tf.modeling.layer_norm import LayerNorm
 
+Activation = Callable[[Any], Any]
 
-@serialization.register
-class FeedForwardSublayer(serialization.SerializableLayer):
+
+def activation(name: str) -> Activation:
+    """Returns one of the activation functions that `hidden_act` can name."""
+    return _ACTIVATIONS[name]
+
+
+def gelu(inputs: Any) -> Any:
+    """Computes the Gaussian error linear unit in its tanh form."""
+    # TF1: every released model was trained with the tanh form; the exact one
+    # (by erf) moves the outputs by 5e-4 of their largest value.
+    return ops.gelu(inputs, approximate=True)
+
+
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": gelu,
+    "relu": ops.relu,
+    "tanh": ops.tanh,
+    "linear": lambda inputs: inputs,
+}
+
+
+@base.register
+class FeedForwardSublayer(base.SerializableLayer):
     """Applies two linear layers, a residual connection, layer normalization.
-
-    Args:
-        config: Configuration of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
-        name: Name of the layer.
 
     Call arguments:
         hidden: Float tensor `[B, S, H]`.
@@ -50,7 +67,7 @@ class FeedForwardSublayer(serialization.SerializableLayer):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.seed = seed
-        self.activation = activations.activation(config.hidden_act)
+        self.activation = activation(config.hidden_act)
         self.intermediate = self._linear(
             "intermediate", config.intermediate_size
         )

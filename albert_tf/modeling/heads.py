@@ -13,7 +13,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import activations, initialization, serialization
+from albert_tf.modeling import base, feed_forward, initialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 # TF1: the heads of the tasks do not use `initializer_range`.
@@ -21,16 +21,14 @@ TASK_STDDEV = 0.02
 NUM_ORDERS = 2
 
 
-@serialization.register
-class OutputLayer(serialization.SerializableLayer):
+@base.register
+class OutputLayer(base.SerializableLayer):
     """Computes logits by a linear layer, in float32 in every precision.
 
     Args:
         units: Number of logits, K.
         hidden_size: H.
         stddev: Standard deviation of the initial weights.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
         name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
@@ -81,14 +79,11 @@ class OutputLayer(serialization.SerializableLayer):
         return (*input_shape[:-1], self.units)
 
 
-@serialization.register
+@base.register
 class SentenceOrderHead(OutputLayer):
     """Classifies segments as in order (label 0) or swapped (label 1).
 
     Args:
-        config: Configuration of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
         name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
@@ -117,17 +112,14 @@ class SentenceOrderHead(OutputLayer):
         self.config = config
 
 
-@serialization.register
-class MaskedLmHead(serialization.SerializableLayer):
+@base.register
+class MaskedLmHead(base.SerializableLayer):
     """Predicts the tokens at masked positions.
 
     H to E, activation, layer normalization; then the word embeddings serve
     as decoder, so that the only weight of width V here is a bias.
 
     Args:
-        config: Configuration of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy.
         name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
@@ -157,7 +149,7 @@ class MaskedLmHead(serialization.SerializableLayer):
             name="transform",
             dtype=self.dtype_policy,
         )
-        self.activation = activations.activation(config.hidden_act)
+        self.activation = feed_forward.activation(config.hidden_act)
         self.layer_norm = LayerNorm(
             config.embedding_size, dtype=self.dtype_policy
         )

@@ -20,15 +20,7 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def derive_seed(seed: int, name: str) -> int:
-    """Returns the seed of one part of a layer or model.
-
-    Args:
-        seed: Seed of the whole.
-        name: Name of the part.
-
-    Returns:
-        An integer from 0 to 2**31 - 1.
-    """
+    """Returns the seed, below 2**31, of a named part of a layer or model."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:_SEED_BYTES], "big") & _LARGEST_SEED
 
@@ -38,13 +30,8 @@ def truncated_normal(
 ) -> keras.initializers.Initializer:
     """Returns the initializer of one variable of a layer.
 
-    It draws from a normal distribution. Values beyond two standard deviations
-    are drawn again and the rest are not rescaled, as in TF1.
-
-    Args:
-        stddev: Standard deviation before truncation.
-        seed: Seed of the layer.
-        name: Name of the variable within the layer.
+    It draws from a normal distribution with deviation `stddev`. Values beyond
+    two deviations are drawn again and the rest are not rescaled, as in TF1.
     """
     return keras.initializers.TruncatedNormal(
         stddev=stddev, seed=derive_seed(seed, name)
@@ -62,13 +49,8 @@ def dense(
 ) -> keras.layers.Dense:
     """Returns a linear layer: seeded kernel `[in, out]`, zero bias.
 
-    Args:
-        units: Width of its output.
-        stddev: Standard deviation of the initial kernel.
-        seed: Seed of the layer that contains it.
-        name: Its name within that layer.
-        dtype: Keras dtype policy.
-        use_bias: Whether it has a bias.
+    `stddev` is the deviation of the initial kernel; `seed` is that of the layer
+    that contains this one under `name`.
     """
     return keras.layers.Dense(
         units,

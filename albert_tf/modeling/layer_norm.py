@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import serialization
+from albert_tf.modeling import base
 
 # TF1: contrib.layer_norm used 1e-12; the Keras default, 1e-3, moves every
 # output of the published checkpoints.
@@ -34,14 +34,13 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any) -> Any:
     return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON) * gamma + beta
 
 
-@serialization.register
-class LayerNorm(serialization.SerializableLayer):
+@base.register
+class LayerNorm(base.SerializableLayer):
     """Normalizes rows, then applies a trainable scale and shift.
 
     Args:
         size: Width of a row, H.
         dtype: Keras dtype policy; weights and arithmetic are always float32.
-        name: Name of the layer.
 
     Call arguments:
         inputs: Float tensor `[..., H]`.

@@ -41,18 +41,6 @@ class LossSums(NamedTuple):
     correct: Any
 
 
-def example_weights(batch: Mapping[str, Any]) -> Any:
-    """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
-
-    Args:
-        batch: Has `input_ids` `[B, ...]`, and `example_weights` if some rows
-            may be padding.
-    """
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
-
-
 class SpanSums(NamedTuple):
     """Sums of the losses and the accuracy of a span task.
 
@@ -75,14 +63,14 @@ class SpanSums(NamedTuple):
 
 
 class BeamSpanSums(NamedTuple):
-    """`SpanSums` of a task in which there can be no answer.
+    """`SpanSums`, the end given the true start, where no answer is possible.
 
     Args:
         loss: Half the sum of all three losses.
-        weight: Sum of the weights.
-        correct: As in `SpanSums`, the end given the true start.
-        start_loss: As in `SpanSums`.
-        end_loss: As in `SpanSums`, given the true start.
+        weight: As in `SpanSums`, like the next three.
+        correct: See there.
+        start_loss: See there.
+        end_loss: See there.
         answerable_loss: Sum of weight x cross entropy of whether there is an
             answer.
         answerable_correct: Sum of weight x (1 where that is predicted
@@ -98,6 +86,18 @@ class BeamSpanSums(NamedTuple):
     answerable_correct: Any
 
 
+def example_weights(batch: Mapping[str, Any]) -> Any:
+    """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
+
+    Args:
+        batch: Has `input_ids` `[B, ...]`, and `example_weights` if some rows
+            may be padding.
+    """
+    if "example_weights" in batch:
+        return batch["example_weights"]
+    return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
+
+
 def cross_entropy(logits: Any, labels: Any) -> Any:
     """Returns minus the logarithm of the probability of each label.
 
@@ -111,17 +111,6 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     return ops.sparse_categorical_crossentropy(
         labels, ops.cast(logits, "float32"), from_logits=True
     )
-
-
-def masked_lm_sums(logits: Any, ids: Any, weights: Any) -> LossSums:
-    """Returns the sums of the masked-LM objective.
-
-    Args:
-        logits: Float tensor `[B, P, V]`.
-        ids: Int tensor `[B, P]`, the masked tokens; unused slots hold 0.
-        weights: Float tensor `[B, P]`, 1 for a target, 0 for an unused slot.
-    """
-    return weighted_sums(logits, ids, weights)
 
 
 def sentence_order_sums(
@@ -149,13 +138,10 @@ def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
         weights: Tensor `[...]`.
     """
     weights = ops.cast(weights, "float32")
-    is_correct = ops.equal(
-        ops.argmax(logits, axis=-1), ops.cast(labels, "int32")
-    )
     return LossSums(
         loss=ops.sum(weights * cross_entropy(logits, labels)),
         weight=ops.sum(weights),
-        correct=ops.sum(weights * ops.cast(is_correct, "float32")),
+        correct=ops.sum(weights * _hits(logits, labels)),
     )
 
 
@@ -170,8 +156,7 @@ def classification_sums(
         weights: Float tensor `[B]`, 0 for a row that only pads the batch;
             None for all 1.
     """
-    weights = _weights(label_ids, weights)
-    return weighted_sums(logits, label_ids, weights)
+    return weighted_sums(logits, label_ids, _weights(label_ids, weights))
 
 
 def regression_sums(

@@ -12,25 +12,23 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import initialization, model_inputs, serialization
+from albert_tf.modeling import base, initialization
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import MaskedLmHead, SentenceOrderHead
 
 OBJECTIVES = ("mlm", "sop")
 
 
-@serialization.register
-class PretrainingModel(serialization.SerializableModel):
+@base.register
+class PretrainingModel(base.SerializableModel):
     """An `AlbertModel` with one head for each pretraining objective.
 
     Args:
-        config: Configuration of the model.
         objectives: `mlm` (masked LM), `sop` (sentence order), or both; only
             the heads of these exist.
         seed: Seed of the initial weights, and of dropout where the call gives
             none. The encoder starts as `AlbertModel(config, seed=seed)`.
         dtype: Keras dtype policy; None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
@@ -85,10 +83,10 @@ class PretrainingModel(serialization.SerializableModel):
             dtype=self.dtype_policy,
         )
 
-    def input_specs(self) -> dict[str, model_inputs.Spec]:
+    def input_specs(self) -> dict[str, base.Spec]:
         specs = super().input_specs()
         if "mlm" in self.objectives:
-            specs["masked_lm_positions"] = model_inputs.Spec()
+            specs["masked_lm_positions"] = base.Spec()
         return specs
 
     def call(

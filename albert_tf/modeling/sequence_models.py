@@ -15,27 +15,24 @@ from keras import ops
 from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.modeling import (
+    base,
     dropout,
     initialization,
-    model_inputs,
-    serialization,
 )
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer
 
 
-@serialization.register
-class ClassifierModel(serialization.SerializableModel):
+@base.register
+class ClassifierModel(base.SerializableModel):
     """An `AlbertModel` with a linear layer over its pooled output.
 
     Args:
-        config: Configuration of the model.
         num_labels: Number of labels, K; 1 for regression.
         dropout_prob: Dropout rate of the pooled output in training.
         seed: Seed of the initial weights, and of dropout where the call gives
             none. The encoder starts as `AlbertModel(config, seed=seed)`.
         dtype: Keras dtype policy; None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
@@ -96,21 +93,19 @@ class ClassifierModel(serialization.SerializableModel):
         return {"logits": self.task_head(pooled)}
 
 
-@serialization.register
-class MultipleChoiceModel(serialization.SerializableModel):
+@base.register
+class MultipleChoiceModel(base.SerializableModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
     in the softmax of the loss.
 
     Args:
-        config: Configuration of the model.
         dropout_prob: Dropout rate of the pooled output in training.
         seed: Seed of the initial weights, and of dropout where the call gives
             none. The weights start as those of
             `ClassifierModel(config, num_labels=1, seed=seed)`.
         dtype: Keras dtype policy; None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
@@ -151,8 +146,8 @@ class MultipleChoiceModel(serialization.SerializableModel):
         self.scorer.build(self.scorer.input_shapes())
         self.built = True
 
-    def input_specs(self) -> dict[str, model_inputs.Spec]:
-        return model_inputs.encoder_specs(rank=3)
+    def input_specs(self) -> dict[str, base.Spec]:
+        return base.encoder_specs(rank=3)
 
     def call(
         self,

@@ -43,12 +43,7 @@ class SharingPlan:
         return max(self.feed_forward) + 1
 
     def sublayer_name(self, kind: str, index: int) -> str:
-        """Returns the name of a sublayer: kind, set, index within the set.
-
-        Args:
-            kind: `attention` or `feed_forward`.
-            index: Its index in the encoder's list of that kind.
-        """
+        """Returns the name of a sublayer: kind, set, index within the set."""
         weight_set, inner = divmod(index, self.inner_group_num)
         return f"{kind}_{weight_set}_{inner}"
 

@@ -20,10 +20,9 @@ from keras import ops
 from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.modeling import (
+    base,
     dropout,
     initialization,
-    model_inputs,
-    serialization,
 )
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer, gather_positions
@@ -33,19 +32,17 @@ from albert_tf.modeling.layer_norm import LayerNorm
 FORBIDDEN_LOGIT = -1e30
 
 
-@serialization.register
-class SpanModel(serialization.SerializableModel):
+@base.register
+class SpanModel(base.SerializableModel):
     """An `AlbertModel` with two logits for each position.
 
     As in the reference, nothing is masked: positions of the question and of
     padding have logits too, and the head has no dropout.
 
     Args:
-        config: Configuration of the model.
         seed: Seed of the initial weights, and of dropout where the call gives
             none. The encoder starts as `AlbertModel(config, seed=seed)`.
         dtype: Keras dtype policy; None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
@@ -95,18 +92,16 @@ class SpanModel(serialization.SerializableModel):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-@serialization.register
-class BeamSpanHead(serialization.SerializableLayer):
+@base.register
+class BeamSpanHead(base.SerializableLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
     Computes in float32 in every precision: bfloat16 has 128 values from 2 to
     4, so that its logits would make ties between positions.
 
     Args:
-        config: Configuration of the model.
         dropout_prob: Dropout rate, in training, of the vector that decides
             whether there is an answer.
-        seed: Seed of the initial weights.
         name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
@@ -261,12 +256,11 @@ class BeamSpanHead(serialization.SerializableLayer):
         return self.answer_dense_1(hidden)[:, 0]
 
 
-@serialization.register
-class BeamSpanModel(serialization.SerializableModel):
+@base.register
+class BeamSpanModel(base.SerializableModel):
     """An `AlbertModel` with a `BeamSpanHead`.
 
     Args:
-        config: Configuration of the model.
         start_n_top: Number of most likely starts kept in inference, K1.
         end_n_top: Number of ends kept for each of them, K2.
         dropout_prob: Dropout rate, in training, of the vector that decides
@@ -274,7 +268,6 @@ class BeamSpanModel(serialization.SerializableModel):
         seed: Seed of the initial weights, and of dropout where the call gives
             none. The encoder starts as `AlbertModel(config, seed=seed)`.
         dtype: Keras dtype policy; None for the global policy of Keras.
-        name: Name of the model.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
@@ -327,10 +320,8 @@ class BeamSpanModel(serialization.SerializableModel):
         )
         self.built = True
 
-    def input_specs(self) -> dict[str, model_inputs.Spec]:
-        return super().input_specs() | {
-            "p_mask": model_inputs.Spec(dtype="float32")
-        }
+    def input_specs(self) -> dict[str, base.Spec]:
+        return super().input_specs() | {"p_mask": base.Spec(dtype="float32")}
 
     def call(
         self,
@@ -342,9 +333,9 @@ class BeamSpanModel(serialization.SerializableModel):
         if teacher_forcing is None:
             teacher_forcing = bool(training)
         if teacher_forcing:
-            model_inputs.check(
+            base.check_inputs(
                 inputs,
-                {"start_positions": model_inputs.Spec(rank=1)},
+                {"start_positions": base.Spec(rank=1)},
                 "BeamSpanModel with teacher forcing",
             )
         seed = self.albert.dropout_seed(training, seed)

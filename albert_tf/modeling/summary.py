@@ -63,9 +63,7 @@ def parts(
 ) -> tuple[Part, ...]:
     """Returns the parts of a pretraining model, in the order of the data.
 
-    Args:
-        config: Shape of the model.
-        length: S, for the operations.
+    The operations depend on `length`, S.
     """
     parameters = _parameters(config)
     entries = _entries_per_position(config, length)
@@ -139,12 +137,7 @@ def _entries_per_position(
 
 
 def format_table(config: config_lib.AlbertConfig, length: int) -> str:
-    """Returns the table that the command prints.
-
-    Args:
-        config: Shape of the model.
-        length: S, for the operations.
-    """
+    """Returns the table that the command prints."""
     all_parts = parts(config, length)
     encoder = all_parts[: len(ENCODER_PARTS)]
     rows = [
@@ -197,11 +190,7 @@ def _read_config(name_or_path: str) -> config_lib.AlbertConfig:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the table of a model.
-
-    Args:
-        arguments: The words of the command line; None for the process's own.
-    """
+    """Runs the command, with the given words in place of `sys.argv`."""
     parser = argparse.ArgumentParser(
         prog="python -m albert_tf.modeling.summary",
         description="Counts a model's parameters and operations.",

@@ -22,6 +22,10 @@ import albert_tf
 from albert_tf import modeling
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.attention import AttentionSublayer
+from albert_tf.modeling.base import (
+    SerializableLayer,
+    SerializableModel,
+)
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
@@ -35,10 +39,6 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
-)
-from albert_tf.modeling.serialization import (
-    SerializableLayer,
-    SerializableModel,
 )
 from albert_tf.modeling.span_models import (
     BeamSpanHead,

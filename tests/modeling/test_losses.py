@@ -21,7 +21,7 @@ def test_masked_lm_sums_weigh_losses_and_hits():
     ids = np.array([[1, 0, 1]])
     weights = np.array([[1, 1, 0]], "float32")
 
-    sums = losses.masked_lm_sums(logits, ids, weights)
+    sums = losses.weighted_sums(logits, ids, weights)
 
     np.testing.assert_allclose(sums.loss, np.log(4 / 3) + np.log(4), rtol=1e-6)
     assert float(sums.weight) == 2
@@ -31,7 +31,7 @@ def test_masked_lm_sums_weigh_losses_and_hits():
 def test_a_batch_without_targets_has_loss_zero():
     logits = np.array([[_UNEVEN]], "float32")
 
-    sums = losses.masked_lm_sums(logits, np.array([[1]]), np.array([[0.0]]))
+    sums = losses.weighted_sums(logits, np.array([[1]]), np.array([[0.0]]))
 
     assert float(sums.loss / (sums.weight + losses.MASKED_LM_EPSILON)) == 0
 
@@ -42,9 +42,9 @@ def test_parts_of_a_batch_add_up():
     ids = rng.integers(0, 5, (4, 3))
     weights = np.array([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]], "f")
 
-    whole = losses.masked_lm_sums(logits, ids, weights)
+    whole = losses.weighted_sums(logits, ids, weights)
     parts = [
-        losses.masked_lm_sums(logits[rows], ids[rows], weights[rows])
+        losses.weighted_sums(logits[rows], ids[rows], weights[rows])
         for rows in (slice(0, 1), slice(1, 4))
     ]
 

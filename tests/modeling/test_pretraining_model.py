@@ -32,7 +32,7 @@ class Recorded:
 
     def sums(self, weights="masked_lm_weights"):
         outputs = self.model(self.batch)
-        masked_lm = losses.masked_lm_sums(
+        masked_lm = losses.weighted_sums(
             outputs["masked_lm_logits"],
             self.numbers["masked_lm_ids"],
             self.numbers[weights] if isinstance(weights, str) else weights,

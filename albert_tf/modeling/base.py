@@ -1,11 +1,14 @@
-"""What makes our layers and models save, clone, pickle and export in Keras.
+"""Base classes by which layers and models save, clone, pickle and export.
 
 A layer is saved as the arguments of its constructor, which it keeps as
-attributes of the same names. `AlbertConfig` is saved as its dict.
+attributes of the same names. `AlbertConfig` is saved as its dict. A model is
+called on a dict of tensors, which is checked first: Keras would otherwise fail
+deep inside the model, or broadcast silently.
 
 Floor: modeling.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Mapping
 from typing import Any, Self
@@ -13,7 +16,6 @@ from typing import Any, Self
 import keras
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import model_inputs
 
 _CONFIG = "config"
 _FROZEN = "frozen_layers"
@@ -50,9 +52,7 @@ class SerializableLayer(keras.layers.Layer):
     def from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
         """Builds the layer that `get_config` described.
 
-        Args:
-            config: Result of `get_config`.
-            **kwargs: Ignored; Keras passes `custom_objects` to models.
+        Keras passes `custom_objects` to models, which are not needed.
         """
         names = _argument_names(cls)
         arguments = {name: config[name] for name in names if name in config}
@@ -77,15 +77,45 @@ class SerializableLayer(keras.layers.Layer):
         return list(self._flatten_layers(include_self=False))
 
 
+def _argument_names(layer_class: Any) -> list[str]:
+    _, *names = inspect.signature(layer_class.__init__).parameters
+    return names
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spec:
+    """One tensor of the dict that a model is called on.
+
+    Args:
+        rank: Number of axes.
+        dtype: Type in an exported signature. An `int32` accepts any integer
+            or bool, a `float32` any number.
+        is_required: Whether every call needs it.
+    """
+
+    rank: int = 2
+    dtype: str = "int32"
+    is_required: bool = True
+
+
+def encoder_specs(rank: int = 2) -> dict[str, Spec]:
+    """Returns the entries that an encoder takes; only the ids are required."""
+    return {
+        "input_ids": Spec(rank=rank),
+        "input_mask": Spec(rank=rank, is_required=False),
+        "segment_ids": Spec(rank=rank, is_required=False),
+    }
+
+
 class SerializableModel(SerializableLayer, keras.Model):
     """A model that is saved as the arguments of its constructor.
 
     It is called on a dict of tensors, which are checked first.
     """
 
-    def input_specs(self) -> dict[str, model_inputs.Spec]:
+    def input_specs(self) -> dict[str, Spec]:
         """Returns what the model can be called with, by name."""
-        return model_inputs.encoder_specs()
+        return encoder_specs()
 
     def input_shapes(self) -> dict[str, tuple[None, ...]]:
         """Returns the shapes of all inputs, with no size fixed."""
@@ -121,7 +151,7 @@ class SerializableModel(SerializableLayer, keras.Model):
         return keras.tree.map_structure(lambda output: output.shape, outputs)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        model_inputs.check(inputs, self.input_specs(), type(self).__name__)
+        check_inputs(inputs, self.input_specs(), type(self).__name__)
         return super().__call__(inputs, *args, **kwargs)
 
     @property
@@ -140,13 +170,8 @@ class SerializableModel(SerializableLayer, keras.Model):
     ) -> None:
         """Exports the model for inference, as `keras.Model.export` does.
 
-        Args:
-            filepath: Where to write it.
-            format: Format of the export.
-            verbose: Whether to print what was written.
-            input_signature: Shapes and dtypes of the inputs; None for all
-                inputs of the model, with any batch size and length.
-            **kwargs: Passed on to Keras.
+        Without `input_signature`, batch size and length of the inputs are
+        free.
         """
         if input_signature is None:
             specs = self.input_specs()
@@ -167,6 +192,58 @@ class SerializableModel(SerializableLayer, keras.Model):
         )
 
 
-def _argument_names(layer_class: Any) -> list[str]:
-    _, *names = inspect.signature(layer_class.__init__).parameters
-    return names
+def check_inputs(
+    inputs: Any, specs: Mapping[str, Spec], model_name: str
+) -> None:
+    """Checks what a model is called with, as far as it is known in a graph.
+
+    Args:
+        inputs: First argument of the call.
+        specs: Entries that the model knows; others are ignored.
+        model_name: Class of the model, for messages.
+
+    Raises:
+        ValueError: `inputs` is not a dict, lacks an entry, or an entry is not
+            a tensor of the expected rank and type.
+    """
+    required = [name for name, spec in specs.items() if spec.is_required]
+    if not isinstance(inputs, Mapping):
+        raise ValueError(
+            f"`{model_name}` must be called on a dict of tensors. Received: "
+            f"an object of type {type(inputs).__name__}. Pass a dict with "
+            f"the keys {_listed(specs)}; `tokenizer.batch` makes one."
+        )
+    missing = [name for name in required if name not in inputs]
+    if missing:
+        raise ValueError(
+            f"`{model_name}` needs the inputs {_listed(required)}. Received: "
+            f"a dict with the keys {_listed(inputs)}. Add {_listed(missing)}."
+        )
+    for name in specs:
+        if name in inputs:
+            _check_tensor(name, inputs[name], specs[name])
+
+
+def _check_tensor(name: str, value: Any, spec: Spec) -> None:
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise ValueError(
+            f"`{name}` must be a tensor or a NumPy array. Received: an object "
+            f"of type {type(value).__name__}. Convert it, for example with "
+            f"np.array(..., dtype={spec.dtype!r})."
+        )
+    if len(value.shape) != spec.rank:
+        raise ValueError(
+            f"`{name}` must have rank {spec.rank}. Received: shape "
+            f"{tuple(value.shape)}."
+        )
+    dtype = keras.backend.standardize_dtype(value.dtype)
+    wants_integers = spec.dtype == "int32"
+    if wants_integers and not dtype.startswith(("int", "uint", "bool")):
+        raise ValueError(
+            f"`{name}` must hold integers. Received: dtype {dtype!r}. Cast it "
+            "to 'int32'."
+        )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(map(repr, names)) or "(none)"
