@@ -15,7 +15,7 @@ from absl import flags
 
 from albert_tf import checks, files
 from albert_tf.cli import flags as cli_flags
-from albert_tf.cli import program, training
+from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
@@ -78,7 +78,7 @@ def define_flags(task_config: type, **defaults: Any) -> None:
     """
     for config_class in (FinetuningFlags, FinetuningConfig, task_config):
         cli_flags.define(config_class, **defaults)
-    training.define_flags()
+    cli_flags.define_for_training()
     for alias, name in _ALIASES.items():
         flags.DEFINE_alias(alias, name)
 
@@ -108,7 +108,7 @@ def run(
         preset = paper_presets.paper_settings(task_config.name, shared.preset)
         _apply_preset(values, preset)
         task_config = cli_flags.read(task_config_class, values)
-    run_values = training.read(values)
+    run_values = cli_flags.read_for_training(values)
     if preset:
         run_values["albert_config"] = preset.with_dropout(
             run_values["albert_config"]
@@ -141,10 +141,15 @@ def run(
         task.make_task, task_config=task_config, sets=sets
     )
     scores = finetune.run(config, sets, make_task)
-    training.print_scores(scores)
+    program.print_scores(scores)
 
     # 5. Export of the weights that have these scores.
     if export and scores is not None:
+        # Those of several seeds are medians.
+        scores_of_weights = {
+            name: scores.get(f"{name}_best", value)
+            for name, value in scores.items()
+        }
         export = dataclasses.replace(
             export,
             init_checkpoint=run_folder.weights_to_use(
@@ -152,9 +157,7 @@ def run(
                 config.init_checkpoint,
                 is_training=config.do_train,
             ),
-            **task.export_settings(
-                task_config, sets, _scores_of_weights(scores)
-            ),
+            **task.export_settings(task_config, sets, scores_of_weights),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
 
@@ -236,14 +239,6 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
         )
         num_warmup = int(num_steps * proportion)
     return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
-
-
-def _scores_of_weights(scores: dict[str, float]) -> dict[str, float]:
-    """Returns the scores of the best seed; those of several are medians."""
-    return {
-        name: scores.get(f"{name}_best", value)
-        for name, value in scores.items()
-    }
 
 
 def _export_config(

@@ -1,7 +1,7 @@
 """Command-line flags that are defined and read from the fields of a config.
 
 A field made by `settings.setting` becomes a flag with its name, type, default,
-help and choices.
+help and choices. Commands that train have some flags without such a field.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from absl import flags
 
+from albert_tf import config as config_lib
 from albert_tf import settings
 
 Config = TypeVar("Config")
@@ -65,9 +66,6 @@ def read(
         values: The parsed flags.
         **others: Values of fields that are not flags, or that replace those
             of flags.
-
-    Raises:
-        ValueError: A value is invalid, or two contradict each other.
     """
     found: dict[str, Any] = {}
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
@@ -79,6 +77,35 @@ def read(
         # Texts and lists that are not given are None.
         found[field.name] = field.default if value is None else value
     return config_class(**found | others)
+
+
+def define_for_training() -> None:
+    """Defines the flags of the model's shape and of the original's TPU."""
+    flags.DEFINE_string(
+        "albert_config_file",
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...).",
+    )
+    flags.DEFINE_bool("use_tpu", False, "Same as --strategy=tpu.")
+    flags.DEFINE_alias("master", "tpu_name")
+
+
+def read_for_training(values: FlagValues) -> dict[str, Any]:
+    """Returns the fields of a `RunConfig` that are not flags.
+
+    Raises:
+        FileNotFoundError: There is no such config.
+        ValueError: A flag is missing, or the config is invalid.
+    """
+    require(values, "albert_config_file", "output_dir")
+    found: dict[str, Any] = {
+        "albert_config": config_lib.load_config(values.albert_config_file),
+        "flags_text": as_text(values),
+    }
+    if values.use_tpu:
+        found["strategy"] = "tpu"
+    return found
 
 
 def require(values: FlagValues, *names: str) -> None:

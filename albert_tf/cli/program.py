@@ -111,6 +111,12 @@ def quiet_import() -> Iterator[None]:
             os.close(stderr)
 
 
+def print_scores(scores: dict[str, float] | None) -> None:
+    """Prints one score a line; nothing if a signal stopped the run."""
+    for name, value in (scores or {}).items():
+        print(f"{name} = {value:.6g}")
+
+
 class _ConsoleHandler(logging.Handler):
     """Writes short lines, time and message, above a progress bar."""
 

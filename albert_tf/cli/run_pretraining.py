@@ -12,7 +12,7 @@ from absl import flags
 
 from albert_tf import files
 from albert_tf.cli import flags as cli_flags
-from albert_tf.cli import program, training
+from albert_tf.cli import program
 from albert_tf.training.run_config import PretrainingConfig
 
 
@@ -24,7 +24,7 @@ def main() -> None:
 def define_flags() -> None:
     """Defines the flags of the command."""
     cli_flags.define(PretrainingConfig)
-    training.define_flags()
+    cli_flags.define_for_training()
     flags.DEFINE_integer(
         "masked_lm_budget",
         0,
@@ -40,7 +40,9 @@ def run(values: cli_flags.FlagValues) -> None:
             "--masked_lm_budget has no effect in the original either. Build "
             "the records with --masking=dynamic to draw masks while training."
         )
-    config = cli_flags.read(PretrainingConfig, values, **training.read(values))
+    config = cli_flags.read(
+        PretrainingConfig, values, **cli_flags.read_for_training(values)
+    )
     if config.do_train:
         files.expand_globs(config.input_file)
     if config.do_eval:
@@ -48,7 +50,7 @@ def run(values: cli_flags.FlagValues) -> None:
     with program.quiet_import():
         from albert_tf.training import pretrain
 
-    training.print_scores(pretrain.run(config))
+    program.print_scores(pretrain.run(config))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from albert_tf import config
 from albert_tf.cli import flags
 from albert_tf.settings import setting
 
@@ -149,6 +150,59 @@ def test_required_flags_are_named_if_they_are_missing(values):
     flags.require(values("--name=n"), "name", "number")
     with pytest.raises(ValueError, match="--name and --names must be given"):
         flags.require(values(), "name", "names")
+
+
+def define_flags():
+    flags.flags.DEFINE_string("output_dir", None, "")
+    flags.flags.DEFINE_string("tpu_name", None, "")
+    flags.define_for_training()
+
+
+GIVEN = ("--albert_config_file=base_v2", "--output_dir=run")
+
+
+def test_a_published_config_is_read_by_its_name(parse):
+    found = flags.read_for_training(parse(define_flags, *GIVEN))
+
+    assert found["albert_config"] == config.published_config("base_v2")
+    assert "strategy" not in found
+
+
+def test_a_config_is_read_from_its_file(parse, tmp_path):
+    path = tmp_path / "config.json"
+    config.AlbertConfig(vocab_size=9).to_json_file(path)
+
+    values = parse(define_flags, *GIVEN, f"--albert_config_file={path}")
+
+    assert flags.read_for_training(values)["albert_config"].vocab_size == 9
+
+
+def test_use_tpu_is_a_strategy_and_master_a_name(parse):
+    values = parse(define_flags, *GIVEN, "--use_tpu", "--master=grpc://there")
+
+    assert flags.read_for_training(values)["strategy"] == "tpu"
+    assert values.tpu_name == "grpc://there"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (
+            [],
+            ValueError,
+            "--albert_config_file and --output_dir must be given",
+        ),
+        (GIVEN[:1], ValueError, "--output_dir must be given"),
+        (
+            [*GIVEN, "--albert_config_file=base_v3"],
+            FileNotFoundError,
+            "base_v3.*base_v2",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(arguments, error, message, parse):
+    with pytest.raises(error, match=message):
+        flags.read_for_training(parse(define_flags, *arguments))
 
 
 @pytest.fixture(scope="module")

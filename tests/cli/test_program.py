@@ -228,3 +228,10 @@ def test_messages_of_an_import_are_shown_when_they_matter(
     run, arguments, environment
 ):
     assert "chatter\n" in run(*arguments, **environment).stderr
+
+
+def test_scores_are_printed_one_a_line(capsys):
+    program.print_scores({"f1": 50.0, "accuracy": 1 / 3})
+    program.print_scores(None)
+
+    assert capsys.readouterr().out == "f1 = 50\naccuracy = 0.333333\n"
