@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from albert_tf.cli import program
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = """
 import logging

@@ -21,21 +21,6 @@ def _embedded(width):
     return np.random.default_rng(0).standard_normal((2, 5, width)).astype("f")
 
 
-def test_returns_the_projection_and_the_output_of_every_block():
-    layer = _encoder(inner_group_num=2)
-
-    states = layer(_embedded(4), _MASK)
-
-    assert [state.shape for state in states] == [(2, 5, 8)] * (1 + 3 * 2)
-
-
-def test_only_the_last_output_is_kept_unless_all_are_asked_for():
-    states = _encoder()(_embedded(4), _MASK)
-    (last,) = _encoder(output_hidden_states=False)(_embedded(4), _MASK)
-
-    np.testing.assert_array_equal(last, states[-1])
-
-
 def test_there_is_no_projection_between_equal_widths():
     layer = _encoder(embedding_size=8)
     embedded = _embedded(8)

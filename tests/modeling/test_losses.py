@@ -8,34 +8,6 @@ _UNEVEN = [0.0, np.log(3)]
 _EVEN = [5.0, 5.0]
 
 
-def test_cross_entropy_is_minus_the_log_probability():
-    logits = np.array([[_UNEVEN, _EVEN]], "float32")
-
-    result = losses.cross_entropy(logits, np.array([[1, 0]]))
-
-    np.testing.assert_allclose(result, [[np.log(4 / 3), np.log(2)]], rtol=1e-6)
-
-
-def test_masked_lm_sums_weigh_losses_and_hits():
-    logits = np.array([[_UNEVEN, _UNEVEN, _UNEVEN]], "float32")
-    ids = np.array([[1, 0, 1]])
-    weights = np.array([[1, 1, 0]], "float32")
-
-    sums = losses.weighted_sums(logits, ids, weights)
-
-    np.testing.assert_allclose(sums.loss, np.log(4 / 3) + np.log(4), rtol=1e-6)
-    assert float(sums.weight) == 2
-    assert float(sums.correct) == 1
-
-
-def test_a_batch_without_targets_has_loss_zero():
-    logits = np.array([[_UNEVEN]], "float32")
-
-    sums = losses.weighted_sums(logits, np.array([[1]]), np.array([[0.0]]))
-
-    assert float(sums.loss / (sums.weight + losses.MASKED_LM_EPSILON)) == 0
-
-
 def test_parts_of_a_batch_add_up():
     rng = np.random.default_rng(0)
     logits = rng.standard_normal((4, 3, 5)).astype("float32")
@@ -60,16 +32,6 @@ def test_sentence_order_labels_may_have_a_second_axis(shape):
 
     np.testing.assert_allclose(sums.loss, np.log(4 / 3) + np.log(2), rtol=1e-6)
     assert float(sums.weight) == 2
-
-
-def test_rows_that_fill_up_a_batch_count_nothing():
-    logits = np.array([_UNEVEN, _EVEN], "float32")
-
-    sums = losses.sentence_order_sums(
-        logits, np.array([1, 0]), np.array([1.0, 0.0])
-    )
-
-    np.testing.assert_allclose(sums, [np.log(4 / 3), 1, 1], rtol=1e-6)
 
 
 def test_half_precision_logits_give_float32_losses():

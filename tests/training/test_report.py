@@ -1,6 +1,5 @@
 import dataclasses
 import html.parser
-import json
 import math
 import re
 import xml.etree.ElementTree
@@ -311,19 +310,6 @@ def test_failed_seeds_have_a_table_only_if_there_are_any(written):
     _, sections = written({"1": _log(0.7, 0.5)}, results)
 
     assert sections[-1].title == "Scores by seed"
-
-
-def test_the_fine_tuning_page_is_written_to_the_folder_of_the_run(tmp_path):
-    report.write_finetuning(
-        str(tmp_path),
-        task_name="words",
-        facts={},
-        results={},
-        logs={"": json.loads(json.dumps(_log(0.7, 0.25)))},
-        primary_metric="accuracy",
-    )
-
-    assert "Fine-tuning: words" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_lengths_are_counted_in_bins():
