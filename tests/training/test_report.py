@@ -1,13 +1,17 @@
+import dataclasses
 import html.parser
+import json
 import math
 import re
 import xml.etree.ElementTree
 
+import numpy as np
 import pytest
 
 from albert_tf.training import report
 
 VOID_TAGS = {"meta"}
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 class _Reader(html.parser.HTMLParser):
@@ -16,7 +20,7 @@ class _Reader(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.open_tags = []
-        self.words = []
+        self.words = set()
 
     def handle_starttag(self, tag, attrs):
         if tag not in VOID_TAGS:
@@ -29,226 +33,367 @@ class _Reader(html.parser.HTMLParser):
         assert self.open_tags.pop() == tag
 
     def handle_data(self, data):
-        self.words.append(data)
+        self.words.add(data.strip())
 
 
 def _chart(**curves):
     return report.Chart(title="Loss", unit="nats", curves=curves)
 
 
-def _svg(chart):
-    rendered = report.render_chart(chart)
-    return xml.etree.ElementTree.fromstring(rendered[rendered.index("<svg") :])
+def _bars(**values):
+    return report.Bars(title="Lengths", unit="records", **values)
 
 
-def _points(svg):
-    return [
-        [tuple(map(float, pair.split(","))) for pair in line.split()]
-        for line in (p.get("points") for p in svg.iter("polyline"))
+@pytest.fixture
+def page(tmp_path):
+    """A function that writes a page and returns its HTML."""
+
+    def write(*sections, title="A run", facts=None):
+        path = tmp_path / "new_folder" / "report.html"
+        report.write(path, title=title, facts=facts or {}, sections=sections)
+        return path.read_text(encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture
+def drawing(page):
+    """A function that draws a section and returns its SVG element."""
+
+    def draw(section):
+        (svg,) = re.findall("<svg.*?</svg>", page(section), re.S)
+        return xml.etree.ElementTree.fromstring(svg)
+
+    return draw
+
+
+def _lines(svg):
+    """Returns the points of each curve, `[(x, y), ...]`, faint ones too."""
+    paths = [
+        path.get("d")
+        for path in svg.iter(f"{SVG}path")
+        if re.search(r"stroke: (#|currentColor)", path.get("style") or "")
     ]
+    numbers = [re.findall(r"[ML] ([\d.]+) ([\d.]+)", path) for path in paths]
+    lines = [[(float(x), float(y)) for x, y in line] for line in numbers]
+    # The legend's samples have a y of their own.
+    return [line for line in lines if len({y for _, y in line}) > 1]
 
 
-def test_page_is_well_formed_and_asks_no_network(tmp_path):
-    path = tmp_path / "new_folder" / "report.html"
+def _texts(svg):
+    return [text.text for text in svg.iter(f"{SVG}text")]
 
-    report.write_report(
-        path,
-        title="A run",
-        facts={"steps": 300},
-        charts=[_chart(training=[(1, 8.0), (2, 7.5)])],
-        tables=[report.Table(title="T", header=["a"], rows=[["b"]])],
+
+def test_page_is_well_formed_and_asks_no_network(page):
+    text = page(
+        _chart(training=[(1, 8.0), (2, 7.5)], held_out=[(2, 7.0)]),
+        _bars(bars={"16": 2.0}),
+        report.Table(title="T", header=["a"], rows=[["b"]]),
+        facts={"steps": 300, "rate": 0.123456789},
     )
 
-    text = path.read_text(encoding="utf-8")
     reader = _Reader()
     reader.feed(text)
     assert reader.open_tags == []
-    assert {"A run", "steps", "300", "Loss", "nats", "T", "a", "b"} <= {
-        word.strip() for word in reader.words
-    }
-    assert not re.search(r"https?:|//|<script|<link|url\(|src=", text)
+    assert {"A run", "steps", "300", "0.123457"} <= reader.words
+    assert {"Loss", "nats", "Lengths", "16", "T", "a", "b"} <= reader.words
+    # Names of XML dialects are no addresses to fetch.
+    text = re.sub(r'xmlns(:xlink)?="[^"]*"', "", text)
+    assert not re.search(r"https?:|//|<script|<link|@import|src=", text)
 
 
-def test_text_from_the_corpus_is_not_read_as_markup(tmp_path):
-    path = tmp_path / "report.html"
+def test_the_same_run_gives_the_same_page(page):
+    chart = _chart(training=[(1, 8.0), (2, 7.5)], held_out=[(2, 7.0)])
 
-    report.write_report(
-        path,
+    assert page(chart) == page(chart)
+
+
+def test_text_is_not_read_as_markup(page):
+    text = page(
+        report.Chart(title='"<s>', unit="<a>", curves={"<p>_$x$": [(1, 1)]}),
+        report.Bars(title="<h1>", unit="<ul>", bars={"<li>$y$": 1.0}),
+        report.Table(title="<q>", header=["<em>"], rows=[["<td>&"]]),
         title="<b>",
         facts={"<i>": "<u>"},
-        charts=[
-            report.Chart(title='"<s>', unit="<a>", curves={"<p>": [(1, 1)]})
-        ],
-        tables=[report.Table(title="<q>", header=["<em>"], rows=[["<td>&"]])],
     )
 
-    text = path.read_text(encoding="utf-8")
-    for tag in ("<b>", "<i>", "<u>", "<s>", "<a>", "<p>", "<q>", "<em>"):
-        assert tag not in text
+    for tag in ["b", "i", "u", "s", "a", "p", "q", "em", "ul", "li"]:
+        assert f"<{tag}>" not in text
+    assert text.count("<h1>") == 1
     assert "<td>&lt;td&gt;&amp;</td>" in text
+    assert "&lt;p&gt;_$x$</text>" in text
+    assert "&lt;li&gt;$y$</text>" in text
 
 
-def test_a_lower_loss_is_drawn_lower_and_a_later_step_further_right():
-    (line,) = _points(_svg(_chart(training=[(0, 8.0), (50, 7.0), (100, 4.0)])))
+def test_a_lower_loss_is_drawn_lower_and_a_later_step_further_right(drawing):
+    svg = drawing(_chart(training=[(0, 8.0), (50, 7.0), (100, 4.0)]))
 
+    (line,) = _lines(svg)
     assert [x for x, _ in line] == sorted(x for x, _ in line)
     assert [y for _, y in line] == sorted(y for _, y in line)
     # Step 50 of 0 to 100 lies half-way.
     assert line[1][0] == pytest.approx((line[0][0] + line[2][0]) / 2)
 
 
-def test_curves_share_the_axes_and_are_named_in_the_legend():
-    svg = _svg(_chart(training=[(0, 8), (9, 4)], held_out=[(0, 8), (9, 6)]))
+def test_curves_share_the_axes_and_are_named_in_the_legend(drawing):
+    svg = drawing(_chart(training=[(0, 8), (9, 4)], held_out=[(0, 8), (9, 6)]))
 
-    training, held_out = _points(svg)
+    training, held_out = _lines(svg)
     assert training[0] == held_out[0]
     assert training[1][1] > held_out[1][1]
-    labels = [text.text for text in svg.iter("text")]
-    assert {"training", "held_out", "step", "nats"} <= set(labels)
+    assert {"training", "held_out", "step", "nats"} <= set(_texts(svg))
 
 
-def test_every_point_lies_inside_the_drawing():
-    values = [(step, math.sin(step) * 1e-4) for step in range(37)]
-
-    (line,) = _points(_svg(_chart(rate=values)))
-
-    assert all(
-        report.LEFT <= x <= report.WIDTH - report.RIGHT
-        and report.TOP <= y <= report.HEIGHT - report.BOTTOM
-        for x, y in line
-    )
-
-
-def test_a_single_evaluation_is_a_dot():
-    svg = _svg(_chart(held_out=[(300, 5.0)]))
-
-    assert len(list(svg.iter("circle"))) == 1
-    assert not list(svg.iter("polyline"))
-
-
-def test_values_that_are_not_finite_are_left_out():
-    (line,) = _points(
-        _svg(_chart(loss=[(1, 8.0), (2, math.nan), (3, math.inf), (4, 7.0)]))
-    )
-
-    assert len(line) == 2
-
-
-def test_a_chart_without_values_says_so():
-    rendered = report.render_chart(_chart(loss=[(1, math.nan)], other=[]))
-
-    assert "No values were logged" in rendered
-    assert "<svg" not in rendered
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
-        (3.9, 8.1, [3, 4, 5, 6, 7, 8, 9]),
-        (0, 0.00176, [0, 0.0005, 0.001, 0.0015, 0.002]),
-        (-5, 5, [-6, -4, -2, 0, 2, 4, 6]),
-    ],
-)
-def test_ticks_are_round_and_cover_the_range(low, high, expected):
-    assert report.ticks(low, high) == expected
-
-
-@pytest.mark.parametrize("value", [0, 7, -0.3])
-def test_ticks_around_one_value_leave_room_on_both_sides(value):
-    found = report.ticks(value, value)
-
-    assert found[0] < value < found[-1]
-
-
-def test_bars_rise_with_their_values():
-    chart = report.Bars(
-        title="Lengths", unit="records", bars={"to 16": 2.0, "to 32": 8.0}
-    )
-    rendered = report.render_bars(chart)
-    svg = xml.etree.ElementTree.fromstring(rendered[rendered.index("<svg") :])
-
-    first, second = (float(r.get("height")) for r in svg.iter("rect"))
-    assert second == pytest.approx(4 * first, rel=0.01)
-    words = [text.text for text in svg.iter("text")]
-    assert "to 16" in words
-    assert "records" in words
-
-
-def test_of_many_bars_only_some_have_their_name_below():
-    bars = {f"to {number}": 1.0 for number in range(40)}
-    rendered = report.render_bars(
-        report.Bars(title="Lengths", unit="records", bars=bars)
-    )
-
-    assert rendered.count("<rect") == 40
-    assert rendered.count(">to ") - 40 <= report.MAX_BAR_NAMES
-
-
-def test_no_bars_are_said_to_be_none():
-    chart = report.Bars(title="Lengths", unit="records", bars={})
-
-    assert "There is nothing to count" in report.render_bars(chart)
-
-
-def test_a_chart_may_be_over_something_else_than_steps():
-    chart = report.Chart(
-        title="F1",
-        unit="f1",
-        curves={"f1": [(-1.0, 70.0), (1.0, 80.0)]},
-        x_label="threshold",
-    )
-
-    assert ">threshold</text>" in report.render_chart(chart)
-    assert ">step</text>" not in report.render_chart(chart)
-
-
-def test_no_two_of_eight_curves_look_alike():
-    names = [f"score {number}" for number in range(8)]
-    svg = _svg(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
-
-    styles = [
-        (line.get("stroke"), line.get("stroke-dasharray"))
-        for line in svg.iter("polyline")
-    ]
-    assert len(set(styles)) == 8
-
-
-def test_the_names_of_curves_stand_above_the_drawing():
-    names = [f"score {number}" for number in range(7)]
-    svg = _svg(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
-
-    _, top, _, height = map(float, svg.get("viewBox").split())
-    found = {
-        text.text: float(text.get("y"))
-        for text in svg.iter("text")
-        if text.text in names
-    }
-    assert all(top < found[name] <= report.TOP for name in names)
-    assert top + height == report.HEIGHT
-    # In rows of three.
-    assert found[names[0]] == found[names[2]] < found[names[3]]
-
-
-def test_faint_curves_have_no_name_and_share_the_axes():
+def test_faint_curves_have_no_name_and_share_the_axes(drawing):
     chart = report.Chart(
         title="Loss",
         unit="nats",
         curves={"median": [(0, 2), (9, 1)]},
-        faint_curves=[[(0, 2), (9, math.nan)], [(0, 3), (9, 1)]],
+        faint_curves=[[(0, 2.5), (9, math.nan)], [(0, 3), (9, 1)]],
     )
 
-    first, second, median = _svg(chart).iter("polyline")
+    svg = drawing(chart)
 
-    assert "faint" in first.get("class")
-    assert len(first.get("points").split()) == 1
-    assert second.get("points").split()[1] == median.get("points").split()[1]
-    assert "faint" not in median.get("class")
+    faint, median = _lines(svg)
+    assert faint[1] == median[1]
+    assert [text for text in _texts(svg) if text.isalpha()] == [
+        "step",
+        "nats",
+        "median",
+    ]
 
 
-def test_bars_may_have_an_axis_with_a_name():
-    chart = report.Bars(
-        title="Lengths", unit="records", bars={"16": 2.0}, x_label="tokens"
+def test_values_that_are_not_finite_are_left_out(drawing):
+    values = [(1, 8.0), (2, math.nan), (3, math.inf), (4, 7.0)]
+
+    (line,) = _lines(drawing(_chart(loss=values)))
+
+    assert len(line) == 2
+
+
+@pytest.mark.parametrize(
+    "section", [_chart(loss=[(1, math.nan)], other=[]), _bars(bars={})]
+)
+def test_an_empty_drawing_is_replaced_by_a_note(section, page):
+    text = page(section)
+
+    assert "No values were logged" in text
+    assert "<svg" not in text
+
+
+def test_a_single_evaluation_is_a_dot(drawing):
+    svg = drawing(_chart(held_out=[(300, 5.0)]))
+
+    assert not _lines(svg)
+    # One in the drawing, one in the legend.
+    assert len(list(svg.iter(f"{SVG}use"))) == 2
+
+
+def test_no_two_of_eight_curves_look_alike(drawing):
+    names = [f"score {number}" for number in range(8)]
+    svg = drawing(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
+
+    styles = {
+        path.get("style")
+        for path in svg.iter(f"{SVG}path")
+        if "stroke: #" in (path.get("style") or "")
+    }
+    assert len(styles) == 8
+
+
+def test_bars_rise_with_their_values(drawing):
+    svg = drawing(_bars(bars={"to 16": 2.0, "to 32": 8.0}, x_label="tokens"))
+
+    paths = [
+        path.get("d")
+        for path in svg.iter(f"{SVG}path")
+        if "fill: #" in (path.get("style") or "")
+    ]
+    heights = []
+    for path in paths:
+        y = [float(value) for value in re.findall(r"[ML] \S+ (\S+)", path)]
+        heights.append(max(y) - min(y))
+    assert heights[1] == pytest.approx(4 * heights[0], rel=0.01)
+    assert {"to 16", "to 32", "records", "tokens"} <= set(_texts(svg))
+
+
+def test_of_many_bars_only_some_have_their_name_below(drawing):
+    bars = {f"to {number}": 1.0 for number in range(40)}
+
+    names = [t for t in _texts(drawing(_bars(bars=bars))) if t in bars]
+
+    assert names[:2] == ["to 0", "to 3"]
+    assert len(names) <= report.MAX_BAR_NAMES
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"title": "By type", "header": ["type"], "rows": [["who"]]},
+        {"title": "Threshold", "unit": "f1", "curves": {}, "x_label": "odds"},
+        {"title": "Counts", "unit": "n", "bars": {"yes": 1.0}},
+    ],
+)
+def test_a_task_describes_its_sections_as_dicts(values):
+    section = report.section_of(values)
+
+    assert values.items() <= dataclasses.asdict(section).items()
+
+
+def _log(loss, score):
+    return [
+        {"step": 5, "loss": loss},
+        {"step": 5, "eval_accuracy": score, "eval_null_threshold": 9.0},
+    ]
+
+
+@pytest.fixture
+def written(monkeypatch, tmp_path):
+    """A function that returns facts and sections of a fine-tuning's page."""
+    pages = []
+    monkeypatch.setattr(report, "write", lambda path, **all: pages.append(all))
+
+    def write(logs, results, sections=()):
+        report.write_finetuning(
+            str(tmp_path),
+            task_name="words",
+            facts={"batch size": 8},
+            results=results,
+            logs=logs,
+            primary_metric="accuracy",
+            sections=sections,
+        )
+        assert pages[-1]["title"] == "Fine-tuning: words"
+        return pages[-1]["facts"], pages[-1]["sections"]
+
+    return write
+
+
+def test_a_run_shows_its_scores_and_curves_and_the_given_sections(written):
+    own = report.Table(title="Own", header=(), rows=())
+
+    facts, sections = written({"": _log(0.7, 0.25)}, {"accuracy": 0.25}, [own])
+
+    assert facts == {"batch size": 8, "accuracy": 0.25}
+    loss, scores, last = sections
+    assert loss.curves == {"loss": [(5, 0.7)]}
+    # The threshold has another scale, so it is not drawn among the scores.
+    assert scores.curves == {"accuracy": [(5, 0.25)]}
+    assert last is own
+
+
+def test_of_several_seeds_the_primary_metric_is_drawn_with_its_median(written):
+    logs = {str(seed): _log(0.7 / seed, 0.5 * seed) for seed in (1, 2, 3)}
+    logs["4"] = []  # a failed seed without a log
+    own = {"accuracy": 0.123456789, "global_step": 9}
+    results = {
+        "accuracy": 0.25,
+        "accuracy_std": 0.1,
+        report.SEEDS_KEY: {"1": own},
+        report.FAILED_SEEDS_KEY: {"4": "It stuck."},
+    }
+
+    facts, (losses, scores, seeds, failed) = written(logs, results)
+
+    assert facts["accuracy (median)"] == 0.25
+    assert losses.curves == {"median": [(5, 0.35)]}
+    assert scores.title == "Evaluations: 3 seeds and their median"
+    assert scores.curves == {"median": [(5, 1.0)]}
+    assert list(scores.faint_curves) == [[(5, 0.5)], [(5, 1.0)], [(5, 1.5)]]
+    assert seeds.header == ("seed", "accuracy", "global_step")
+    assert seeds.rows == [("1", "0.123457", "9")]
+    assert failed.rows == [("4", "It stuck.")]
+
+
+def test_failed_seeds_have_a_table_only_if_there_are_any(written):
+    results = {report.SEEDS_KEY: {"1": {}}, report.FAILED_SEEDS_KEY: {}}
+
+    _, sections = written({"1": _log(0.7, 0.5)}, results)
+
+    assert sections[-1].title == "Scores by seed"
+
+
+def test_the_fine_tuning_page_is_written_to_the_folder_of_the_run(tmp_path):
+    report.write_finetuning(
+        str(tmp_path),
+        task_name="words",
+        facts={},
+        results={},
+        logs={"": json.loads(json.dumps(_log(0.7, 0.25)))},
+        primary_metric="accuracy",
     )
 
-    assert ">tokens</text>" in report.render_bars(chart)
+    assert "Fine-tuning: words" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_lengths_are_counted_in_bins():
+    lengths = np.array([1, 2, 3, 32, 32])
+
+    bars = report.length_histogram(lengths).bars
+
+    assert len(bars) == report.NUM_LENGTH_BINS
+    assert (bars["2"], bars["4"], bars["32"]) == (2, 1, 2)
+    assert sum(bars.values()) == 5
+
+
+@dataclasses.dataclass
+class Pair:
+    guid: str
+    text_a: str = "one"
+    text_b: str | None = "two"
+    label: str = "yes"
+
+
+def test_confusions_have_labels_in_rows_and_errors_begin_with_the_worst():
+    logits = np.array([[0, 1], [0, 3], [2, 0], [0, 0.5]], np.float32)
+    examples = [Pair(guid) for guid in "abcd"]
+
+    confusions, errors = report.prediction_sections(
+        examples, np.array([0, 0, 0, 1]), logits, ["no", "yes"]
+    )
+
+    assert confusions.header == ("", "no", "yes")
+    assert confusions.rows == [("no", "1", "2"), ("yes", "0", "1")]
+    assert errors.title == "The worst of 2 errors"
+    assert errors.rows == [
+        ("b", "one | two", "no", "yes", "0.0474"),  # 1 / (1 + e^3)
+        ("a", "one | two", "no", "yes", "0.2689"),  # 1 / (1 + e)
+    ]
+
+
+def test_classes_without_names_are_numbered():
+    confusions, _ = report.prediction_sections(
+        [Pair("a")], np.array([2]), np.eye(3)[[2]], ["low", "high"]
+    )
+
+    assert confusions.header == ("", "0", "1", "2")
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_a_regression_shows_its_largest_errors(shape):
+    logits = np.array([0.5, 7.25]).reshape(shape)
+
+    (errors,) = report.prediction_sections(
+        [Pair("a"), Pair("b")], np.array([1.0, 2.0]), logits
+    )
+
+    assert errors.title == "The largest errors"
+    assert [row[0] for row in errors.rows] == ["b", "a"]
+    assert errors.rows[0][2:] == ("2.000", "7.250")
+
+
+@pytest.mark.parametrize(
+    ("text_a", "text_b", "shown"),
+    [
+        ("one", "two", "one | two"),
+        ("one", "", "one"),
+        ("one", None, "one"),
+        ("x" * 290, "y" * 20, f"{'x' * 290} | yyyyyy…"),
+    ],
+)
+def test_an_error_shows_its_texts_and_cuts_long_ones(text_a, text_b, shown):
+    (errors,) = report.prediction_sections(
+        [Pair("a", text_a, text_b)], np.array([1.0]), np.array([0.0])
+    )
+
+    assert errors.rows[0][:2] == ("a", shown)

@@ -1,11 +1,10 @@
 """The demo's report: curves, scores, and guesses at hidden words.
 
-Data flow: a pretraining run's folder -> [this file] -> report.html.
-Floor: scripts; for `demo.py`.
+Data flow: folders of the runs -> [this file] -> report.html.
+Floor: demo.
 """
 
 import dataclasses
-import json
 import os
 import platform
 import random
@@ -21,31 +20,32 @@ from albert_tf import files
 from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training import report
 
-NUM_BLANKS = 10
+NUM_BLANKS = 12
 NUM_GUESSES = 3
 MIN_HIDDEN_LETTERS = 4
-MAX_SENTENCE_CHARACTERS = 110
+# Shorter ones give no hint, longer ones take too much of the page.
+MIN_CHARACTERS, MAX_CHARACTERS = 40, 110
 SEED = 1
 
-_SCORES = {
-    "masked_lm_loss": "Masked-LM loss, nats",
-    "masked_lm_accuracy": "Masked-LM accuracy",
-    "sentence_order_loss": "Sentence-order loss, nats",
-    "sentence_order_accuracy": "Sentence-order accuracy",
+_ACCURACIES = {
+    "eval_masked_lm_accuracy": "masked words",
+    "eval_sentence_order_accuracy": "sentence order",
 }
+
+_LOSSES = {"masked_lm_loss": "training", "eval_masked_lm_loss": "held out"}
 
 Log = Sequence[Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Blank:
-    """A sentence with one word hidden.
+    """A sentence with one hidden word.
 
     Args:
-        text: The sentence, with `[MASK]` in the place of the word.
+        text: The sentence, with `[MASK]` instead of the word.
         word: The word, which is one token of the vocabulary.
-        ids: Ids of the sentence between `[CLS]` and `[SEP]`, one masked.
-        position: Where in `ids` the mask is.
+        ids: Ids of `[CLS]`, the sentence, one of them masked, and `[SEP]`.
+        position: Index of the mask in `ids`.
     """
 
     text: str
@@ -55,56 +55,84 @@ class Blank:
 
 
 def write(
-    path: str,
+    path: files.Path,
     *,
-    run_folder: str,
-    held_out_text: str,
-    spm_model_file: str,
+    runs: Mapping[str, files.Path],
+    held_out_text: files.Path,
+    spm_model_file: files.Path,
     facts: Mapping[str, object],
-) -> tuple[float, float]:
+    answers: Sequence[tuple[str, str]],
+) -> str:
     """Writes the page.
 
     Args:
-        path: Where to.
-        run_folder: `--output_dir` of the pretraining.
+        path: The file to write.
+        runs: Output directories of the pretraining runs by name, in the order
+            of training; the last run trains both objectives.
         held_out_text: Text to hide words in, one sentence a line.
         spm_model_file: The vocabulary.
-        facts: Shown on top, before those found in `run_folder`.
+        facts: Shown first.
+        answers: Texts sent to the exported models, and their answers.
 
     Returns:
-        Masked-LM loss on the held-out text, before and after.
+        The final scores on the held-out text, as a phrase.
     """
-    log_text = files.read_text(os.path.join(run_folder, "metrics.jsonl"))
-    log = [json.loads(line) for line in log_text.splitlines()]
-    evaluations = [line for line in log if "eval_masked_lm_loss" in line]
-    before, after = evaluations[0], evaluations[-1]
+    logs = {
+        name: files.read_json_lines(os.path.join(folder, "metrics.jsonl"))
+        for name, folder in runs.items()
+    }
+    first, *_, last = runs.values()
+    beginning = min(os.listdir(os.path.join(first, "checkpoints")))
+    models = {
+        "Before training": _load_model(first, f"checkpoints/{beginning}"),
+        "After": _load_model(last, "best"),
+    }
     tokenizer = albert_tf.load_tokenizer(spm_model_file=spm_model_file)
     sentences = files.read_text(held_out_text).splitlines()
     blanks = choose_blanks(sentences, tokenizer)
-    report.write_report(
+    report.write(
         path,
-        title="A small ALBERT, pretrained on Python's own help()",
-        facts={**facts, **_run_facts(run_folder, log)},
-        charts=_charts(log),
-        tables=[
-            _scores_table(before, after),
-            _guesses_table(run_folder, blanks, tokenizer),
+        title="A small ALBERT, pretrained on docstrings",
+        facts={**facts, **_facts(models["After"], logs)},
+        sections=[
+            _scores(logs),
+            report.Chart(
+                title="Accuracy on the held-out text",
+                unit="share",
+                curves=_curves(logs, _ACCURACIES),
+            ),
+            report.Chart(
+                title="Masked-LM loss",
+                unit="nats",
+                curves=_curves(logs, _LOSSES),
+            ),
+            _guesses(models, blanks, tokenizer),
+            report.Table(
+                title="Raw text sent to the exported models",
+                header=["Text", "Answer"],
+                rows=answers,
+            ),
         ],
     )
-    return before["eval_masked_lm_loss"], after["eval_masked_lm_loss"]
+    *_, final = logs.values()
+    return ", ".join(
+        f"{title} {report.points(final, key)[-1][1]:.1%}"
+        for key, title in _ACCURACIES.items()
+    )
 
 
 def choose_blanks(
     sentences: Sequence[str], tokenizer: Tokenizer
 ) -> list[Blank]:
-    """Hides a random word in each of up to ten random sentences.
+    """Hides a random word in each of up to `NUM_BLANKS` random sentences.
 
-    Only words of four letters or more that are one token are hidden.
+    Only words of at least `MIN_HIDDEN_LETTERS` letters that are one token are
+    hidden.
     """
     rng = random.Random(SEED)
     blanks: list[Blank] = []
     for sentence in rng.sample(sentences, len(sentences)):
-        if not 0 < len(sentence) <= MAX_SENTENCE_CHARACTERS:
+        if not MIN_CHARACTERS <= len(sentence) <= MAX_CHARACTERS:
             continue
         ids, spans = tokenizer.encode_with_offsets(sentence)
         whole_words = [
@@ -176,27 +204,29 @@ def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
     best = np.argsort(-probabilities)[:NUM_GUESSES]
     tokens = [tokenizer.id_to_piece(int(i)).lstrip("▁") or "▁" for i in best]
     return ", ".join(
-        f"“{token}” {share:.1%}"
+        f"{token} {share:.0%}"
         for token, share in zip(tokens, probabilities[best], strict=True)
     )
 
 
-def _guesses_table(
-    run_folder: str, blanks: Sequence[Blank], tokenizer: Tokenizer
+def _guesses(
+    models: Mapping[str, albert_tf.PretrainingModel],
+    blanks: Sequence[Blank],
+    tokenizer: Tokenizer,
 ) -> report.Table:
-    first = min(os.listdir(os.path.join(run_folder, "checkpoints")))
-    columns = [[blank.text for blank in blanks], [b.word for b in blanks]]
-    for folder in (os.path.join("checkpoints", first), "best"):
-        model = _load_model(run_folder, folder)
-        columns.append(guess(model, blanks, tokenizer))
+    guesses = [guess(model, blanks, tokenizer) for model in models.values()]
+    sentences = [blank.text for blank in blanks]
+    words = [blank.word for blank in blanks]
     return report.Table(
-        title="Hidden words of the held-out text",
-        header=["Sentence", "Hidden", "Before training", "After"],
-        rows=list(zip(*columns, strict=True)),
+        title="Hidden words of the held-out text, and what the model guesses",
+        header=["Sentence", "Hidden", *models],
+        rows=list(zip(sentences, words, *guesses, strict=True)),
     )
 
 
-def _load_model(run_folder: str, folder: str) -> albert_tf.PretrainingModel:
+def _load_model(
+    run_folder: files.Path, folder: str
+) -> albert_tf.PretrainingModel:
     config_file = os.path.join(run_folder, "albert_config.json")
     config = albert_tf.AlbertConfig.from_json_file(config_file)
     model = albert_tf.PretrainingModel(config)
@@ -204,59 +234,48 @@ def _load_model(run_folder: str, folder: str) -> albert_tf.PretrainingModel:
     return model
 
 
-def _run_facts(run_folder: str, log: Log) -> dict[str, str]:
-    model = _load_model(run_folder, "best")
-    speed = np.median(_curve(log, "sequences_per_second"), axis=0)[1]
+def _facts(
+    model: albert_tf.PretrainingModel, logs: Mapping[str, Log]
+) -> dict[str, str]:
     packages = ", ".join(
         f"{name} {metadata.version(name)}" for name in ("tensorflow", "keras")
     )
+    speeds = [
+        f"{np.median([value for _, value in points]):.0f} ({name})"
+        for name, log in logs.items()
+        if (points := report.points(log, "sequences_per_second"))
+    ]
     return {
         "Parameters": f"{model.count_params():,}",
-        "Steps": str(log[-1]["step"]),
-        "Speed": f"{speed:.0f} sequences per second (median)",
+        "Sequences per second (median)": ", ".join(speeds),
         "Made with": f"Python {platform.python_version()}, {packages}",
     }
 
 
-def _scores_table(
-    before: Mapping[str, float], after: Mapping[str, float]
-) -> report.Table:
+def _scores(logs: Mapping[str, Log]) -> report.Table:
+    """Returns the first and the last evaluation of each run."""
+    curves = _curves(logs, _ACCURACIES)
     return report.Table(
-        title="Scores on the held-out text",
-        header=["", "Before training", "After"],
+        title="Held-out text",
+        header=["Accuracy", "Before the run", "After"],
         rows=[
-            [
-                title,
-                f"{before[f'eval_{key}']:.3f}",
-                f"{after[f'eval_{key}']:.3f}",
-            ]
-            for key, title in _SCORES.items()
+            (name, f"{points[0][1]:.1%}", f"{points[-1][1]:.1%}")
+            for name, points in curves.items()
         ],
     )
 
 
-def _charts(log: Log) -> list[report.Chart]:
-    charts = [
-        report.Chart(
-            title=title,
-            unit="nats",
-            curves={
-                "training": _curve(log, key),
-                "held out": _curve(log, f"eval_{key}"),
-            },
-        )
-        for title, key in (
-            ("Masked-LM loss", "masked_lm_loss"),
-            ("Sentence-order loss", "sentence_order_loss"),
-        )
-    ]
-    rate = report.Chart(
-        title="Learning rate",
-        unit="rate",
-        curves={"learning rate": _curve(log, "learning_rate")},
-    )
-    return [*charts, rate]
-
-
-def _curve(log: Log, key: str) -> list[tuple[float, float]]:
-    return [(line["step"], line[key]) for line in log if key in line]
+def _curves(
+    logs: Mapping[str, Log], keys: Mapping[str, str]
+) -> dict[str, list[tuple[float, float]]]:
+    """Returns the named keys of all runs, one run after the other."""
+    curves = {}
+    first_step = 0
+    for name, log in logs.items():
+        for key, title in keys.items():
+            if points := report.points(log, key):
+                curves[f"{title}, {name} sequences"] = [
+                    (first_step + step, value) for step, value in points
+                ]
+        first_step += log[-1]["step"]
+    return curves
