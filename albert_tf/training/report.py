@@ -232,11 +232,10 @@ def prediction_sections(
         return [_error_table("The largest errors", examples, order, columns)]
     names = label_names
     if len(names) != logits.shape[-1]:
-        names = [str(number) for number in range(logits.shape[-1])]
+        names = list(map(str, range(logits.shape[-1])))
     predictions = np.argmax(logits, axis=-1)
-    counts = metrics.confusion_matrix(
-        labels, predictions, labels=range(len(names))
-    )
+    classes = range(len(names))
+    counts = metrics.confusion_matrix(labels, predictions, labels=classes)
     confusions = Table(
         title="Labels (rows) and predictions (columns)",
         header=("", *names),
@@ -340,9 +339,7 @@ def _chart_of_seeds(
     values: dict[float, list[float]] = collections.defaultdict(list)
     for step, value in (point for curve in curves for point in curve):
         values[step].append(value)
-    median = [
-        (step, statistics.median(v)) for step, v in sorted(values.items())
-    ]
+    median = [(x, statistics.median(y)) for x, y in sorted(values.items())]
     return Chart(
         title=f"{title}: {len(curves)} seeds and their median",
         unit=unit,
