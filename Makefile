@@ -5,7 +5,7 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo test test-slow lint format lock
+.PHONY: demo docs test test-slow lint format lock
 
 # From the docstrings on this machine to a served model, and
 # demo_output/report.html: a few minutes on two cores.
@@ -23,6 +23,10 @@ lint: .venv/dev.stamp
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
 
+# The pages of docs/ that are generated from the code.
+docs: .venv/dev.stamp
+	$(RUN) docs/generate_flags.py
+
 format: .venv/dev.stamp
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
@@ -34,7 +38,7 @@ COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
 	--fork-strategy fewest --no-annotate --quiet \
 	--custom-compile-command "make lock" pyproject.toml
 lock:
-	$(COMPILE) --upgrade --extra huggingface --output-file requirements.lock
+	$(COMPILE) --upgrade --output-file requirements.lock
 	$(COMPILE) --upgrade --extra dev --constraint requirements.lock \
 		--output-file requirements-dev.lock
 

@@ -9,24 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from albert_tf.checkpoints.load import load_checkpoint
+    from albert_tf.checkpoints.models import load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
+    from albert_tf.modeling.sequence_models import (
+        ClassifierModel,
+        MultipleChoiceModel,
+    )
+    from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.text.tokenizer import load_tokenizer
 
 __all__ = [
     "AlbertConfig",
     "AlbertModel",
+    "BeamSpanModel",
+    "ClassifierModel",
+    "MultipleChoiceModel",
     "PretrainingModel",
+    "SpanModel",
     "load_checkpoint",
+    "load_model",
     "load_tokenizer",
 ]
 
 _MODULES = {
     "AlbertConfig": "albert_tf.config",
     "AlbertModel": "albert_tf.modeling.albert_model",
+    "BeamSpanModel": "albert_tf.modeling.span_models",
+    "ClassifierModel": "albert_tf.modeling.sequence_models",
+    "MultipleChoiceModel": "albert_tf.modeling.sequence_models",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
+    "SpanModel": "albert_tf.modeling.span_models",
     "load_checkpoint": "albert_tf.checkpoints.load",
+    "load_model": "albert_tf.checkpoints.models",
     "load_tokenizer": "albert_tf.text.tokenizer",
 }
 

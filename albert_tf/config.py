@@ -1,24 +1,23 @@
-"""The shape of a model: the fields of `albert_config.json`, checked once.
+"""The config of a model: the fields of `albert_config.json`, checked once.
 
-Floor 0: no TensorFlow, no other module of this package but `files`.
+Floor 0: plain Python.
 
 Source: Lan et al. 2020, table 1; field names and inert keys of
 google-research/albert, `modeling.AlbertConfig`.
 """
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import files
+from albert_tf import checks, files
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 
 # Keys of the released JSON files that no code ever read, with the only value
-# they may have. Anything else would promise a behaviour that does not exist.
+# that is accepted: any other would promise a behaviour that does not exist.
 INERT_KEYS: Mapping[str, Any] = {
     "down_scale_factor": 1,
     "gap_size": 0,
@@ -44,21 +43,22 @@ _POSITIVE_FIELDS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlbertConfig:
-    """Shape of an ALBERT (or, with nothing shared, of a BERT).
+    """Describes the shape of an ALBERT, or of a BERT if nothing is shared.
 
-    The defaults are those of ALBERT-xxlarge, as in the original; only
-    `vocab_size` has none.
+    The defaults are those of ALBERT-xxlarge, as in the original;
+    `vocab_size` has no default.
 
     Args:
         vocab_size: Number of tokens, V.
         embedding_size: Width of the token embeddings, E. If it equals
             `hidden_size` there is no projection from E to H.
         hidden_size: Width of the encoder, H.
-        num_hidden_layers: How many times the encoder passes through a group.
-        num_hidden_groups: Sets of shared weights; must not exceed the layers.
-            Layer `l` uses group `l * num_hidden_groups // num_hidden_layers`.
-        inner_group_num: Distinct blocks that one pass through a group runs.
-        num_attention_heads: Heads, N; must divide `hidden_size`.
+        num_hidden_layers: Number of encoder layers; each runs one group.
+        num_hidden_groups: Number of sets of shared weights; at most
+            `num_hidden_layers`. Layer `l` uses group
+            `l * num_hidden_groups // num_hidden_layers`.
+        inner_group_num: Number of distinct blocks in a group.
+        num_attention_heads: Number of heads, N; must divide `hidden_size`.
         intermediate_size: Width of the feed-forward layer, F.
         hidden_act: One of `gelu` (the tanh form), `relu`, `tanh`, `linear`.
         hidden_dropout_prob: Dropout of embeddings and sublayer outputs.
@@ -91,12 +91,14 @@ class AlbertConfig:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE_FIELDS:
-            _check_positive_integer(name, getattr(self, name))
+            checks.check_integer(name, getattr(self, name), at_least=1)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _check_number(name, getattr(self, name), below=1.0)
-        _check_number("initializer_range", self.initializer_range)
-        _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
-        _check_choice(
+            checks.check_number(name, getattr(self, name), at_least=0, below=1)
+        checks.check_number(
+            "initializer_range", self.initializer_range, at_least=0
+        )
+        checks.check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
+        checks.check_choice(
             "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES
         )
         if self.hidden_size % self.num_attention_heads:
@@ -126,7 +128,8 @@ class AlbertConfig:
         2
         """
         # Differs: the reference computes int(layer / L * G) in floating
-        # point, which lands in the wrong group for 22 of 22 layers and others.
+        # point, which gives the wrong group for 22 layers in 22 groups, among
+        # others.
         return layer * self.num_hidden_groups // self.num_hidden_layers
 
     @classmethod
@@ -142,8 +145,8 @@ class AlbertConfig:
         unknown = sorted(set(values) - known - set(INERT_KEYS))
         if unknown:
             raise ValueError(
-                f"Unknown config key {', '.join(map(repr, unknown))}. Known "
-                f"keys: {', '.join(sorted(known))}. Correct or remove it."
+                f"Unknown config key {', '.join(map(repr, unknown))}. Correct "
+                f"or remove it. Known keys: {', '.join(sorted(known))}."
             )
         for key, neutral in INERT_KEYS.items():
             if key in values and values[key] != neutral:
@@ -153,7 +156,7 @@ class AlbertConfig:
                     f"{values[key]!r}."
                 )
         if "vocab_size" not in values:
-            raise ValueError("The config has no 'vocab_size'; add it.")
+            raise ValueError("The config has no 'vocab_size'. Add it.")
         fields = {key: values[key] for key in values if key in known}
         if fields.get("hidden_act") in ("", None):
             fields["hidden_act"] = (
@@ -162,19 +165,16 @@ class AlbertConfig:
         return cls(**fields)
 
     @classmethod
-    def from_json_file(cls, path: str | os.PathLike[str]) -> "AlbertConfig":
+    def from_json_file(cls, path: files.Path) -> "AlbertConfig":
         """Reads an `albert_config.json`.
 
         Raises:
             FileNotFoundError: There is no such file.
-            ValueError: It is not JSON, or holds a key or value that
+            ValueError: It is not a JSON object, or has a key or value that
                 `from_dict` refuses; the message names the file.
         """
-        text = files.read_text(path)
+        values = files.read_json_object(path)
         try:
-            values = json.loads(text)
-            if not isinstance(values, dict):
-                raise ValueError("expected a JSON object")
             return cls.from_dict(values)
         except ValueError as error:
             raise ValueError(f"{os.fspath(path)}: {error}") from error
@@ -183,14 +183,14 @@ class AlbertConfig:
         """Returns the fields by name; `from_dict` reads them back."""
         return dataclasses.asdict(self)
 
-    def to_json_file(self, path: str | os.PathLike[str]) -> None:
+    def to_json_file(self, path: files.Path) -> None:
         """Writes the config; the file appears whole or not at all."""
-        files.write_text(path, json.dumps(self.to_dict(), indent=2) + "\n")
+        files.write_json(path, self.to_dict())
 
 
 def _english(version: int, **sizes: int) -> dict[str, Any]:
     # The paper's v1 models up to xlarge were trained with dropout; v2 and both
-    # xxlarge without (google-research/albert, release notes and issue 23).
+    # xxlarge models without (google-research/albert, release notes, issue 23).
     dropout = 0.1 if version == 1 and sizes["hidden_size"] < 4096 else 0.0
     return {
         "vocab_size": 30000,
@@ -272,30 +272,25 @@ def published_config(name: str) -> AlbertConfig:
     Raises:
         ValueError: No published model has this name.
     """
-    _check_choice("name", name, tuple(PUBLISHED_SIZES))
+    checks.check_choice("name", name, tuple(PUBLISHED_SIZES))
     return AlbertConfig(**PUBLISHED_SIZES[name])
 
 
-def _check_positive_integer(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(
-            f"`{name}` must be a whole number of at least 1. "
-            f"Received: {name}={value!r}."
+def load_config(name: str) -> AlbertConfig:
+    """Returns the config that `--albert_config_file` names.
+
+    Args:
+        name: Path of a JSON file, or the name of a published model.
+
+    Raises:
+        FileNotFoundError: There is neither.
+        ValueError: The file is damaged, or a value in it is invalid.
+    """
+    if name in PUBLISHED_SIZES:
+        return published_config(name)
+    if not os.path.exists(name):
+        raise FileNotFoundError(
+            f"--albert_config_file={name} is neither a file nor a published "
+            f"model. The published models are {', '.join(PUBLISHED_SIZES)}."
         )
-
-
-def _check_number(name: str, value: Any, below: float = float("inf")) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < below:
-        raise ValueError(
-            f"`{name}` must be a number from 0 to below {below:g}. "
-            f"Received: {name}={value!r}."
-        )
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(
-            f"`{name}` must be one of {', '.join(choices)}. "
-            f"Received: {name}={value!r}."
-        )
+    return AlbertConfig.from_json_file(name)

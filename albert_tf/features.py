@@ -1,7 +1,8 @@
-"""What a record holds: the names, shapes and types of its fields.
+"""Defines the fields of a record: their names, shapes and types.
 
-The one place where a field's record name (fixed by existing files) meets its
-name in a batch. Writers, readers and models all take both from here.
+This is the only place where the record name of a field (fixed by existing
+files) is mapped to its name in a batch. Writers, readers and models use both
+from here.
 
 Floor 0: plain Python.
 
@@ -10,23 +11,25 @@ Source: google-research/albert, `create_pretraining_data.py`.
 
 import dataclasses
 
+from albert_tf import checks
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ArraySpec:
-    """One array of a fine-tuning record, and how a batch of it is padded.
+    """Describes one array of a fine-tuning record, and its padding in a batch.
 
     A record is one example as numbers: a dict of arrays without padding. Its
-    length s is that of its sequence arrays, which all have the same.
+    length s is the common length of its sequence arrays.
 
     Args:
-        name: Its name in a record and in a batch.
+        name: Name of the array in a record and in a batch.
         dtype: `int32` or `float32`.
-        shape: Of the array in a record, without the sequence axis.
-        is_sequence: Whether the array has a last axis of the length s.
-        pad_value: What fills that axis up in a batch.
+        shape: Shape of the array in a record, without the sequence axis.
+        is_sequence: Whether the array has a last axis of length s.
+        pad_value: The value that pads this axis in a batch.
 
     Raises:
-        ValueError: The type is another one.
+        ValueError: `dtype` is another type.
     """
 
     name: str
@@ -36,21 +39,19 @@ class ArraySpec:
     pad_value: int = 0
 
     def __post_init__(self) -> None:
-        if self.dtype not in ("int32", "float32"):
-            raise ValueError(
-                "`dtype` must be int32 or float32. Received: "
-                f"dtype={self.dtype!r} for {self.name!r}."
-            )
+        checks.check_choice(
+            f"dtype of {self.name}", self.dtype, ("int32", "float32")
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Feature:
-    """One field of a record.
+    """Describes one field of a pretraining record.
 
     Args:
-        name: Its name in a batch and in all of this code.
-        record_name: Its name in a TFRecord.
-        length: Values a record holds; None if it differs by record.
+        name: Name of the field in a batch and in all of this code.
+        record_name: Name of the field in a TFRecord.
+        length: Number of values in a record; None if it varies.
         dtype: `int64` or `float32`, the type in the record. Integers become
             int32 in a batch.
     """
@@ -79,11 +80,11 @@ def _feature(
 def static_pretraining_features(
     *, max_seq_length: int, max_predictions: int
 ) -> tuple[Feature, ...]:
-    """The original's eight fields: masks drawn when the record was written.
+    """Returns the original's eight fields: masks are drawn at the build.
 
     Args:
         max_seq_length: S.
-        max_predictions: P, masked positions a record has room for (twice
+        max_predictions: P, the prediction slots of a record (twice
             `--max_predictions_per_seq` with `--do_permutation`).
     """
     return (
@@ -94,8 +95,8 @@ def static_pretraining_features(
         _feature("masked_lm_positions", max_predictions),
         _feature("masked_lm_ids", max_predictions),
         _feature("masked_lm_weights", max_predictions, dtype="float32"),
-        # TF1: the field was named for BERT's task; it holds 1 where the two
-        # segments are swapped (or, for next-sentence data, unrelated).
+        # TF1: the field is named after BERT's task; it is 1 if the segments
+        # are swapped (or, for next-sentence data, unrelated).
         _feature(
             "sentence_order_labels", 1, record_name="next_sentence_labels"
         ),
@@ -103,13 +104,13 @@ def static_pretraining_features(
 
 
 def dynamic_pretraining_features() -> tuple[Feature, ...]:
-    """An unmasked pair: masks and the order swap are drawn when it is read.
+    """Returns the fields of an unmasked pair: masks are drawn at reading.
 
-    `pair_ids` holds segment A then segment B in the order of the text,
-    without special tokens or padding; `token_boundary` is 1 where a token
-    starts a word, of the same length. `segment_a_length` says where B begins
-    (equal to the whole length for a single segment). `pair_label` is 0 if B
-    follows A, 1 if B comes from another document (next-sentence data).
+    `pair_ids` has segment A and then segment B in the order of the text,
+    without special tokens or padding; `token_boundary`, of the same length, is
+    1 where a token starts a word. `segment_a_length` is where B begins (the
+    whole length for a single segment). `pair_label` is 0 if B follows A, 1 if
+    B comes from another document (next-sentence data).
     """
     return (
         _feature("pair_ids", None),

@@ -54,13 +54,14 @@ def read_squad(path: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
 
     examples = examples_lib.read_examples(path)
     data = SquadData(
-        tokenizer,
+        tokenizer=tokenizer,
         lengths=WindowLengths(),
         limits=SpanLimits(),
         version_2_with_negative=any(e.is_impossible for e in examples),
     )
     contexts = dict.fromkeys(example.context for example in examples)
-    return data, examples, [*contexts, *(e.question for e in examples)]
+    texts = [*contexts, *(example.question for example in examples)]
+    return data, data.questions(examples), texts
 
 
 def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
@@ -77,7 +78,7 @@ def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     if not examples:
         sys.exit(f"error: there is no file {pattern!r}")
     data = MultipleChoiceData(
-        tokenizer,
+        tokenizer=tokenizer,
         lengths=ChoiceLengths(),
         num_choices=len(examples[0].options),
     )

@@ -69,7 +69,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         precision=arguments.precision
     ).dtype_policy
     task = PretrainingTask(config, dtype=dtype)
-    settings = OptimizerConfig(name=arguments.optimizer)
+    settings = OptimizerConfig(optimizer=arguments.optimizer)
     optimizer = optimizers.create_optimizer(settings)
     optimizer.build(task.model.trainable_variables)
     train_step = step.TrainStep(

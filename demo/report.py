@@ -202,7 +202,7 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
 
 def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
     best = np.argsort(-probabilities)[:NUM_GUESSES]
-    tokens = [tokenizer.id_to_piece(int(i)).lstrip("▁") or "▁" for i in best]
+    tokens = [tokenizer.id_to_token(int(i)).lstrip("▁") or "▁" for i in best]
     return ", ".join(
         f"{token} {share:.0%}"
         for token, share in zip(tokens, probabilities[best], strict=True)

@@ -17,8 +17,8 @@ import time
 
 from absl import flags
 
-import run_flags
 from albert_tf import files
+from albert_tf.cli import program
 from albert_tf.config import AlbertConfig
 from demo import corpus, reviews
 
@@ -145,7 +145,7 @@ def main(values: flags.FlagValues) -> None:
     answers = ask(folder)
     print("8/8 Report")
     # It imports TensorFlow, so it is imported after the flags are checked.
-    with run_flags.quiet_import():
+    with program.quiet_import():
         from demo import report
 
     scores = report.write(
@@ -355,7 +355,7 @@ def ask(folder: pathlib.Path) -> list[tuple[str, str]]:
     Returns:
         Texts and answers.
     """
-    with run_flags.quiet_import():
+    with program.quiet_import():
         from demo import serving
 
     answers = serving.answers(
@@ -405,4 +405,4 @@ def _short(path: str) -> str:
 
 
 if __name__ == "__main__":
-    run_flags.run_script(define_flags, main)
+    program.run(define_flags, main, description=__doc__)

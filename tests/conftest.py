@@ -40,9 +40,12 @@ def tiny_spm_model(
     tiny_corpus: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> pathlib.Path:
     """A SentencePiece model of 300 tokens, made from `tiny_corpus`."""
+    prefix = tmp_path_factory.mktemp("vocabulary") / "tiny"
     summary = vocabulary_training.train(
-        input_files=[tiny_corpus],
-        output_prefix=tmp_path_factory.mktemp("vocabulary") / "tiny",
-        vocab_size=300,
+        vocabulary_training.VocabularyTrainingConfig(
+            input_file=str(tiny_corpus),
+            output_prefix=str(prefix),
+            vocab_size=300,
+        )
     )
     return pathlib.Path(summary.model_file)

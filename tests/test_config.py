@@ -6,6 +6,7 @@ import pytest
 from albert_tf.config import (
     PUBLISHED_SIZES,
     AlbertConfig,
+    load_config,
     published_config,
 )
 
@@ -29,11 +30,8 @@ def test_a_config_cannot_be_changed():
         ({"vocab_size": 0}, "`vocab_size` must be a whole number.*=0"),
         ({"num_hidden_layers": 2.5}, "`num_hidden_layers` must be a whole"),
         ({"embedding_size": True}, "`embedding_size` must be a whole number"),
-        (
-            {"hidden_dropout_prob": 1.0},
-            "`hidden_dropout_prob` must be a number",
-        ),
-        ({"attention_probs_dropout_prob": -0.1}, "from 0 to below 1.*-0.1"),
+        ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` .* below 1"),
+        ({"attention_probs_dropout_prob": -0.1}, "at least 0 .*-0.1"),
         ({"initializer_range": "wide"}, "`initializer_range`.*'wide'"),
         ({"hidden_act": "swish"}, "one of gelu, relu, tanh, linear.*'swish'"),
         ({"parameter_sharing": "half"}, "one of all, attention, ffn, none"),
@@ -109,8 +107,8 @@ def test_an_empty_activation_is_none_at_all(name):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "albert_config.json: Expecting"),
-        ("[1]", "albert_config.json: expected a JSON object"),
+        ("{", "albert_config.json is damaged: it is not JSON"),
+        ("[1]", "albert_config.json is damaged: expected a JSON object"),
         ('{"vocab_size": -1}', "albert_config.json: `vocab_size` must be"),
     ],
 )
@@ -175,3 +173,13 @@ def test_only_small_v1_models_were_trained_with_dropout():
 def test_an_unknown_published_name_is_refused():
     with pytest.raises(ValueError, match="must be one of base_v1"):
         published_config("base_v3")
+
+
+def test_a_config_is_loaded_from_a_file_or_by_a_published_name(tmp_path):
+    path = tmp_path / "albert_config.json"
+    published_config("base_zh").to_json_file(path)
+
+    assert load_config(str(path)) == published_config("base_zh")
+    assert load_config("base_zh") == published_config("base_zh")
+    with pytest.raises(FileNotFoundError, match="base_v3 is neither.*base_v1"):
+        load_config("base_v3")

@@ -53,6 +53,6 @@ def test_a_feature_cannot_be_changed():
 
 def test_an_array_is_of_one_of_two_types():
     with pytest.raises(
-        ValueError, match="`dtype` must be int32 or float32.*'int64' for 'ids'"
+        ValueError, match="`dtype of ids` must be one of int32, float32.*int64"
     ):
         features.ArraySpec(name="ids", dtype="int64")

@@ -1,5 +1,6 @@
 import errno
 import os
+import pathlib
 
 import pytest
 
@@ -146,3 +147,51 @@ def test_a_json_object_is_read_and_what_is_none_is_told(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"run\.json is damaged: "):
             files.read_json_object(path)
+
+
+def test_json_is_written_and_read_back(tmp_path):
+    path = tmp_path / "new" / "values.json"
+
+    files.write_json(path, {"b": [1], "a": None}, sort_keys=True)
+
+    assert files.read_json(path) == {"a": None, "b": [1]}
+    assert path.read_text() == '{\n  "a": null,\n  "b": [\n    1\n  ]\n}\n'
+
+
+def test_json_lines_without_the_one_that_a_kill_cut_off(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1}\n{"step": 2}\n{"st')
+
+    assert files.read_json_lines(path) == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "wanted"),
+    [
+        (files.read_json, "{", "values is damaged: it is not JSON"),
+        (files.read_json_object, "3", "expected a JSON object, found int"),
+        (files.read_json_lines, "1\n{\n", "damaged: line 2 is not JSON"),
+    ],
+)
+def test_damaged_json_is_an_error(read, text, wanted, tmp_path):
+    path = tmp_path / "values"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=wanted):
+        read(path)
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "folder"
+
+    with files.atomic_folder(path) as partial:
+        (pathlib.Path(partial) / "a").write_text("1")
+        assert not path.exists()
+    assert [p.name for p in path.iterdir()] == ["a"]
+
+    with (
+        pytest.raises(RuntimeError),
+        files.atomic_folder(tmp_path / "other") as partial,
+    ):
+        raise RuntimeError
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["new"]

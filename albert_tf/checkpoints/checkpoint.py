@@ -1,6 +1,6 @@
-"""What a checkpoint is, whatever its format: arrays, config, vocabulary.
+"""What a checkpoint is in any format: arrays, config, vocabulary, metadata.
 
-Every format is a module that reads a path into a `Checkpoint` and writes one.
+Each format has a module that reads a path into a `Checkpoint` and writes one.
 
 Floor: checkpoints. NumPy: no TensorFlow.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from albert_tf.checkpoints import variable_names, variable_table
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import sharing
 from albert_tf.text import tokenizer as tokenizer_lib
@@ -21,26 +22,26 @@ _NAMES_SHOWN = 5
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """One model on its way from one format to another.
+    """A model between two formats.
 
     Args:
-        arrays: By TF1 name, without `module/`; float32, but for the step
-            counter. Optimizer slots and heads may be among them.
-        config: Shape of the model; None if the source does not tell.
+        arrays: Arrays by TF1 name, without `module/`. All are float32 except
+            the step counter. Optimizer slots and heads may be among them.
+        config: Shape of the model; None if the source does not contain it.
         vocabulary: Path of a SentencePiece model, or of a WordPiece
-            vocabulary, which ends in `.txt`; None without.
-        do_lower_case: Whether the vocabulary is for lower-cased text.
+            vocabulary, which ends in `.txt`; None if there is none.
+        metadata: What else is known of the model.
     """
 
     arrays: Mapping[str, np.ndarray]
     config: AlbertConfig | None = None
     vocabulary: str | None = None
-    do_lower_case: bool = True
+    metadata: Metadata = Metadata()
 
     @property
-    def heads(self) -> set[str]:
-        """The heads that there are, as `variable_names.head_of` names them."""
-        return {*map(variable_names.head_of, self.weights)} - {""}
+    def do_lower_case(self) -> bool:
+        """Whether the vocabulary is for lower-cased text; true if unknown."""
+        return self.metadata.do_lower_case is not False
 
     @property
     def weights(self) -> dict[str, np.ndarray]:
@@ -51,6 +52,17 @@ class Checkpoint:
             if not variable_names.is_training_state(name)
         }
 
+    @property
+    def heads(self) -> set[str]:
+        """Names of its heads, as given by `variable_names.head_of`."""
+        return {*map(variable_names.head_of, self.weights)} - {""}
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether it has a pooler."""
+        prefix = variable_names.POOLER_PREFIX
+        return any(name.startswith(prefix) for name in self.weights)
+
 
 def known_config(checkpoint: Checkpoint) -> AlbertConfig:
     """Returns the config of a checkpoint.
@@ -60,99 +72,99 @@ def known_config(checkpoint: Checkpoint) -> AlbertConfig:
     """
     if checkpoint.config is None:
         raise ValueError(
-            "The checkpoint says nothing of its config: there is no "
-            "albert_config.json beside it. Pass --albert_config_file."
+            "The shape of the model is unknown, because there is no "
+            "albert_config.json beside the checkpoint. Pass "
+            "--albert_config_file."
         )
     return checkpoint.config
 
 
 def check(checkpoint: Checkpoint, where: str) -> None:
-    """Checks that the weights are those of the config.
+    """Checks that the weights match the config.
 
-    Heads may be absent as a whole, and so may the pooler, which some of the
-    others' models have not.
+    Whole heads may be absent, and so may the pooler, which some models in
+    other formats lack.
 
     Args:
-        checkpoint: With a config.
-        where: Path, for the message.
+        checkpoint: A checkpoint with a config.
+        where: Its path, for the message.
 
     Raises:
-        ValueError: A variable is missing, left over or of another shape.
+        ValueError: A variable is missing, unexpected or has the wrong shape.
     """
     config = known_config(checkpoint)
     weights = checkpoint.weights
     encoder = {name for name in weights if not variable_names.is_head(name)}
-    wanted = _encoder_names(config)
-    if not any(n.startswith(variable_names.POOLER_PREFIX) for n in encoder):
-        wanted -= {row.tf1 for row in variable_table.POOLER}
-    wanted |= _names_of_begun_heads(weights)
+    wanted = _encoder_names(config, has_pooler=checkpoint.has_pooler)
+    wanted |= {
+        row.tf1
+        for row in variable_table.HEADS
+        if variable_names.head_of(row.tf1) in checkpoint.heads
+    }
     problems = [
         *(f"{name} is missing" for name in sorted(wanted - set(weights))),
-        *(f"{name} is left over" for name in sorted(encoder - wanted)),
-        *_misshapen(weights, config),
+        *(f"{name} is unexpected" for name in sorted(encoder - wanted)),
+        *_wrong_shapes(weights, config),
     ]
     if problems:
         raise ValueError(
-            f"{where!r}: the weights are not those of the config: "
-            f"{some(problems, '; ')}. Pass the config that they were made with."
+            f"{where!r}: the weights do not match the config: "
+            f"{some(problems, '; ')}. Pass the config that the model was "
+            "trained with."
         )
 
 
-def _names_of_begun_heads(weights: Iterable[str]) -> set[str]:
-    """Returns all names of every head of which there is at least one."""
-    heads: dict[str, set[str]] = {}
-    for row in variable_table.HEADS:
-        head = variable_names.head_of(row.tf1)
-        heads.setdefault(head, set()).add(row.tf1)
-    begun = [names for names in heads.values() if names & set(weights)]
-    return set().union(*begun)
-
-
-def _encoder_names(config: AlbertConfig) -> set[str]:
+def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     plan = sharing.sharing_plan(config)
-    names = {row.tf1 for row in variable_table.EMBEDDINGS}
-    names |= {row.tf1 for row in variable_table.POOLER}
+    rows = [*variable_table.EMBEDDINGS]
+    if has_pooler:
+        rows += variable_table.POOLER
     if config.embedding_size != config.hidden_size:
-        names |= {row.tf1 for row in variable_table.PROJECTION}
-    for rows, number in (
+        rows += variable_table.PROJECTION
+    names = {row.tf1 for row in rows}
+    for sublayer, number in (
         (variable_table.ATTENTION, plan.num_attention),
         (variable_table.FEED_FORWARD, plan.num_feed_forward),
     ):
         for index in range(number):
             weight_set, inner = divmod(index, config.inner_group_num)
-            names |= {r.tf1.format(set=weight_set, inner=inner) for r in rows}
+            names |= {
+                row.tf1.format(set=weight_set, inner=inner) for row in sublayer
+            }
     return names
 
 
-def _misshapen(
+def _wrong_shapes(
     weights: Mapping[str, np.ndarray], config: AlbertConfig
 ) -> list[str]:
-    found = []
+    problems = []
     for name, array in weights.items():
         wanted = variable_names.shape_of(name, config)
-        if wanted is not None and (
-            len(wanted) != array.ndim
-            or any(
-                w not in (None, a)
-                for w, a in zip(wanted, array.shape, strict=True)
+        if wanted is None:
+            continue
+        # A length that the config does not determine may be any.
+        compared = [
+            None if length is None else found
+            for length, found in zip(wanted, array.shape, strict=False)
+        ]
+        if len(wanted) != array.ndim or compared != list(wanted):
+            problems.append(
+                f"{name} has shape {list(array.shape)}, but the config "
+                f"implies {['any' if n is None else n for n in wanted]}"
             )
-        ):
-            found.append(
-                f"{name} is {list(array.shape)}, the config wants "
-                f"{['any' if w is None else w for w in wanted]}"
-            )
-    return found
+    return problems
 
 
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
-    """Returns the same model in a config that knows groups of layers only.
+    """Returns an equivalent config in which groups share whole layers.
 
     Args:
-        config: Any.
-        format_name: Of the format that asks, for the message.
+        config: Shape of the model.
+        format_name: The format that has only groups, for the message.
 
     Raises:
-        ValueError: Half of each block is shared, which groups cannot say.
+        ValueError: Only one half of each layer is shared, which groups cannot
+            express.
     """
     if config.parameter_sharing == "all":
         return config
@@ -163,17 +175,17 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
             num_hidden_groups=config.num_hidden_layers,
         )
     raise ValueError(
-        f"{format_name} cannot express "
-        f"parameter_sharing={config.parameter_sharing!r}: it shares whole "
-        "blocks or nothing. Pass --parameter_sharing=none, which copies what "
-        "is shared, or --output_format=keras."
+        f"{format_name} cannot express parameter_sharing="
+        f"{config.parameter_sharing!r}: its layers share everything or "
+        "nothing. Pass --parameter_sharing=none, which copies the shared "
+        "weights, or --output_format=keras."
     )
 
 
 def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    """Returns the arrays, with an identity as projection where E = H.
+    """Returns the arrays, with an identity as the projection if E = H.
 
-    For the formats that have a projection in any case.
+    Some formats always have a projection of the embeddings.
     """
     config = known_config(checkpoint)
     arrays = dict(checkpoint.arrays)
@@ -187,10 +199,10 @@ def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 def without_projection(
     arrays: Mapping[str, np.ndarray], config: AlbertConfig, where: str
 ) -> dict[str, np.ndarray]:
-    """Undoes `with_projection`.
+    """Reverses `with_projection`.
 
     Raises:
-        ValueError: The projection of a model with E = H was trained.
+        ValueError: E = H, but the projection is not the identity.
     """
     kernel, bias = (row.tf1 for row in variable_table.PROJECTION)
     if config.embedding_size != config.hidden_size or kernel not in arrays:
@@ -198,18 +210,19 @@ def without_projection(
     is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
     if not is_identity or np.any(arrays[bias]):
         raise ValueError(
-            f"{where!r} projects the embeddings though embedding_size and "
-            f"hidden_size are both {config.hidden_size}. ALBERT has no "
-            "projection then, so this model cannot be expressed."
+            f"{where!r} has a trained projection of the embeddings although "
+            "embedding_size and hidden_size are both "
+            f"{config.hidden_size}. ALBERT has no projection then, so this "
+            "model cannot be converted."
         )
     return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
 
 
 def config_of(values: Mapping[str, object], where: str) -> AlbertConfig:
-    """Returns a config of fields that another format's file names.
+    """Returns a config from the values in another format's file.
 
     Raises:
-        ValueError: A value is impossible; the message names the file.
+        ValueError: A value is invalid; the message names the file.
     """
     try:
         return AlbertConfig.from_dict(values)
@@ -228,7 +241,7 @@ def load_tokenizer(source: Checkpoint) -> Tokenizer:
 
 
 def some(names: Iterable[str], separator: str = ", ") -> str:
-    """Returns the first few names, and how many more there are."""
+    """Joins the first few names and says how many more there are."""
     names = list(names)
     shown = separator.join(names[:_NAMES_SHOWN])
     rest = len(names) - _NAMES_SHOWN

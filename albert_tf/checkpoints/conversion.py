@@ -1,22 +1,17 @@
-"""From one checkpoint to another: read, merged, warm-started, written.
+"""Converts a checkpoint: read, merge, warm-start, write, verify.
 
-The output appears whole, or not at all.
-
-Floor: checkpoints.
-
-Whether two checkpoints are one model: both through our layers, compared.
+The output appears as a whole, or not at all.
 
 Floor: checkpoints.
 """
 
-import contextlib
 import dataclasses
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from albert_tf import config as config_lib
 from albert_tf import files
 from albert_tf.checkpoints import (
     checkpoint,
@@ -25,21 +20,25 @@ from albert_tf.checkpoints import (
     load,
     tf1,
     variable_names,
+    variable_table,
     warm_start,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.conversion_config import ConversionJob
+from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.span_models import BeamSpanModel
 
+LARGEST_DIFFERENCE = 1e-5
 _WRITERS: Mapping[str, Callable[[str, Checkpoint], list[str]]] = {
     "tf1": tf1.write_released,
     "keras": tf1.write_ours,
     "huggingface": huggingface.write,
     "keras_hub": keras_hub.write,
 }
+_BATCH_SIZE = 2
+_SEQUENCE_LENGTH = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,11 +46,12 @@ class Summary:
     """What a conversion did.
 
     Args:
-        input_format: As `load.recognise` names it.
-        num_weights: Arrays written, without optimizer slots.
-        num_parameters: Values in them.
-        left_out: Names of the arrays for which the format has no place.
-        differences: Largest difference by output, if asked for.
+        input_format: The input's format, as `load.recognise` names it.
+        num_weights: Number of arrays written, without optimizer slots.
+        num_parameters: Number of values in them.
+        left_out: Names of the arrays that the target format cannot store.
+        differences: Largest difference of each output; empty if the
+            conversion was not verified.
     """
 
     input_format: str
@@ -61,29 +61,28 @@ class Summary:
     differences: Mapping[str, float]
 
 
-def run(job: ConversionJob) -> Summary:
+def convert(config: ConversionConfig) -> Summary:
     """Converts a checkpoint.
 
     Raises:
         FileNotFoundError: A file is missing.
-        ImportError: A format needs a package that is not installed.
-        ValueError: The input is damaged or at odds with its config, the
-            format cannot express the model, the output exists, or
+        ValueError: The input is damaged or does not match its config; the
+            format cannot express the model; the output exists; or
             verification found a difference.
     """
-    _check_output(job.output_path)
-    source = _prepared(job)
-    target = _warm_started(source, job)
-    with _folder_to_be(job.output_path) as folder:
-        left_out = _WRITERS[job.output_format](folder, target)
+    _check_output(config.output_path)
+    source = _read(config)
+    target = _warm_start(source, config)
+    with files.atomic_folder(config.output_path) as folder:
+        left_out = _WRITERS[config.output_format](folder, target)
         differences = {}
-        if job.verify:
-            # A change of the depth or of several groups is meant to be seen.
-            reference = source if _keeps_outputs(source, job) else target
-            differences = _verified(reference, load.read(folder))
+        if config.verify:
+            # Another depth or copied groups are meant to change the outputs.
+            reference = source if _keeps_outputs(source, config) else target
+            differences = _verify(reference, load.read(folder))
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
-        input_format=load.recognise(job.input_path),
+        input_format=load.recognise(config.input_path),
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),
@@ -100,21 +99,22 @@ def _check_output(path: str) -> None:
         )
 
 
-def _prepared(job: ConversionJob) -> Checkpoint:
-    """Returns the input with everything that it needs, checked."""
-    source = load.read(job.input_path)
-    source = dataclasses.replace(
-        source,
-        config=job.config or source.config,
-        vocabulary=job.vocabulary or source.vocabulary,
-        do_lower_case=source.do_lower_case
-        if job.do_lower_case is None
-        else job.do_lower_case,
-    )
-    if job.merge_from:
-        other = load.read(job.merge_from)
-        source = warm_start.merge(source, other)
-    checkpoint.check(source, job.input_path)
+def _read(config: ConversionConfig) -> Checkpoint:
+    """Reads the input, adds what the settings name, and checks the whole."""
+    source = load.read(config.input_path)
+    if config.albert_config_file:
+        shape = config_lib.load_config(config.albert_config_file)
+        source = dataclasses.replace(source, config=shape)
+    if config.vocabulary:
+        source = dataclasses.replace(source, vocabulary=config.vocabulary)
+    if config.do_lower_case is not None:
+        metadata = dataclasses.replace(
+            source.metadata, do_lower_case=config.do_lower_case
+        )
+        source = dataclasses.replace(source, metadata=metadata)
+    if config.merge_from:
+        source = warm_start.merge(source, load.read(config.merge_from))
+    checkpoint.check(source, config.input_path)
     _check_vocabulary(source)
     return source
 
@@ -126,70 +126,55 @@ def _check_vocabulary(source: Checkpoint) -> None:
     wanted = checkpoint.known_config(source).vocab_size
     if found > wanted:
         raise ValueError(
-            f"{source.vocabulary!r} has {found} tokens, the config has "
+            f"{source.vocabulary!r} has {found} tokens, but the config has "
             f"vocab_size={wanted}. Pass the vocabulary that the model was "
             "trained with."
         )
 
 
-def _warm_started(source: Checkpoint, job: ConversionJob) -> Checkpoint:
-    if job.num_hidden_layers:
-        source = warm_start.with_layers(source, job.num_hidden_layers)
-    if job.num_hidden_groups:
-        source = warm_start.with_groups(source, job.num_hidden_groups)
-    if job.parameter_sharing:
-        source = warm_start.with_sharing(source, job.parameter_sharing)
+def _warm_start(source: Checkpoint, config: ConversionConfig) -> Checkpoint:
+    if config.num_hidden_layers:
+        source = warm_start.with_layers(source, config.num_hidden_layers)
+    if config.num_hidden_groups:
+        source = warm_start.with_groups(source, config.num_hidden_groups)
+    if config.parameter_sharing:
+        source = warm_start.with_sharing(source, config.parameter_sharing)
     return source
 
 
-def _keeps_outputs(source: Checkpoint, job: ConversionJob) -> bool:
-    config = checkpoint.known_config(source)
-    return job.num_hidden_layers in (None, config.num_hidden_layers) and (
-        job.num_hidden_groups is None or config.num_hidden_groups == 1
+def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
+    shape = checkpoint.known_config(source)
+    return config.num_hidden_layers in (None, shape.num_hidden_layers) and (
+        config.num_hidden_groups is None or shape.num_hidden_groups == 1
     )
 
 
-def _verified(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
-    found = output_differences(source, written)
-    limit = LARGEST_DIFFERENCE
-    # Not a number is no small one.
-    wrong = {n: d for n, d in found.items() if not d <= limit}
+def _verify(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
+    differences = output_differences(source, written)
+    # Written so that NaN counts as a difference.
+    wrong = {
+        name: difference
+        for name, difference in differences.items()
+        if not difference <= LARGEST_DIFFERENCE
+    }
     if wrong:
         listed = ", ".join(f"{n} by {d:.3g}" for n, d in wrong.items())
         raise ValueError(
-            f"The written weights answer otherwise than the input's: {listed} "
-            f"(at most {limit:g} is allowed). Nothing is kept."
+            "The outputs of the written weights differ from the input's: "
+            f"{listed} (allowed is {LARGEST_DIFFERENCE:g}). The output was "
+            "removed."
         )
-    return found
-
-
-@contextlib.contextmanager
-def _folder_to_be(path: str) -> Iterator[str]:
-    """Gives a folder that takes its name when the block ends well."""
-    partial = f"{os.path.normpath(path)}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    try:
-        yield partial
-        os.replace(partial, path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-
-
-LARGEST_DIFFERENCE = 1e-5
-_BATCH_SIZE = 2
-_SEQUENCE_LENGTH = 16
+    return differences
 
 
 def output_differences(
     first: Checkpoint, second: Checkpoint
 ) -> dict[str, float]:
-    """Returns the largest difference between two models, by output.
+    """Returns the largest difference between two models' outputs, by name.
 
     Args:
-        first: Any checkpoint with a config.
-        second: Another; outputs that only one has are not compared.
+        first: A checkpoint with a config.
+        second: Another. Outputs that only one of them has are not compared.
     """
     ours, theirs = outputs(first), outputs(second)
     return {
@@ -202,36 +187,35 @@ def output_differences(
 def outputs(
     source: Checkpoint, batch: Mapping[str, np.ndarray] | None = None
 ) -> dict[str, np.ndarray]:
-    """Returns what a model answers to a batch, by name of the output.
+    """Runs a batch through our layers with the weights of a checkpoint.
 
     Args:
-        source: With a config; the pooler may be absent.
-        batch: What `PretrainingModel` takes; None for a fixed one. Answers
-            are looked for everywhere, and given that they start at 0.
+        source: A checkpoint with a config, with or without a pooler.
+        batch: Inputs of `PretrainingModel`; None for a fixed batch. The span
+            heads may answer with any token, given an answer that starts at 0.
 
     Returns:
-        Float32 arrays: `sequence_output` `[B, S, H]`; with a pooler,
-        `pooled_output` `[B, H]`; and the logits of the heads that there are.
+        Float32 arrays: `sequence_output` `[B, S, H]`; if there is a pooler,
+        `pooled_output` `[B, H]`; and the logits of all heads that the
+        checkpoint has.
     """
     config = checkpoint.known_config(source)
-    has_pooler = any(
-        name.startswith(variable_names.POOLER_PREFIX) for name in source.weights
-    )
+    batch = _fixed_batch(config) if batch is None else batch
     weights = dict(source.weights)
-    if not has_pooler:
-        weights |= _empty_pooler(config)
+    if not source.has_pooler:
+        kernel, bias = (row.tf1 for row in variable_table.POOLER)
+        weights[kernel] = np.zeros((config.hidden_size, config.hidden_size))
+        weights[bias] = np.zeros(config.hidden_size)
     model = AlbertModel(config)
     load.assign(model, _part(weights, ""), "the checkpoint")
-    batch = _fixed_batch(config) if batch is None else batch
     encoded = model(batch)
     found = {"sequence_output": np.asarray(encoded["sequence_output"])}
-    if has_pooler:
+    if source.has_pooler:
         found["pooled_output"] = np.asarray(encoded["pooled_output"])
     if "cls/predictions" in source.heads:
         masked_lm = PretrainingModel(config, objectives=["mlm"])
-        load.assign(
-            masked_lm, _part(weights, "", "cls/predictions"), "the checkpoint"
-        )
+        part = _part(weights, "", "cls/predictions")
+        load.assign(masked_lm, part, "the checkpoint")
         logits = masked_lm(batch)["masked_lm_logits"]
         found["masked_lm_logits"] = np.asarray(logits)
     if "beam" in source.heads:
@@ -239,6 +223,32 @@ def outputs(
         load.assign(spans, _part(weights, "", "beam"), "the checkpoint")
         found |= _span_outputs(spans, batch)
     return found | _linear_heads(found, weights)
+
+
+def _fixed_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    length = min(_SEQUENCE_LENGTH, config.max_position_embeddings)
+    shape = _BATCH_SIZE, length
+    mask = np.ones(shape, np.int32)
+    mask[1, (length + 1) // 2 :] = 0
+    types = min(2, config.type_vocab_size)
+    positions = np.arange(length, dtype=np.int32)
+    return {
+        "input_ids": rng.integers(0, config.vocab_size, shape, np.int32),
+        "input_mask": mask,
+        "segment_ids": rng.integers(0, types, shape, np.int32),
+        "masked_lm_positions": np.tile(positions, (_BATCH_SIZE, 1)),
+    }
+
+
+def _part(
+    weights: Mapping[str, np.ndarray], *heads: str
+) -> dict[str, np.ndarray]:
+    return {
+        name: array
+        for name, array in weights.items()
+        if variable_names.head_of(name) in heads
+    }
 
 
 def _span_outputs(
@@ -253,27 +263,10 @@ def _span_outputs(
     return {name: np.asarray(array) for name, array in answers.items()}
 
 
-def _part(
-    weights: Mapping[str, np.ndarray], *heads: str
-) -> dict[str, np.ndarray]:
-    return {
-        name: array
-        for name, array in weights.items()
-        if variable_names.head_of(name) in heads
-    }
-
-
-def _empty_pooler(config: AlbertConfig) -> dict[str, np.ndarray]:
-    width = config.hidden_size
-    return {
-        f"{variable_names.POOLER_PREFIX}dense/kernel": np.zeros((width, width)),
-        f"{variable_names.POOLER_PREFIX}dense/bias": np.zeros(width),
-    }
-
-
 def _linear_heads(
     found: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
+    """Returns the logits of the heads that are a single output layer."""
     heads = {
         "sentence_order_logits": ("cls/seq_relationship/", "pooled_output"),
         "task_logits": ("", "pooled_output"),
@@ -284,21 +277,4 @@ def _linear_heads(
         + weights[f"{prefix}output_bias"]
         for name, (prefix, source) in heads.items()
         if f"{prefix}output_weights" in weights and source in found
-    }
-
-
-def _fixed_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    length = min(_SEQUENCE_LENGTH, config.max_position_embeddings)
-    shape = _BATCH_SIZE, length
-    mask = np.ones(shape, np.int32)
-    mask[1, (length + 1) // 2 :] = 0
-    types = min(2, config.type_vocab_size)
-    return {
-        "input_ids": rng.integers(0, config.vocab_size, shape, np.int32),
-        "input_mask": mask,
-        "segment_ids": rng.integers(0, types, shape, np.int32),
-        "masked_lm_positions": np.tile(
-            np.arange(length, dtype="int32"), (2, 1)
-        ),
     }

@@ -1,58 +1,103 @@
-"""What a conversion is asked to do.
+"""Settings of a conversion: the flags of `convert_checkpoint.py`.
 
-Floor: checkpoints. Plain Python: a script makes one before any slow import.
+Floor: checkpoints. Plain Python: checked before any slow import.
 """
 
 import dataclasses
 
-from albert_tf.config import SHARING_STRATEGIES, AlbertConfig
+from albert_tf import checks
+from albert_tf.config import SHARING_STRATEGIES
+from albert_tf.settings import setting
 
 FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConversionJob:
-    """One conversion.
-
-    Args:
-        input_path: Of a checkpoint in any format.
-        output_path: Folder to make.
-        output_format: One of `tf1` (Google's), `keras` (ours),
-            `huggingface`, `keras_hub`.
-        config: Instead of the one beside the input; None for that one.
-        vocabulary: Path, likewise.
-        do_lower_case: Whether the vocabulary is for lower-cased text; None
-            for what the input says, or True.
-        merge_from: Another checkpoint, whose heads are added; "" for none.
-        num_hidden_layers: New depth; None for the input's.
-        num_hidden_groups: New number of groups, all copies of the first.
-        parameter_sharing: New strategy, of which less is shared.
-        verify: Whether to run the written weights and compare.
+class ConversionConfig:
+    """Settings of one conversion; the help of each field describes it.
 
     Raises:
-        ValueError: A value is impossible.
+        ValueError: A required value is missing, or a value is invalid.
     """
 
-    input_path: str
-    output_path: str
-    output_format: str
-    config: AlbertConfig | None = None
-    vocabulary: str | None = None
-    do_lower_case: bool | None = None
-    merge_from: str = ""
-    num_hidden_layers: int | None = None
-    num_hidden_groups: int | None = None
-    parameter_sharing: str | None = None
-    verify: bool = False
+    input_path: str = setting(
+        None,
+        "Checkpoint to read, prefix or folder, in any of the formats: the "
+        "format is recognised.",
+    )
+    output_path: str = setting(
+        None, "Folder to write; it must not exist, or be empty."
+    )
+    output_format: str = setting(
+        None,
+        "Format to write: tf1 (google-research/albert), keras (the format of "
+        "our own runs), huggingface or keras_hub.",
+        choices=FORMATS,
+    )
+    albert_config_file: str | None = setting(
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "model; default: the config beside the input.",
+    )
+    spm_model_file: str | None = setting(
+        None,
+        "SentencePiece model to put beside the weights; default: the "
+        "vocabulary beside the input.",
+    )
+    vocab_file: str | None = setting(
+        None,
+        "WordPiece vocabulary (.txt) to put beside the weights; default: the "
+        "vocabulary beside the input.",
+    )
+    do_lower_case: bool | None = setting(
+        None,
+        "Whether the vocabulary is for lower-cased text; default: what the "
+        "input says, or true.",
+    )
+    merge_from: str | None = setting(
+        None,
+        "Another checkpoint of the same encoder; heads that the input lacks "
+        "are taken from it.",
+    )
+    num_hidden_layers: int | None = setting(
+        None, "Layers of the output; default: as many as the input has."
+    )
+    num_hidden_groups: int | None = setting(
+        None,
+        "Groups of layers of the output, all copies of the input's first "
+        "group; default: the input's groups.",
+    )
+    parameter_sharing: str | None = setting(
+        None,
+        "What the layers of the output share; shared weights are copied to "
+        "the layers. Default: what the input's layers share.",
+        choices=SHARING_STRATEGIES,
+    )
+    verify: bool = setting(
+        False,
+        "Run a fixed batch through the weights of both sides, print the "
+        "largest difference of each output, and fail above 1e-5.",
+    )
 
     def __post_init__(self) -> None:
-        for name, choices in (
-            ("output_format", FORMATS),
-            ("parameter_sharing", (None, *SHARING_STRATEGIES)),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"`{name}` must be one of "
-                    f"{', '.join(c for c in choices if c)}. Received: "
-                    f"{getattr(self, name)!r}."
-                )
+        for name in ("input_path", "output_path", "output_format"):
+            if not getattr(self, name):
+                raise ValueError(f"`{name}` is missing. Pass --{name}.")
+        checks.check_choice("output_format", self.output_format, FORMATS)
+        if self.parameter_sharing is not None:
+            checks.check_choice(
+                "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES
+            )
+        for name in ("num_hidden_layers", "num_hidden_groups"):
+            if getattr(self, name) is not None:
+                checks.check_integer(name, getattr(self, name), at_least=1)
+        if self.vocab_file and not self.vocab_file.endswith(".txt"):
+            raise ValueError(
+                "`vocab_file` must end in .txt. Pass a SentencePiece model as "
+                f"--spm_model_file. Received: vocab_file={self.vocab_file!r}."
+            )
+
+    @property
+    def vocabulary(self) -> str | None:
+        """The vocabulary to put beside the weights instead of the input's."""
+        return self.spm_model_file or self.vocab_file

@@ -1,22 +1,22 @@
 """Folders of Hugging Face's transformers: `config.json`, `model.safetensors`.
 
-No torch is needed. Pickled files (`pytorch_model.bin`) are never read.
+PyTorch is not needed. Pickled files (`pytorch_model.bin`) are never read.
 
-Floor: checkpoints. NumPy and safetensors, an optional extra.
+Floor: checkpoints. NumPy and safetensors.
 
 Source: transformers 5, `models/albert`.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, variable_names
+from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
@@ -27,7 +27,8 @@ _TOKENIZER_FILE = "tokenizer_config.json"
 _SPM_FILE = "spiece.model"
 _WORDPIECE_FILE = "vocab.txt"
 
-# Both are the tanh form, ours. Their `gelu` is the exact one, by erf.
+# Their names of our activations. ALBERT's GELU is the tanh form; what they
+# call `gelu` is the exact one, by erf.
 _ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
@@ -51,7 +52,7 @@ _FIELDS = (
     "initializer_range",
 )
 _CLASSIFIER = "AlbertForSequenceClassification"
-# Which of their classes stands for which heads; the first that fits.
+# The first class all of whose heads are present is the one to write.
 _ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
     ({"task"}, _CLASSIFIER),
     ({"cls/squad"}, "AlbertForQuestionAnswering"),
@@ -64,13 +65,13 @@ _DECODER = "predictions.decoder.weight"
 _DECODER_BIAS = "predictions.decoder.bias"
 _BIAS = "predictions.bias"
 _WORD_EMBEDDINGS = "albert.embeddings.word_embeddings.weight"
-# Buffers of constants that older versions wrote.
+# Constants that older versions stored.
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def is_folder(path: str) -> bool:
-    """Tells whether a path is such a folder."""
+    """Returns whether a path is a Hugging Face folder with safetensors."""
     return any(
         os.path.isfile(os.path.join(path, name))
         for name in (WEIGHTS_FILE, INDEX_FILE)
@@ -82,57 +83,46 @@ def read(path: files.Path) -> Checkpoint:
 
     Raises:
         FileNotFoundError: A file is missing.
-        ImportError: safetensors is not installed.
-        ValueError: A file is damaged, the model is no ALBERT, or one that
-            ALBERT's config cannot express; or weights and config disagree.
+        ValueError: A file is damaged; the model is not an ALBERT, or is one
+            that our config cannot express; or weights and config disagree.
     """
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
-    arrays = _translated(_untied(_read_tensors(folder), folder), folder)
-    vocabulary, do_lower_case = _read_vocabulary(folder)
+    tensors = _without_tied_copies(_read_tensors(folder), folder)
+    arrays = _to_tf1_names(tensors, folder)
     found = Checkpoint(
         arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
-        vocabulary=vocabulary,
-        do_lower_case=do_lower_case,
+        vocabulary=_vocabulary_in(folder),
+        metadata=metadata.read(folder),
     )
     checkpoint.check(found, folder)
     return found
 
 
-def _read_json(path: str) -> dict[str, Any]:
-    try:
-        values = json.loads(files.read_text(path))
-    except ValueError as error:
-        raise ValueError(f"{path!r} is not JSON: {error}.") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path!r} is not a JSON object.")
-    return values
-
-
 def _read_config(path: str) -> AlbertConfig:
-    values = _read_json(path)
+    values = files.read_json_object(path)
     if values.get("model_type") != "albert":
         raise ValueError(
-            f"{path!r} is of a model of type {values.get('model_type')!r}. "
-            "Only 'albert' is read."
+            f"{path!r} has model_type={values.get('model_type')!r}, but only "
+            "'albert' is supported."
         )
     if "AlbertForTokenClassification" in (values.get("architectures") or ()):
         raise ValueError(
-            f"{path!r} is of an AlbertForTokenClassification, whose head "
-            "labels every token; no task here does."
+            f"{path!r} is the config of an AlbertForTokenClassification. Its "
+            "head, which labels every token, is not supported."
         )
     fields = {name: values[name] for name in _FIELDS if name in values}
-    # Only its neutral value is accepted.
+    # `AlbertConfig` accepts only the value that is built in.
     if "layer_norm_eps" in values:
         fields["layer_norm_eps"] = values["layer_norm_eps"]
     activation = values.get("hidden_act", "gelu_new")
     if activation not in _ACTIVATIONS:
         raise ValueError(
-            f"{path!r} has hidden_act={activation!r}, which ALBERT's config "
-            f"cannot express: it knows {', '.join(_ACTIVATIONS)} (gelu is the "
-            "exact one in transformers, by erf; ALBERT's is gelu_new, the "
-            "tanh form). Correct it only if the model was trained so."
+            f"{path!r} has hidden_act={activation!r}, but only "
+            f"{', '.join(_ACTIVATIONS)} are supported (gelu is computed by erf "
+            "in transformers; ALBERT's is gelu_new, the tanh form). Change it "
+            "only if the model was trained with one of these."
         )
     fields["hidden_act"] = _ACTIVATIONS[activation]
     config = checkpoint.config_of(fields, path)
@@ -141,6 +131,7 @@ def _read_config(path: str) -> AlbertConfig:
 
 
 def _check_groups(config: AlbertConfig) -> None:
+    """Checks that transformers assigns the layers to the same groups."""
     layers, groups = config.num_hidden_layers, config.num_hidden_groups
     wrong = [
         layer
@@ -149,9 +140,10 @@ def _check_groups(config: AlbertConfig) -> None:
     ]
     if wrong:
         raise ValueError(
-            f"transformers rounds wrongly for num_hidden_layers={layers} and "
-            f"num_hidden_groups={groups}: layer {wrong[0]} gets another group "
-            "than here. This model cannot be carried either way."
+            f"With num_hidden_layers={layers} and num_hidden_groups={groups}, "
+            f"transformers assigns layer {wrong[0]} to the wrong group because "
+            "of a rounding error. This model cannot be converted to or from "
+            "its format."
         )
 
 
@@ -159,18 +151,18 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     index = os.path.join(folder, INDEX_FILE)
     names = [WEIGHTS_FILE]
     if os.path.isfile(index):
-        names = sorted(set(_read_json(index).get("weight_map", {}).values()))
+        weight_map = files.read_json_object(index).get("weight_map", {})
+        names = sorted(set(weight_map.values()))
     tensors: dict[str, np.ndarray] = {}
     for name in names:
         tensors |= _read_safetensors(os.path.join(folder, name))
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
-    # Files of a bare AlbertModel leave the prefix out.
+    # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
 
 
 def _read_safetensors(path: str) -> dict[str, np.ndarray]:
-    safetensors = _library()
     try:
         with open(path, "rb") as file:
             found = safetensors.deserialize(file.read())
@@ -188,23 +180,23 @@ def _read_safetensors(path: str) -> dict[str, np.ndarray]:
 def _float32(path: str, name: str, values: Mapping[str, Any]) -> np.ndarray:
     dtype = values["dtype"]
     if dtype == "BF16":
-        # NumPy has no such type: the upper half of a float32.
+        # NumPy has no bfloat16, which is the upper half of a float32.
         upper = np.frombuffer(values["data"], "<u2").astype(np.uint32)
         array = (upper << 16).view(np.float32)
     elif dtype in _DTYPES:
         array = np.frombuffer(values["data"], _DTYPES[dtype])
     else:
         raise ValueError(
-            f"{path!r} holds {name} as {dtype}; only F32, F16, BF16 and F64 "
-            "are read. Save the model in float32, not quantized."
+            f"{path!r} holds {name} as {dtype}, but only F32, F16, BF16 and "
+            "F64 are supported. Save the model in float32, not quantized."
         )
     return array.astype(np.float32).reshape(values["shape"])
 
 
-def _untied(
+def _without_tied_copies(
     tensors: Mapping[str, np.ndarray], folder: str
 ) -> dict[str, np.ndarray]:
-    """Takes out what is said twice, once it is seen to be the same."""
+    """Removes copies of tied tensors after checking that they are equal."""
     kept = dict(tensors)
     if _DECODER_BIAS in kept:
         kept.setdefault(_BIAS, kept[_DECODER_BIAS])
@@ -216,14 +208,14 @@ def _untied(
             continue
         if not np.array_equal(kept[copy], kept.get(original, ())):
             raise ValueError(
-                f"{folder!r} has a {copy} of its own, not that of {original}. "
-                "In ALBERT they are one, so this model cannot be expressed."
+                f"In {folder!r}, {copy} differs from {original}. ALBERT shares "
+                "these weights, so this model cannot be converted."
             )
         del kept[copy]
     return kept
 
 
-def _translated(
+def _to_tf1_names(
     tensors: Mapping[str, np.ndarray], folder: str
 ) -> dict[str, np.ndarray]:
     arrays, unknown = {}, []
@@ -234,41 +226,37 @@ def _translated(
         if found is None:
             unknown.append(name)
         else:
-            arrays[found[0]] = array.T if found[1] else array
+            tf1_name, is_transposed = found
+            arrays[tf1_name] = array.T if is_transposed else array
     if unknown:
         raise ValueError(
-            f"{folder!r} holds {len(unknown)} tensors that are no ALBERT's: "
-            f"{checkpoint.some(sorted(unknown))}."
+            f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
+            f"{checkpoint.some(sorted(unknown))}. Pass the folder of an ALBERT."
         )
     return arrays
 
 
-def _read_vocabulary(folder: str) -> tuple[str | None, bool]:
-    settings = os.path.join(folder, _TOKENIZER_FILE)
-    do_lower_case = True
-    if os.path.isfile(settings):
-        do_lower_case = bool(_read_json(settings).get("do_lower_case", True))
+def _vocabulary_in(folder: str) -> str | None:
     for name in (_SPM_FILE, _WORDPIECE_FILE):
         path = os.path.join(folder, name)
         if os.path.isfile(path):
-            return path, do_lower_case
-    return None, do_lower_case
+            return path
+    return None
 
 
 def write(folder: str, source: Checkpoint) -> list[str]:
     """Writes a folder that `from_pretrained` loads.
 
     Args:
-        folder: An empty one.
+        folder: An empty folder.
         source: What to write.
 
     Returns:
-        Names of the arrays that have no place there.
+        Names of the arrays that the format cannot store.
 
     Raises:
-        ImportError: safetensors is not installed.
-        ValueError: Half of each block is shared, or groups of layers are such
-            that transformers rounds wrongly.
+        ValueError: The format cannot express the config; or the labels of the
+            metadata are not those of the classifier.
     """
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "transformers"
@@ -282,23 +270,18 @@ def write(folder: str, source: Checkpoint) -> list[str]:
         if found is None:
             left_out.append(name)
         else:
-            tensors[found[0]] = array.T if found[1] else array
-    _write_safetensors(os.path.join(folder, WEIGHTS_FILE), tensors)
+            their_name, is_transposed = found
+            tensors[their_name] = np.ascontiguousarray(
+                array.T if is_transposed else array
+            )
     values = _config_values(config, source)
-    _write_json(os.path.join(folder, CONFIG_FILE), values)
+    # transformers refuses files that are not marked as PyTorch's.
+    data = safetensors.numpy.save(tensors, metadata={"format": "pt"})
+    with files.atomic_write(os.path.join(folder, WEIGHTS_FILE)) as file:
+        file.write(data)
+    files.write_json(os.path.join(folder, CONFIG_FILE), values)
     _write_vocabulary(folder, source)
     return sorted(left_out)
-
-
-def _write_safetensors(path: str, tensors: Mapping[str, np.ndarray]) -> None:
-    _library()
-    import safetensors.numpy
-
-    contiguous = {n: np.ascontiguousarray(a) for n, a in tensors.items()}
-    # transformers refuses files that do not say that they are torch's.
-    data = safetensors.numpy.save(contiguous, metadata={"format": "pt"})
-    with files.atomic_write(path) as file:
-        file.write(data)
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
@@ -309,15 +292,15 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         **{name: getattr(config, name) for name in _FIELDS},
         "hidden_act": theirs[config.hidden_act],
         "layer_norm_eps": 1e-12,
-        # Of google-research/albert, where it is no setting.
+        # Built into google-research/albert.
         "classifier_dropout_prob": 0.1,
         "tie_word_embeddings": True,
         **_special_ids(source),
     }
     if "task" in source.heads:
-        labels = range(_num_labels(source))
-        values["id2label"] = {str(i): f"LABEL_{i}" for i in labels}
-        values["label2id"] = {f"LABEL_{i}": i for i in labels}
+        labels = _labels(source)
+        values["id2label"] = {str(i): name for i, name in enumerate(labels)}
+        values["label2id"] = {name: i for i, name in enumerate(labels)}
     return values
 
 
@@ -326,14 +309,28 @@ def _architectures(source: Checkpoint) -> list[str]:
         name for heads, name in _ARCHITECTURES if heads <= source.heads
     )
     if first == _CLASSIFIER and _num_labels(source) == 1:
-        # Regression or multiple choice: the weights do not tell, and are the
-        # same in both.
+        # Regression or multiple choice, whose weights have the same shapes.
         return [first, "AlbertForMultipleChoice"]
     return [first]
 
 
 def _num_labels(source: Checkpoint) -> int:
     return len(source.arrays["output_weights"])
+
+
+def _labels(source: Checkpoint) -> tuple[str, ...]:
+    number = _num_labels(source)
+    # Regression has one output and no label.
+    labels = source.metadata.labels or tuple(
+        f"{metadata.UNNAMED_LABEL}{i}" for i in range(number)
+    )
+    if len(labels) != number:
+        raise ValueError(
+            f"The checkpoint's metadata name {len(labels)} labels "
+            f"({', '.join(labels)}), but its classifier has {number} outputs. "
+            f"Correct or remove {metadata.METADATA_FILE}."
+        )
+    return labels
 
 
 def _special_ids(source: Checkpoint) -> dict[str, int]:
@@ -357,19 +354,4 @@ def _write_vocabulary(folder: str, source: Checkpoint) -> None:
         name, settings["tokenizer_class"] = _SPM_FILE, "AlbertTokenizer"
         settings["keep_accents"] = False
     shutil.copyfile(source.vocabulary, os.path.join(folder, name))
-    _write_json(os.path.join(folder, _TOKENIZER_FILE), settings)
-
-
-def _write_json(path: str, values: Mapping[str, Any]) -> None:
-    files.write_text(path, json.dumps(dict(values), indent=2) + "\n")
-
-
-def _library() -> Any:
-    try:
-        import safetensors
-    except ImportError as error:
-        raise ImportError(
-            "Hugging Face's files are read and written with safetensors, "
-            "which is not installed. Run: pip install 'albert_tf[huggingface]'"
-        ) from error
-    return safetensors
+    files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)

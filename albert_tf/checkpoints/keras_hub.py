@@ -1,22 +1,22 @@
 """Preset folders of KerasHub: `config.json`, `model.weights.h5`, a task.
 
 KerasHub itself writes and reads them, so that its `from_preset` loads them.
-Only ALBERT's own classes are made of a folder, never one that it names.
+Reading creates only KerasHub's ALBERT classes, and never another class that
+the folder names.
 
 Floor: checkpoints.
 
 Source: keras_hub 0.32, `models/albert`.
 """
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, variable_names
+from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
@@ -26,7 +26,7 @@ _TASK_FILE = "task.json"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
 
-# Their argument for each field of ours, but for the two dropouts.
+# Their argument for each of our fields, except for the two dropouts.
 _FIELDS = {
     "vocab_size": "vocabulary_size",
     "num_hidden_layers": "num_layers",
@@ -49,9 +49,9 @@ _CLASSIFIERS = (
 
 
 def is_folder(path: str) -> bool:
-    """Tells whether a path is a preset folder."""
+    """Returns whether a path is a preset folder."""
     config = os.path.join(path, CONFIG_FILE)
-    return os.path.isfile(config) and "registered_name" in _read_json(config)
+    return "registered_name" in files.read_json_object(config, missing_ok=True)
 
 
 def read(path: files.Path) -> Checkpoint:
@@ -59,43 +59,43 @@ def read(path: files.Path) -> Checkpoint:
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is damaged, the preset is no ALBERT's, or weights
+        ValueError: A file is damaged, the preset is not an ALBERT, or weights
             and config disagree.
     """
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
     model = _read_task(folder, _backbone(config))
     _load(model.backbone.load_weights, os.path.join(folder, _WEIGHTS_FILE))
-    arrays = checkpoint.without_projection(
-        _arrays(model, config), config, folder
-    )
+    arrays = {}
+    for name, variable, is_transposed in _named_variables(model):
+        array = np.asarray(variable)
+        array = array.T if is_transposed else array
+        shape = variable_names.shape_of(name, config) or ()
+        # Attention kernels have a separate dimension for the heads.
+        arrays[name] = array.reshape([-1 if n is None else n for n in shape])
     vocabulary = os.path.join(folder, _VOCABULARY)
     return Checkpoint(
-        arrays=arrays,
+        arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
+        metadata=metadata.read(folder),
     )
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    try:
-        values = json.loads(files.read_text(path))
-    except ValueError as error:
-        raise ValueError(f"{path!r} is not JSON: {error}.") from error
-    return values if isinstance(values, dict) else {}
 
 
 def _read_config(path: str) -> AlbertConfig:
-    values = _read_json(path)
+    values = files.read_json_object(path)
     if values.get("registered_name") != _BACKBONE:
         raise ValueError(
-            f"{path!r} is of a {values.get('registered_name')!r}. Only "
-            f"{_BACKBONE!r} is read."
+            f"{path!r} is the config of {values.get('registered_name')!r}, but "
+            f"only {_BACKBONE!r} is supported."
         )
     theirs = values.get("config", {})
     missing = sorted({*_FIELDS.values(), "dropout"} - set(theirs))
     if missing:
-        raise ValueError(f"{path!r} lacks {', '.join(missing)}.")
+        raise ValueError(
+            f"{path!r} is damaged: it lacks {', '.join(missing)}. Copy the "
+            "preset again."
+        )
     fields = {ours: theirs[name] for ours, name in _FIELDS.items()}
     fields["hidden_dropout_prob"] = theirs["dropout"]
     fields["attention_probs_dropout_prob"] = theirs["dropout"]
@@ -111,8 +111,8 @@ def _backbone(config: AlbertConfig) -> Any:
     )
 
 
-class _BackboneAlone:
-    """A preset without a task, in the shape of one."""
+class _BackboneOnly:
+    """Gives a backbone the interface of a task model."""
 
     def __init__(self, backbone: Any) -> None:
         self.backbone = backbone
@@ -124,13 +124,13 @@ def _read_task(folder: str, backbone: Any) -> Any:
     path = os.path.join(folder, _TASK_FILE)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     if not os.path.isfile(path) or not os.path.isfile(weights):
-        return _BackboneAlone(backbone)
-    values = _read_json(path)
+        return _BackboneOnly(backbone)
+    values = files.read_json_object(path)
     name = values.get("registered_name")
     if name != _MASKED_LM and name not in _CLASSIFIERS:
         raise ValueError(
-            f"{path!r} is of a {name!r}. Only {_MASKED_LM!r} and "
-            f"{_CLASSIFIERS[0]!r} are read."
+            f"{path!r} describes {name!r}, but only {_MASKED_LM!r} and "
+            f"{_CLASSIFIERS[0]!r} are supported."
         )
     num_classes = values.get("config", {}).get("num_classes")
     model = _task(backbone, num_classes=num_classes)
@@ -141,7 +141,7 @@ def _read_task(folder: str, backbone: Any) -> Any:
 def _task(
     backbone: Any, *, num_classes: int | None, tokenizer: Any = None
 ) -> Any:
-    """Makes the classifier, or without `num_classes` the masked LM."""
+    """Returns a classifier, or without `num_classes` a masked LM."""
     import keras_hub
 
     models = keras_hub.models
@@ -165,45 +165,40 @@ def _load(load: Any, path: str) -> None:
         )
     try:
         load(path)
-    # h5py raises OSError, KeyError and others at what is damaged, and Keras
-    # ValueError at what does not fit.
+    # h5py raises OSError, KeyError and others for damaged files, and Keras
+    # ValueError for weights that do not fit.
     except Exception as error:
         raise ValueError(
-            f"{path!r} is damaged, or not of the config beside it "
-            f"({' '.join(str(error).split())})."
+            f"{path!r} is damaged, or does not match the config beside it "
+            f"({' '.join(str(error).split())}). Copy the preset again."
         ) from error
 
 
-def _arrays(model: Any, config: AlbertConfig) -> dict[str, np.ndarray]:
-    arrays = {}
+def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yields TF1 name, variable, and whether it is transposed."""
     for variable in model.weights:
         found = variable_names.translate(
             variable.path, source="keras_hub", target="tf1"
         )
         if found is None:
             raise ValueError(
-                f"KerasHub has a variable {variable.path!r} that is not in "
-                "the table. Its version is not the one that is supported."
+                f"KerasHub's model has an unknown variable {variable.path!r}. "
+                "Install the version of keras-hub that is supported, 0.32."
             )
         name, is_transposed = found
-        array = np.asarray(variable)
-        array = array.T if is_transposed else array
-        shape = variable_names.shape_of(name, config) or ()
-        # The heads of an attention come as a dimension of their own.
-        arrays[name] = array.reshape([-1 if n is None else n for n in shape])
-    return arrays
+        yield name, variable, is_transposed
 
 
 def write(folder: str, source: Checkpoint) -> list[str]:
     """Writes a preset that `from_preset` loads.
 
     Args:
-        folder: An empty one.
-        source: What to write. Of the heads, the classifier if there is one,
-            otherwise that of the masked LM: a preset holds one task.
+        folder: An empty folder.
+        source: What to write. A preset holds one head: that of the
+            classifier if there is one, otherwise that of the masked LM.
 
     Returns:
-        Names of the arrays that have no place there.
+        Names of the arrays that the format cannot store.
 
     Raises:
         ValueError: KerasHub cannot express the config.
@@ -220,23 +215,26 @@ def write(folder: str, source: Checkpoint) -> list[str]:
 
 
 def _check_expressible(config: AlbertConfig) -> None:
+    layers, groups = config.num_hidden_layers, config.num_hidden_groups
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    problems = {
-        f"hidden_act={config.hidden_act!r}: its activation is gelu": (
-            config.hidden_act != "gelu"
-        ),
-        f"hidden_dropout_prob={dropouts[0]:g} beside "
-        f"attention_probs_dropout_prob={dropouts[1]:g}: it has one dropout "
-        "for all places": dropouts[0] != dropouts[1],
-        f"num_hidden_layers={config.num_hidden_layers} with "
-        f"num_hidden_groups={config.num_hidden_groups}: its groups must "
-        "divide the layers": bool(
-            config.num_hidden_layers % config.num_hidden_groups
-        ),
-    }
-    found = [problem for problem, is_there in problems.items() if is_there]
-    if found:
-        raise ValueError(f"KerasHub cannot express {'; nor '.join(found)}.")
+    problems = []
+    if config.hidden_act != "gelu":
+        problems.append(
+            f"hidden_act={config.hidden_act!r}, because its activation is gelu"
+        )
+    if dropouts[0] != dropouts[1]:
+        problems.append(
+            f"hidden_dropout_prob={dropouts[0]:g} with "
+            f"attention_probs_dropout_prob={dropouts[1]:g}, because it has one "
+            "dropout for both"
+        )
+    if layers % groups:
+        problems.append(
+            f"num_hidden_layers={layers} with num_hidden_groups={groups}, "
+            "because its groups must divide the layers"
+        )
+    if problems:
+        raise ValueError(f"KerasHub cannot express {'; nor '.join(problems)}.")
 
 
 def _model(source: Checkpoint, config: AlbertConfig, tokenizer: Any) -> Any:
@@ -246,12 +244,12 @@ def _model(source: Checkpoint, config: AlbertConfig, tokenizer: Any) -> Any:
     elif "cls/predictions" in source.heads:
         num_classes = None
     else:
-        return _BackboneAlone(backbone)
+        return _BackboneOnly(backbone)
     return _task(backbone, num_classes=num_classes, tokenizer=tokenizer)
 
 
 def _tokenizer(source: Checkpoint) -> Any:
-    # Its tokenizer for ALBERT knows SentencePiece only.
+    # KerasHub's tokenizer for ALBERT reads only SentencePiece models.
     if source.vocabulary is None or source.vocabulary.endswith(".txt"):
         return None
     import keras_hub
@@ -261,16 +259,13 @@ def _tokenizer(source: Checkpoint) -> Any:
 
 
 def _assign(model: Any, arrays: Mapping[str, np.ndarray]) -> set[str]:
+    """Sets all weights of a model; returns the names of the arrays used."""
     used = set()
-    for variable in model.weights:
-        found = variable_names.translate(
-            variable.path, source="keras_hub", target="tf1"
-        )
-        name, is_transposed = found or (variable.path, False)
+    for name, variable, is_transposed in _named_variables(model):
         if name not in arrays:
             raise ValueError(
-                f"KerasHub's model has {name}, the checkpoint has not. Take "
-                "it from another one with --merge_from."
+                f"KerasHub's model needs {name}, which the checkpoint lacks. "
+                "Take it from another checkpoint with --merge_from."
             )
         array = arrays[name].T if is_transposed else arrays[name]
         variable.assign(array.reshape(variable.shape))

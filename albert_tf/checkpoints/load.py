@@ -1,10 +1,6 @@
-"""Weights into a model, whatever the checkpoint's format.
+"""Loads a checkpoint of any format into a model: all of it, or nothing.
 
-The format is recognised by what is at the path, not asked for.
-
-Floor: checkpoints.
-
-Arrays into the variables of a model: all of them, or none.
+The format is recognised by the files at the path.
 
 Floor: checkpoints.
 """
@@ -27,12 +23,15 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 
+_LOGGER = logging.getLogger(__name__)
 _ACCEPTED = (
-    "Accepted: a TF1 checkpoint or one of ours (the path without `.index`, or "
-    "its folder), the folder of a run, a Hugging Face folder with "
-    "model.safetensors, a KerasHub preset folder"
+    "Accepted are: a TF1 checkpoint or one of ours (the path without `.index`, "
+    "or its folder), the folder of a run, a Hugging Face folder with "
+    "model.safetensors, and a KerasHub preset folder"
 )
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
+_OTHER_FORMATS = (".safetensors", ".h5", ".keras")
+_GROUP = re.compile(r"/group_\d+/")
 
 
 def load_checkpoint(
@@ -49,27 +48,26 @@ def load_checkpoint(
     Args:
         model: An `AlbertModel`, a `PretrainingModel`, or another Keras model
             made of their layers.
-        path: Of a checkpoint in any format that `recognise` knows.
-        allow_new_heads: Whether a head of the model may be absent from the
-            checkpoint, or be another task's there, of another shape; it then
-            keeps the weights that it has.
+        path: A checkpoint in any format that `recognise` knows.
+        allow_new_heads: Whether a head of the model may be missing from the
+            checkpoint, or have another shape there because it belongs to
+            another task. Such a head keeps its initial weights.
         from_group_0: Whether every group of layers takes the weights of the
-            checkpoint's first group.
+            checkpoint's first group. Its other groups are not used.
 
     Returns:
-        Names of what the checkpoint holds for heads that the model has not.
+        Sorted names of the checkpoint's arrays that belong to heads that the
+        model does not have.
 
     Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ImportError: The format needs a package that is not installed.
-        ValueError: The format is not one of the accepted ones; or the
-            checkpoint is damaged, or a variable is missing, left over or of
-            another shape, or its config gives the model's weights another
-            meaning.
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: The format is not accepted; the checkpoint is damaged; a
+            variable is missing, unexpected or has the wrong shape; or the
+            checkpoint's config gives the weights another meaning.
     """
     name = os.fspath(path)
     if recognise(path) == "tf1":
-        weights = tf1.read_arrays(path, with_slots=False)
+        weights = tf1.read_weights(path)
     else:
         source = read(path)
         _check_same_meaning(model, source, name)
@@ -87,10 +85,11 @@ def read(path: files.Path) -> Checkpoint:
     """Reads a checkpoint of any format.
 
     Args:
-        path: Of a checkpoint in any format that `recognise` knows.
+        path: A checkpoint in any format that `recognise` knows.
 
     Raises:
-        FileNotFoundError, ImportError, ValueError: See `load_checkpoint`.
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: The format is not accepted, or the checkpoint is damaged.
     """
     kind = recognise(path)
     if kind == "huggingface":
@@ -101,10 +100,12 @@ def read(path: files.Path) -> Checkpoint:
 
 
 def recognise(path: files.Path) -> str:
-    """Returns `tf1` (ours are too), `huggingface` or `keras_hub`.
+    """Returns a checkpoint's format: `tf1`, `huggingface` or `keras_hub`.
+
+    Checkpoints of our own runs are TF1 checkpoints.
 
     Raises:
-        ValueError: What is there is of another format.
+        ValueError: The files are in another format.
     """
     name = files.check_local(path)
     if huggingface.is_folder(name):
@@ -115,37 +116,6 @@ def recognise(path: files.Path) -> str:
     return "tf1"
 
 
-def global_step(path: files.Path) -> int:
-    """Returns the number of updates that made a checkpoint; 0 if unknown.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged, or of another format.
-    """
-    if recognise(path) != "tf1":
-        return 0
-    prefix = tf1.resolve(path)
-    name = variable_names.GLOBAL_STEP
-    if name not in tf1.read_shapes(prefix):
-        return 0
-    return int(tf1.read(prefix, [name])[name])
-
-
-def _check_same_meaning(model: Any, source: Checkpoint, where: str) -> None:
-    """Checks what the shapes of the weights do not tell."""
-    wanted = getattr(model, "config", None)
-    if wanted is None or source.config is None:
-        return
-    for field in ("hidden_act", "num_attention_heads"):
-        theirs, ours = getattr(source.config, field), getattr(wanted, field)
-        if theirs != ours:
-            raise ValueError(
-                f"Checkpoint {where!r} was made with {field}={theirs!r}, the "
-                f"model has {field}={ours!r}. Use the config that the "
-                "checkpoint was made with."
-            )
-
-
 def _refuse_other_formats(path: str) -> None:
     names = os.listdir(path) if os.path.isdir(path) else [path]
     if any(name.endswith(".index") for name in names):
@@ -153,19 +123,46 @@ def _refuse_other_formats(path: str) -> None:
     pickles = [name for name in names if name.endswith(_PICKLES)]
     if pickles and not os.path.isfile(f"{path}.index"):
         raise ValueError(
-            f"{path!r} is a pickle ({os.path.basename(pickles[0])}), which "
-            f"can run any code when it is read. {_ACCEPTED}."
+            f"{path!r} is a pickle ({os.path.basename(pickles[0])}). Pickles "
+            "are refused because reading one can run any code. "
+            f"{_ACCEPTED}."
         )
-    others = [n for n in names if n.endswith((".safetensors", ".h5", ".keras"))]
+    others = [name for name in names if name.endswith(_OTHER_FORMATS)]
     if others:
         raise ValueError(
-            f"{path!r} holds {os.path.basename(others[0])}, a format that is "
-            f"not read. {_ACCEPTED}."
+            f"{path!r} holds {os.path.basename(others[0])}, whose format is "
+            f"not supported. {_ACCEPTED}."
         )
 
 
-_LOGGER = logging.getLogger(__name__)
-_GROUP = re.compile(r"/group_\d+/")
+def global_step(path: files.Path) -> int:
+    """Returns the step at which a checkpoint was saved; 0 if unknown.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: It is damaged, or in a format that is not accepted.
+    """
+    if recognise(path) != "tf1":
+        return 0
+    name = variable_names.GLOBAL_STEP
+    if name not in tf1.read_shapes(path):
+        return 0
+    return int(tf1.read(path, [name])[name])
+
+
+def _check_same_meaning(model: Any, source: Checkpoint, where: str) -> None:
+    """Checks what the shapes of the weights cannot show."""
+    wanted = getattr(model, "config", None)
+    if wanted is None or source.config is None:
+        return
+    for field in ("hidden_act", "num_attention_heads"):
+        theirs, ours = getattr(source.config, field), getattr(wanted, field)
+        if theirs != ours:
+            raise ValueError(
+                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
+                f"the model has {field}={ours!r}. Use the config that the "
+                "checkpoint was made with."
+            )
 
 
 def assign(
@@ -176,24 +173,23 @@ def assign(
     allow_new_heads: bool = False,
     from_group_0: bool = False,
 ) -> list[str]:
-    """Sets all weights of a model; if anything is wrong, none.
+    """Sets all weights of a model from arrays.
+
+    If anything is wrong, no weight is changed.
 
     Args:
         model: A Keras model whose variables are in `variable_table`.
-        weights: By TF1 name, without optimizer slots and step counter.
+        weights: Arrays by TF1 name, without optimizer slots and step counter.
         where: Path of the checkpoint, for messages.
-        allow_new_heads: Whether a head may be absent from the checkpoint, or
-            be another task's there, of another shape; it then keeps the
-            weights that it has.
-        from_group_0: Whether every group of layers takes the weights of the
-            checkpoint's first group; its other groups are not used.
+        allow_new_heads: See `load_checkpoint`.
+        from_group_0: See `load_checkpoint`.
 
     Returns:
-        Sorted names of the arrays that belong to heads the model has not.
+        Sorted names of the arrays that belong to heads that the model does
+        not have.
 
     Raises:
-        ValueError: A variable is missing, left over or of another shape; the
-            message names it.
+        ValueError: A variable is missing, unexpected or has the wrong shape.
     """
     variables = variable_names.variables_by_tf1_name(model.weights)
     if from_group_0:
@@ -202,13 +198,12 @@ def assign(
         variables = _without_new_heads(variables, weights, where)
     unused = sorted(set(weights) - set(variables))
     unused_heads = [name for name in unused if variable_names.is_head(name)]
-    _check_complete(where, variables, weights)
-    _check_nothing_left(where, sorted(set(unused) - set(unused_heads)))
-    _check_shapes(where, variables, weights)
+    unexpected = [name for name in unused if name not in unused_heads]
+    _check_fit(variables, weights, unexpected, where)
     for name, variable in variables.items():
         variable.assign(weights[name])
     if unused_heads:
-        _LOGGER.info("%s: not used: %s", where, ", ".join(unused_heads))
+        _LOGGER.info("%s: unused heads: %s", where, ", ".join(unused_heads))
     return unused_heads
 
 
@@ -226,7 +221,7 @@ def _first_group_everywhere(
 def _without_new_heads(
     variables: Mapping[str, Any], weights: Mapping[str, np.ndarray], where: str
 ) -> dict[str, Any]:
-    """Leaves out heads that are absent, or another task's: of other shape."""
+    """Removes heads that are missing, or have another shape in the weights."""
     head_of = variable_names.head_of
     kept = {"", *map(head_of, weights)} - {
         head_of(name)
@@ -235,52 +230,46 @@ def _without_new_heads(
     }
     new = [n for n in variables if head_of(n) and head_of(n) not in kept]
     if new:
-        _LOGGER.info("%s: new heads: %s", where, ", ".join(new))
+        _LOGGER.info(
+            "%s: randomly initialised heads: %s", where, ", ".join(new)
+        )
     return {n: v for n, v in variables.items() if n not in new}
 
 
-def _check_complete(
-    where: str, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]
+def _check_fit(
+    variables: Mapping[str, Any],
+    weights: Mapping[str, np.ndarray],
+    unexpected: list[str],
+    where: str,
 ) -> None:
     missing = sorted(set(variables) - set(weights))
-    if not missing:
-        return
-    raise ValueError(
-        f"Checkpoint {where!r} lacks {len(missing)} variables of the model: "
-        f"{checkpoint.some(missing)}. {_advice(missing)}"
-    )
+    wrong_shapes = {
+        name: f"{name} has shape {list(weights[name].shape)}, expected "
+        f"{list(variable.shape)}"
+        for name, variable in variables.items()
+        if name in weights and tuple(variable.shape) != weights[name].shape
+    }
+    for problem, names, shown in (
+        ("lacks variables of the model", missing, missing),
+        ("has variables that the model lacks", unexpected, unexpected),
+        (
+            "has variables of another shape than the model's",
+            [*wrong_shapes],
+            [*wrong_shapes.values()],
+        ),
+    ):
+        if names:
+            raise ValueError(
+                f"Checkpoint {where!r} {problem}, {len(names)} in all: "
+                f"{checkpoint.some(shown, '; ')}. {_advice(names)}"
+            )
 
 
 def _advice(names: Iterable[str]) -> str:
     if all(variable_names.is_head(name) for name in names):
         return (
-            "Take a checkpoint that has this head, or a model without it; or "
-            "start it anew: --allow_new_heads, in Python allow_new_heads=True."
+            "Use a checkpoint that has this head, or a model without it; or "
+            "initialise it randomly: --allow_new_heads, in Python "
+            "allow_new_heads=True."
         )
     return "Use the config that the checkpoint was made with."
-
-
-def _check_nothing_left(where: str, left_over: list[str]) -> None:
-    if left_over:
-        raise ValueError(
-            f"Checkpoint {where!r} has {len(left_over)} variables that the "
-            f"model has not: {checkpoint.some(left_over)}. Use the config "
-            "that the checkpoint was made with."
-        )
-
-
-def _check_shapes(
-    where: str, variables: Mapping[str, Any], weights: Mapping[str, np.ndarray]
-) -> None:
-    wrong = {
-        name: f"{name} is {list(weights[name].shape)}, wanted "
-        f"{list(variable.shape)}"
-        for name, variable in variables.items()
-        if tuple(variable.shape) != weights[name].shape
-    }
-    if wrong:
-        raise ValueError(
-            f"Checkpoint {where!r} has {len(wrong)} variables of another "
-            f"shape than the model's: {checkpoint.some(wrong.values(), '; ')}. "
-            f"{_advice(wrong)}"
-        )

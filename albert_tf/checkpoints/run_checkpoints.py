@@ -1,4 +1,4 @@
-"""Where a run keeps its checkpoints: the newest ones, and the best.
+"""Where a run keeps its checkpoints: the newest ones, and the best one.
 
     run/checkpoints/step-00000100/
     run/best/
@@ -9,23 +9,27 @@ Floor: checkpoints. Plain Python: a script looks here before any slow import.
 import os
 import re
 
+from albert_tf import files
+
 BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
+# The stem of the weights' files in each of these folders.
+MODEL_PREFIX = "model.ckpt"
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
 
 
 def checkpoints_folder(output_dir: str) -> str:
-    """Returns the folder of a run's newest checkpoints."""
+    """Returns the folder that holds a run's newest checkpoints."""
     return os.path.join(output_dir, CHECKPOINTS_FOLDER)
 
 
 def checkpoint_path(output_dir: str, step: int) -> str:
-    """Returns the folder of the checkpoint after so many updates."""
+    """Returns the folder of the checkpoint that a run saves at a step."""
     return os.path.join(checkpoints_folder(output_dir), f"step-{step:08d}")
 
 
 def steps(output_dir: str) -> list[int]:
-    """Returns the updates that made each checkpoint of a run, rising."""
+    """Returns the steps of a run's checkpoints in increasing order."""
     folder = checkpoints_folder(output_dir)
     names = os.listdir(folder) if os.path.isdir(folder) else []
     matches = (_STEP_FOLDER.match(name) for name in names)
@@ -33,27 +37,48 @@ def steps(output_dir: str) -> list[int]:
 
 
 def latest_checkpoint(output_dir: str) -> str | None:
-    """Returns the folder of a run's newest checkpoint; None without any."""
+    """Returns the folder of a run's newest checkpoint, or None."""
     found = steps(output_dir)
     return checkpoint_path(output_dir, found[-1]) if found else None
 
 
 def step_of(path: str | None) -> int:
-    """Returns the updates that made the checkpoint in a folder.
+    """Returns the step at which a checkpoint was saved.
 
     >>> step_of("run/checkpoints/step-00000100")
     100
 
     Args:
-        path: As `latest_checkpoint` returns it; None counts as -1.
+        path: Folder of the checkpoint, or None, which counts as -1.
     """
     return -1 if path is None else int(path.rpartition("-")[2])
 
 
 def trained_weights(output_dir: str) -> str | None:
-    """Returns the path of a run's best weights; None if it has no weights.
+    """Returns the folder of a run's best weights, or None.
 
-    Without an evaluation, those are the newest.
+    If the run was never evaluated, these are its newest weights.
     """
     best = os.path.join(output_dir, BEST_FOLDER)
     return best if os.path.isdir(best) else latest_checkpoint(output_dir)
+
+
+def folders_of(path: files.Path) -> list[str]:
+    """Returns the folders with the files that belong to a checkpoint.
+
+    Args:
+        path: Prefix or folder of a checkpoint, or the folder of a run, which
+            stands for its `trained_weights`.
+
+    Returns:
+        The folder of the weights; then that of the run, if they are a run's.
+    """
+    name = os.path.abspath(files.check_local(path))
+    name = trained_weights(name) or name
+    folder = name if os.path.isdir(name) else os.path.dirname(name)
+    parent, base = os.path.split(folder)
+    if base in (BEST_FOLDER, CHECKPOINTS_FOLDER):
+        return [folder, parent]
+    if os.path.basename(parent) == CHECKPOINTS_FOLDER:
+        return [folder, os.path.dirname(parent)]
+    return [folder]

@@ -1,25 +1,20 @@
 """TF1 checkpoints: `P.index` and `P.data-00000-of-00001`, arrays by name.
 
 Reads what google-research/albert released and wrote, and writes the same.
-Our own training checkpoints hold their weights in this form.
+Checkpoints of our own runs have this format, too.
 
-Floor: checkpoints.
-
-Folders with a TF1 checkpoint: Google's releases, and those of our runs.
-
-Beside `P.index` and `P.data-00000-of-00001` lie `albert_config.json` and the
-vocabulary. In the folder of a run the config lies one or two floors higher.
+`albert_config.json` and the vocabulary are beside the two files. In a run, the
+config is in the folder of the run.
 
 Floor: checkpoints.
 """
 
+import contextlib
 import glob
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,51 +23,59 @@ import tensorflow as tf
 from albert_tf import files
 from albert_tf.checkpoints import (
     checkpoint,
+    metadata,
     run_checkpoints,
-    train_state,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
+CONFIG_FILE = "albert_config.json"
+# TF1: the stem of the released checkpoints.
+_RELEASED_PREFIX = "model.ckpt-best"
 _INDEX = ".index"
 _DATA = ".data-00000-of-00001"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE_FILE = "checkpoint"
+_VOCABULARIES = ("*.model", "*vocab*.txt")
 
 
-def resolve_prefix(path: files.Path) -> str:
-    """Returns the prefix of the checkpoint that a path means.
+def resolve(path: files.Path) -> str:
+    """Returns the prefix of the checkpoint at a path.
 
     Args:
-        path: A prefix; one of the files that begin with it; or a folder, in
-            which the file `checkpoint` names the prefix if there are several.
+        path: A prefix; one of the files that begin with it; a folder, in
+            which the file `checkpoint` names the prefix if there are several;
+            or the folder of a run, which stands for its best checkpoint, or
+            for its newest one if none was evaluated.
 
     Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: A folder has several, and does not say which is meant.
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: A folder has several checkpoints, and no file that names
+            one of them.
     """
     name = files.check_local(path)
+    name = run_checkpoints.trained_weights(name) or name
     if os.path.isdir(name):
         return _prefix_in_folder(name)
     prefix = _ENDING.sub("", name)
     if not os.path.isfile(prefix + _INDEX):
         raise FileNotFoundError(
             f"There is no checkpoint {name!r}: no file {prefix + _INDEX!r}. "
-            "Pass a checkpoint's prefix or its folder."
+            "Pass the prefix or the folder of a checkpoint."
         )
     return prefix
 
 
 def _prefix_in_folder(folder: str) -> str:
     found = sorted(
-        path[: -len(_INDEX)]
+        path.removesuffix(_INDEX)
         for path in glob.glob(os.path.join(glob.escape(folder), f"*{_INDEX}"))
     )
     if not found:
         raise FileNotFoundError(
-            f"Folder {folder!r} has no checkpoint (no file *{_INDEX}). Pass a "
-            "checkpoint's prefix or its folder."
+            f"Folder {folder!r} has no checkpoint (no file *{_INDEX}). Pass "
+            "the prefix or the folder of a checkpoint."
         )
     named = _prefix_in_state_file(folder)
     if named in found:
@@ -97,31 +100,20 @@ def _prefix_in_state_file(folder: str) -> str:
     return os.path.join(folder, base)
 
 
-@contextmanager
-def _damage_named(prefix: str) -> Iterator[None]:
-    try:
-        yield
-    # The reader raises a data file's end as an IndexError.
-    except (tf.errors.OpError, IndexError) as error:
-        raise ValueError(
-            f"Checkpoint {prefix!r} is damaged or incomplete "
-            f"({' '.join(str(error).split())}). Copy its .index and .data "
-            "files again."
-        ) from error
-
-
 def read_shapes(path: files.Path) -> dict[str, tuple[int, ...]]:
-    """Returns the shape of every array, by name; reads the index only.
+    """Returns the shape of every array by its full name, sorted.
+
+    Only the index is read.
 
     Args:
-        path: What `resolve_prefix` takes.
+        path: What `resolve` takes.
 
     Raises:
-        FileNotFoundError: There is no checkpoint there.
+        FileNotFoundError: There is no checkpoint at the path.
         ValueError: It is damaged, or a folder has several.
     """
-    prefix = resolve_prefix(path)
-    with _damage_named(prefix):
+    prefix = resolve(path)
+    with _name_damaged(prefix):
         reader = tf.train.load_checkpoint(prefix)
         shapes = reader.get_variable_to_shape_map()
     return {name: tuple(shapes[name]) for name in sorted(shapes)}
@@ -130,25 +122,95 @@ def read_shapes(path: files.Path) -> dict[str, tuple[int, ...]]:
 def read(
     path: files.Path, names: Iterable[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Returns arrays of a checkpoint by name.
+    """Reads arrays of a checkpoint.
 
     Args:
-        path: What `resolve_prefix` takes.
+        path: What `resolve` takes.
         names: Which to read, as `read_shapes` gives them; None for all.
 
+    Returns:
+        The arrays by name, without `module/`.
+
     Raises:
-        FileNotFoundError: There is no checkpoint there.
+        FileNotFoundError: There is no checkpoint at the path.
         ValueError: It is damaged, or a folder has several.
     """
-    prefix = resolve_prefix(path)
+    prefix = resolve(path)
     names = read_shapes(prefix) if names is None else names
-    with _damage_named(prefix):
+    with _name_damaged(prefix):
         reader = tf.train.load_checkpoint(prefix)
-        return {name: np.asarray(reader.get_tensor(name)) for name in names}
+        return {
+            name.removeprefix(variable_names.MODULE_PREFIX): np.asarray(
+                reader.get_tensor(name)
+            )
+            for name in names
+        }
+
+
+def read_weights(path: files.Path) -> dict[str, np.ndarray]:
+    """Reads all arrays except optimizer slots and step counter; see `read`."""
+    prefix = resolve(path)
+    return read(
+        prefix,
+        [
+            name
+            for name in read_shapes(prefix)
+            if not variable_names.is_training_state(name)
+        ],
+    )
+
+
+@contextlib.contextmanager
+def _name_damaged(prefix: str) -> Iterator[None]:
+    """Turns errors of TensorFlow's reader into one that names the prefix."""
+    try:
+        yield
+    # The reader raises IndexError at the end of a truncated data file.
+    except (tf.errors.OpError, IndexError) as error:
+        raise ValueError(
+            f"Checkpoint {prefix!r} is damaged or incomplete "
+            f"({' '.join(str(error).split())}). Copy its .index and .data "
+            "files again."
+        ) from error
+
+
+def read_folder(path: files.Path) -> Checkpoint:
+    """Reads a checkpoint with the config, vocabulary and metadata beside it.
+
+    Args:
+        path: What `resolve` takes.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: A file is damaged, or a folder has several checkpoints.
+    """
+    prefix = resolve(path)
+    return Checkpoint(
+        arrays=read(prefix),
+        config=_config_beside(prefix),
+        vocabulary=_vocabulary_in(os.path.dirname(prefix)),
+        metadata=metadata.read(prefix),
+    )
+
+
+def _config_beside(prefix: str) -> AlbertConfig | None:
+    for folder in run_checkpoints.folders_of(prefix):
+        path = os.path.join(folder, CONFIG_FILE)
+        if os.path.isfile(path):
+            return AlbertConfig.from_json_file(path)
+    return None
+
+
+def _vocabulary_in(folder: str) -> str | None:
+    for pattern in _VOCABULARIES:
+        found = glob.glob(os.path.join(glob.escape(folder), pattern))
+        if len(found) == 1:
+            return found[0]
+    return None
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
-    """Writes a checkpoint; its index appears when all of it is there.
+    """Writes a checkpoint; its index appears when its data are complete.
 
     Args:
         prefix: Path without ending; missing folders are made.
@@ -162,8 +224,8 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
     partial = f"{name}.partial"
     try:
         _save(partial, arrays)
-        # Without its index, an older checkpoint of this name counts as absent
-        # while its data are replaced.
+        # An older checkpoint of this name loses its index first, so that it
+        # is never found with the new data.
         _remove(name + _INDEX)
         os.replace(partial + _DATA, name + _DATA)
         os.replace(partial + _INDEX, name + _INDEX)
@@ -193,129 +255,48 @@ def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
 
 
 def _remove(path: str) -> None:
-    if os.path.exists(path):
+    with contextlib.suppress(FileNotFoundError):
         os.remove(path)
-
-
-CONFIG_FILE = "albert_config.json"
-# TF1: the stem of the released checkpoints.
-_RELEASED_PREFIX = "model.ckpt-best"
-_VOCABULARIES = ("*.model", "*vocab*.txt")
-
-
-def resolve(path: files.Path) -> str:
-    """Returns the prefix of the checkpoint that a path means.
-
-    Args:
-        path: What `tf1_checkpoint.resolve_prefix` takes; or the folder of a
-            run, which stands for its best checkpoint, or its newest if none
-            was evaluated.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: A folder has several, and does not say which is meant.
-    """
-    name = files.check_local(path)
-    found = run_checkpoints.trained_weights(name)
-    return resolve_prefix(found or name)
-
-
-def read_folder(path: files.Path) -> Checkpoint:
-    """Reads a checkpoint, and config and vocabulary beside it, if any.
-
-    Args:
-        path: What `resolve` takes.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint there.
-        ValueError: It is damaged, or a folder has several.
-    """
-    prefix = resolve(path)
-    folder = os.path.dirname(prefix)
-    return Checkpoint(
-        arrays=read_arrays(prefix),
-        config=_config_beside(folder),
-        vocabulary=_vocabulary_in(folder),
-    )
-
-
-def read_arrays(
-    path: files.Path, *, with_slots: bool = True
-) -> dict[str, np.ndarray]:
-    """Reads the arrays alone, by name without `module/`.
-
-    Args:
-        path: What `resolve` takes.
-        with_slots: Whether to read optimizer slots and step counter too.
-
-    Raises:
-        FileNotFoundError, ValueError: As `read`.
-    """
-    prefix = resolve(path)
-    wanted = [
-        name
-        for name in read_shapes(prefix)
-        if with_slots or not variable_names.is_training_state(name)
-    ]
-    return {
-        name.removeprefix(variable_names.MODULE_PREFIX): array
-        for name, array in read(prefix, wanted).items()
-    }
-
-
-def _config_beside(folder: str) -> AlbertConfig | None:
-    folders = [folder]
-    absolute = os.path.abspath(folder)
-    parent = os.path.dirname(absolute)
-    if os.path.basename(absolute) == run_checkpoints.BEST_FOLDER:
-        folders.append(parent)
-    if os.path.basename(parent) == run_checkpoints.CHECKPOINTS_FOLDER:
-        folders.append(os.path.dirname(parent))
-    for candidate in folders:
-        path = os.path.join(candidate, CONFIG_FILE)
-        if os.path.isfile(path):
-            return AlbertConfig.from_json_file(path)
-    return None
-
-
-def _vocabulary_in(folder: str) -> str | None:
-    for pattern in _VOCABULARIES:
-        found = glob.glob(os.path.join(glob.escape(folder), pattern))
-        if len(found) == 1:
-            return found[0]
-    return None
 
 
 def write_released(folder: str, source: Checkpoint) -> list[str]:
     """Writes what google-research/albert reads.
 
     Args:
-        folder: An empty one.
-        source: What to write; optimizer slots too.
+        folder: An empty folder.
+        source: What to write; optimizer slots are written, too.
 
     Returns:
-        Names of the arrays that have no place there: none.
+        Names of the arrays that the format cannot store, which are none.
 
     Raises:
-        ValueError: Half of each block is shared, which the original cannot.
+        ValueError: Only one half of each layer is shared, which the original
+            cannot express.
     """
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "google-research/albert"
     )
-    # A key of ours, which it would keep and not obey.
     values = config.to_dict()
+    # The original would accept this key of ours and ignore it.
     del values["parameter_sharing"]
-    files.write_text(
-        os.path.join(folder, CONFIG_FILE), json.dumps(values, indent=2) + "\n"
-    )
+    files.write_json(os.path.join(folder, CONFIG_FILE), values)
     return _write(os.path.join(folder, _RELEASED_PREFIX), source)
 
 
 def write_ours(folder: str, source: Checkpoint) -> list[str]:
-    """Writes a checkpoint as our runs do; as `write_released` otherwise."""
+    """Writes a checkpoint as our runs do, with all that is known of it.
+
+    Args:
+        folder: An empty folder.
+        source: What to write; optimizer slots are written, too.
+
+    Returns:
+        Names of the arrays that the format cannot store, which are none.
+    """
     config = checkpoint.known_config(source)
     config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    return _write(os.path.join(folder, train_state.MODEL_PREFIX), source)
+    metadata.write(folder, source.metadata)
+    return _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
 
 
 def _write(prefix: str, source: Checkpoint) -> list[str]:

@@ -1,9 +1,10 @@
-"""Checkpoints of a run: all that a killed run needs to go on as if it lived.
+"""Saves and restores the checkpoints of a run.
 
-A checkpoint is a folder, `step-00000100/`, with `model.ckpt.*` (weights,
-slots and global step under the names of the released checkpoints, so that
-every reader of those reads it) and `state.json` (the rest). It is written
-under another name and renamed, so that a folder of that name is whole.
+A checkpoint is a folder, `step-00000100/`, from which a killed run continues
+as if it had never stopped. It holds `model.ckpt.*` (weights, slots and global
+step under the names of the released checkpoints, so that whoever reads those
+reads it), `state.json` (the rest) and `metadata.json`. The folder is written
+under another name and then renamed, so that it is always complete.
 
 Floor: checkpoints.
 """
@@ -20,24 +21,32 @@ import keras
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
+from albert_tf.checkpoints import (
+    metadata as metadata_lib,
+)
+from albert_tf.checkpoints import (
+    run_checkpoints,
+    tf1,
+    variable_names,
+)
+from albert_tf.checkpoints.metadata import Metadata
 
-MODEL_PREFIX = "model.ckpt"
-_STATE = "state.json"
+_STATE_FILE = "state.json"
 _OLD = ".old"
 
 
 class Checkpointer:
-    """Writes and reads the checkpoints of one run.
+    """Saves and restores the checkpoints of one run.
 
     Args:
-        output_dir: Folder of the run; checkpoints go to `checkpoints/` in it,
-            the weights of the best evaluation to `best/`.
-        model: Whose weights are kept.
-        optimizer: Whose slots are kept; built. Its `slots(variable)` gives
-            the two moments of a variable.
-        keep_max: Number of checkpoints to keep, the newest.
+        output_dir: Folder of the run. Checkpoints are saved in its folder
+            `checkpoints/`, the weights of the best evaluation in `best/`.
+        model: The model whose weights are saved.
+        optimizer: The optimizer whose slots are saved; it must be built. Its
+            `slots(variable)` returns the two moments of a variable.
+        keep_max: Number of checkpoints to keep; the oldest are removed.
         trained: Weights that the optimizer was built with; None for all.
+        metadata: What is known of the weights, written with each checkpoint.
     """
 
     def __init__(
@@ -48,9 +57,9 @@ class Checkpointer:
         optimizer: Any,
         keep_max: int,
         trained: Iterable[keras.Variable] | None = None,
+        metadata: Metadata | None = None,
     ) -> None:
         self._output_dir = output_dir
-        self._best = os.path.join(output_dir, run_checkpoints.BEST_FOLDER)
         self._weights = variable_names.variables_by_tf1_name(
             model.trainable_variables
         )
@@ -61,47 +70,70 @@ class Checkpointer:
             optimizer,
         )
         self._keep_max = keep_max
+        self._metadata = metadata or Metadata()
         _finish_replacements(output_dir)
         _finish_replacements(run_checkpoints.checkpoints_folder(output_dir))
 
     def latest(self) -> str | None:
-        """Returns the folder of the newest checkpoint; None without any."""
+        """Returns the folder of the newest checkpoint, or None."""
         return run_checkpoints.latest_checkpoint(self._output_dir)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Writes a checkpoint and removes the oldest beyond `keep_max`."""
+        """Saves a checkpoint and removes the oldest ones beyond `keep_max`."""
+        path = run_checkpoints.checkpoint_path(self._output_dir, step)
         arrays = _arrays(self._weights | self._slots, step)
-        _write_folder(self._path(step), arrays, state)
+        _write_folder(path, arrays, state, self._metadata)
         for old in run_checkpoints.steps(self._output_dir)[: -self._keep_max]:
-            shutil.rmtree(self._path(old))
+            shutil.rmtree(
+                run_checkpoints.checkpoint_path(self._output_dir, old)
+            )
 
     def replace_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Gives a checkpoint another state; its arrays stay."""
-        _write_state(self._path(step), state)
+        """Replaces the state of a checkpoint and keeps its arrays."""
+        path = run_checkpoints.checkpoint_path(self._output_dir, step)
+        _write_state(path, state)
 
-    def save_best(self, step: int, state: Mapping[str, Any]) -> None:
-        """Replaces the weights of the best evaluation."""
-        _write_folder(self._best, _arrays(self._weights, step), state)
+    def save_best(
+        self,
+        step: int,
+        state: Mapping[str, Any],
+        metadata: Metadata | None = None,
+    ) -> None:
+        """Saves the weights of the best evaluation instead of earlier ones.
+
+        Args:
+            step: Step of the weights.
+            state: What to write as `state.json`.
+            metadata: What is known of these weights, if it is more than of
+                the run's others (their null threshold); None for the same.
+        """
+        _write_folder(
+            os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
+            _arrays(self._weights, step),
+            state,
+            metadata or self._metadata,
+        )
 
     def restore(self, path: str) -> dict[str, Any]:
-        """Sets weights and slots from a checkpoint; returns its state.
+        """Sets weights and slots from a checkpoint and returns its state.
+
+        Args:
+            path: Folder of the checkpoint.
 
         Raises:
-            ValueError: The checkpoint is not of this model and optimizer.
+            ValueError: The checkpoint belongs to another model or optimizer,
+                or is damaged.
         """
-        arrays = tf1.read(os.path.join(path, MODEL_PREFIX))
+        arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
         for name, variable in (self._weights | self._slots).items():
             if name not in arrays or arrays[name].shape != variable.shape:
                 raise ValueError(
                     f"{path!r} has no {name!r} of shape "
-                    f"{tuple(variable.shape)}, so it is of another model or "
-                    "optimizer. Pass another --output_dir."
+                    f"{tuple(variable.shape)}, so it belongs to another model "
+                    "or optimizer. Pass another --output_dir."
                 )
             variable.assign(arrays[name])
-        return json.loads(files.read_text(os.path.join(path, _STATE)))
-
-    def _path(self, step: int) -> str:
-        return run_checkpoints.checkpoint_path(self._output_dir, step)
+        return files.read_json_object(os.path.join(path, _STATE_FILE))
 
 
 def _named_slots(
@@ -127,38 +159,41 @@ def _arrays(
 
 
 def _write_folder(
-    path: str, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
+    path: str,
+    arrays: Mapping[str, np.ndarray],
+    state: Mapping[str, Any],
+    metadata: Metadata,
 ) -> None:
-    partial = f"{path}.partial"
+    """Writes a checkpoint in place of what is at the path, if anything.
+
+    `files.atomic_folder` is not enough, because it cannot replace a folder.
+    """
+    partial, old = f"{path}.partial", f"{path}{_OLD}"
     shutil.rmtree(partial, ignore_errors=True)
     os.makedirs(partial)
     try:
-        tf1.write(os.path.join(partial, MODEL_PREFIX), arrays)
+        tf1.write(os.path.join(partial, run_checkpoints.MODEL_PREFIX), arrays)
         _write_state(partial, state)
-        _replace_folder(partial, path)
+        metadata_lib.write(partial, metadata)
+        shutil.rmtree(old, ignore_errors=True)
+        if os.path.exists(path):
+            os.replace(path, old)
+        os.replace(partial, path)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_state(path: str, state: Mapping[str, Any]) -> None:
-    files.write_text(os.path.join(path, _STATE), json.dumps(state))
+    files.write_text(os.path.join(path, _STATE_FILE), json.dumps(state))
 
 
 def _finish_replacements(folder: str) -> None:
-    """Brings back what a kill within `_replace_folder` has left nameless."""
+    """Restores a folder that a killed `_write_folder` had moved away."""
     for old in glob.glob(os.path.join(glob.escape(folder), f"*{_OLD}")):
         path = old.removesuffix(_OLD)
         if not os.path.exists(path):
-            # Another worker may be quicker.
+            # Another worker may already have moved it.
             with contextlib.suppress(FileNotFoundError):
                 os.replace(old, path)
-
-
-def _replace_folder(new: str, path: str) -> None:
-    old = path + _OLD
-    shutil.rmtree(old, ignore_errors=True)
-    if os.path.exists(path):
-        os.replace(path, old)
-    os.replace(new, path)
-    shutil.rmtree(old, ignore_errors=True)

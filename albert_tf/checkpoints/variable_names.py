@@ -1,4 +1,4 @@
-"""The names of a variable in the formats that others made, and back.
+"""Translates names of variables between the columns of `variable_table`.
 
 Arrays are known by their TF1 names everywhere in this folder.
 
@@ -14,22 +14,28 @@ from albert_tf.checkpoints.variable_table import TABLE, TRANSPOSED, Row
 from albert_tf.config import AlbertConfig
 
 POOLER_PREFIX = "bert/pooler/"
-# Everything that a checkpoint may hold for a head, fine-tuning included.
+# Begins the paths of an encoder's variables in `variable_table`.
+_ENCODER = "albert/"
+# What the names of all heads' variables begin with.
 _BEAM_PREFIXES = ("start_logits/", "end_logits/", "answer_class/")
 _HEAD_PREFIXES = ("cls/", "output_weights", "output_bias", *_BEAM_PREFIXES)
 SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
-# TF-Hub modules put this before every name.
+# TF-Hub modules begin every name with this.
 MODULE_PREFIX = "module/"
 
 
 @functools.cache
 def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
-    # A model of ours within another scope has more components in front.
-    front = "(?:.*/)?" if column == "ours" else ""
     patterns = []
     for row in TABLE:
         name = getattr(row, column).removesuffix(TRANSPOSED)
+        # The path of a model within another begins with the other's name, and
+        # the user chooses the name of an encoder.
+        is_encoder = column == "ours" and name.startswith(_ENCODER)
+        front = "(?:.*/)?" if column == "ours" else ""
+        if is_encoder:
+            front, name = f"{front}[^/]+/", name.removeprefix(_ENCODER)
         if name:
             numbered = re.escape(name).replace(r"\{set\}", r"(?P<set>\d+)")
             numbered = numbered.replace(r"\{inner\}", r"(?P<inner>\d+)")
@@ -38,6 +44,7 @@ def _patterns(column: str) -> tuple[tuple[re.Pattern[str], Row], ...]:
 
 
 def _find(name: str, column: str) -> tuple[Row, dict[str, str]] | None:
+    """Returns the row with this name in a column, and the name's numbers."""
     for pattern, row in _patterns(column):
         match = pattern.fullmatch(name)
         if match:
@@ -48,7 +55,7 @@ def _find(name: str, column: str) -> tuple[Row, dict[str, str]] | None:
 def translate(
     name: str, *, source: str, target: str
 ) -> tuple[str, bool] | None:
-    """Returns a variable's name in another column of the table.
+    """Translates a variable's name from one column of the table to another.
 
     >>> translate("bert/pooler/dense/kernel", source="tf1",
     ...           target="huggingface")
@@ -57,28 +64,33 @@ def translate(
     Args:
         name: Its name in the column `source`.
         source: `ours`, `tf1`, `huggingface` or `keras_hub`.
-        target: Likewise.
+        target: The other column.
 
     Returns:
-        The name, and whether the matrix is the other way round there. None if
-        the table has no such variable, or the other format has not.
+        The name, and whether the matrix is transposed. None if the table or
+        the other column has no such variable.
     """
     found = _find(name, source)
     if not found or not getattr(found[0], target):
         return None
     row, numbers = found
     template = getattr(row, target)
-    turns = {c.endswith(TRANSPOSED) for c in (template, getattr(row, source))}
-    name = template.removesuffix(TRANSPOSED).format(**numbers)
-    return name, len(turns) > 1
+    is_transposed = template.endswith(TRANSPOSED) != getattr(
+        row, source
+    ).endswith(TRANSPOSED)
+    return template.removesuffix(TRANSPOSED).format(**numbers), is_transposed
 
 
 def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
-    """Returns the shape that a config gives a TF1 name.
+    """Returns the shape that a config implies for a variable.
+
+    Args:
+        name: TF1 name of the variable.
+        config: Shape of the model.
 
     Returns:
-        None for a length that the config does not tell; and None instead of
-        the tuple for a name that is not in the table.
+        The shape, with None for a length that the config does not determine.
+        None for a name that is not in the table.
     """
     found = _find(name, "tf1")
     if not found:
@@ -98,7 +110,7 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
 
 
 def tf1_name(path: str) -> str:
-    """Returns the name of one of our variables in a TF1 checkpoint.
+    """Translates the path of one of our variables to its TF1 name.
 
     >>> tf1_name("albert/embeddings/layer_norm/gamma")
     'bert/embeddings/LayerNorm/gamma'
@@ -112,20 +124,20 @@ def tf1_name(path: str) -> str:
     found = translate(path, source="ours", target="tf1")
     if found is None:
         raise ValueError(
-            f"Variable {path!r} has no name in TF1 checkpoints. Give it a row "
-            "in albert_tf/checkpoints/variable_table.py."
+            f"Variable {path!r} has no name in TF1 checkpoints. Add a row for "
+            "it to albert_tf/checkpoints/variable_table.py."
         )
     return found[0]
 
 
 def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Returns Keras variables by their name in a TF1 checkpoint.
+    """Returns Keras variables by their TF1 names.
 
     Args:
-        variables: Such as `model.weights`.
+        variables: For example `model.weights`.
 
     Raises:
-        ValueError: A variable has no name there, or two have the same.
+        ValueError: A variable has no TF1 name, or two have the same.
     """
     by_name: dict[str, Any] = {}
     for variable in variables:
@@ -133,20 +145,20 @@ def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
         if name in by_name:
             raise ValueError(
                 f"Variables {by_name[name].path!r} and {variable.path!r} both "
-                f"have the name {name!r} in TF1 checkpoints. Save the two "
-                "models apart."
+                f"have the name {name!r} in TF1 checkpoints. Load or save each "
+                "of the two models on its own."
             )
         by_name[name] = variable
     return by_name
 
 
 def is_head(name: str) -> bool:
-    """Tells whether a TF1 name is that of a head's variable."""
+    """Returns whether a TF1 name belongs to a head."""
     return name.startswith(_HEAD_PREFIXES)
 
 
 def head_of(name: str) -> str:
-    """Returns the head that a TF1 name belongs to; "" for the encoder's.
+    """Returns the head that a TF1 name belongs to; "" for the encoder.
 
     >>> head_of("cls/predictions/transform/dense/kernel")
     'cls/predictions'
@@ -160,5 +172,5 @@ def head_of(name: str) -> str:
 
 
 def is_training_state(name: str) -> bool:
-    """Tells whether a TF1 name is an optimizer slot or the step counter."""
+    """Returns whether a TF1 name is an optimizer slot or the step counter."""
     return name == GLOBAL_STEP or name.endswith(SLOT_SUFFIXES)

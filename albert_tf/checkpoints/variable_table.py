@@ -1,8 +1,8 @@
-"""Which tensor is which: one table, and every format is a column of it.
+"""The variables of all models, with their names in every format.
 
-A row is a variable: its path in our models, its name in TF1 checkpoints (the
-names by which arrays are known everywhere in this folder), in Hugging Face's
-files and in KerasHub's models, and its shape.
+A row of the table is a variable: its path in our models, its name in TF1
+checkpoints (by which arrays are known everywhere in this folder), its name in
+Hugging Face's files, its path in KerasHub's models, and its shape.
 
 Floor: checkpoints. Plain Python: no TensorFlow.
 
@@ -12,21 +12,22 @@ transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.
 
 import dataclasses
 
-# Ends the name of a matrix that is stored the other way round.
+# Marks the name of a matrix that is stored transposed.
 TRANSPOSED = "^T"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
-    """One variable; in all names, {set} and {inner} stand for numbers.
+    """One variable.
 
-    A name that ends in `^T` is that of the transposed matrix; an empty one
-    says that the format has no such variable.
+    In all names, {set} and {inner} stand for numbers. A name that ends in
+    `^T` is that of the transposed matrix. An empty name means that the format
+    has no such variable.
 
     Args:
-        shape: In TF1, as letters: V, E, H, F; S positions, T segment types;
-            D twice H; a digit is itself, K a number of labels that no config
-            tells.
+        shape: Shape in TF1, as letters: V, E, H, F; S positions, T segment
+            types; D twice H; K a number of labels that no config contains. A
+            digit stands for itself.
         ours: Path of the Keras variable.
         tf1: Name in a TF1 checkpoint.
         huggingface: Name in a `model.safetensors`.
@@ -35,45 +36,47 @@ class Row:
     """
 
     shape: str
-    ours: str = ""
+    ours: str
     tf1: str
     huggingface: str = ""
     keras_hub: str = ""
 
 
-def _dense(
-    shape: str, *, ours: str, tf1: str, huggingface: str, keras_hub: str
+# What the names of a layer's two variables end with: in our models and in TF1,
+# in Hugging Face's, in KerasHub's.
+_DENSE = (("kernel", ".weight^T", "/kernel"), ("bias", ".bias", "/bias"))
+_NORM = (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta"))
+# TF1: output layers store their weights as [out, in], unlike every kernel.
+_OUTPUT = (
+    ("output_weights", ".weight", "/kernel^T"),
+    ("output_bias", ".bias", "/bias"),
+)
+
+
+def _layer(
+    kind: tuple[tuple[str, str, str], ...],
+    shapes: tuple[str, str],
+    *,
+    ours: str,
+    tf1: str,
+    huggingface: str = "",
+    keras_hub: str = "",
 ) -> tuple[Row, Row]:
-    kernel = Row(
-        shape=shape,
-        ours=f"{ours}/kernel",
-        tf1=f"{tf1}/kernel",
-        huggingface=f"{huggingface}.weight^T",
-        keras_hub=f"{keras_hub}/kernel",
-    )
-    bias = Row(
-        shape=shape[-1],
-        ours=f"{ours}/bias",
-        tf1=f"{tf1}/bias",
-        huggingface=f"{huggingface}.bias",
-        keras_hub=f"{keras_hub}/bias",
-    )
-    return kernel, bias
-
-
-def _norm(
-    shape: str, *, ours: str, tf1: str, huggingface: str, keras_hub: str
-) -> tuple[Row, ...]:
-    return tuple(
+    """Returns the rows of a layer's two variables."""
+    first, second = (
         Row(
             shape=shape,
             ours=f"{ours}/{name}",
-            tf1=f"{tf1}/{name}",
-            huggingface=f"{huggingface}.{foreign}",
-            keras_hub=f"{keras_hub}/{name}",
+            # The classifier's output layer has no name of its own in TF1.
+            tf1=f"{tf1}/{name}" if tf1 else name,
+            huggingface=huggingface and huggingface + huggingface_end,
+            keras_hub=keras_hub and keras_hub + keras_hub_end,
         )
-        for name, foreign in (("gamma", "weight"), ("beta", "bias"))
+        for shape, (name, huggingface_end, keras_hub_end) in zip(
+            shapes, kind, strict=True
+        )
     )
+    return first, second
 
 
 def _embedding(name: str, shape: str, keras_hub: str) -> Row:
@@ -86,25 +89,10 @@ def _embedding(name: str, shape: str, keras_hub: str) -> Row:
     )
 
 
-def _beam(shape: str, *, ours: str, tf1: str) -> tuple[Row, Row]:
-    return (
-        Row(
-            shape=shape,
-            ours=f"beam_span_head/{ours}/kernel",
-            tf1=f"{tf1}/kernel",
-        ),
-        Row(
-            shape=shape[-1],
-            ours=f"beam_span_head/{ours}/bias",
-            tf1=f"{tf1}/bias",
-        ),
-    )
-
-
-# {set} is the group of layers where the sublayer is shared. Where it is not,
-# it is the layer, as in the original with as many groups as layers. The
-# original has no checkpoints that share one half of a block: then the two
-# halves of the name `group_{set}` count differently, and so stand apart.
+# {set} is the group of layers if the sublayer is shared, and the layer if it
+# is not, as in the original with as many groups as layers. If only one half of
+# a layer is shared, which the original cannot do, the two halves of
+# `group_{set}` are numbered independently.
 _ATTENTION = "albert/encoder/attention_{set}_{inner}"
 _FEED_FORWARD = "albert/encoder/feed_forward_{set}_{inner}"
 _TF1 = "bert/encoder/transformer/group_{set}/inner_group_{inner}"
@@ -115,8 +103,9 @@ EMBEDDINGS: tuple[Row, ...] = (
     _embedding("word_embeddings", "VE", "token_embedding"),
     _embedding("token_type_embeddings", "TE", "segment_embedding"),
     _embedding("position_embeddings", "SE", "position_embedding"),
-    *_norm(
-        "E",
+    *_layer(
+        _NORM,
+        ("E", "E"),
         ours="albert/embeddings/layer_norm",
         tf1="bert/embeddings/LayerNorm",
         huggingface="albert.embeddings.LayerNorm",
@@ -124,8 +113,9 @@ EMBEDDINGS: tuple[Row, ...] = (
     ),
 )
 # Exists in our models and in TF1 only if E and H differ.
-PROJECTION: tuple[Row, Row] = _dense(
-    "EH",
+PROJECTION: tuple[Row, Row] = _layer(
+    _DENSE,
+    ("EH", "H"),
     ours="albert/encoder/embedding_projection",
     tf1="bert/encoder/embedding_hidden_mapping_in",
     huggingface="albert.encoder.embedding_hidden_mapping_in",
@@ -135,23 +125,26 @@ ATTENTION: tuple[Row, ...] = (
     *(
         row
         for name in ("query", "key", "value")
-        for row in _dense(
-            "HH",
+        for row in _layer(
+            _DENSE,
+            ("HH", "H"),
             ours=f"{_ATTENTION}/{name}",
             tf1=f"{_TF1}/attention_1/self/{name}",
             huggingface=f"{_HF}.attention.{name}",
             keras_hub=f"{_HUB}/self_attention_layer/{name}",
         )
     ),
-    *_dense(
-        "HH",
+    *_layer(
+        _DENSE,
+        ("HH", "H"),
         ours=f"{_ATTENTION}/output",
         tf1=f"{_TF1}/attention_1/output/dense",
         huggingface=f"{_HF}.attention.dense",
         keras_hub=f"{_HUB}/self_attention_layer/attention_output",
     ),
-    *_norm(
-        "H",
+    *_layer(
+        _NORM,
+        ("H", "H"),
         ours=f"{_ATTENTION}/layer_norm",
         tf1=f"{_TF1}/LayerNorm",
         huggingface=f"{_HF}.attention.LayerNorm",
@@ -159,46 +152,52 @@ ATTENTION: tuple[Row, ...] = (
     ),
 )
 FEED_FORWARD: tuple[Row, ...] = (
-    *_dense(
-        "HF",
+    *_layer(
+        _DENSE,
+        ("HF", "F"),
         ours=f"{_FEED_FORWARD}/intermediate",
         tf1=f"{_TF1}/ffn_1/intermediate/dense",
         huggingface=f"{_HF}.ffn",
         keras_hub=f"{_HUB}/feedforward_intermediate_dense",
     ),
-    *_dense(
-        "FH",
+    *_layer(
+        _DENSE,
+        ("FH", "H"),
         ours=f"{_FEED_FORWARD}/output",
         # TF1: the output layer's scope was opened inside the intermediate's.
         tf1=f"{_TF1}/ffn_1/intermediate/output/dense",
         huggingface=f"{_HF}.ffn_output",
         keras_hub=f"{_HUB}/feedforward_output_dense",
     ),
-    *_norm(
-        "H",
+    *_layer(
+        _NORM,
+        ("H", "H"),
         ours=f"{_FEED_FORWARD}/layer_norm",
         tf1=f"{_TF1}/LayerNorm_1",
         huggingface=f"{_HF}.full_layer_layer_norm",
         keras_hub=f"{_HUB}/feedforward_layer_norm",
     ),
 )
-POOLER: tuple[Row, ...] = _dense(
-    "HH",
+POOLER: tuple[Row, ...] = _layer(
+    _DENSE,
+    ("HH", "H"),
     ours="albert/pooler",
     tf1="bert/pooler/dense",
     huggingface="albert.pooler",
     keras_hub="pooled_dense",
 )
-HEADS: tuple[Row, ...] = (
-    *_dense(
-        "HE",
+_MASKED_LM: tuple[Row, ...] = (
+    *_layer(
+        _DENSE,
+        ("HE", "E"),
         ours="masked_lm_head/transform",
         tf1="cls/predictions/transform/dense",
         huggingface="predictions.dense",
         keras_hub="mlm_head/intermediate_dense",
     ),
-    *_norm(
-        "E",
+    *_layer(
+        _NORM,
+        ("E", "E"),
         ours="masked_lm_head/layer_norm",
         tf1="cls/predictions/transform/LayerNorm",
         huggingface="predictions.LayerNorm",
@@ -211,65 +210,48 @@ HEADS: tuple[Row, ...] = (
         huggingface="predictions.bias",
         keras_hub="mlm_head/output_bias",
     ),
-    # TF1: from here on `[out, in]`, unlike every kernel, and so in the task
-    # heads below (GLUE and RACE, then SQuAD 1.1).
-    Row(
-        shape="2H",
-        ours="sentence_order_head/output_weights",
-        tf1="cls/seq_relationship/output_weights",
-        huggingface="sop_classifier.classifier.weight",
-    ),
-    Row(
-        shape="2",
-        ours="sentence_order_head/output_bias",
-        tf1="cls/seq_relationship/output_bias",
-        huggingface="sop_classifier.classifier.bias",
-    ),
-    # Of GLUE with K labels, and of RACE with K = 1.
-    Row(
-        shape="KH",
-        ours="task_head/output_weights",
-        tf1="output_weights",
-        huggingface="classifier.weight",
-        keras_hub="logits/kernel^T",
-    ),
-    Row(
-        shape="K",
-        ours="task_head/output_bias",
-        tf1="output_bias",
-        huggingface="classifier.bias",
-        keras_hub="logits/bias",
-    ),
-    Row(
-        shape="2H",
-        ours="span_head/output_weights",
-        tf1="cls/squad/output_weights",
-        huggingface="qa_outputs.weight",
-    ),
-    Row(
-        shape="2",
-        ours="span_head/output_bias",
-        tf1="cls/squad/output_bias",
-        huggingface="qa_outputs.bias",
-    ),
-    # SQuAD 2.0; D is two vectors side by side.
-    *_beam("H1", ours="start_dense", tf1="start_logits/dense"),
-    *_beam("DH", ours="end_dense_0", tf1="end_logits/dense_0"),
-    Row(
-        shape="H",
-        ours="beam_span_head/end_layer_norm/gamma",
-        tf1="end_logits/LayerNorm/gamma",
-    ),
-    Row(
-        shape="H",
-        ours="beam_span_head/end_layer_norm/beta",
-        tf1="end_logits/LayerNorm/beta",
-    ),
-    *_beam("H1", ours="end_dense_1", tf1="end_logits/dense_1"),
-    *_beam("DH", ours="answer_dense_0", tf1="answer_class/dense_0"),
-    _beam("H1", ours="answer_dense_1", tf1="answer_class/dense_1")[0],
 )
-TABLE: tuple[Row, ...] = (
+_SENTENCE_ORDER = _layer(
+    _OUTPUT,
+    ("2H", "2"),
+    ours="sentence_order_head",
+    tf1="cls/seq_relationship",
+    huggingface="sop_classifier.classifier",
+)
+# GLUE with K labels, and RACE with K = 1.
+_TASK = _layer(
+    _OUTPUT,
+    ("KH", "K"),
+    ours="task_head",
+    tf1="",
+    huggingface="classifier",
+    keras_hub="logits",
+)
+# SQuAD 1.1.
+_SPAN = _layer(
+    _OUTPUT,
+    ("2H", "2"),
+    ours="span_head",
+    tf1="cls/squad",
+    huggingface="qa_outputs",
+)
+# SQuAD 2.0; D is the width of two vectors side by side.
+_BEAM: tuple[Row, ...] = tuple(
+    row
+    for kind, shapes, ours, tf1 in (
+        (_DENSE, ("H1", "1"), "start_dense", "start_logits/dense"),
+        (_DENSE, ("DH", "H"), "end_dense_0", "end_logits/dense_0"),
+        (_NORM, ("H", "H"), "end_layer_norm", "end_logits/LayerNorm"),
+        (_DENSE, ("H1", "1"), "end_dense_1", "end_logits/dense_1"),
+        (_DENSE, ("DH", "H"), "answer_dense_0", "answer_class/dense_0"),
+        (_DENSE, ("H1", "1"), "answer_dense_1", "answer_class/dense_1"),
+    )
+    for row in _layer(kind, shapes, ours=f"beam_span_head/{ours}", tf1=tf1)
+    # The last layer has no bias.
+    if row.tf1 != "answer_class/dense_1/bias"
+)
+HEADS = (*_MASKED_LM, *_SENTENCE_ORDER, *_TASK, *_SPAN, *_BEAM)
+TABLE = (
     *EMBEDDINGS,
     *PROJECTION,
     *ATTENTION,

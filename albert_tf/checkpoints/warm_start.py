@@ -1,6 +1,7 @@
-"""A model made of another's weights: deeper, in more groups, or unshared.
+"""Makes a model from another's weights: deeper, in more groups, or unshared.
 
-Optimizer slots and step counter stay behind: a new training begins.
+The result has no optimizer slots and no step counter, because a new training
+begins with it.
 
 Floor: checkpoints. NumPy: no TensorFlow.
 """
@@ -13,14 +14,17 @@ import numpy as np
 
 from albert_tf.checkpoints import checkpoint, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
-# The set of weights in the name of a block's variable, and its half: what is
-# not of the attention is of the feed-forward half.
+# The set of weights in the name of a layer's variable, and the half that the
+# variable belongs to: attention, otherwise feed-forward.
 _SUBLAYER = re.compile(
     r"(?P<front>.*/group_)(?P<set>\d+)"
     r"(?P<back>/inner_group_\d+/(?P<attention>attention_1/|LayerNorm/)?.*)"
 )
+_HALVES = ("attention", "ffn")
+# What each sharing strategy can be turned into by copying weights.
 _UNSHARED = {
     "all": ("attention", "ffn", "none"),
     "attention": ("none",),
@@ -30,66 +34,67 @@ _UNSHARED = {
 
 
 def merge(source: Checkpoint, other: Checkpoint) -> Checkpoint:
-    """Adds what another checkpoint of the same encoder has and this has not.
+    """Adds the heads, the pooler and the metadata that only another one has.
 
-    Heads, and a pooler.
+    Args:
+        source: The checkpoint to complete.
+        other: A checkpoint of the same encoder.
 
     Raises:
-        ValueError: The other has nothing that this one lacks.
+        ValueError: The other has no head or pooler that this one lacks.
     """
-    here = source.heads | _pooler(source)
+    present = {_part_of(name) for name in source.weights} | {""}
     added = {
         name: array
         for name, array in other.weights.items()
-        if _part(name) not in here | {""}
+        if _part_of(name) not in present
     }
     if not added:
         raise ValueError(
             "--merge_from has no head that --input_path lacks. Its heads: "
-            f"{checkpoint.some(sorted(other.heads)) or 'none'}."
+            f"{checkpoint.some(sorted(other.heads)) or 'none'}. Pass a "
+            "checkpoint with other heads, or leave --merge_from out."
         )
-    return dataclasses.replace(source, arrays=source.weights | added)
+    facts = other.metadata.known() | source.metadata.known()
+    return dataclasses.replace(
+        source, arrays=source.weights | added, metadata=Metadata(**facts)
+    )
 
 
-def _part(name: str) -> str:
+def _part_of(name: str) -> str:
+    """Returns the head of a variable, or `POOLER_PREFIX`, or ""."""
     if name.startswith(variable_names.POOLER_PREFIX):
         return variable_names.POOLER_PREFIX
     return variable_names.head_of(name)
 
 
-def _pooler(source: Checkpoint) -> set[str]:
-    parts = {_part(name) for name in source.weights}
-    return parts & {variable_names.POOLER_PREFIX}
-
-
 def with_layers(source: Checkpoint, num_layers: int) -> Checkpoint:
     """Returns the model with another number of layers.
 
-    Shared blocks stay as they are; where every layer has weights of its own,
-    each takes those of the layer at the same share of the depth.
+    Shared weights stay as they are. Where every layer has its own weights,
+    each new layer copies those of the layer at the same relative depth.
     """
     config = checkpoint.known_config(source)
     old = config.num_hidden_layers
-    spread = [layer * old // num_layers for layer in range(num_layers)]
     return _with_sets(
         source,
         dataclasses.replace(config, num_hidden_layers=num_layers),
         shared=range(config.num_hidden_groups),
-        unshared=spread,
+        unshared=[layer * old // num_layers for layer in range(num_layers)],
     )
 
 
 def with_groups(source: Checkpoint, num_groups: int) -> Checkpoint:
-    """Returns the model with other groups, all copies of the first.
+    """Returns the model with another number of groups, copies of the first.
 
     Raises:
-        ValueError: It shares nothing, so that it has no groups.
+        ValueError: Its layers share nothing, so that it has no groups.
     """
     config = checkpoint.known_config(source)
     if config.parameter_sharing == "none":
         raise ValueError(
-            "--num_hidden_groups has no meaning for a model that shares "
-            "nothing."
+            "--num_hidden_groups cannot be used for a model whose layers share "
+            "nothing (parameter_sharing='none'). Leave it out."
         )
     return _with_sets(
         source,
@@ -100,12 +105,12 @@ def with_groups(source: Checkpoint, num_groups: int) -> Checkpoint:
 
 
 def with_sharing(source: Checkpoint, parameter_sharing: str) -> Checkpoint:
-    """Returns the model with less shared: every layer takes its group's copy.
+    """Returns the model with less sharing: each layer copies shared weights.
 
-    Its outputs are the same.
+    Its outputs stay the same.
 
     Raises:
-        ValueError: More would be shared than is.
+        ValueError: The layers would have to share more than they do.
     """
     config = checkpoint.known_config(source)
     if parameter_sharing not in (
@@ -114,21 +119,17 @@ def with_sharing(source: Checkpoint, parameter_sharing: str) -> Checkpoint:
     ):
         raise ValueError(
             f"A model with parameter_sharing={config.parameter_sharing!r} "
-            f"cannot become {parameter_sharing!r}: layers with weights of "
-            "their own would have to share. Only less can be shared."
+            f"cannot become {parameter_sharing!r}, because layers with "
+            "different weights would have to share them. Pass a strategy that "
+            "shares less."
         )
     new = dataclasses.replace(config, parameter_sharing=parameter_sharing)
-    layers = range(config.num_hidden_layers)
+    groups = [config.group_of_layer(n) for n in range(config.num_hidden_layers)]
     arrays = source.weights
-    groups = [config.group_of_layer(layer) for layer in layers]
-    for half in ("attention", "ffn"):
+    for half in _HALVES:
         if _is_shared(config, half) and not _is_shared(new, half):
             arrays = _copy_sets(arrays, half, groups)
     return dataclasses.replace(source, arrays=arrays, config=new)
-
-
-def _is_shared(config: AlbertConfig, half: str) -> bool:
-    return config.parameter_sharing in ("all", half)
 
 
 def _with_sets(
@@ -138,28 +139,36 @@ def _with_sets(
     shared: Sequence[int],
     unshared: Sequence[int],
 ) -> Checkpoint:
+    """Returns the model with new sets of weights; see `_copy_sets`.
+
+    Args:
+        source: The model.
+        config: The new model's.
+        shared: Sources of the sets of a half that layers share.
+        unshared: Sources of the sets of a half that they do not share.
+    """
     arrays = source.weights
-    for half in ("attention", "ffn"):
+    for half in _HALVES:
         sources = shared if _is_shared(config, half) else unshared
         arrays = _copy_sets(arrays, half, sources)
     return dataclasses.replace(source, arrays=arrays, config=config)
 
 
+def _is_shared(config: AlbertConfig, half: str) -> bool:
+    return config.parameter_sharing in ("all", half)
+
+
 def _copy_sets(
     arrays: dict[str, np.ndarray], half: str, sources: Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """Gives set i of one half of the blocks the weights of set sources[i]."""
+    """Gives set i of one half of the layers the weights of set sources[i]."""
     copied = {}
     for name, array in arrays.items():
         match = _SUBLAYER.fullmatch(name)
-        if not match or _half(match) != half:
+        if not match or (half == "attention") != bool(match["attention"]):
             copied[name] = array
             continue
         for target, origin in enumerate(sources):
             if origin == int(match["set"]):
                 copied[f"{match['front']}{target}{match['back']}"] = array
     return copied
-
-
-def _half(match: re.Match[str]) -> str:
-    return "attention" if match["attention"] else "ffn"

@@ -1,17 +1,17 @@
-"""Batches of records of like length: little padding, every record its due.
+"""Batches records of similar length, to need little padding.
 
 Data flow: columns of records -> [this file] -> batches for the loop.
 Floor: data. NumPy and `tf.data`.
 
 Training: the endless stream of `example_order.TrainingOrder` is cut into
-windows of up to `WINDOW_SIZE` global batches, but no longer than an epoch; the
-examples of a window are sorted by length and cut into its batches, which come
-in a random order. So the batch of a step is a pure function of seed and step,
-and as long as its longest record, rounded up. A window across two epochs may
-hold an example twice, as may a batch of it.
+windows of up to `WINDOW_SIZE` global batches, but no longer than an epoch. The
+examples of a window are sorted by length and cut into batches, which come in a
+random order. So the batch of a step is a pure function of seed and step, and
+as long as its longest record, rounded up. Where two epochs meet in a window,
+an example may occur twice, even in one batch.
 
-Evaluation: all records sorted by length, in batches with a budget of tokens,
-so that short records come in larger batches. Every record comes once.
+Evaluation: all records are sorted by length and batched by a budget of tokens,
+so that short records come in larger batches. Every record occurs once.
 """
 
 import dataclasses
@@ -28,26 +28,26 @@ from albert_tf.data.feature_cache import RecordColumns
 Batch = dict[str, tf.Tensor]
 
 WINDOW_SIZE = 32
-# Tells the draws of windows from those of epochs.
+# Separates the draws of windows from the draws of epochs.
 _WINDOW_STREAM = 1
 _PARALLEL_READS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Padding:
-    """To which lengths batches are padded.
+    """The lengths that batches are padded to.
 
     Args:
-        max_seq_length: No batch is longer.
-        bucket_width: Batches are as long as a multiple of it; at least
-            `max_seq_length` where shapes must not change, as on a TPU.
+        max_seq_length: Largest length.
+        bucket_width: Lengths are multiples of it; pass `max_seq_length` or
+            more where shapes must not change, as on a TPU.
     """
 
     max_seq_length: int
     bucket_width: int
 
     def length(self, longest: int) -> int:
-        """Returns the length of a batch whose longest record is given.
+        """Returns the padded length of a batch, given its longest record.
 
         >>> Padding(max_seq_length=50, bucket_width=16).length(17)
         32
@@ -59,18 +59,18 @@ class Padding:
 
     @property
     def static_length(self) -> int | None:
-        """The length of all batches, if they have the same."""
+        """The length of all batches, or None if lengths differ."""
         is_static = self.bucket_width >= self.max_seq_length
         return self.max_seq_length if is_static else None
 
 
 class BucketedOrder:
-    """Which records a training step takes: a function of seed and step.
+    """Decides which records a training step takes, from seed and step alone.
 
     Args:
-        lengths: Of the records, `[N]`.
+        lengths: Lengths of the records, `[N]`.
         global_batch_size: B.
-        seed: Gives the order.
+        seed: Seed of the order.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class BucketedOrder:
         self._lengths = lengths
         self._batch_size = global_batch_size
         self._seed = seed
-        # In batches.
+        # Batches of a window.
         self.window_size = min(
             WINDOW_SIZE, max(1, len(lengths) // global_batch_size)
         )
@@ -110,9 +110,9 @@ class EvaluationBatch:
     """A batch of an evaluation.
 
     Args:
-        indices: Numbers of its records, at most as many as it has rows.
-        num_rows: Its rows; those beyond the records only fill it up.
-        length: S, to which it is padded.
+        indices: Numbers of its records, at most `num_rows`.
+        num_rows: Rows of the batch; rows beyond the records fill it up.
+        length: S, the length that it is padded to.
     """
 
     indices: np.ndarray
@@ -127,27 +127,22 @@ def plan_evaluation(
     padding: Padding,
     num_replicas: int = 1,
 ) -> list[EvaluationBatch]:
-    """Divides records into batches of like lengths, the longest first.
+    """Divides records into batches of similar lengths, the longest first.
 
     Args:
-        lengths: Of the records, `[N]`.
-        batch_size: Rows of a batch of the greatest length; shorter ones have
-            more rows, so that rows times length stays below the same budget.
-        padding: To which lengths.
-        num_replicas: Every batch's rows are a multiple of it.
+        lengths: Lengths of the records, `[N]`.
+        batch_size: Rows of a batch of the largest length; shorter batches have
+            more rows, with the same budget for rows times length.
+        padding: The lengths that batches are padded to.
+        num_replicas: The rows of every batch are a multiple of it.
 
     Returns:
-        Batches that hold every record once.
+        Batches that contain every record once.
 
     Raises:
-        ValueError: `batch_size` is not a multiple of the replicas.
+        ValueError: `batch_size` is not a multiple of `num_replicas`.
     """
-    if batch_size % num_replicas or batch_size < 1:
-        raise ValueError(
-            "The batch size must be a multiple of the number of replicas, "
-            "because each takes an equal part. Received: batch size "
-            f"{batch_size}, replicas {num_replicas}."
-        )
+    example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length
     order = np.argsort(-lengths.astype(np.int64), kind="stable")
     batches, start = [], 0
@@ -174,9 +169,9 @@ def training_dataset(
 
     Args:
         columns: The records.
-        order: Which of them each step takes.
+        order: Which records each step takes.
         share: The part of each step that this pipeline delivers.
-        padding: To which length a step's batch is padded, on all replicas.
+        padding: The lengths that steps are padded to, on all replicas alike.
         start_step: The first step to deliver.
 
     Returns:
@@ -215,16 +210,16 @@ def evaluation_dataset(
 
     Args:
         columns: The records.
-        plan: As `plan_evaluation` makes it.
-        padding: That of the plan.
-        num_input_shards: Pipelines that share each batch.
+        plan: The result of `plan_evaluation`.
+        padding: The padding that the plan was made with.
+        num_input_shards: Number of pipelines that share each batch.
         shard_index: Which of them this is.
         replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
-        delivers them; `example_weights` is 0 for a row that only fills the
-        batch up, which repeats the batch's first record.
+        delivers them; `example_weights` is 0 for a row that fills the batch
+        up, which repeats the first record of the batch.
     """
     num_replicas = num_input_shards * replicas_per_shard
 
@@ -283,7 +278,7 @@ def _read(
 
     options = tf.data.Options()
     options.deterministic = True
-    # Each pipeline reads its own share already.
+    # Each pipeline already reads its own share.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )

@@ -1,12 +1,9 @@
-"""Output files of a record build: which blocks each gets, which are finished.
-
-Floor: data. Plain Python.
-
-Pretraining record files from text files: the build as a whole.
+"""Builds pretraining record files from text files.
 
 Data flow: text files -> blocks -> [worker processes: records] -> shards.
-A shard is one output file, with a range of the corpus' blocks. It appears
-whole, with its sidecar, or not at all, and a finished one is not built again.
+A shard is one output file, which holds the records of a range of the corpus'
+blocks. It appears whole, with its sidecar, or not at all, and a finished shard
+is not built again.
 
 Floor: data. No TensorFlow.
 """
@@ -30,206 +27,149 @@ from albert_tf.data import (
     record_files,
     sidecar,
 )
-from albert_tf.data.pretraining_config import PretrainingDataConfig, Vocabulary
-from albert_tf.data.sidecar import BuildCounts, BuildReport
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
-# What a build finds out, as opposed to what it is told.
-# Where the vocabulary lay; what it holds is in `tokenizer_hash`.
-VOCABULARY_FLAGS = ("spm_model_file", "vocab_file")
-_MEASURED_FIELDS = ("counts", "num_bytes", "sha256")
+# Below 0.1% of English text is unknown to the English vocabulary; capitals
+# with a lower-case vocabulary, or a foreign script, give far more.
+_MANY_UNKNOWN = 0.05
+# What only a finished build knows; `config` is compared field by field.
+_FIELDS_NOT_COMPARED = ("config", "counts", "num_bytes", "sha256")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Shard:
-    """An output file, finished or to be built.
-
-    Args:
-        path: Its name.
-        blocks: Numbers of the corpus' blocks that it holds.
-        made_by: What made it; what is measured is not yet filled in.
-    """
-
-    path: str
-    blocks: range
-    made_by: sidecar.Sidecar
-
-    def finished_sidecar(
-        self, counts: BuildCounts, num_bytes: int, sha256: str
-    ) -> sidecar.Sidecar:
-        """Returns the sidecar of the file once it is written."""
-        return dataclasses.replace(
-            self.made_by,
-            counts=dataclasses.asdict(counts),
-            num_bytes=num_bytes,
-            sha256=sha256,
-        )
-
-
-def plan_shards(
-    output_files: Sequence[str], num_blocks: int, made_by: sidecar.Sidecar
-) -> list[Shard]:
-    """Divides the blocks over the output files, in order and evenly.
-
-    Args:
-        output_files: At least one.
-        num_blocks: Blocks of the corpus.
-        made_by: The sidecar of every file, but for what is measured.
-
-    Raises:
-        ValueError: A file is named twice, or there are more files than
-            blocks.
-    """
-    num_shards = len(output_files)
-    if len({os.path.abspath(path) for path in output_files}) < num_shards:
-        raise ValueError(
-            "An output file is named twice. Name each once. Received: "
-            f"{', '.join(output_files)}."
-        )
-    if num_shards > num_blocks:
-        raise ValueError(
-            f"The corpus has {num_blocks} blocks (of about half a million "
-            "characters), which is too few for so many output files. Name at "
-            f"most {num_blocks}. Received: {num_shards} files."
-        )
-    shards = []
-    for index, path in enumerate(output_files):
-        blocks = range(
-            index * num_blocks // num_shards,
-            (index + 1) * num_blocks // num_shards,
-        )
-        flags = made_by.flags | {"blocks": [blocks.start, blocks.stop]}
-        shards.append(
-            Shard(
-                path=path,
-                blocks=blocks,
-                made_by=dataclasses.replace(made_by, flags=flags),
-            )
-        )
-    return shards
-
-
-def finished_counts(shard: Shard) -> BuildCounts | None:
-    """Returns the counts of a shard that is there already.
-
-    Returns:
-        None if it has to be built: it is not there, or was cut short.
-
-    Raises:
-        ValueError: Another build made the file, so that building would
-            destroy it; the message says what differs.
-    """
-    if not os.path.exists(shard.path):
-        return None
-    found = sidecar.read(shard.path)
-    if found is None:
-        raise ValueError(
-            f"{shard.path!r} is there already, and no sidecar says what made "
-            "it. Remove it, or choose another output file."
-        )
-    differences = _differences(_told(found), _told(shard.made_by))
-    if differences:
-        raise ValueError(
-            f"{shard.path!r} was made by another build: "
-            f"{'; '.join(differences)}. Remove it, or choose another output "
-            "file."
-        )
-    if os.path.getsize(shard.path) != found.num_bytes:
-        _LOGGER.warning("%s was cut short; it is built again", shard.path)
-        return None
-    return BuildCounts(**found.counts)
-
-
-def _told(values: sidecar.Sidecar) -> dict[str, Any]:
-    """Returns what a build was told, by name; flags by theirs."""
-    told = dataclasses.asdict(values)
-    told |= told.pop("flags")
-    for name in _MEASURED_FIELDS + VOCABULARY_FLAGS:
-        told.pop(name, None)
-    return told
-
-
-def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    return [
-        f"{name} is {found.get(name)!r} there, {wanted.get(name)!r} wanted"
-        for name in sorted(found.keys() | wanted.keys())
-        if found.get(name) != wanted.get(name)
-    ]
-
-
-# English text in the English vocabulary has below 0.1%; capitals in a
-# lower-case vocabulary, or a foreign script, give far more.
-_MANY_UNKNOWN = 0.05
-
-
-def build(
-    *,
-    config: PretrainingDataConfig,
-    vocabulary: Vocabulary,
-    input_files: str | list[str],
-    output_files: Sequence[str],
-    num_workers: int = 1,
-) -> BuildReport:
-    """Builds record files, each with its sidecar.
-
-    The records depend on the corpus, the vocabulary and the config, and not
-    on `num_workers`. Output files that this same build has finished before
-    are kept.
+class BuildReport:
+    """What a build did; `str` gives a summary to print.
 
     Args:
         config: The settings.
-        vocabulary: The tokenizer's files.
-        input_files: Globs of text files; `corpus.py` says how they look.
-        output_files: What to write; each gets an equal part of the corpus.
-        num_workers: Processes that make records.
+        counts: Counts of all shards, including those that were kept.
+        built: Counts of the shards that this run built.
+        kept_files: Shards that were already finished.
+        seconds: How long this run took.
+    """
+
+    config: PretrainingDataConfig
+    counts: BuildCounts
+    built: BuildCounts
+    kept_files: tuple[str, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        counts = self.counts
+        max_seq_length = self.config.max_seq_length
+        mean_length = counts.record_tokens / max(1, counts.records)
+        values = {
+            "documents": f"{counts.documents:,}",
+            "sentences": f"{counts.sentences:,}",
+            "tokens": f"{counts.tokens:,}",
+            "unknown tokens": f"{counts.unknown_share:.2%}",
+            "records": f"{counts.records:,}",
+            "chunks without a pair": f"{counts.chunks_without_pair:,}",
+            "label 1": self._label_balance(),
+            "mean length": f"{mean_length:.1f} of {max_seq_length}",
+            "padding": f"{1 - mean_length / max_seq_length:.1%}",
+            "masked tokens": self._masked_share(),
+            "tokens a second": self._speed(),
+        }
+        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
+        lines += [f"{name:<22} {text}" for name, text in values.items()]
+        return "\n".join(lines)
+
+    def _label_balance(self) -> str:
+        objective = self.config.pair_objective
+        if objective == "none":
+            return "no pairs"
+        if objective == "sop" and self.config.masking == "dynamic":
+            return "half, drawn when read"
+        share = self.counts.label_1_records / max(1, self.counts.records)
+        return f"{share:.1%}"
+
+    def _masked_share(self) -> str:
+        if self.config.masking == "dynamic":
+            return "drawn when read"
+        share = self.counts.masked_tokens / max(1, self.counts.record_tokens)
+        return f"{share:.1%}"
+
+    def _speed(self) -> str:
+        if not self.built.records:
+            return "nothing to build"
+        read = self.built.tokens / self.seconds
+        written = self.built.record_tokens / self.seconds
+        return f"{read:,.0f} read, {written:,.0f} written"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Shard:
+    """An output file, and its sidecar without what the build will measure."""
+
+    path: str
+    sidecar: sidecar.Sidecar
+
+    @property
+    def blocks(self) -> range:
+        """Numbers of the corpus' blocks whose records it holds."""
+        return range(*self.sidecar.blocks)
+
+
+def build(config: PretrainingDataConfig) -> BuildReport:
+    """Builds record files, each with its sidecar.
+
+    The records depend on the corpus, the vocabulary and
+    `config.record_settings()`, and not on the number of workers. Output files
+    that an identical build has finished before are kept.
+
+    Args:
+        config: The settings.
 
     Returns:
-        The counts, to be printed.
+        The counts; print it for a summary.
 
     Raises:
         FileNotFoundError: No file matches, or there is no vocabulary.
         OSError: An output file cannot be written.
-        ValueError: The corpus is empty, too small for so many files, damaged,
-            or gives no pair; an output file of another build is in the way;
-            or an argument is impossible.
+        ValueError: No input or output file is given; the corpus is empty, too
+            small for so many output files, damaged, or gives no pair; or an
+            output file of another build is in the way.
     """
     started = time.monotonic()
-    if num_workers < 1 or not output_files:
-        raise ValueError(
-            "A build needs at least one worker and one output file. Received: "
-            f"num_workers={num_workers}, output_files={list(output_files)}."
-        )
-    paths = files.expand_globs(input_files)
-    tokenizer = vocabulary.load()
+    paths = _input_files(config)
+    tokenizer = config.load_tokenizer()
     survey = _survey(paths)
-    planned = plan_shards(
-        [files.check_local(path) for path in output_files],
-        survey.num_blocks,
-        _made_by(config, vocabulary, tokenizer, paths),
-    )
-    found = {shard.path: finished_counts(shard) for shard in planned}
+    planned = _plan_shards(config, tokenizer, paths, survey.num_blocks)
+    found = {shard.path: _finished_counts(shard) for shard in planned}
     kept = {path: counts for path, counts in found.items() if counts}
     pending = [shard for shard in planned if shard.path not in kept]
-    make_records = functools.partial(
-        _make_records, vocabulary=vocabulary, config=config
-    )
     with ordered_workers.map_in_order(
-        make_records, _pending_blocks(paths, pending), num_workers=num_workers
+        functools.partial(_build_block, config=config),
+        _pending_blocks(paths, pending),
+        num_workers=config.num_workers,
     ) as results:
         built = _write_shards(pending, results, survey)
     counts = sum(kept.values(), start=built)
-    _warn_of_unknown_tokens(counts)
+    if counts.unknown_share > _MANY_UNKNOWN:
+        _LOGGER.warning(
+            "%.1f%% of the tokens are unknown to the vocabulary. Check that "
+            "it was made for this language and this `do_lower_case`.",
+            100 * counts.unknown_share,
+        )
     return BuildReport(
+        config=config,
         counts=counts,
         built=built,
         kept_files=tuple(kept),
         seconds=time.monotonic() - started,
-        masking=config.masking,
-        pair_objective=config.pair_objective,
-        max_seq_length=config.max_seq_length,
     )
+
+
+def _input_files(config: PretrainingDataConfig) -> list[str]:
+    for name in ("input_file", "output_file"):
+        if not getattr(config, name):
+            raise ValueError(f"`{name}` must be given.")
+    return files.expand_globs(config.input_file or "")
 
 
 def _survey(paths: Sequence[str]) -> corpus.Survey:
@@ -248,73 +188,120 @@ def _survey(paths: Sequence[str]) -> corpus.Survey:
     return survey
 
 
-def _made_by(
+def _plan_shards(
     config: PretrainingDataConfig,
-    vocabulary: Vocabulary,
     tokenizer: Tokenizer,
     paths: Sequence[str],
-) -> sidecar.Sidecar:
-    """Returns a sidecar, but for what is measured."""
-    # Names and sizes tell one corpus from another, wherever it is copied to.
-    corpus_files = [[os.path.basename(p), os.path.getsize(p)] for p in paths]
-    flags: dict[str, Any] = dataclasses.asdict(config)
-    for name in VOCABULARY_FLAGS:
-        path = getattr(vocabulary, name)
-        flags[name] = path and os.fspath(path)
-    flags |= {
-        "do_lower_case": tokenizer.do_lower_case,
-        "corpus_files": corpus_files,
+    num_blocks: int,
+) -> list[_Shard]:
+    """Divides the blocks over the output files, in order and evenly."""
+    names = (config.output_file or "").split(",")
+    output_files = [files.check_local(name.strip()) for name in names if name]
+    num_shards = len(output_files)
+    if len({os.path.abspath(path) for path in output_files}) < num_shards:
+        raise ValueError(
+            "An output file is named twice. Name each once. Received: "
+            f"{', '.join(output_files)}."
+        )
+    if num_shards > num_blocks:
+        raise ValueError(
+            f"The corpus has {num_blocks} blocks (of about half a million "
+            "characters), which is too few for so many output files. Name at "
+            f"most {num_blocks}. Received: {num_shards} files."
+        )
+    # Names and sizes identify a corpus, wherever it is copied to.
+    corpus_files: list[list[str | int]] = [
+        [os.path.basename(path), os.path.getsize(path)] for path in paths
+    ]
+    borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
+    return [
+        _Shard(
+            path=path,
+            sidecar=sidecar.Sidecar(
+                config=config,
+                corpus_files=corpus_files,
+                blocks=list(blocks),
+                tokenizer_hash=tokenizer.hash,
+                vocab_size=tokenizer.vocab_size,
+                special_ids=tokenizer.special_ids,
+                forbidden_ids=tokenizer.forbidden_ids.tolist(),
+            ),
+        )
+        for path, blocks in zip(
+            output_files, itertools.pairwise(borders), strict=True
+        )
+    ]
+
+
+def _finished_counts(shard: _Shard) -> BuildCounts | None:
+    """Returns the counts of a shard that is already finished.
+
+    Returns:
+        None if it has to be built: it does not exist, or was cut short.
+
+    Raises:
+        ValueError: Another build wrote the file, so that building would
+            destroy it; the message says what differs.
+    """
+    if not os.path.exists(shard.path):
+        return None
+    found = sidecar.read(shard.path)
+    if found is None:
+        raise ValueError(
+            f"{shard.path!r} exists already, and no sidecar says what made "
+            "it. Remove it, or choose another output file."
+        )
+    there, wanted = _build_settings(found), _build_settings(shard.sidecar)
+    differences = [
+        f"{name} is {there[name]!r} there, {wanted[name]!r} here"
+        for name in sorted(wanted)
+        if there[name] != wanted[name]
+    ]
+    if differences:
+        raise ValueError(
+            f"{shard.path!r} was made by another build: "
+            f"{'; '.join(differences)}. Remove it, or choose another output "
+            "file."
+        )
+    if os.path.getsize(shard.path) != found.num_bytes:
+        _LOGGER.warning("%s was cut short; building it again.", shard.path)
+        return None
+    return found.counts
+
+
+def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
+    """Returns what a build starts from, by name."""
+    others = {
+        name: value
+        for name, value in vars(values).items()
+        if name not in _FIELDS_NOT_COMPARED
     }
-    return sidecar.Sidecar(
-        masking=config.masking,
-        max_seq_length=config.max_seq_length,
-        max_predictions_per_seq=config.max_predictions_per_seq,
-        num_prediction_slots=config.num_prediction_slots,
-        pair_objective=config.pair_objective,
-        masked_lm_prob=config.masked_lm_prob,
-        ngram=config.ngram,
-        favor_shorter_ngram=config.favor_shorter_ngram,
-        do_whole_word_mask=config.do_whole_word_mask,
-        tokenizer_hash=tokenizer.hash,
-        vocab_size=tokenizer.vocab_size,
-        special_ids=dataclasses.asdict(tokenizer.special_ids),
-        forbidden_ids=tokenizer.forbidden_ids.tolist(),
-        flags=flags,
-        counts={},
-        num_bytes=0,
-        sha256="",
-    )
+    return values.config.record_settings() | others
 
 
 def _pending_blocks(
-    paths: Sequence[str], pending: Sequence[Shard]
+    paths: Sequence[str], pending: Sequence[_Shard]
 ) -> Iterator[corpus.Block]:
-    if not pending:
-        return
     wanted = set(itertools.chain.from_iterable(s.blocks for s in pending))
-    for block in corpus.read_blocks(paths):
+    for block in corpus.read_blocks(paths) if wanted else ():
         if block.number in wanted:
             yield block
 
 
-def _make_records(
-    block: corpus.Block,
-    *,
-    vocabulary: Vocabulary,
-    config: PretrainingDataConfig,
+def _build_block(
+    block: corpus.Block, *, config: PretrainingDataConfig
 ) -> tuple[bytes, BuildCounts]:
-    """The work of a worker process."""
-    tokenizer = _load_once(vocabulary)
-    return pretraining_instances.build_block(block, tokenizer, config)
+    """Does the work of a worker process."""
+    return pretraining_instances.build_block(block, _load_once(config), config)
 
 
 @functools.lru_cache(maxsize=1)
-def _load_once(vocabulary: Vocabulary) -> Tokenizer:
-    return vocabulary.load()
+def _load_once(config: PretrainingDataConfig) -> Tokenizer:
+    return config.load_tokenizer()
 
 
 def _write_shards(
-    pending: Sequence[Shard],
+    pending: Sequence[_Shard],
     results: Iterator[tuple[bytes, BuildCounts]],
     survey: corpus.Survey,
 ) -> BuildCounts:
@@ -336,18 +323,19 @@ def _write_shards(
                     counts += block_counts
                     progress.update(size)
                 _check_has_records(shard, counts)
-                # First the sidecar: no record file is ever without one.
-                sidecar.write(
-                    shard.path,
-                    shard.finished_sidecar(
-                        counts, writer.num_bytes, writer.sha256
-                    ),
+                finished = dataclasses.replace(
+                    shard.sidecar,
+                    counts=counts,
+                    num_bytes=writer.num_bytes,
+                    sha256=writer.sha256,
                 )
+                # The sidecar comes first: no record file is ever without one.
+                sidecar.write(shard.path, finished)
             built += counts
     return built
 
 
-def _check_has_records(shard: Shard, counts: BuildCounts) -> None:
+def _check_has_records(shard: _Shard, counts: BuildCounts) -> None:
     if counts.records:
         return
     raise ValueError(
@@ -357,12 +345,3 @@ def _check_has_records(shard: Shard, counts: BuildCounts) -> None:
         "and a blank line between documents only, or use "
         "pair_objective='none'."
     )
-
-
-def _warn_of_unknown_tokens(counts: BuildCounts) -> None:
-    if counts.unknown_share > _MANY_UNKNOWN:
-        _LOGGER.warning(
-            "%.1f%% of the tokens are unknown to the vocabulary; check that "
-            "it is made for this language and this do_lower_case",
-            100 * counts.unknown_share,
-        )

@@ -1,14 +1,14 @@
-"""Raw text files to documents, in blocks that a worker can build from.
+"""Reads text files as documents, in blocks that a worker builds records from.
 
 Data flow: files -> [this file] -> block of documents -> sentences -> tokens.
-Floor: data. Plain Python; the text streams through, only one block is held.
+Floor: data. Plain Python; the text is streamed, one block at a time.
 
 A text file has one sentence a line; a blank line ends a document. A `.jsonl`
 file has one document a line, `{"text": ...}`, which is split into sentences.
 Either may be compressed (`.gz`).
 
-Differs: in google-research/albert a document goes on into the next file if no
-blank line ends the first.
+Differs: in google-research/albert, a document continues in the next file if
+its file does not end with a blank line.
 """
 
 import dataclasses
@@ -21,10 +21,10 @@ from albert_tf.text import lines
 
 # A block is what one worker builds records from at a time: large enough that
 # its documents are a fair sample (random next sentences, shuffling), small
-# enough that its records, 40 copies of them, fit in memory many times.
+# enough that 40 copies of its records fit in memory many times.
 BLOCK_CHARACTERS = 2**19
-# Longer documents are cut here, so that a file without blank lines does not
-# have to fit in memory.
+# Longer documents are split, so that a file without blank lines need not fit
+# in memory.
 DOCUMENT_CHARACTERS = 2**20
 
 _SENTENCE_LANGUAGE = "en"
@@ -32,7 +32,7 @@ _SENTENCE_LANGUAGE = "en"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document as read.
+    """One document.
 
     Args:
         text: Sentences, one a line; or running text.
@@ -51,7 +51,7 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Block:
-    """Neighbouring documents, in the order of the corpus.
+    """Consecutive documents of the corpus.
 
     Args:
         number: Position among the blocks of the corpus, from 0.
@@ -61,19 +61,14 @@ class Block:
     number: int
     documents: Sequence[Document]
 
-    @property
-    def num_characters(self) -> int:
-        """Characters of all documents, the unit of progress."""
-        return sum(len(document.text) for document in self.documents)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a first reading of the corpus counted.
+    """Counts of a first pass over the corpus.
 
     Args:
         num_documents: Documents with text.
-        block_characters: `Block.num_characters` of each block.
+        block_characters: Characters of each block, the unit of progress.
     """
 
     num_documents: int
@@ -81,7 +76,7 @@ class Survey:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of the corpus."""
+        """Number of blocks of the corpus."""
         return len(self.block_characters)
 
 
@@ -101,10 +96,10 @@ def read_documents(paths: Iterable[str]) -> Iterator[Document]:
 
 
 def read_blocks(paths: Iterable[str]) -> Iterator[Block]:
-    """Yields the corpus in blocks whose borders depend on nothing else.
+    """Yields the corpus in blocks, whose borders depend on the text alone.
 
-    A block is closed once it has `BLOCK_CHARACTERS` and two documents, so that
-    a document has another one to draw a random next sentence from.
+    A block ends once it has `BLOCK_CHARACTERS` and two documents, so that
+    there is another document to draw a random next sentence from.
 
     Raises:
         FileNotFoundError, ValueError: As `read_documents`.
@@ -122,7 +117,7 @@ def read_blocks(paths: Iterable[str]) -> Iterator[Block]:
 
 
 def survey(paths: Iterable[str]) -> Survey:
-    """Reads the corpus once to count it, and to find bad lines early.
+    """Reads the corpus once, to count it and to find bad lines early.
 
     Raises:
         FileNotFoundError, ValueError: As `read_documents`.
@@ -131,7 +126,8 @@ def survey(paths: Iterable[str]) -> Survey:
     block_characters = []
     for block in read_blocks(paths):
         num_documents += len(block.documents)
-        block_characters.append(block.num_characters)
+        characters = sum(len(document.text) for document in block.documents)
+        block_characters.append(characters)
     return Survey(
         num_documents=num_documents, block_characters=block_characters
     )
@@ -167,20 +163,20 @@ def _json_text(line: str, where: str) -> str:
         value = json.loads(line)
     except ValueError as error:
         raise ValueError(
-            f"{where}: not JSON ({error}). A .jsonl file has one object "
+            f"{where} is not JSON ({error}). A .jsonl file has one object "
             'a line, like {"text": "..."}.'
         ) from error
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str) or not _is_text(text):
         raise ValueError(
-            f"{where}: no 'text' that is a string. A .jsonl file has one "
-            'object a line, like {"text": "..."}.'
+            f"{where} has no 'text' that is a string of Unicode characters. "
+            'A .jsonl file has one object a line, like {"text": "..."}.'
         )
     return text
 
 
 def _is_text(text: str) -> bool:
-    """Returns whether UTF-8 can hold it: JSON may have half of a pair."""
+    """Returns whether UTF-8 can encode it: JSON may have lone surrogates."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,12 +1,11 @@
-"""Which examples a training step takes: a pure function of seed and step.
+"""Decides which examples a training step takes, from seed and step alone.
 
 Floor: data. NumPy.
 
-The examples of training are an endless stream: those of epoch 0 in one
-permutation of the whole data set, then those of epoch 1 in another, and so on.
-Step t takes the t-th global batch of that stream, which may reach over an
-epoch's end. So the step is all that a resumed run needs to know, and it gets
-there at once.
+Training examples are an endless stream: the data set in one permutation (epoch
+0), then in another (epoch 1), and so on. Step t takes the t-th global batch of
+that stream, which may span the end of an epoch. So a resumed run needs to know
+nothing but its step, and reads no example before it.
 """
 
 import dataclasses
@@ -16,7 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-# Places in the stream of examples -> epoch and example index of each.
+from albert_tf import checks
+
+# Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -26,9 +27,9 @@ class Share:
 
     Args:
         global_batch_size: B.
-        num_input_shards: How many pipelines share each batch.
+        num_input_shards: Number of pipelines that share each batch.
         shard_index: Which of them this is.
-        replicas_per_shard: Replicas that each of them feeds.
+        replicas_per_shard: Replicas that each pipeline feeds.
 
     Raises:
         ValueError: The batch cannot be divided evenly.
@@ -40,33 +41,26 @@ class Share:
     replicas_per_shard: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.shard_index < self.num_input_shards:
-            raise ValueError(
-                "`shard_index` must be from 0 to below `num_input_shards`. "
-                f"Received: shard_index={self.shard_index}, "
-                f"num_input_shards={self.num_input_shards}."
-            )
-        num_replicas = self.num_input_shards * self.replicas_per_shard
-        if self.global_batch_size < 1 or self.global_batch_size % num_replicas:
-            raise ValueError(
-                "The batch size must be a multiple of the number of replicas, "
-                "because each takes an equal part. Received: batch size "
-                f"{self.global_batch_size}, replicas {num_replicas} "
-                f"({self.num_input_shards} input pipelines x "
-                f"{self.replicas_per_shard})."
-            )
+        checks.check_integer(
+            "shard_index", self.shard_index, at_most=self.num_input_shards - 1
+        )
+        check_batch_size(self.global_batch_size, self._num_replicas)
+
+    @property
+    def _num_replicas(self) -> int:
+        return self.num_input_shards * self.replicas_per_shard
 
     @property
     def rows(self) -> int:
         """Rows of a replica's batch, b."""
-        replicas = self.num_input_shards * self.replicas_per_shard
-        return self.global_batch_size // replicas
+        return self.global_batch_size // self._num_replicas
 
     def positions(self, delivery: int) -> np.ndarray:
-        """Returns the places in the stream of this pipeline's n-th batch.
+        """Returns the positions in the stream of this pipeline's n-th batch.
 
         Args:
-            delivery: n, counted from step 0; replicas of a step take turns.
+            delivery: n, counted from step 0; the replicas of a step take
+                turns.
 
         Returns:
             int64 `[b]`.
@@ -79,10 +73,10 @@ class Share:
 
 
 class TrainingOrder:
-    """Which example stands at a place of the endless training stream.
+    """Tells which example is at a position of the endless training stream.
 
-    The permutation of the epoch in use is kept: 8 bytes an example (0.8 GB
-    for 100 million), and twice that where two epochs meet.
+    The permutation of the current epoch is kept in memory: 8 bytes an example
+    (0.8 GB for 100 million), and twice that where two epochs meet.
     """
 
     def __init__(self, num_records: int, seed: int) -> None:
@@ -93,12 +87,12 @@ class TrainingOrder:
         )
 
     def __call__(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the epoch and the example index at each place, int64."""
+        """Returns the epoch and the example index at each position, int64."""
         epochs, places = np.divmod(positions, self._num_records)
         indices = np.empty_like(places)
         for epoch in np.unique(epochs):
             here = epochs == epoch
-            # One thread at a time, or each would make its own permutation.
+            # One thread at a time, or each would draw its own permutation.
             with self._lock:
                 permutation = self._permutation(int(epoch))
             indices[here] = permutation[places[here]]
@@ -114,5 +108,19 @@ def _permutation(num_records: int, seed: int, epoch: int) -> np.ndarray:
 def sequential_order(
     num_records: int, positions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns epoch and example index at each place, in the files' order."""
+    """Returns epoch and example index at each position, in file order."""
     return np.divmod(positions, num_records)
+
+
+def check_batch_size(batch_size: int, num_replicas: int) -> None:
+    """Checks that a batch can be divided evenly over the replicas.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    if batch_size < 1 or batch_size % num_replicas:
+        raise ValueError(
+            "The batch size must be a multiple of the number of replicas, "
+            "because each replica takes an equal part. Received: batch size "
+            f"{batch_size}, {num_replicas} replicas."
+        )

@@ -1,20 +1,17 @@
-"""Fine-tuning records as columns: all values of a field one after the other.
+"""Fine-tuning records as columns, and the files that store them.
 
 Data flow: records of a task -> [this file] -> columns -> batches, cache file.
 Floor: data. NumPy.
 
-Columns hold their values in the smallest type that loses none, so that the
-windows of a whole SQuAD fit in memory, or a file of them is quickly mapped.
+A column holds the values of one array of all records, one record after the
+other (ragged), in the smallest type that holds them exactly, so that the
+windows of a whole SQuAD fit in memory.
 
-Records of a task stored once: a file named by everything that made them.
-
-Data flow: examples -> task -> [this file] -> columns, and their file.
-Floor: data. NumPy.
-
-A file is one line of JSON (key, columns, checksums), then the columns' bytes.
-Its name ends in the key: a digest of the task's settings, of the examples, and
-of this format. So what was made otherwise is not found, and what is found can
-be used.
+A cache file stores columns in the safetensors format, with the fingerprint of
+everything that made the records, their specs and a checksum in its metadata.
+The fingerprint is part of the file's name, so a file that is found can be
+used. The arrays are memory-mapped: several processes share them, and the
+operating system can drop them from memory.
 """
 
 import dataclasses
@@ -28,23 +25,35 @@ from typing import Any
 
 import google_crc32c
 import numpy as np
+import safetensors
+import safetensors.numpy
 
 from albert_tf import files
 from albert_tf.features import ArraySpec
 
-# Records that are gathered before their values are put into columns.
+FORMAT_VERSION = 2
+SUFFIX = ".safetensors"
+
+_LOGGER = logging.getLogger(__name__)
+
+# Records that are collected before their values are put into columns.
 _CHUNK_SIZE = 1024
 _SMALL_TYPES = (np.uint8, np.uint16)
+_LENGTHS = "lengths"
+_FINGERPRINT_DIGITS = 16
+_READ_SIZE = 1 << 20
+# The types of columns, as safetensors names them.
+_TYPES = {"U8": "<u1", "U16": "<u2", "I32": "<i4", "F32": "<f4"}
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordColumns:
-    """Records by number.
+    """Fine-tuning records in columns.
 
     Args:
         specs: The arrays of a record.
         lengths: int32 `[N]`, the length s of each record.
-        values: By name of spec, the values of all records, flat.
+        values: For the name of each spec, the values of all records, flat.
     """
 
     specs: tuple[ArraySpec, ...]
@@ -53,7 +62,7 @@ class RecordColumns:
 
     @property
     def num_records(self) -> int:
-        """N."""
+        """N, the number of records."""
         return len(self.lengths)
 
     def padded(
@@ -62,7 +71,7 @@ class RecordColumns:
         """Returns a batch.
 
         Args:
-            indices: Numbers of its records, B.
+            indices: Numbers of the B records.
             length: S; no record in the batch is longer.
 
         Returns:
@@ -74,7 +83,7 @@ class RecordColumns:
         }
 
     def field(self, name: str) -> np.ndarray:
-        """Returns an array that is no sequence, of all records: `[N, ...]`."""
+        """Returns the values of a non-sequence array: `[N, *shape]`."""
         (spec,) = (spec for spec in self.specs if spec.name == name)
         values = self.values[name].reshape(self.num_records, *spec.shape)
         return values.astype(spec.dtype)
@@ -110,12 +119,12 @@ def collect(
     """Puts records into columns.
 
     Args:
-        records: As a task makes them.
-        specs: Their arrays; at least one is a sequence.
-        max_seq_length: Which no record may exceed.
+        records: The arrays of each record, by name.
+        specs: The arrays of a record; at least one is a sequence.
+        max_seq_length: Largest length of a record.
 
     Raises:
-        ValueError: There is no record; or one is not as the specs say.
+        ValueError: There is no record, or a record disagrees with the specs.
     """
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
     lengths: list[int] = []
@@ -129,12 +138,13 @@ def collect(
     _flush(waiting, specs, chunks)
     if not lengths:
         raise ValueError(
-            "The examples give no record. Check that the files hold examples."
+            "The examples give no record. Check that the files contain "
+            "examples."
         )
     return RecordColumns(
         specs=specs,
         lengths=np.array(lengths, np.int32),
-        # Of the smallest type that holds what all the parts hold.
+        # Concatenating gives the smallest type that holds all chunks.
         values={name: np.concatenate(p) for name, p in chunks.items()},
     )
 
@@ -169,58 +179,47 @@ def _check_record(
     specs: tuple[ArraySpec, ...],
     max_seq_length: int,
 ) -> int:
-    """Returns the length of a record that is as the specs say."""
+    """Checks a record against the specs and returns its length."""
     names = {spec.name for spec in specs}
     if set(record) != names:
         raise ValueError(
             f"Record {number} has the arrays {', '.join(sorted(record))}; "
-            f"wanted: {', '.join(sorted(names))}."
+            f"expected: {', '.join(sorted(names))}."
         )
     length = None
     for spec in specs:
         shape = np.shape(record[spec.name])
-        wanted: tuple[int | None, ...] = spec.shape
+        expected: tuple[int | None, ...] = spec.shape
         if spec.is_sequence:
             if length is None and shape:
                 length = shape[-1]
-            wanted = (*spec.shape, length)
-        if shape != wanted:
+            expected = (*spec.shape, length)
+        if shape != expected:
             raise ValueError(
                 f"Record {number}: {spec.name!r} has the shape {shape}, "
-                f"wanted {wanted}."
+                f"expected {expected}."
             )
     if not 1 <= (length or 0) <= max_seq_length:
         raise ValueError(
-            f"Record {number} has {length} tokens; wanted 1 to "
+            f"Record {number} has {length} tokens; expected 1 to "
             f"max_seq_length={max_seq_length}."
         )
     return int(length or 0)
 
 
-_LOGGER = logging.getLogger(__name__)
-
-FORMAT_VERSION = 1
-SUFFIX = ".records"
-_LENGTHS = "lengths"
-_READ_SIZE = 1 << 20
-_NAME_DIGITS = 16
-# A header beyond this is that of another file.
-_MAX_HEADER_SIZE = 1 << 20
-
-
-def cache_key(
+def fingerprint(
     *,
     settings: Mapping[str, Any],
     examples: Iterable[Any],
     is_training: bool,
 ) -> str:
-    """Returns the digest of everything that makes a set of records.
+    """Returns a digest of everything that makes a set of records.
 
     Args:
-        settings: The task's; JSON values.
-        examples: In their order. Their `repr` must tell all that they hold,
-            as that of a dataclass of texts and numbers does.
-        is_training: Whether the records are to train on.
+        settings: The settings of the task; JSON values.
+        examples: The examples, in order. Their `repr` must show all that they
+            hold, as that of a dataclass of texts and numbers does.
+        is_training: Whether the records are for training.
     """
     digest = hashlib.sha256()
     for example in examples:
@@ -238,7 +237,7 @@ def cache_key(
 def load_or_make(
     folder: str,
     name: str,
-    key: str,
+    fingerprint: str,
     *,
     specs: tuple[ArraySpec, ...],
     make: Callable[[], RecordColumns],
@@ -247,98 +246,99 @@ def load_or_make(
 
     Args:
         folder: Where the files are.
-        name: Of the set, such as `cola-train`; part of the file's name.
-        key: As `cache_key` returns it.
+        name: Name of the set, such as `cola-train`; part of the file's name.
+        fingerprint: The result of the function of this name.
         specs: The arrays of a record.
         make: Makes the records if there are none, or if they are damaged.
 
     Raises:
         OSError: The file cannot be written.
     """
-    file_name = f"{name}-{key[:_NAME_DIGITS]}{SUFFIX}"
+    file_name = f"{name}-{fingerprint[:_FINGERPRINT_DIGITS]}{SUFFIX}"
     path = os.path.join(files.check_local(folder), file_name)
     if os.path.exists(path):
         try:
-            columns = read(path, key, specs)
+            columns = read(path, fingerprint, specs)
         except (ValueError, OSError) as error:
-            _LOGGER.warning("%s; making the records again.", error)
+            _LOGGER.warning("%s Making the records again.", error)
         else:
             _LOGGER.info("%d records from %s.", columns.num_records, path)
             return columns
     columns = make()
-    write(path, key, columns)
+    write(path, fingerprint, columns)
     _LOGGER.info("%d records written to %s.", columns.num_records, path)
     return columns
 
 
-def write(path: files.Path, key: str, columns: RecordColumns) -> None:
-    """Writes records to a file, whole or not at all."""
+def write(path: files.Path, fingerprint: str, columns: RecordColumns) -> None:
+    """Writes records to a file, whole or not at all.
+
+    Raises:
+        OSError: It could not be written.
+    """
     arrays = {_LENGTHS: columns.lengths, **columns.values}
-    described = [
-        {
-            "name": name,
-            "dtype": array.dtype.str,
-            "size": array.size,
-            "crc32c": _checksum(array.view(np.uint8)),
-        }
-        for name, array in arrays.items()
-    ]
-    header = {"version": FORMAT_VERSION, "key": key, "columns": described}
-    # Runs that are started together may make the same records.
+    metadata = _metadata(fingerprint, columns.specs) | {
+        "crc32c": _checksum(arrays)
+    }
+    # Runs that start together may write the same records.
     with files.atomic_write(path, is_shared=True) as file:
-        file.write(json.dumps(header).encode() + b"\n")
-        for array in arrays.values():
-            file.write(array.data)
-
-
-def _checksum(data: np.ndarray) -> int:
-    checksum = 0
-    for start in range(0, len(data), _READ_SIZE):
-        block = bytes(data[start : start + _READ_SIZE])
-        checksum = google_crc32c.extend(checksum, block)
-    return checksum
+        try:
+            safetensors.numpy.save_file(arrays, file.name, metadata)
+        except safetensors.SafetensorError as error:
+            raise OSError(f"{os.fspath(path)}: {error}") from error
 
 
 def read(
-    path: files.Path, key: str, specs: tuple[ArraySpec, ...]
+    path: files.Path, fingerprint: str, specs: tuple[ArraySpec, ...]
 ) -> RecordColumns:
-    """Maps the records of a file, after checking its checksums.
+    """Maps the records of a file into memory, after checking its checksum.
 
     Raises:
-        ValueError: It is damaged, or not of this key.
+        ValueError: It is damaged, or was made from something else.
     """
     name = os.fspath(path)
-    if not os.path.getsize(name):
-        raise ValueError(f"{name!r} is empty")
-    data = np.memmap(name, np.uint8, "r")
-    header = _header_of(name, data)
-    if header.get("key") != key:
-        raise ValueError(f"{name!r} was made by other settings or files")
-    arrays: dict[str, np.ndarray] = {}
-    position = header["data_start"]
-    for column in header["columns"]:
-        dtype = np.dtype(column["dtype"])
-        end = position + column["size"] * dtype.itemsize
-        part = data[position:end]
-        if len(part) < end - position or (_checksum(part) != column["crc32c"]):
-            raise ValueError(f"{name!r} is damaged ({column['name']})")
-        arrays[column["name"]] = np.frombuffer(part, dtype)
-        position = end
-    if set(arrays) != {_LENGTHS, *(spec.name for spec in specs)}:
-        raise ValueError(f"{name!r} holds other arrays than this task has")
-    lengths = arrays.pop(_LENGTHS)
-    return RecordColumns(specs, lengths, arrays)
-
-
-def _header_of(name: str, data: np.ndarray) -> dict[str, Any]:
-    start = bytes(data[:_MAX_HEADER_SIZE])
-    line, newline, _ = start.partition(b"\n")
     try:
-        header = json.loads(line) if newline else None
-    except ValueError:
-        header = None
-    if not isinstance(header, dict) or (
-        header.get("version") != FORMAT_VERSION
-    ):
-        raise ValueError(f"{name!r} is damaged, or of another version")
-    return header | {"data_start": len(line) + 1}
+        with safetensors.safe_open(name, framework="numpy") as file:
+            found = file.metadata() or {}
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{name!r} is damaged ({error}).") from error
+    for key, expected in _metadata(fingerprint, specs).items():
+        if found.get(key) != expected:
+            raise ValueError(f"{name!r} was made with another {key}.")
+    arrays = _map_arrays(name)
+    if found.get("crc32c") != _checksum(arrays):
+        raise ValueError(f"{name!r} is damaged: its checksum does not agree.")
+    return RecordColumns(specs, arrays.pop(_LENGTHS), arrays)
+
+
+def _metadata(fingerprint: str, specs: tuple[ArraySpec, ...]) -> dict[str, str]:
+    return {
+        "format version": str(FORMAT_VERSION),
+        "fingerprint": fingerprint,
+        "array specs": json.dumps([dataclasses.asdict(spec) for spec in specs]),
+    }
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """Returns the CRC-32C of all arrays, in the order of their names."""
+    checksum = 0
+    for name in sorted(arrays):
+        values = arrays[name].view(np.uint8)
+        for start in range(0, len(values), _READ_SIZE):
+            block = bytes(values[start : start + _READ_SIZE])
+            checksum = google_crc32c.extend(checksum, block)
+    return f"{checksum:08x}"
+
+
+def _map_arrays(name: str) -> dict[str, np.ndarray]:
+    """Maps the arrays of a valid file; `safe_open` would copy them."""
+    data = np.memmap(name, np.uint8, "r")
+    # Format: size of the header (uint64), the header (JSON), the arrays.
+    header_end = 8 + int(data[:8].view("<u8")[0])
+    header = json.loads(bytes(data[8:header_end]))
+    header.pop("__metadata__", None)
+    arrays = {}
+    for key, entry in header.items():
+        start, end = (header_end + place for place in entry["data_offsets"])
+        arrays[key] = np.frombuffer(data[start:end], _TYPES[entry["dtype"]])
+    return arrays

@@ -1,13 +1,11 @@
-"""Which spans of words to mask, drawn while records are read.
+"""Chooses spans of words greedily by priority, within a budget, in the graph.
 
-The rule is the loop that `greedy_spans.py` describes: take spans in order of
-priority; shorten one that exceeds what is left of the budget, word by word,
-until it fits; skip it if it never does or if it meets a word already taken.
-All rows of a batch go through it together, in the graph, and get exactly what
-the loop would give. The spans before the budget bites are found in parallel
-rounds; the few after that are taken one a round.
+The rule and the steps are those of `spans.py`, under the same names; tests
+check that both give the same result. `masking.py` says why there are two
+halves.
 
-Floor: data. TensorFlow, for `tf.data` on the host.
+Floor: data. TensorFlow, for `tf.data` on the host. Letters: b rows, W words of
+the longest row.
 
 Source: google-research/albert, `create_masked_lm_predictions`; Blelloch,
 Fineman and Shun 2012, "Greedy sequential maximal independent set and matching
@@ -19,19 +17,19 @@ import functools
 
 import tensorflow as tf
 
-_LAST = tf.int64.max  # A priority below all others.
+_LAST = tf.int64.max  # Comes after every priority.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spans:
-    """One proposal for each word of each row: this word and those after it.
+    """Proposed spans: each word proposes itself and some words after it.
 
     Args:
         start: int32 `[b, W]`, position of the first token of each word. The
-            word after the last of a span must be listed too.
+            word after the last word of a span must be listed too.
         num_words: int32 `[b, W]`, words of the span; 0 proposes nothing.
         priority: int64 `[b, W]`, not negative; smaller comes first.
-        max_words: The most that `num_words` holds.
+        max_words: Largest value of `num_words`.
     """
 
     start: tf.Tensor
@@ -44,123 +42,124 @@ class Spans:
         return _later(self.start, num_words) - self.start
 
 
-def choose_words(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
-    """Chooses the words to mask.
+def choose_spans(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
+    """Chooses spans and returns their words.
 
     Args:
-        spans: The proposals.
-        budget: int32 `[b]`, the most tokens to mask.
+        spans: The proposed spans.
+        budget: int32 `[b]`, most tokens to choose.
 
     Returns:
-        bool `[b, W]`.
+        bool `[b, W]`, True for chosen words.
     """
-    kept = _independent(spans)
-    accepted, turn = _cut_at_budget(spans, kept, budget)
-    covered = _cover(spans, accepted)
-    left = budget - _sum_where(accepted, _full_size(spans))
-    return _fill(spans, covered, left, turn)
+    accepted, turn = _cut_at_budget(spans, _first_independent(spans), budget)
+    chosen = _cover(spans, accepted)
+    left = budget - _sum_where(accepted, _span_sizes(spans))
+    return _fill_up(spans, chosen, left, turn)
 
 
-def _independent(spans: Spans) -> tf.Tensor:
-    """Returns bool `[b, W]`: the spans the loop takes with no budget."""
-    live = spans.num_words > 0
-    _, kept = tf.while_loop(
-        lambda live, kept: tf.reduce_any(live),
-        functools.partial(_keep_winners, spans),
-        (live, tf.zeros_like(live)),
+def _first_independent(spans: Spans) -> tf.Tensor:
+    """Returns bool `[b, W]`: the spans that the loop takes without a budget."""
+    waiting = spans.num_words > 0
+    _, accepted = tf.while_loop(
+        lambda waiting, accepted: tf.reduce_any(waiting),
+        functools.partial(_accept_round, spans),
+        (waiting, tf.zeros_like(waiting)),
     )
-    return kept
+    return accepted
 
 
-def _keep_winners(
-    spans: Spans, live: tf.Tensor, kept: tf.Tensor
+def _accept_round(
+    spans: Spans, waiting: tf.Tensor, accepted: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Keeps the spans that beat their rivals, drops those that meet them."""
-    priority = tf.where(live, spans.priority, _LAST)
-    winners = live
+    """Accepts spans that come before all they overlap, drops the overlapped."""
+    priority = tf.where(waiting, spans.priority, _LAST)
+    wins = waiting
     for distance in range(1, spans.max_words):
         reaches = spans.num_words > distance
         rival_after = tf.where(reaches, _later(priority, distance), _LAST)
         rival_before = _earlier(
             tf.where(reaches, priority, _LAST), distance, _LAST
         )
-        winners &= (priority <= rival_after) & (priority < rival_before)
-    return live & ~_meets(spans, _cover(spans, winners)), kept | winners
+        wins &= (priority <= rival_after) & (priority < rival_before)
+    return waiting & ~_touch(spans, _cover(spans, wins)), accepted | wins
 
 
 def _cut_at_budget(
-    spans: Spans, kept: tf.Tensor, budget: tf.Tensor
+    spans: Spans, accepted: tf.Tensor, budget: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds where the budget first bites.
+    """Finds the first span that exceeds the budget.
 
     Returns:
-        `(accepted, turn)`: bool `[b, W]`, the kept spans before that; and
-        int64 `[b]`, the priority of the first span that exceeds the budget,
-        whether it was kept or not, for shortened it may fit.
+        bool `[b, W]`, the accepted spans before it; and int64 `[b]`, its
+        priority. It may be a span that was not accepted, because it overlaps:
+        shortened to the rest of the budget, it may no longer overlap.
     """
-    size = _full_size(spans)
+    size = _span_sizes(spans)
     order = tf.argsort(spans.priority, axis=1)
     in_order = tf.gather(
-        tf.stack([size, tf.where(kept, size, 0)], axis=2), order, batch_dims=1
+        tf.stack([size, tf.where(accepted, size, 0)], axis=2),
+        order,
+        batch_dims=1,
     )
     before = tf.cumsum(in_order[..., 1], axis=1, exclusive=True)
     exceeds = before + in_order[..., 0] > budget[:, None]
     priority = tf.gather(spans.priority, order, batch_dims=1)
     turn = tf.reduce_min(tf.where(exceeds, priority, _LAST), axis=1)
-    return kept & (spans.priority < turn[:, None]), turn
+    return accepted & (spans.priority < turn[:, None]), turn
 
 
-def _fill(
-    spans: Spans, covered: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
+def _fill_up(
+    spans: Spans, chosen: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
 ) -> tf.Tensor:
-    """Goes on with the loop, one span of each row at a time.
+    """Spends the rest of the budget on shortened spans, one a row and round.
 
     Args:
-        spans: The proposals.
-        covered: bool `[b, W]`, words taken so far.
-        left: int32 `[b]`, tokens that may still be taken.
+        spans: The proposed spans.
+        chosen: bool `[b, W]`, words chosen so far.
+        left: int32 `[b]`, the rest of the budget.
         turn: int64 `[b]`, priority of the next span to look at.
 
     Returns:
-        `covered` with what was added.
+        `chosen`, with the words that were added.
     """
     return tf.while_loop(
-        lambda covered, left, turn, found: found,
+        lambda chosen, left, turn, found: found,
         functools.partial(_take_next, spans),
-        (covered, left, turn, tf.constant(True)),
+        (chosen, left, turn, tf.constant(True)),
     )[0]
 
 
 def _take_next(
     spans: Spans,
-    covered: tf.Tensor,
+    chosen: tf.Tensor,
     left: tf.Tensor,
     turn: tf.Tensor,
     found: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
-    """Takes the next span that fits in each row; says if any row had one."""
-    fitting = _fit(spans, left)
+    """Takes the next span that fits in each row; tells if any row had one."""
+    fitting = _longest_fit(spans, left)
     possible = (
         (fitting.num_words > 0)
-        & ~_meets(fitting, covered)
+        & ~_touch(fitting, chosen)
         & (spans.priority >= turn[:, None])
     )
     priority = tf.where(possible, spans.priority, _LAST)
     first = tf.argmin(priority, axis=1, output_type=tf.int32)[:, None]
     found = tf.reduce_any(possible, axis=1, keepdims=True)
     end = first + tf.gather(fitting.num_words, first, batch_dims=1)
-    word = tf.range(tf.shape(covered)[1])[None]
+    word = tf.range(tf.shape(chosen)[1])[None]
     added = found & (word >= first) & (word < end)
     return (
-        covered | added,
+        chosen | added,
         left - _sum_where(added, spans.size(1)),
         tf.reduce_min(priority, axis=1),
         tf.reduce_any(found),
     )
 
 
-def _fit(spans: Spans, left: tf.Tensor) -> Spans:
-    """Shortens each span by whole words until it has at most `left` tokens."""
+def _longest_fit(spans: Spans, left: tf.Tensor) -> Spans:
+    """Shortens each span, by whole words, to at most `left` tokens."""
     num_words = tf.zeros_like(spans.num_words)
     for count in range(1, spans.max_words + 1):
         fits = (spans.num_words >= count) & (spans.size(count) <= left[:, None])
@@ -168,8 +167,8 @@ def _fit(spans: Spans, left: tf.Tensor) -> Spans:
     return dataclasses.replace(spans, num_words=num_words)
 
 
-def _full_size(spans: Spans) -> tf.Tensor:
-    """Returns int32 `[b, W]`: tokens of each span; 0 where there is none."""
+def _span_sizes(spans: Spans) -> tf.Tensor:
+    """Returns int32 `[b, W]`: the tokens of each span."""
     last = tf.range(tf.shape(spans.start)[1])[None] + spans.num_words
     return tf.gather(spans.start, last, batch_dims=1) - spans.start
 
@@ -183,12 +182,12 @@ def _cover(spans: Spans, chosen: tf.Tensor) -> tf.Tensor:
     return covered
 
 
-def _meets(spans: Spans, covered: tf.Tensor) -> tf.Tensor:
-    """Returns bool `[b, W]`: whether a span has a word in `covered`."""
-    meets = covered
+def _touch(spans: Spans, marked: tf.Tensor) -> tf.Tensor:
+    """Returns bool `[b, W]`: whether a span has a word in `marked`."""
+    touch = marked
     for distance in range(1, spans.max_words):
-        meets |= (spans.num_words > distance) & _later(covered, distance)
-    return meets
+        touch |= (spans.num_words > distance) & _later(marked, distance)
+    return touch
 
 
 def _sum_where(condition: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
@@ -196,11 +195,11 @@ def _sum_where(condition: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
 
 
 def _later(values: tf.Tensor, distance: int) -> tf.Tensor:
-    """Returns at each word the value `distance` words on, 0 past the end."""
+    """Returns, for each word, the value `distance` words later, or 0."""
     return tf.pad(values, [[0, 0], [0, distance]])[:, distance:]
 
 
 def _earlier(values: tf.Tensor, distance: int, fill: int | bool) -> tf.Tensor:
-    """Returns at each word the value `distance` words back."""
+    """Returns, for each word, the value `distance` words earlier, or `fill`."""
     padded = tf.pad(values, [[0, 0], [distance, 0]], constant_values=fill)
     return padded[:, : tf.shape(values)[1]]

@@ -1,10 +1,10 @@
-"""Batches of pretraining examples from records, in an order that is known.
+"""Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
 Floor: data. `tf.data`.
 
 The order is that of `example_order.py`. Nothing here has a state: a dataset
-that starts at a step delivers what an unbroken one delivers from there on.
+that starts at step t delivers the same batches as one that reached step t.
 """
 
 import functools
@@ -37,12 +37,11 @@ def training_dataset(
     Args:
         source: The records.
         global_batch_size: B, examples of a step over all replicas.
-        seed: Gives the order, and the draws of dynamic masks.
-        start_step: The first step to deliver. A run that starts here gets
-            what an unbroken one gets.
-        num_input_shards: Pipelines that share each step.
-        shard_index: Which of them this is; it delivers the examples of its
-            replicas, a contiguous part of the step's.
+        seed: Seed of the order and of dynamic masks.
+        start_step: The first step to deliver.
+        num_input_shards: Number of pipelines that share each step.
+        shard_index: Which of them this is; it delivers a contiguous part of
+            each step, the examples of its replicas.
         replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
@@ -80,23 +79,23 @@ def evaluation_dataset(
     shard_index: int = 0,
     replicas_per_shard: int = 1,
 ) -> tf.data.Dataset:
-    """Returns batches that hold every record once, in order.
+    """Returns batches that contain every record once, in order.
 
     Args:
         source: The records.
         batch_size: B, examples of a step over all replicas.
-        seed: Gives the draws of dynamic masks, which are always those of
-            epoch 0, so that evaluations can be compared.
-        max_steps: Steps to deliver at most; None for all.
-        num_input_shards: Pipelines that share each step.
+        seed: Seed of dynamic masks. They are always those of epoch 0, so that
+            evaluations can be compared.
+        max_steps: Largest number of steps to deliver; None for all.
+        num_input_shards: Number of pipelines that share each step.
         shard_index: Which of them this is.
         replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
-        delivers them, with one key more: `example_weights` float32 `[b]`, 1
-        for an example and 0 for a row that fills the last step up. Such a
-        row's `masked_lm_weights` are 0, too.
+        delivers them, with one more key: `example_weights` float32 `[b]`, 1
+        for an example and 0 for a row that fills up the last step. The
+        `masked_lm_weights` of such a row are 0, too.
 
     Raises:
         ValueError: B is not a multiple of the number of replicas.
@@ -115,9 +114,18 @@ def evaluation_dataset(
         example_order.sequential_order, source.num_records
     )
     examples = _read(deliveries, source, share, order)
-    return _finish(
-        examples, functools.partial(_to_weighted_batch, source, seed)
-    )
+    to_batch = functools.partial(_to_batch, source, seed)
+
+    def to_weighted_batch(
+        records: tf.Tensor, epochs: tf.Tensor, indices: tf.Tensor
+    ) -> Batch:
+        batch = to_batch(records, epochs, indices)
+        # After the last record, the step is filled up from the first one on.
+        weights = tf.cast(epochs == 0, tf.float32)
+        batch["masked_lm_weights"] *= weights[:, None]
+        return batch | {"example_weights": weights}
+
+    return _finish(examples, to_weighted_batch)
 
 
 def _read(
@@ -132,66 +140,35 @@ def _read(
         A dataset of `(records, epochs, indices)`, `[b]` each: serialized
         examples, int64, int64.
     """
+
+    def read(delivery: np.ndarray) -> tuple[np.ndarray, ...]:
+        epochs, indices = order(share.positions(int(delivery)))
+        return np.array(source.get(indices), object), epochs, indices
+
+    def read_in_graph(delivery: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        types = (tf.string, tf.int64, tf.int64)
+        tensors = tf.numpy_function(read, [delivery], types)
+        return tuple(tf.ensure_shape(t, [share.rows]) for t in tensors)
+
     return deliveries.map(
-        functools.partial(
-            _read_in_graph,
-            functools.partial(_read_delivery, source, share, order),
-            share.rows,
-        ),
-        num_parallel_calls=_PARALLEL_READS,
-        deterministic=True,
+        read_in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
-
-
-def _read_in_graph(
-    read: Callable[[np.ndarray], tuple[np.ndarray, ...]],
-    rows: int,
-    delivery: tf.Tensor,
-) -> tuple[tf.Tensor, ...]:
-    tensors = tf.numpy_function(
-        read, [delivery], (tf.string, tf.int64, tf.int64)
-    )
-    return tuple(tf.ensure_shape(tensor, [rows]) for tensor in tensors)
-
-
-def _read_delivery(
-    source: RecordSource,
-    share: example_order.Share,
-    order: example_order.Order,
-    delivery: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    epochs, indices = order(share.positions(int(delivery)))
-    return np.array(source.get(indices), object), epochs, indices
 
 
 def _finish(
     examples: tf.data.Dataset, to_batch: Callable[..., Batch]
 ) -> tf.data.Dataset:
-    """Makes batches of what was read, ahead of time and in order."""
+    """Converts records to batches, ahead of time and in order."""
     options = tf.data.Options()
     options.deterministic = True
-    # Batches are made side by side, so one needs no more than one thread.
+    # Batches are made in parallel, so each needs only one thread.
     options.threading.max_intra_op_parallelism = 1
-    # Each pipeline reads its own share already.
+    # Each pipeline already reads its own share.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF
     )
     batches = examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
     return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
-
-
-def _to_weighted_batch(
-    source: RecordSource,
-    seed: int,
-    records: tf.Tensor,
-    epochs: tf.Tensor,
-    indices: tf.Tensor,
-) -> Batch:
-    batch = _to_batch(source, seed, records, epochs, indices)
-    # What comes after the last record fills the step up from the first again.
-    weights = tf.cast(epochs == 0, tf.float32)
-    batch["masked_lm_weights"] *= weights[:, None]
-    return batch | {"example_weights": weights}
 
 
 def _to_batch(
@@ -206,13 +183,13 @@ def _to_batch(
         max_seq_length=layout.max_seq_length,
         max_predictions=layout.num_prediction_slots,
     )
-    if source.facts is not None and layout.masking == "dynamic":
+    if source.sidecar is not None and layout.masking == "dynamic":
         batch = graph_masking.draw_batch(
             _parse(records, features.dynamic_pretraining_features()),
             epochs=epochs,
             indices=indices,
             seed=seed,
-            settings=source.facts,
+            facts=source.sidecar,
         )
     else:
         batch = _to_static_batch(_parse(records, static_features))
@@ -230,7 +207,7 @@ def _to_batch(
 
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
-    """Parses serialized examples; fields of varying length become ragged."""
+    """Parses serialized examples; fields of variable length become ragged."""
     parsed = tf.io.parse_example(
         records,
         {

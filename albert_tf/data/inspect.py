@@ -1,26 +1,27 @@
 """Shows pretraining records as text: `python -m albert_tf.data.inspect FILE`.
 
-Each record is a heading and one line for each segment. A token to predict
-reads `[MASK:cat]` if it is hidden, `{dog->cat}` if another one stands in its
-place, and `{cat}` if it was left. Dynamic records are shown without masks,
-which are drawn when they are read.
+Each record is shown as a heading and one line for each segment. A token to
+predict is shown as `[MASK:cat]` if it is masked, `{dog->cat}` if another token
+replaces it, and `{cat}` if it was kept. Dynamic records are shown without
+masks, which are drawn when they are read.
 
 Floor: data. No TensorFlow.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from albert_tf import features
 from albert_tf.data import record_files, record_source
 from albert_tf.text import special_tokens
-from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
+from albert_tf.text.tokenizer import Tokenizer, Vocabulary
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABELS = {
@@ -31,15 +32,13 @@ _LABELS = {
 _UNCERTAIN_LABELS = ("in order", "swapped, or B comes from elsewhere")
 _DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
 
-_READ_SIZE = 1 << 20
 
-
-class PieceText:
-    """Tokens as a reader wants to see them; ids if there is no vocabulary.
+class TokenText:
+    """Formats tokens for a reader; without a vocabulary, their ids.
 
     Args:
-        tokenizer: Names the tokens, or None.
-        mask_id: The token that hides others; None if it is not known.
+        tokenizer: Names the tokens; may be None.
+        mask_id: Id of `[MASK]`; None if it is not known.
     """
 
     def __init__(
@@ -49,12 +48,12 @@ class PieceText:
         self._mask_id = mask_id
 
     def token(self, token_id: int) -> str:
-        """Returns a token, with a space before it where a word starts."""
+        """Returns a token, with a space in front where a word starts."""
         space, text = self._name(token_id)
         return space + text
 
     def target(self, shown_id: int, original_id: int) -> str:
-        """Returns a token to predict, with what stands in its place."""
+        """Returns a token to predict, with the token that replaces it."""
         space, original = self._name(original_id)
         if shown_id == self._mask_id:
             return f"{space}[MASK:{original}]"
@@ -65,7 +64,7 @@ class PieceText:
     def _name(self, token_id: int) -> tuple[str, str]:
         if self._tokenizer is None:
             return " ", str(token_id)
-        token = self._tokenizer.id_to_piece(token_id)
+        token = self._tokenizer.id_to_token(token_id)
         if token in special_tokens.SENTENCEPIECE_NAMES:
             return " ", token
         if isinstance(self._tokenizer, WordPieceTokenizer):
@@ -76,14 +75,14 @@ class PieceText:
 
 
 def render_record(
-    data: bytes, layout: record_source.RecordLayout, text: PieceText
+    data: bytes, layout: record_source.RecordLayout, text: TokenText
 ) -> str:
     """Returns one record as lines of text.
 
     Args:
         data: A serialized example.
-        layout: That of its file.
-        text: Writes the tokens.
+        layout: The layout of its file.
+        text: Formats the tokens.
 
     Raises:
         ValueError: The bytes are not an example.
@@ -102,7 +101,7 @@ def render_record(
 
 
 def _render_static(
-    fields: Mapping[str, np.ndarray], objective: str | None, text: PieceText
+    fields: Mapping[str, np.ndarray], objective: str | None, text: TokenText
 ) -> str:
     length = int(fields["input_mask"].sum())
     used = fields["masked_lm_weights"] > 0
@@ -125,8 +124,8 @@ def _render_static(
     )
 
 
-def _render_dynamic(values: Mapping[str, np.ndarray], text: PieceText) -> str:
-    # Their record names are their names.
+def _render_dynamic(values: Mapping[str, np.ndarray], text: TokenText) -> str:
+    # The record names of dynamic fields are their names.
     tokens = [text.token(token_id) for token_id in values["pair_ids"].tolist()]
     size_a = int(values["segment_a_length"][0])
     label = int(values["pair_label"][0])
@@ -139,8 +138,8 @@ def _render_dynamic(values: Mapping[str, np.ndarray], text: PieceText) -> str:
     )
 
 
-def _render(primary_metric: str, tokens: Sequence[str], size_a: int) -> str:
-    lines = [primary_metric]
+def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
+    lines = [heading]
     for name, segment in (("A", tokens[:size_a]), ("B", tokens[size_a:])):
         if segment:
             lines.append(f"  {name} ({len(segment)}) |{''.join(segment)}")
@@ -155,34 +154,28 @@ def verify(path: str, source: record_source.RecordSource) -> str:
         source: The same file, opened.
 
     Returns:
-        What was found, in one line.
+        The result, in one line.
 
     Raises:
         ValueError: A record is damaged, or the file is not the one that its
             sidecar describes.
     """
     num_records = sum(1 for _ in record_files.read_records(path))
-    if source.facts is None:
+    if source.sidecar is None:
         return f"{num_records} records agree with their checksums; no sidecar"
-    digest = _sha256(path)
-    if digest != source.facts.sha256:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != source.sidecar.sha256:
         raise ValueError(
-            f"{path!r} is not what its sidecar describes: sha256 {digest}, "
-            f"wanted {source.facts.sha256}. Build or copy the file again."
+            f"{path!r} is not the file that its sidecar describes: its sha256 "
+            f"is {digest}, expected {source.sidecar.sha256}. Build or copy the "
+            "file again."
         )
     return f"{num_records} records and the file agree with their checksums"
 
 
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(_READ_SIZE):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 class _Parser(argparse.ArgumentParser):
-    """Reports a wrong argument as every other error."""
+    """Reports a wrong argument in the same way as other errors."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
@@ -208,38 +201,39 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
-    """Loads the vocabulary that is named, or the one of the build."""
-    flags: Mapping[str, Any] = source.facts.flags if source.facts else {}
-    named = {
-        name: getattr(arguments, name)
-        for name in ("spm_model_file", "vocab_file")
-    }
-    is_named = any(named.values())
-    if not is_named:
-        named = {name: flags.get(name) for name in named}
-        paths = [path for path in named.values() if path]
-        if not paths or not all(map(os.path.isfile, paths)):
-            return None
-    tokenizer = load_tokenizer(
-        **named, do_lower_case=flags.get("do_lower_case", True)
+    """Loads the given vocabulary, or else the vocabulary of the build."""
+    vocabulary: Vocabulary = (
+        source.sidecar.config if source.sidecar else Vocabulary()
     )
-    wanted = source.layout.tokenizer_hash
-    if wanted in (None, tokenizer.hash):
+    is_given = bool(arguments.spm_model_file or arguments.vocab_file)
+    if is_given:
+        vocabulary = dataclasses.replace(
+            vocabulary,
+            spm_model_file=arguments.spm_model_file,
+            vocab_file=arguments.vocab_file,
+        )
+    paths = filter(None, (vocabulary.spm_model_file, vocabulary.vocab_file))
+    is_there = [os.path.isfile(path) for path in paths]
+    if not is_given and not (is_there and all(is_there)):
+        return None
+    tokenizer = vocabulary.load_tokenizer()
+    expected = source.layout.tokenizer_hash
+    if expected in (None, tokenizer.hash):
         return tokenizer
-    if not is_named:
+    if not is_given:
         return None
     raise ValueError(
-        f"The vocabulary is not the one of {arguments.file!r}: its hash is "
-        f"{tokenizer.hash}, wanted {wanted}. Pass the one of the build."
+        f"The vocabulary is not the one that {arguments.file!r} was built "
+        f"with: its hash is {tokenizer.hash}, expected {expected}. Pass the "
+        "vocabulary of the build."
     )
 
 
 def _mask_id(
     source: record_source.RecordSource, tokenizer: Tokenizer | None
 ) -> int | None:
-    if source.layout.special_ids is not None:
-        return source.layout.special_ids["mask"]
-    return tokenizer.special_ids.mask if tokenizer is not None else None
+    described = source.sidecar or tokenizer
+    return described.special_ids.mask if described is not None else None
 
 
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
@@ -249,7 +243,7 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.verify:
         yield verify(arguments.file, source)
     tokenizer = _find_tokenizer(arguments, source)
-    text = PieceText(tokenizer, _mask_id(source, tokenizer))
+    text = TokenText(tokenizer, _mask_id(source, tokenizer))
     yield (
         f"{arguments.file}: {source.num_records} records, "
         f"{source.layout.masking} masks"

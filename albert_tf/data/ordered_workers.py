@@ -1,4 +1,8 @@
-"""A function mapped over items by several processes, results in order.
+"""Maps a function over items with several processes; results are in order.
+
+The executors of the standard library are not used: their workers live on as
+orphans when the parent process is killed, and they read all items at once.
+Here a worker ends when its pipe closes, and only a few items exist at a time.
 
 Floor: data. Plain Python.
 """
@@ -18,7 +22,7 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Items in the hands of the workers, for each of them: one at work, one next.
+# Items sent to each worker: the one it works on, and the next one.
 _ITEMS_PER_WORKER = 2
 
 
@@ -29,17 +33,15 @@ def map_in_order(
     *,
     num_workers: int,
 ) -> Iterator[Iterator[Result]]:
-    """Gives `map(function, items)`, computed by `num_workers` processes.
+    """Yields `map(function, items)`, computed by `num_workers` processes.
 
-    Only a few items and results exist at a time, however many there are. The
-    processes end with the block, whatever they are at, and also if this
-    process is killed.
+    The processes end when the `with` block ends, even in the middle of an
+    item, and also if this process is killed.
 
     Args:
-        function: Can be pickled, as can items and results. One worker is this
-            process itself.
+        function: Can be pickled, as can items and results.
         items: Read as results are taken.
-        num_workers: At least 1.
+        num_workers: At least 1; if 1, this process does the work itself.
 
     Raises:
         ChildProcessError: A worker process died.
@@ -55,11 +57,12 @@ def map_in_order(
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Starts processes that Ctrl-C does not reach; here it waits.
+    """Blocks Ctrl-C in processes that are started in the `with` block.
 
-    Ctrl-C goes to every process, and the parent alone decides what to do.
+    Ctrl-C reaches every process of the terminal, but only the parent decides
+    what to do. In the parent it takes effect after the block.
     """
-    # Started with the first worker, it would let interruptions through again.
+    # If the tracker started with the first worker, it would unblock Ctrl-C.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -86,7 +89,7 @@ def _start(
 def _results(
     pipes: Sequence[connection.Connection], items: Iterator[Any]
 ) -> Iterator[Any]:
-    """Deals the items out in turn, and so takes the results in turn."""
+    """Sends items to the workers in turn, and receives results in turn."""
     waiting: collections.deque[connection.Connection] = collections.deque()
     turns = itertools.islice(
         itertools.cycle(pipes), len(pipes) * _ITEMS_PER_WORKER
@@ -110,15 +113,15 @@ def _exchange(send_or_receive: Callable[..., Any], *items: Any) -> Any:
         return send_or_receive(*items)
     except (EOFError, ConnectionError) as error:
         raise ChildProcessError(
-            "A worker process died, perhaps for lack of memory. Run the "
+            "A worker process died, perhaps because memory ran out. Run the "
             "command again with fewer workers; finished files are kept."
         ) from error
 
 
 def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
     items: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    # Items are read while one is at work, so that the parent never waits to
-    # send one to a worker that waits to send a result.
+    # Items are received in a thread, so that the parent never waits to send an
+    # item to a worker that waits to send a result.
     threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
     while True:
         pipe.send(_outcome(function, items.get()))
@@ -129,12 +132,12 @@ def _outcome(
 ) -> tuple[Any, Exception | None]:
     try:
         return function(item), None
-    except Exception as error:  # For the parent, where it is raised again.
+    except Exception as error:  # The parent raises it again.
         return None, error
 
 
 def _read(pipe: connection.Connection, items: "queue.SimpleQueue[Any]") -> None:
-    """Ends this process when the parent lets go of its end, or is killed."""
+    """Receives items; ends this process when the parent's end closes."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             items.put(pipe.recv())

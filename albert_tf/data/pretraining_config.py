@@ -1,4 +1,6 @@
-"""Settings of a pretraining record build, and the vocabulary it uses.
+"""Settings of a build of pretraining records.
+
+Every field is a flag of `create_pretraining_data.py`, under the same name.
 
 Floor: data. Plain Python.
 
@@ -6,97 +8,143 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 """
 
 import dataclasses
+from typing import Any
 
-from albert_tf import files
+from albert_tf import checks
 from albert_tf.data import segment_pairs
-from albert_tf.text import tokenizer
+from albert_tf.settings import setting
+from albert_tf.text.tokenizer import Vocabulary
 
 MASKINGS = ("static", "dynamic")
-# A static record shows one draw of masks, so the original makes 40; a dynamic
-# one shows other masks each time it is read.
+# A static record shows one draw of masks, so the original writes 40 copies of
+# the corpus; a dynamic record gets new masks each time it is read.
 DEFAULT_DUPE_FACTORS = {"static": 40, "dynamic": 1}
 
+_RUNNERS = ("local",)
 _SHORTEST_SEQUENCE = 8
-_PAIR_SPECIALS, _SINGLE_SPECIALS = 3, 2
+# `[CLS] A [SEP] B [SEP]` and `[CLS] A [SEP]`.
+_NUM_PAIR_SPECIALS, _NUM_SINGLE_SPECIALS = 3, 2
+
+# These say where files are, or who builds. The records do not depend on them,
+# but on the content of the vocabulary and of the corpus.
+_FIELDS_WITHOUT_EFFECT = (
+    "spm_model_file",
+    "vocab_file",
+    "input_file",
+    "output_file",
+    "input_file_mode",
+    "num_workers",
+    "runner",
+    "random_next_sentence",  # It is part of `pair_objective`.
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Vocabulary:
-    """Where the tokenizer comes from.
+class PretrainingDataConfig(Vocabulary):
+    """How to build pretraining records from text.
 
-    Args:
-        spm_model_file: SentencePiece model; if given, it is used.
-        vocab_file: WordPiece vocabulary.
-        do_lower_case: Whether letters are made lower case.
-    """
-
-    spm_model_file: files.Path | None = None
-    vocab_file: files.Path | None = None
-    do_lower_case: bool = True
-
-    def load(self) -> tokenizer.Tokenizer:
-        """Loads the tokenizer; errors are those of `load_tokenizer`."""
-        return tokenizer.load_tokenizer(
-            spm_model_file=self.spm_model_file,
-            vocab_file=self.vocab_file,
-            do_lower_case=self.do_lower_case,
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingDataConfig:
-    """How pretraining records are made from documents.
-
-    The defaults are the original's.
-
-    Args:
-        masking: `static` (masks are drawn at the build, the original's eight
-            features) or `dynamic` (records hold unmasked pairs; masks and the
-            order swap are drawn when they are read).
-        pair_objective: `sop` (sentence order), `nsp` (next sentence) or `none`
-            (single segments).
-        max_seq_length: S, special tokens included.
-        max_predictions_per_seq: Most tokens masked in a record.
-        masked_lm_prob: Share of tokens masked, above 0.
-        short_seq_prob: Share of documents cut into shorter sequences.
-        ngram: Longest n-gram of words masked together.
-        favor_shorter_ngram: Whether p(n) is proportional to 1/n, or reversed.
-        do_whole_word_mask: Whether to mask words, or single tokens.
-        do_permutation: Whether to shuffle as many further tokens among
-            themselves; twice the prediction slots.
-        dupe_factor: Passes over the corpus, each with other pairs.
-        random_seed: Seed of every draw.
-        reference_pairs: Whether a chunk of one sentence makes an unrelated
-            pair in `sop`, as in the original, or none.
+    The help of each field is its description. The defaults are those of the
+    original. `dupe_factor` and `pair_objective` are never None once the config
+    exists: their defaults are filled in.
 
     Raises:
         ValueError: A value is impossible; the message names the field.
     """
 
-    masking: str = "static"
-    pair_objective: str = "sop"
-    max_seq_length: int = 512
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    ngram: int = 3
-    favor_shorter_ngram: bool = True
-    do_whole_word_mask: bool = True
-    do_permutation: bool = False
-    dupe_factor: int = DEFAULT_DUPE_FACTORS["static"]
-    random_seed: int = 12345
-    reference_pairs: bool = False
+    input_file: str | None = setting(
+        None,
+        "Text files: globs, separated by commas. Text has one sentence a line "
+        "and a blank line between documents; .jsonl and .gz are read too.",
+    )
+    output_file: str | None = setting(
+        None,
+        "Record files to write, separated by commas; each gets an equal part "
+        "of the corpus.",
+    )
+    input_file_mode: str = setting(
+        "r",
+        "Accepted for command lines of the original, and ignored: text is "
+        "always read as UTF-8.",
+    )
+    num_workers: int = setting(1, "Number of processes that build records.")
+    runner: str = setting("local", "What runs the build.", choices=_RUNNERS)
+    max_seq_length: int = setting(
+        512, "Tokens of a record, special tokens included."
+    )
+    short_seq_prob: float = setting(
+        0.1, "Share of documents that are cut into shorter sequences."
+    )
+    dupe_factor: int = setting(
+        None,
+        "Passes over the corpus, each with other pairs. Default: 40 for "
+        "static masks, 1 for dynamic masks.",
+    )
+    random_seed: int = setting(12345, "Seed of every random draw.")
+    pair_objective: str = setting(
+        None,
+        "Pairs to build. sop: sentence order (default); nsp: next sentence; "
+        "none: single segments.",
+        choices=segment_pairs.PAIR_OBJECTIVES,
+    )
+    random_next_sentence: bool = setting(
+        False, "The same as --pair_objective=nsp."
+    )
+    reference_pairs: bool = setting(
+        False,
+        "Whether sop pairs a chunk of one sentence with another document, as "
+        "the original does, instead of skipping it.",
+    )
+    masking: str = setting(
+        "static",
+        "static: masks are drawn now, and records have the original's eight "
+        "fields; dynamic: records hold unmasked pairs, and masks and sentence "
+        "order are drawn each time a record is read.",
+        choices=MASKINGS,
+    )
+    max_predictions_per_seq: int = setting(
+        20, "Largest number of tokens masked in a record."
+    )
+    masked_lm_prob: float = setting(0.15, "Share of tokens to mask.")
+    ngram: int = setting(3, "Longest n-gram of words that is masked together.")
+    favor_shorter_ngram: bool = setting(
+        True,
+        "Whether an n-gram of n words has a probability proportional to 1/n; "
+        "otherwise the same probabilities in reverse.",
+    )
+    do_whole_word_mask: bool = setting(
+        True, "Whether whole words are masked, or single tokens."
+    )
+    do_permutation: bool = setting(
+        False,
+        "Whether to also shuffle as many further tokens among themselves; "
+        "doubles the prediction slots.",
+    )
 
     def __post_init__(self) -> None:
-        self._check_choice("masking", MASKINGS)
-        self._check_choice("pair_objective", segment_pairs.PAIR_OBJECTIVES)
-        self._check_range("max_seq_length", _SHORTEST_SEQUENCE)
-        self._check_range("ngram", 1)
-        self._check_range("dupe_factor", 1)
-        self._check_range("random_seed", 0)
-        self._check_masked_lm_prob()
-        self._check_range("short_seq_prob", 0, 1)
-        self._check_range("max_predictions_per_seq", 1, self.token_budget)
+        checks.check_choice("masking", self.masking, MASKINGS)
+        self._fill_in("pair_objective", self._chosen_objective())
+        if self.dupe_factor is None:
+            self._fill_in("dupe_factor", DEFAULT_DUPE_FACTORS[self.masking])
+        checks.check_choice("runner", self.runner, _RUNNERS)
+        for name in ("num_workers", "ngram", "dupe_factor"):
+            checks.check_integer(name, getattr(self, name), at_least=1)
+        checks.check_integer("random_seed", self.random_seed)
+        checks.check_integer(
+            "max_seq_length", self.max_seq_length, at_least=_SHORTEST_SEQUENCE
+        )
+        checks.check_integer(
+            "max_predictions_per_seq",
+            self.max_predictions_per_seq,
+            at_least=1,
+            at_most=self.token_budget,
+        )
+        checks.check_number(
+            "short_seq_prob", self.short_seq_prob, at_least=0, at_most=1
+        )
+        # Differs: the original accepts 0, and writes records without a target.
+        checks.check_number(
+            "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
+        )
         if self.do_permutation and self.masking == "dynamic":
             raise ValueError(
                 "`do_permutation` needs masking='static': dynamic masks do "
@@ -113,7 +161,7 @@ class PretrainingDataConfig:
     def token_budget(self) -> int:
         """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
         is_single = self.pair_objective == "none"
-        num_specials = _SINGLE_SPECIALS if is_single else _PAIR_SPECIALS
+        num_specials = _NUM_SINGLE_SPECIALS if is_single else _NUM_PAIR_SPECIALS
         return self.max_seq_length - num_specials
 
     @property
@@ -121,30 +169,30 @@ class PretrainingDataConfig:
         """P, the length of the masked_lm fields."""
         return self.max_predictions_per_seq * (2 if self.do_permutation else 1)
 
-    def _check_masked_lm_prob(self) -> None:
-        # Differs: the original takes 0, and writes records without a target.
-        if not 0 < self.masked_lm_prob <= 1:
-            raise ValueError(
-                "`masked_lm_prob` must be above 0 and at most 1, because "
-                "pretraining learns from what is masked. Received: "
-                f"masked_lm_prob={self.masked_lm_prob!r}."
-            )
+    def record_settings(self) -> dict[str, Any]:
+        """Returns the fields that the records depend on, by name."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in _FIELDS_WITHOUT_EFFECT
+        }
 
-    def _check_choice(self, name: str, choices: tuple[str, ...]) -> None:
-        value = getattr(self, name)
-        if value not in choices:
-            raise ValueError(
-                f"`{name}` must be one of {', '.join(choices)}. "
-                f"Received: {name}={value!r}."
-            )
+    def _chosen_objective(self) -> str:
+        """Returns `pair_objective`, with the flags' defaults applied."""
+        if self.random_next_sentence:
+            if self.pair_objective not in (None, "nsp"):
+                raise ValueError(
+                    "`random_next_sentence` means pair_objective='nsp'. Drop "
+                    "one of them. Received: "
+                    f"pair_objective={self.pair_objective!r}."
+                )
+            return "nsp"
+        objective = self.pair_objective or "sop"
+        checks.check_choice(
+            "pair_objective", objective, segment_pairs.PAIR_OBJECTIVES
+        )
+        return objective
 
-    def _check_range(
-        self, name: str, least: int, most: int | None = None
-    ) -> None:
-        value = getattr(self, name)
-        if not (least <= value and (most is None or value <= most)):
-            end = "" if most is None else f" and at most {most}"
-            raise ValueError(
-                f"`{name}` must be at least {least}{end}. "
-                f"Received: {name}={value!r}."
-            )
+    def _fill_in(self, name: str, value: Any) -> None:
+        # The dataclass is frozen, even for its own `__post_init__`.
+        object.__setattr__(self, name, value)

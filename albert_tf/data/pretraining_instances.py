@@ -1,8 +1,8 @@
-"""One block of documents to pretraining records.
+"""Builds the pretraining records of one block of documents.
 
-Data flow: block -> tokens -> pairs -> rows -> masks -> records, all of it a
-pure function of (block, vocabulary, settings), so that neither the number of
-workers nor their order shows in the records.
+Data flow: block -> tokens -> pairs -> rows -> masks -> records. All of it is a
+pure function of (block, vocabulary, settings), so the records do not depend on
+the number of workers or on their order.
 Floor: data. Pure NumPy.
 
 Source: google-research/albert,
@@ -22,7 +22,7 @@ from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 # Rows that are masked and encoded together: enough to make NumPy's overhead
-# small, few enough that the arrays stay in the processor's cache.
+# small, few enough to keep the arrays in the processor's cache.
 _BATCH_ROWS = 256
 
 
@@ -34,7 +34,7 @@ class Rows:
         input_ids: Int32 `[B, S]`.
         segment_ids: Int32 `[B, S]`, 1 for B and the `[SEP]` after it.
         is_maskable: Bool `[B, S]`, True for the tokens of A and B.
-        lengths: Int64 `[B]`, special tokens counted.
+        lengths: Int64 `[B]`, special tokens included.
     """
 
     input_ids: np.ndarray
@@ -46,18 +46,18 @@ class Rows:
 def build_block(
     block: corpus.Block, tokenizer: Tokenizer, config: PretrainingDataConfig
 ) -> tuple[bytes, BuildCounts]:
-    """Makes all records of a block.
+    """Builds all records of a block.
 
     Args:
         block: The documents.
-        tokenizer: Makes tokens of them.
+        tokenizer: Encodes them.
         config: The settings.
 
     Returns:
         The records, framed for a record file, and their counts.
     """
-    # Keyed by the block alone: all draws of a block come from here, in a
-    # fixed order, whichever process makes them.
+    # All draws of a block come from this generator, in a fixed order. Its key
+    # is the block alone, so it does not matter which process draws.
     rng = np.random.default_rng(
         np.random.SeedSequence(config.random_seed, spawn_key=(block.number,))
     )
@@ -90,8 +90,8 @@ def build_block(
 
 def tokenize(
     block: corpus.Block, tokenizer: Tokenizer
-) -> segment_pairs.PieceBlock:
-    """Makes tokens of a block; what is left without a token is dropped."""
+) -> segment_pairs.TokenBlock:
+    """Encodes a block; sentences and documents without a token are dropped."""
     documents = [document.sentences() for document in block.documents]
     ids, lengths = tokenizer.encode_batch(
         list(itertools.chain.from_iterable(documents))
@@ -101,7 +101,7 @@ def tokenize(
     )
     has_tokens = lengths > 0
     num_sentences = np.bincount(document[has_tokens], minlength=len(documents))
-    return segment_pairs.PieceBlock(
+    return segment_pairs.TokenBlock(
         ids=ids,
         sentence_starts=_starts(lengths[has_tokens]),
         document_starts=_starts(num_sentences[num_sentences > 0]),
@@ -109,19 +109,19 @@ def tokenize(
 
 
 def draw_pairs(
-    tokens: segment_pairs.PieceBlock,
+    tokens: segment_pairs.TokenBlock,
     rng: np.random.Generator,
     config: PretrainingDataConfig,
 ) -> tuple[segment_pairs.Pairs, int]:
-    """Draws the pairs of all copies of a block, cut to length and shuffled.
+    """Draws the pairs of all copies of a block, truncated and shuffled.
 
     Args:
         tokens: The block.
-        rng: Drawn from.
+        rng: Source of all draws.
         config: The settings.
 
     Returns:
-        The pairs, and the number of chunks that gave none.
+        The pairs, and the number of chunks without a pair.
     """
     copies = [
         _draw_copy(tokens, rng, config) for _ in range(config.dupe_factor)
@@ -132,12 +132,11 @@ def draw_pairs(
 
 
 def _draw_copy(
-    tokens: segment_pairs.PieceBlock,
+    tokens: segment_pairs.TokenBlock,
     rng: np.random.Generator,
     config: PretrainingDataConfig,
 ) -> tuple[segment_pairs.Pairs, int]:
     budget, short_prob = config.token_budget, config.short_seq_prob
-    swaps_when_read = False
     without_pair = 0
     if config.pair_objective == "sop":
         pairs, without_pair = segment_pairs.sentence_order_pairs(
@@ -147,9 +146,6 @@ def _draw_copy(
             short_prob=short_prob,
             reference_pairs=config.reference_pairs,
         )
-        swaps_when_read = config.masking == "dynamic"
-        if not swaps_when_read:
-            pairs = segment_pairs.swap_half(pairs, rng)
     elif config.pair_objective == "nsp":
         pairs = segment_pairs.next_sentence_pairs(
             tokens, rng, budget=budget, short_prob=short_prob
@@ -158,8 +154,12 @@ def _draw_copy(
         pairs = segment_pairs.single_segments(
             tokens, rng, budget=budget, short_prob=short_prob
         )
+    is_sop = config.pair_objective == "sop"
+    is_swapped_when_read = is_sop and config.masking == "dynamic"
+    if is_sop and not is_swapped_when_read:
+        pairs = segment_pairs.swap_half(pairs, rng)
     truncated = segment_pairs.truncate(
-        pairs, rng, budget=budget, random_ties=swaps_when_read
+        pairs, rng, budget=budget, random_ties=is_swapped_when_read
     )
     return truncated, without_pair
 
@@ -171,11 +171,11 @@ def lay_out(
     *,
     max_seq_length: int,
 ) -> Rows:
-    """Writes pairs into rows.
+    """Lays pairs out in rows: special tokens and padding are added.
 
     Args:
-        pairs: B of them, short enough.
-        token_ids: The tokens that the pairs are stretches of.
+        pairs: B pairs, short enough.
+        token_ids: The tokens that the pairs are spans of.
         special_ids: Ids of padding, `[CLS]` and `[SEP]`.
         max_seq_length: S.
 
@@ -218,7 +218,7 @@ def _static_records(
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
 ) -> tuple[list[bytes], BuildCounts]:
-    """Lays out, masks and encodes a batch."""
+    """Lays out, masks and encodes a batch of pairs."""
     size = config.max_seq_length
     rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]
@@ -229,7 +229,8 @@ def _static_records(
         lengths=rows.lengths,
         is_maskable=rows.is_maskable,
         is_word_start=is_word_start | (not config.do_whole_word_mask),
-        masking=_masking(tokenizer, config),
+        config=config,
+        tokenizer=tokenizer,
     )
     is_special = is_real & ~rows.is_maskable
     records = record_files.encode_examples(
@@ -240,7 +241,7 @@ def _static_records(
             "input_ids": masked.input_ids,
             "input_mask": is_real,
             "segment_ids": rows.segment_ids,
-            # TF1: special tokens count as starts, padding does not.
+            # TF1: special tokens count as word starts, padding does not.
             "token_boundary": is_special | (rows.is_maskable & is_word_start),
             "masked_lm_positions": masked.positions,
             "masked_lm_ids": masked.ids,
@@ -257,7 +258,7 @@ def _static_records(
 def _dynamic_records(
     pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
 ) -> tuple[list[bytes], BuildCounts]:
-    """Encodes a batch as it is, A then B."""
+    """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
     borders = _starts(lengths)
@@ -279,23 +280,6 @@ def _dynamic_records(
     return records, BuildCounts(record_tokens=len(ids) + num_specials)
 
 
-def _masking(
-    tokenizer: Tokenizer, config: PretrainingDataConfig
-) -> masking.Masking:
-    return masking.Masking(
-        masked_lm_prob=config.masked_lm_prob,
-        max_predictions=config.max_predictions_per_seq,
-        ngram=config.ngram,
-        favor_shorter_ngram=config.favor_shorter_ngram,
-        permute=config.do_permutation,
-        mask_id=tokenizer.special_ids.mask,
-        replacement_ids=np.setdiff1d(
-            np.arange(tokenizer.vocab_size, dtype=np.int32),
-            tokenizer.forbidden_ids,
-        ),
-    )
-
-
 def _starts(lengths: np.ndarray) -> np.ndarray:
-    """Returns where stretches of these lengths begin, and the end."""
+    """Returns where spans of these lengths start, and where the last ends."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)

@@ -1,23 +1,20 @@
-"""TFRecord files: framing, writing whole files, finding the records.
+"""Writes and reads record files: TFRecord framing and `tf.train.Example`.
+
+Data flow: arrays -> [this file] -> record file -> [this file] -> arrays.
+Floor: data. Plain Python and NumPy.
 
 A record is `length (uint64) | checksum of length | bytes | checksum of bytes`,
-little-endian; a checksum is CRC-32C, rotated and shifted.
+little-endian; a checksum is CRC-32C, rotated and shifted. Its bytes are a
+serialized `tf.train.Example`, which is `{1: Features}`, where Features is
+`{1: map<1: string, 2: Feature>}` and Feature is `{2: FloatList | 3:
+Int64List}`, each with packed values in field 1.
 
-Floor: data. Plain Python and NumPy, no TensorFlow, so that building records
-does not pay for importing it.
+The codec is our own because `tf.train.Example` is two to three times slower,
+and would import TensorFlow in every worker of a build. It writes the
+variable-length integers of a whole batch at once.
 
-Source: TensorFlow, `tsl/lib/io/record_writer.cc`.
-
-Arrays to `tf.train.Example` bytes and back, without TensorFlow.
-
-Data flow: batch of instances -> [this file] -> bytes -> record file.
-Floor: data. Pure NumPy; the variable-length integers of a whole batch are
-written at once.
-
-Source: protocol buffers encoding specification; TensorFlow,
-`core/example/{example,feature}.proto`:
-`Example {1: Features {1: map<1: string, 2: Feature>}}`,
-`Feature {2: FloatList | 3: Int64List}`, each with packed values in field 1.
+Source: TensorFlow, `tsl/lib/io/record_writer.cc` and
+`core/example/{example,feature}.proto`; protocol buffers encoding specification.
 """
 
 import contextlib
@@ -43,9 +40,17 @@ _CHECKSUM = struct.Struct("<I")
 _HEADER_SIZE = _LENGTH.size + _CHECKSUM.size
 _FRAME_SIZE = _HEADER_SIZE + _CHECKSUM.size
 
+# Protocol buffers: wire type, numbers of fields, variable-length integers.
+_LENGTH_DELIMITED = 2
+_FLOAT_LIST, _INT64_LIST = 2, 3
+_VARINT_BITS = 7
+_CONTINUES = 0x80
+_VARINT_MASK = 0x7F
+_MAX_VARINT_BYTES = 10
+
 
 def masked_checksum(data: bytes) -> int:
-    """Returns the CRC-32C of `data` in the disguise that TFRecord wants."""
+    """Returns the CRC-32C of `data`, rotated and shifted as TFRecord does."""
     checksum = google_crc32c.value(data)
     rotated = (checksum >> 15) | (checksum << 17)
     return (rotated + _CHECKSUM_DELTA) & _UINT32
@@ -66,10 +71,10 @@ def frame_records(records: Iterable[bytes]) -> bytes:
 
 
 class FramedWriter:
-    """Writes framed records and keeps count of what it wrote.
+    """Writes framed records, and counts and digests the bytes.
 
     Args:
-        file: Open for binary writing.
+        file: A file open for binary writing.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -79,11 +84,11 @@ class FramedWriter:
 
     @property
     def sha256(self) -> str:
-        """Checksum of everything written so far, in hexadecimal."""
+        """SHA-256 of everything written so far, hexadecimal."""
         return self._digest.hexdigest()
 
     def write(self, framed: bytes) -> None:
-        """Appends the output of `frame_records`."""
+        """Appends the result of `frame_records`."""
         self._file.write(framed)
         self._digest.update(framed)
         self.num_bytes += len(framed)
@@ -95,14 +100,14 @@ def open_writer(path: files.Path) -> Iterator[FramedWriter]:
 
     Raises:
         OSError: It could not be written (no space, no permission); the error
-            names `path`, and no half-written file is left.
+            names `path`, and no partial file is left.
     """
     with files.atomic_write(path) as file:
         yield FramedWriter(file)
 
 
 def index_records(path: files.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the records of a TFRecord file without reading them.
+    """Locates the records of a TFRecord file without reading them.
 
     Args:
         path: An uncompressed TFRecord file.
@@ -136,8 +141,8 @@ def read_records(path: files.Path) -> Iterator[bytes]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not a TFRecord file, was cut short, or a record does
-            not agree with its checksum.
+        ValueError: It is not a TFRecord file, was cut short, or a record
+            disagrees with its checksum.
     """
     offsets, lengths = index_records(path)
     with _mapped(path) as data:
@@ -164,7 +169,7 @@ def _mapped(path: files.Path) -> Iterator[mmap.mmap | bytes]:
         )
     with open(name, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
-            yield b""  # Nothing can be mapped.
+            yield b""  # An empty file cannot be mapped.
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data
@@ -194,14 +199,6 @@ def _length_at(path: files.Path, data: mmap.mmap | bytes, position: int) -> int:
     )
 
 
-_LENGTH_DELIMITED = 2
-_FLOAT_LIST, _INT64_LIST = 2, 3
-_VARINT_BITS = 7
-_CONTINUES = 0x80
-_VARINT_MASK = 0x7F
-_MAX_VARINT_BYTES = 10
-
-
 class Ragged(NamedTuple):
     """Rows of different lengths.
 
@@ -219,7 +216,7 @@ def encode_examples(
     features: Sequence[record_features.Feature],
     columns: Mapping[str, np.ndarray | Ragged],
 ) -> list[bytes]:
-    """Serializes a batch.
+    """Serializes a batch of records.
 
     Args:
         features: The fields of a record.
@@ -230,7 +227,7 @@ def encode_examples(
         N serialized `tf.train.Example`, fields under their record names.
 
     Raises:
-        ValueError: A negative integer.
+        ValueError: An integer is negative.
     """
     fields = [
         _encode_column(feature, _to_ragged(columns[feature.name]))
@@ -260,8 +257,8 @@ def decode_example(data: bytes) -> dict[str, np.ndarray]:
                 values[bytes(name).decode("utf-8")] = _decode_feature(feature)
     except (ValueError, IndexError) as error:
         raise ValueError(
-            f"Not a serialized tf.train.Example of numbers ({error}). Pass "
-            "records of create_pretraining_data.py."
+            "The record is not a serialized tf.train.Example of numbers "
+            f"({error}). Pass records that create_pretraining_data.py wrote."
         ) from error
     return values
 
@@ -276,7 +273,7 @@ def _to_ragged(column: np.ndarray | Ragged) -> Ragged:
 def _encode_column(
     feature: record_features.Feature, column: Ragged
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields, for each row, what precedes the packed values, and those."""
+    """Yields, for each row, the bytes before the packed values, and those."""
     if feature.dtype == "float32":
         payload = column.values.astype("<f4").tobytes()
         starts = column.starts * np.dtype(np.float32).itemsize
@@ -340,7 +337,7 @@ def _varint(value: int) -> bytes:
 
 
 def _messages(data: bytes, field: int) -> list[bytes]:
-    """Returns what a message holds in a field, as bytes."""
+    """Returns the values of a length-delimited field of a message."""
     found, position = [], 0
     while position < len(data):
         tag, position = _read_varint(data, position)

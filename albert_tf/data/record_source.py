@@ -1,11 +1,11 @@
-"""Record files opened for reading: checked, and any record at once.
+"""Opens record files for random access, and checks them first.
 
 Data flow: record files -> [this file] -> bytes of records by number.
 Floor: data. Plain Python and NumPy.
 
-Every claim of the sidecars is checked before the first batch, so that a wrong
-file stops a run at its start. Files without a sidecar are taken for the
-original's: static masks, with sizes as in their first record.
+Files are compared with their sidecars before the first batch, so that a wrong
+file stops a run at its start. Files without a sidecar are taken for files of
+the original: static masks, with the sizes of their first record.
 """
 
 import bisect
@@ -14,58 +14,14 @@ import hashlib
 import itertools
 import mmap
 import os
-from collections.abc import Mapping
 
 import numpy as np
 
 from albert_tf import features, files
 from albert_tf.data import record_files, sidecar
 
-_SUFFIXES_OF_OTHERS = (".json", ".partial")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordLayout:
-    """What all records of a source have in common.
-
-    Everything that has a default is None if no sidecar tells it.
-
-    Args:
-        masking: `static` or `dynamic`.
-        max_seq_length: S.
-        num_prediction_slots: P.
-        pair_objective: `sop`, `nsp` or `none`.
-        tokenizer_hash: Digest of vocabulary and normalisation.
-        vocab_size: V.
-        special_ids: Ids by name: pad, unk, cls, sep, mask.
-        forbidden_ids: Ids that a random replacement must not be.
-    """
-
-    masking: str
-    max_seq_length: int
-    num_prediction_slots: int
-    pair_objective: str | None = None
-    tokenizer_hash: str | None = None
-    vocab_size: int | None = None
-    special_ids: Mapping[str, int] | None = None
-    forbidden_ids: tuple[int, ...] | None = None
-
-    @classmethod
-    def from_sidecar(cls, facts: sidecar.Sidecar) -> "RecordLayout":
-        """Returns the part of a sidecar that all files must share."""
-        return cls(
-            masking=facts.masking,
-            max_seq_length=facts.max_seq_length,
-            num_prediction_slots=facts.num_prediction_slots,
-            pair_objective=facts.pair_objective,
-            tokenizer_hash=facts.tokenizer_hash,
-            vocab_size=facts.vocab_size,
-            special_ids=facts.special_ids,
-            forbidden_ids=tuple(facts.forbidden_ids),
-        )
-
-
-# By what masks are drawn while reading; of static ones, it may differ.
+_OTHER_SUFFIXES = (".json", ".partial")
+# How masks are drawn when records are read; files of static masks may differ.
 _DYNAMIC_SETTINGS = (
     "max_predictions_per_seq",
     "masked_lm_prob",
@@ -76,12 +32,35 @@ _DYNAMIC_SETTINGS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class RecordLayout:
+    """What all records of a source have in common.
+
+    Fields with a default are None if there is no sidecar.
+
+    Args:
+        masking: `static` or `dynamic`.
+        max_seq_length: S.
+        num_prediction_slots: P.
+        pair_objective: `sop`, `nsp` or `none`.
+        tokenizer_hash: Digest of vocabulary and normalization.
+        vocab_size: V.
+    """
+
+    masking: str
+    max_seq_length: int
+    num_prediction_slots: int
+    pair_objective: str | None = None
+    tokenizer_hash: str | None = None
+    vocab_size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _RecordFile:
     """One checked file and where its records are."""
 
     path: str
     layout: RecordLayout
-    facts: sidecar.Sidecar | None
+    sidecar: sidecar.Sidecar | None
     offsets: np.ndarray
     lengths: np.ndarray
 
@@ -93,34 +72,34 @@ class _RecordFile:
     def shared(self) -> dict[str, object]:
         """What all files of a source must have in common, by name."""
         values = dict(vars(self.layout))
-        if self.layout.masking == "dynamic":
+        if self.sidecar is not None and self.layout.masking == "dynamic":
             for name in _DYNAMIC_SETTINGS:
-                values[name] = getattr(self.facts, name)
+                values[name] = getattr(self.sidecar.config, name)
         return values
 
     @property
-    def identity(self) -> str:
-        """What stands for the content of the file."""
-        if self.facts is not None:
-            return self.facts.sha256
+    def fingerprint(self) -> str:
+        """What identifies the content of the file."""
+        if self.sidecar is not None:
+            return self.sidecar.sha256
         return f"{self.num_records} records, {os.path.getsize(self.path)} bytes"
 
 
 class RecordSource:
-    """Records by number, over all files of a data set.
+    """Gives access to records by number, over all files of a data set.
 
-    Made by `open_records`. The bytes are mapped, not read, so that the
+    Created by `open_records`. The files are memory-mapped, so that the
     operating system keeps in memory what is used.
 
     Args:
-        opened: At least one file, in the order of the numbering.
+        opened: At least one file; records are numbered in this order.
 
     Attributes:
         layout: What the records have in common.
-        facts: Sidecar of the first file that has one, or None.
+        sidecar: Sidecar of the first file that has one, or None.
         num_records: N; records are numbered from 0 to N - 1.
         fingerprint: Hexadecimal digest of the content of all files in their
-            order, so that a run can tell that its data changed.
+            order, so that a run can detect that its data changed.
     """
 
     def __init__(self, opened: list[_RecordFile]) -> None:
@@ -131,20 +110,20 @@ class RecordSource:
         self._first_numbers = [0, *itertools.accumulate(counts)]
         described = _best_described(opened)
         self.layout = described.layout
-        self.facts = described.facts
+        self.sidecar = described.sidecar
         self.num_records = sum(counts)
-        identities = "\n".join(file.identity for file in opened)
-        self.fingerprint = hashlib.sha256(identities.encode()).hexdigest()
+        content = "\n".join(file.fingerprint for file in opened)
+        self.fingerprint = hashlib.sha256(content.encode()).hexdigest()
 
     def get(self, indices: np.ndarray) -> list[bytes]:
-        """Returns the records with these numbers, in this order."""
+        """Returns the serialized records with these numbers, in this order."""
         return [self._record(int(index)) for index in indices]
 
     def _record(self, index: int) -> bytes:
         if not 0 <= index < self.num_records:
             raise IndexError(
-                f"There is no record {index}; the source has "
-                f"{self.num_records}."
+                f"There is no record {index}: the source has "
+                f"{self.num_records} records, numbered from 0."
             )
         file = bisect.bisect_right(self._first_numbers, index) - 1
         place = index - self._first_numbers[file]
@@ -163,19 +142,19 @@ def open_records(
 
     Args:
         patterns: Paths or globs, in a list or separated by commas. Sidecars
-            and unfinished files that a glob matches are left out.
+            and unfinished files that a glob matches are skipped.
         max_seq_length: The S that the caller expects, if any.
-        max_predictions: The masked positions a record may have that the
-            caller expects, if any. With permutation, either that or P.
+        max_predictions: The `max_predictions_per_seq` that the caller
+            expects, if any. For records with permutation it may also be P.
 
     Raises:
         FileNotFoundError: A pattern matches nothing, or no record file.
-        ValueError: A file is damaged, cut short, or not what its sidecar says;
+        ValueError: A file is damaged, cut short, or differs from its sidecar;
             the files differ from each other or from what the caller expects;
             or there is no record. The message names file and values.
     """
     found = files.expand_globs(patterns)
-    paths = [p for p in found if not p.endswith(_SUFFIXES_OF_OTHERS)]
+    paths = [p for p in found if not p.endswith(_OTHER_SUFFIXES)]
     if not paths:
         raise FileNotFoundError(
             f"{patterns!r} matches only sidecars and unfinished files "
@@ -198,41 +177,48 @@ def open_records(
 
 def _open_file(path: str) -> _RecordFile:
     facts = sidecar.read(path)
-    if facts is not None:
-        _check_size(path, facts)
-    offsets, lengths = record_files.index_records(path)
-    if facts is not None:
-        layout = RecordLayout.from_sidecar(facts)
-        _check_count(path, len(offsets), facts)
-    else:
+    if facts is None:
+        offsets, lengths = record_files.index_records(path)
         layout = _infer_layout(path, offsets, lengths)
+    else:
+        _check_size(path, facts.num_bytes)
+        offsets, lengths = record_files.index_records(path)
+        if len(offsets) != facts.counts.records:
+            raise ValueError(
+                f"{path!r} has {len(offsets)} records, but its sidecar says "
+                f"{facts.counts.records}. Build or copy the file again."
+            )
+        layout = RecordLayout(
+            masking=facts.config.masking,
+            max_seq_length=facts.config.max_seq_length,
+            num_prediction_slots=facts.config.num_prediction_slots,
+            pair_objective=facts.config.pair_objective,
+            tokenizer_hash=facts.tokenizer_hash,
+            vocab_size=facts.vocab_size,
+        )
     return _RecordFile(
-        path=path, layout=layout, facts=facts, offsets=offsets, lengths=lengths
+        path=path,
+        layout=layout,
+        sidecar=facts,
+        offsets=offsets,
+        lengths=lengths,
     )
 
 
-def _check_size(path: str, facts: sidecar.Sidecar) -> None:
+def _check_size(path: str, expected: int) -> None:
     size = os.path.getsize(path)
-    if size != facts.num_bytes:
-        problem = "was cut short" if size < facts.num_bytes else "is too long"
+    if size != expected:
+        problem = "was cut short" if size < expected else "is too long"
         raise ValueError(
-            f"{path!r} {problem}: it has {size} bytes, and its sidecar says "
-            f"{facts.num_bytes}. Build or copy the file again."
-        )
-
-
-def _check_count(path: str, num_records: int, facts: sidecar.Sidecar) -> None:
-    if num_records != facts.counts["records"]:
-        raise ValueError(
-            f"{path!r} has {num_records} records, and its sidecar says "
-            f"{facts.counts['records']}. Build or copy the file again."
+            f"{path!r} {problem}: it has {size} bytes, but its sidecar says "
+            f"{expected}. Build or copy the file again."
         )
 
 
 def _infer_layout(
     path: str, offsets: np.ndarray, lengths: np.ndarray
 ) -> RecordLayout:
-    """Takes the sizes from the first record: the original has no sidecars."""
+    """Takes the sizes from the first record, where there is no sidecar."""
     if not len(offsets):
         return RecordLayout(
             masking="static", max_seq_length=0, num_prediction_slots=0
@@ -257,21 +243,22 @@ def _infer_layout(
         size = sizes.get(feature.record_name, 0)
         if not size or size != feature.length:
             raise ValueError(
-                f"{path!r} has no sidecar, and its first record is not one of "
-                f"pretraining with static masks: {feature.record_name!r} has "
-                f"{size} values, wanted {feature.length or 'some'}. Pass "
-                "pretraining records, and dynamic ones with their sidecars."
+                f"{path!r} has no sidecar, and its first record is not a "
+                "pretraining record with static masks: "
+                f"{feature.record_name!r} has {size} values, expected "
+                f"{feature.length or 'some'}. Pass pretraining records; keep "
+                "dynamic records together with their sidecars."
             )
     return layout
 
 
 def _best_described(opened: list[_RecordFile]) -> _RecordFile:
     """Returns the first file with a sidecar, or else the first file."""
-    return next((file for file in opened if file.facts), opened[0])
+    return next((file for file in opened if file.sidecar), opened[0])
 
 
 def _check_agreement(one: _RecordFile, other: _RecordFile) -> None:
-    """Refuses files that differ in what both tell and must share."""
+    """Refuses files that differ in what both must share, where both know it."""
     theirs = other.shared
     for name, value in one.shared.items():
         if None not in (value, theirs[name]) and value != theirs[name]:
@@ -288,20 +275,20 @@ def _check_expected(
     layout = file.layout
     if max_seq_length not in (None, layout.max_seq_length):
         raise ValueError(
-            f"{file.path!r} has max_seq_length={layout.max_seq_length}. "
-            f"Received: max_seq_length={max_seq_length}. Pass the former, or "
-            "build records of the latter."
+            f"`max_seq_length` is {layout.max_seq_length} in {file.path!r}. "
+            f"Received: max_seq_length={max_seq_length}. Pass "
+            f"{layout.max_seq_length}, or build other records."
         )
-    # TF1: with permutation the flag of the original's reader is P, twice that
-    # of its builder.
+    # TF1: with permutation, the original's reader expects P in this flag, which
+    # is twice the flag of its builder.
     possible = [layout.num_prediction_slots]
-    if file.facts is not None:
-        possible.append(file.facts.max_predictions_per_seq)
+    if file.sidecar is not None:
+        possible.append(file.sidecar.config.max_predictions_per_seq)
     if max_predictions is not None and max_predictions not in possible:
         raise ValueError(
-            f"{file.path!r} has max_predictions_per_seq={possible[-1]}. "
-            f"Received: max_predictions_per_seq={max_predictions}. Pass the "
-            "former, or build records of the latter."
+            f"`max_predictions_per_seq` is {possible[-1]} in {file.path!r}. "
+            f"Received: max_predictions_per_seq={max_predictions}. Pass "
+            f"{possible[-1]}, or build other records."
         )
 
 

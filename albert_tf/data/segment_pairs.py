@@ -1,11 +1,11 @@
-"""Segment pairs: which stretches of a document make one training example.
+"""Draws segment pairs: which spans of a document make one training example.
 
 Data flow: tokens of a block -> [this file] -> pairs -> masks -> records.
 Floor: data. Pure NumPy.
 
-The tokens of a block lie in one array, sentence after sentence, document after
-document. A segment is a stretch of it, so a pair is four integers and a label;
-no tokens are copied here.
+The tokens of a block are in one array, sentence after sentence, document after
+document. A segment is a span of it, so a pair is four integers and a label; no
+tokens are copied here.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
@@ -26,7 +26,7 @@ _SHORTEST_TARGET = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PieceBlock:
+class TokenBlock:
     """The tokens of a block of documents.
 
     Args:
@@ -45,13 +45,13 @@ class PieceBlock:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Segment pairs as stretches of a token array; all int64 `[N]`.
+    """Segment pairs as spans of a token array; all int64 `[N]`.
 
     Args:
         a_start: Where segment A begins.
-        a_length: Its tokens, at least one.
+        a_length: Tokens of A, at least one.
         b_start: Where segment B begins.
-        b_length: Its tokens; 0 if there is no second segment.
+        b_length: Tokens of B; 0 if there is no second segment.
         label: 0 if B follows A, 1 if they are swapped or unrelated.
     """
 
@@ -66,13 +66,7 @@ class Pairs:
 
     def take(self, rows: np.ndarray | slice) -> "Pairs":
         """Returns the pairs at `rows`."""
-        return Pairs(
-            a_start=self.a_start[rows],
-            a_length=self.a_length[rows],
-            b_start=self.b_start[rows],
-            b_length=self.b_length[rows],
-            label=self.label[rows],
-        )
+        return Pairs(**{name: a[rows] for name, a in vars(self).items()})
 
     @classmethod
     def concatenate(cls, parts: Sequence["Pairs"]) -> "Pairs":
@@ -86,7 +80,7 @@ class Pairs:
 
 
 class _Pair(NamedTuple):
-    """One pair before truncation: A is `[a_start, a_end)`, B likewise."""
+    """One pair before truncation; ends are exclusive."""
 
     a_start: int
     a_end: int
@@ -97,14 +91,14 @@ class _Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Chunker:
-    """A block as Python lists, which are faster to walk than arrays."""
+    """A block as Python lists, which are faster to iterate over than arrays."""
 
     sentence_starts: list[int]
     document_starts: list[int]
     rng: np.random.Generator
 
     @classmethod
-    def of(cls, block: PieceBlock, rng: np.random.Generator) -> "_Chunker":
+    def of(cls, block: TokenBlock, rng: np.random.Generator) -> "_Chunker":
         return cls(
             sentence_starts=block.sentence_starts.tolist(),
             document_starts=block.document_starts.tolist(),
@@ -112,52 +106,54 @@ class _Chunker:
         )
 
     def chunk_end(self, first: int, end: int, target: int) -> int:
-        """Returns where a chunk ends that has at least `target` tokens.
+        """Returns the end of a chunk that has at least `target` tokens.
 
         Args:
             first: First sentence of the chunk.
-            end: End of the document, in sentences.
-            target: Tokens wanted.
+            end: End of the document, which limits the chunk.
+            target: Tokens to reach.
         """
         wanted = self.sentence_starts[first] + target
         return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
 
     def below(self, end: int) -> int:
-        """Draws a whole number from 0 to below `end`."""
+        """Draws a whole number from 0 to `end - 1`."""
         return int(self.rng.random() * end)
 
 
 def sentence_order_pairs(
-    block: PieceBlock,
+    block: TokenBlock,
     rng: np.random.Generator,
     *,
     budget: int,
     short_prob: float,
     reference_pairs: bool = False,
 ) -> tuple[Pairs, int]:
-    """Makes one pass of sentence-order pairs over a block, in text order.
+    """Draws sentence-order pairs in one pass over a block, in text order.
 
     A is the first sentences of a chunk, B the rest; `swap_half` exchanges
     them. A chunk of one sentence has no order, so it gives no pair.
 
     Args:
         block: The tokens.
-        rng: Drawn from.
-        budget: Tokens that a pair may have, special ones not counted.
-        short_prob: How often a document's chunks are made shorter.
-        reference_pairs: Whether a chunk of one sentence is paired with
-            sentences of another document instead, under label 1.
+        rng: Source of all draws.
+        budget: Tokens that a pair may have, without special tokens.
+        short_prob: Probability that the chunks of a document are shorter.
+        reference_pairs: Whether a chunk of one sentence is instead paired
+            with sentences of another document, with label 1.
 
     Returns:
-        `(pairs, number of chunks without a pair)`, not truncated.
+        `(pairs, number of chunks without a pair)`; the pairs are not
+        truncated.
     """
-    # Differs: the reference always does what `reference_pairs` does, which
-    # lets the topic give a third of the labels away (issue 234 there).
+    # Differs: the reference always does what `reference_pairs` does, so that
+    # the topic gives away a third of the labels (issue 234 there).
     chunker = _Chunker.of(block, rng)
     pairs, without_pair = [], 0
     for document, first, end, target in _chunks(chunker, budget, short_prob):
         if end - first > 1:
-            pairs.append(_split_chunk(chunker, first, end))
+            middle = first + 1 + chunker.below(end - first - 1)
+            pairs.append(_adjacent(chunker, first, middle, end))
         elif reference_pairs:
             pairs.append(_unrelated(chunker, document, first, end, target))
         else:
@@ -166,23 +162,19 @@ def sentence_order_pairs(
 
 
 def next_sentence_pairs(
-    block: PieceBlock,
+    block: TokenBlock,
     rng: np.random.Generator,
     *,
     budget: int,
     short_prob: float,
 ) -> Pairs:
-    """Makes one pass of next-sentence pairs: half of the Bs are unrelated.
+    """Draws next-sentence pairs in one pass: half of the Bs are unrelated.
 
     An unrelated B comes from a random place of another document of the block
-    (of the same one if there is no other); the sentences that it stands in
-    for begin the next chunk. A chunk of one sentence always gets such a B.
+    (of the same document if there is no other); the sentences that it replaces
+    begin the next chunk. A chunk of one sentence always gets such a B.
 
-    Args:
-        block: The tokens.
-        rng: Drawn from.
-        budget: Tokens that a pair may have, special ones not counted.
-        short_prob: How often a document's chunks are made shorter.
+    Arguments are those of `sentence_order_pairs`.
 
     Returns:
         The pairs, not truncated.
@@ -200,7 +192,7 @@ def next_sentence_pairs(
             else:
                 a_end, is_next = end, False
             if is_next:
-                pairs.append(_neighbours(chunker, first, a_end, end))
+                pairs.append(_adjacent(chunker, first, a_end, end))
                 first = end
             else:
                 pairs.append(
@@ -211,19 +203,15 @@ def next_sentence_pairs(
 
 
 def single_segments(
-    block: PieceBlock,
+    block: TokenBlock,
     rng: np.random.Generator,
     *,
     budget: int,
     short_prob: float,
 ) -> Pairs:
-    """Makes one pass of single segments, for masked-LM training alone.
+    """Cuts single segments in one pass, for masked-LM training alone.
 
-    Args:
-        block: The tokens.
-        rng: Drawn from.
-        budget: Tokens that a segment may have, special ones not counted.
-        short_prob: How often a document's segments are made shorter.
+    Arguments are those of `sentence_order_pairs`.
 
     Returns:
         Pairs without a B and with label 0, not truncated.
@@ -231,14 +219,14 @@ def single_segments(
     chunker = _Chunker.of(block, rng)
     return _to_arrays(
         [
-            _neighbours(chunker, first, end, end)
+            _adjacent(chunker, first, end, end)
             for _, first, end, _ in _chunks(chunker, budget, short_prob)
         ]
     )
 
 
 def swap_half(pairs: Pairs, rng: np.random.Generator) -> Pairs:
-    """Exchanges A and B of half of the label-0 pairs, and labels them 1."""
+    """Exchanges A and B of half of the pairs with label 0; labels them 1."""
     swap = (pairs.label == 0) & (rng.random(len(pairs)) < _SWAP_PROBABILITY)
     return Pairs(
         a_start=np.where(swap, pairs.b_start, pairs.a_start),
@@ -256,26 +244,26 @@ def truncate(
     budget: int,
     random_ties: bool = False,
 ) -> Pairs:
-    """Cuts pairs to `budget` tokens.
+    """Truncates pairs to `budget` tokens.
 
-    In closed form what the reference does token by token: always take one off
-    the longer segment, at its front or its back with equal chance.
+    The reference removes one token at a time from the longer segment, at its
+    front or its back with equal probability; this is the same in closed form.
 
     Args:
         pairs: As the `*_pairs` functions return them.
-        rng: Drawn from.
+        rng: Source of all draws.
         budget: Tokens that A and B may have together.
         random_ties: Whether either of two equally long segments may lose the
             odd token; if not, B loses it, as in the reference. Pairs that are
-            swapped after truncation need it, or their lengths would give
-            their order away.
+            swapped after truncation need random ties, because their lengths
+            would otherwise give their order away.
 
     Returns:
-        Pairs of which none has more than `budget` tokens.
+        Pairs, none of which has more than `budget` tokens.
     """
     longer = pairs.a_length - pairs.b_length
     excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)
-    # First the longer one is cut down to the other, then they take turns.
+    # The longer one is cut down to the other first, then they take turns.
     from_a = np.clip(longer, 0, excess)
     from_b = np.clip(-longer, 0, excess)
     shared = excess - from_a - from_b
@@ -304,7 +292,7 @@ def _targets(chunker: _Chunker, budget: int, short_prob: float) -> list[int]:
 def _chunks(
     chunker: _Chunker, budget: int, short_prob: float
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yields (document, first sentence, end sentence, target), end to end."""
+    """Yields (document, first sentence, end sentence, target) of each chunk."""
     for document, target in enumerate(_targets(chunker, budget, short_prob)):
         first, last = chunker.document_starts[document : document + 2]
         while first < last:
@@ -313,14 +301,9 @@ def _chunks(
             first = end
 
 
-def _neighbours(chunker: _Chunker, first: int, middle: int, end: int) -> _Pair:
+def _adjacent(chunker: _Chunker, first: int, middle: int, end: int) -> _Pair:
     starts = chunker.sentence_starts
     return _Pair(starts[first], starts[middle], starts[middle], starts[end], 0)
-
-
-def _split_chunk(chunker: _Chunker, first: int, end: int) -> _Pair:
-    middle = first + 1 + chunker.below(end - first - 1)
-    return _neighbours(chunker, first, middle, end)
 
 
 def _unrelated(

@@ -1,1 +1,1 @@
-"""A trained model to a SavedModel that takes raw text. Floor 6."""
+"""Exports a trained model as a SavedModel that takes raw text. Floor 6."""

@@ -1,4 +1,4 @@
-"""What a classifier can be asked: the label, or the number, of a text or two.
+"""The signatures of a classifier: the label, or score, of one or two texts.
 
 Data flow: text -> ids -> [this file] -> probabilities, label.
 Floor: export.
@@ -12,36 +12,30 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import encoder_signatures, signature
-from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
-from albert_tf.export.exported_text import ServedText
-from albert_tf.export.signature import Signature
-from albert_tf.export.tokens import TextGraph
+from albert_tf.export import pair_packing, signature
+from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.sequence_models import ClassifierModel
 
-Tensors = dict[str, tf.Tensor]
 
-_WARMUP_TEXTS = {
-    "text_a": "A first sentence.",
-    "text_b": "A second one, some words longer.",
-}
-
-
-class LogitsOfIds:
-    """The numeric half: ids to logits.
+class ExportedClassifier:
+    """Computes the logits of a classifier from ids.
 
     Args:
-        model: Called for its structure.
+        model: The model, of which only the structure is used.
         weights: Its weights.
     """
 
-    def __init__(self, model: ClassifierModel, weights: ServedWeights) -> None:
+    def __init__(
+        self, model: ClassifierModel, weights: ExportedWeights
+    ) -> None:
         self._head: Any = model.task_head
         self._weights = weights
-        self._encode = ServedEncoder(model.albert, weights)
+        self._encode = ExportedEncoder(model.albert, weights)
 
     def __call__(self, **ids: tf.Tensor) -> tf.Tensor:
-        """Returns float32 `[B, K]`; see `ServedEncoder`."""
+        """Returns float32 `[B, K]`; see `ExportedEncoder` for the inputs."""
         _, pooled = self._encode(**ids)
         with self._weights.scope():
             return self._head(pooled)
@@ -49,35 +43,35 @@ class LogitsOfIds:
 
 def make_signatures(
     model: ClassifierModel,
-    weights: ServedWeights,
-    text_graph: TextGraph,
+    weights: ExportedWeights,
+    text_graph: ExportedText,
     *,
     labels: Sequence[str],
     max_seq_length: int,
 ) -> list[Signature]:
-    """Traces what a classifier can be asked.
+    """Traces the signatures of a classifier.
 
     Raw text gives `probabilities` `[B, K]` and `prediction` `[B]`, a label;
-    ids give `logits` and `probabilities`. A regression gives `score` `[B]`
-    instead of either.
+    ids give `logits` and `probabilities`. For regression there is `score`
+    `[B]` instead of probabilities and prediction.
 
     Args:
-        model: Called for its structure.
+        model: The model, of which only the structure is used.
         weights: Its weights.
-        text_graph: Text to ids.
+        text_graph: Makes tokens of raw text.
         labels: In the order of the logits; empty for regression.
         max_seq_length: Longest sequence made of raw text.
     """
-    logits_of = LogitsOfIds(model, weights)
-    encode = encoder_signatures.pair_inputs(
-        ServedText(text_graph), max_seq_length=max_seq_length
-    )
+    classify = ExportedClassifier(model, weights)
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        logits = logits_of(**encode(text_a, text_b))
+        ids = pair_packing.encode_pairs(
+            text_a, text_b, text_graph, max_seq_length=max_seq_length
+        )
+        logits = classify(**ids)
         if not labels:
             return {"score": logits[:, 0]}
-        # Of labels that are as likely, the first.
+        # `top_k` takes the first of equally likely labels.
         _, places = tf.math.top_k(logits, 1)
         return {
             "probabilities": tf.nn.softmax(logits),
@@ -85,22 +79,11 @@ def make_signatures(
         }
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
-        logits = logits_of(**ids)
+        logits = classify(**ids)
         if not labels:
             return {"logits": logits, "score": logits[:, 0]}
         return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
 
-    texts = {name: signature.strings(None) for name in _WARMUP_TEXTS}
-    ids = {name: signature.integers(None, None) for name in signature.ID_INPUTS}
-    return [
-        Signature(
-            name=signature.DEFAULT,
-            function=signature.trace(from_text, **texts),
-            warmup=signature.text_requests(**_WARMUP_TEXTS),
-        ),
-        Signature(
-            name=signature.TOKENS,
-            function=signature.trace(from_ids, **ids),
-            warmup=signature.id_requests(),
-        ),
-    ]
+    return signature.text_and_token_signatures(
+        from_text, from_ids, example=pair_packing.EXAMPLE
+    )

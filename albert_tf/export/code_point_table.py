@@ -1,10 +1,9 @@
-"""Tables over all code points, small enough to travel in a graph.
+"""Tables over all Unicode code points, small enough to store in a graph.
+
+Most of Unicode is uniform: a table is cut into pages of 256 code points, and
+equal pages are stored once.
 
 Data flow: Python's Unicode data -> [this file] -> constants of the graph.
-
-Unicode is mostly uniform: the table is cut into pages of 256 code points, and
-equal pages are kept once.
-
 Floor: export.
 """
 
@@ -13,13 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import flat_rows
+from albert_tf.export import ragged
 
 NUM_CODE_POINTS = 0x110000
 _PAGE_SIZE = 256
 
-# An entry of a `ReplacementTable` is `offset * _MAX_LENGTH + length`, or one
-# of these, which need no room for the characters.
+# An entry of a `ReplacementTable` is `offset * _MAX_LENGTH + length` of the
+# replacement, or one of two common cases that need no stored characters: the
+# code point itself, or the code point between two spaces.
 _MAX_LENGTH = 32
 _SAME = -1
 _SPACED = -2
@@ -27,10 +27,10 @@ _SPACE = ord(" ")
 
 
 class PagedTable:
-    """A number for every code point.
+    """Maps every code point to a number.
 
     Args:
-        values: `[NUM_CODE_POINTS]`, of any integer type.
+        values: Integers `[NUM_CODE_POINTS]`.
     """
 
     def __init__(self, values: np.ndarray) -> None:
@@ -52,10 +52,10 @@ class PagedTable:
 
 
 class ReplacementTable:
-    """What becomes of every code point: a sequence of code points.
+    """Replaces code points by sequences of code points.
 
     Args:
-        replacements: The sequence of each code point that changes.
+        replacements: The sequence for each code point that changes.
 
     Raises:
         ValueError: A sequence is too long for the table.
@@ -71,8 +71,9 @@ class ReplacementTable:
                 continue
             if len(text) >= _MAX_LENGTH:
                 raise ValueError(
-                    f"U+{code_point:04X} becomes {len(text)} characters; the "
-                    f"table takes fewer than {_MAX_LENGTH}."
+                    "A replacement must have fewer than "
+                    f"{_MAX_LENGTH} characters. Received: {len(text)} "
+                    f"characters for U+{code_point:04X}."
                 )
             if text not in offsets:
                 offsets[text] = num_characters
@@ -88,8 +89,8 @@ class ReplacementTable:
             code_points: Int32 `[N]`.
 
         Returns:
-            Int32, one entry for each new one: the code point, and the index
-            of the old one that it comes from.
+            Two int32 arrays with an entry for each new code point: the code
+            point, and the index of the old one that it comes from.
         """
         entries = self._entries.lookup(code_points)
         lengths = tf.where(
@@ -97,7 +98,7 @@ class ReplacementTable:
             entries % _MAX_LENGTH,
             tf.where(entries == _SPACED, 3, 1),
         )
-        sources, within = flat_rows.spread(lengths)
+        sources, within = ragged.expand(lengths)
         entry = tf.gather(entries, sources)
         place = tf.maximum(entry, 0) // _MAX_LENGTH
         place += tf.where(entry >= 0, within, 0)

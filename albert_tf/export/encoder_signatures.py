@@ -1,130 +1,82 @@
-"""What an encoder can be asked: vectors of raw text or of ids, and its heads.
+"""The signatures of an encoder: vectors of raw text or ids, and its heads.
 
 Data flow: text -> ids -> [this file] -> vectors, logits.
 Floor: export.
 
 Source: google-research/albert, export_to_tfhub.py (`tokens`, `mlm`, `sop`);
-raw text is ours.
+the raw-text signatures are ours.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.export import fill_mask, pair_packing, signature
-from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
-from albert_tf.export.exported_text import ServedText
-from albert_tf.export.signature import Signature
-from albert_tf.export.tokens import TextGraph
+from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
-Tensors = dict[str, tf.Tensor]
-
-_WARMUP_TEXTS = {
-    "text_a": "A first sentence.",
-    "text_b": "A second one, some words longer.",
-}
 _WARMUP_POSITIONS = range(4)
-
-
-def pair_inputs(
-    text_graph: TextGraph, *, max_seq_length: int
-) -> Callable[[tf.Tensor, tf.Tensor], Tensors]:
-    """Returns a function from pairs of texts to the inputs of a model.
-
-    Args:
-        text_graph: Makes the ids.
-        max_seq_length: Longest sequence.
-
-    Returns:
-        A function of two string tensors `[B]`.
-    """
-
-    def encode(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        texts = signature.same_size(text_a=text_a, text_b=text_b)
-        tokens = text_graph(tf.concat(texts, 0))
-        with tf.device("/device:CPU:0"):
-            return pair_packing.pack_pairs(
-                tokens,
-                max_seq_length=max_seq_length,
-                special=text_graph.special_ids,
-            )
-
-    return encode
 
 
 def make_signatures(
     model: AlbertModel | PretrainingModel,
-    weights: ServedWeights,
-    text_graph: TextGraph,
+    weights: ExportedWeights,
+    text_graph: ExportedText,
     *,
     max_seq_length: int,
 ) -> list[Signature]:
-    """Traces what a model with or without pretraining heads can be asked.
+    """Traces the signatures of a model with or without pretraining heads.
 
     Args:
-        model: Called for its structure.
+        model: The model, of which only the structure is used.
         weights: Its weights.
-        text_graph: Text to ids.
+        text_graph: Makes tokens of raw text.
         max_seq_length: Longest sequence made of raw text.
     """
     encoder = _Encoder(model, weights)
-    ids = {name: signature.integers(None, None) for name in signature.ID_INPUTS}
-    texts = {name: signature.strings(None) for name in ("text_a", "text_b")}
-    text_graph = ServedText(text_graph)
-    encode = pair_inputs(text_graph, max_seq_length=max_seq_length)
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        return encoder.tokens(**encode(text_a, text_b))
+        ids = pair_packing.encode_pairs(
+            text_a, text_b, text_graph, max_seq_length=max_seq_length
+        )
+        return encoder.tokens(**ids)
 
-    found = [
-        Signature(
-            name=signature.DEFAULT,
-            function=signature.trace(from_text, **texts),
-            warmup=signature.text_requests(**_WARMUP_TEXTS),
-        ),
-        Signature(
-            name=signature.TOKENS,
-            function=signature.trace(encoder.tokens, **ids),
-            warmup=signature.id_requests(),
-        ),
-    ]
+    found = signature.text_and_token_signatures(
+        from_text, encoder.tokens, example=pair_packing.EXAMPLE
+    )
+    ids = signature.id_inputs()
     if encoder.masked_lm_head is not None:
-        positions = signature.integers(None, None)
-        found.append(
-            Signature(
-                name="mlm",
-                function=signature.trace(
-                    encoder.mlm, **ids, mlm_positions=positions
-                ),
-                warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
-            )
+        mlm = Signature(
+            name="mlm",
+            function=signature.trace(
+                encoder.mlm,
+                **ids,
+                mlm_positions=signature.integers(None, None),
+            ),
+            warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
         )
-        found.append(
-            fill_mask.make_signature(
-                encoder.masked_logits,
-                text_graph,
-                max_seq_length=max_seq_length,
-            )
+        fill = fill_mask.make_signature(
+            encoder.masked_logits, text_graph, max_seq_length=max_seq_length
         )
+        found += [mlm, fill]
     if encoder.sentence_order_head is not None:
-        found.append(
-            Signature(
-                name="sop",
-                function=signature.trace(encoder.sop, **ids),
-                warmup=signature.id_requests(),
-            )
+        sop = Signature(
+            name="sop",
+            function=signature.trace(encoder.sop, **ids),
+            warmup=signature.id_requests(),
         )
+        found.append(sop)
     return found
 
 
 class _Encoder:
-    """The numeric half of the signatures."""
+    """Computes the outputs of the signatures from ids."""
 
     def __init__(
-        self, model: AlbertModel | PretrainingModel, weights: ServedWeights
+        self, model: AlbertModel | PretrainingModel, weights: ExportedWeights
     ) -> None:
         has_heads = isinstance(model, PretrainingModel)
         self._albert: Any = model.albert if has_heads else model
@@ -133,15 +85,15 @@ class _Encoder:
             model, "sentence_order_head", None
         )
         self._weights = weights
-        self._encode = ServedEncoder(self._albert, weights)
+        self._encode = ExportedEncoder(self._albert, weights)
 
     def tokens(self, **ids: tf.Tensor) -> Tensors:
-        return _outputs(*self._encode(**ids))
+        return _vectors(*self._encode(**ids))
 
     def mlm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
         logits = self._mask_logits(sequence, mlm_positions)
-        return {**_outputs(sequence, pooled), "mlm_logits": logits}
+        return {**_vectors(sequence, pooled), "mlm_logits": logits}
 
     def masked_logits(self, positions: tf.Tensor, **ids: tf.Tensor) -> Any:
         sequence, _ = self._encode(**ids)
@@ -159,12 +111,12 @@ class _Encoder:
         with self._weights.scope():
             logits = self.sentence_order_head(pooled)
         return {
-            **_outputs(sequence, pooled),
+            **_vectors(sequence, pooled),
             "sop_log_probs": tf.nn.log_softmax(logits),
         }
 
 
-def _outputs(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
+def _vectors(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
     return {
         "sequence_output": tf.cast(sequence, tf.float32),
         "pooled_output": tf.cast(pooled, tf.float32),

@@ -1,117 +1,146 @@
-"""What an export is asked to do.
+"""The settings of an export.
 
-Floor: export. Plain Python: a script makes one before any slow import.
+Floor: export. Plain Python: a command makes one before any slow import.
 """
 
 import dataclasses
 
-from albert_tf.config import AlbertConfig
+from albert_tf.checks import check_choice, check_integer
+from albert_tf.settings import setting
 from albert_tf.tasks.race.examples import MIN_OPTIONS
 
 TASKS = ("encoder", "classifier", "squad", "race")
 PRECISIONS = ("float32", "bfloat16")
-# As in the scripts that fine-tune.
+# As in the fine-tuning commands.
 DEFAULT_SEQ_LENGTHS = {
     "encoder": 512,
     "classifier": 512,
     "squad": 384,
     "race": 512,
 }
-# Those that have a `.tflite`: SQuAD in version 1.1 only.
+# Of SQuAD, version 1.1 only.
 LITERT_TASKS = ("encoder", "classifier", "squad")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportJob:
-    """One export.
-
-    Args:
-        init_checkpoint: Of a checkpoint in any format; the folder of a run
-            stands for its best one.
-        export_dir: Folder that gets a folder for each version.
-        task: One of `TASKS`.
-        config: Instead of the one beside the checkpoint; None for that one.
-        spm_model_file: SentencePiece model; None for the vocabulary beside
-            the checkpoint, unless `vocab_file` is given.
-        vocab_file: WordPiece vocabulary, likewise.
-        do_lower_case: Whether letters are made lower case; None for what the
-            checkpoint says, or True.
-        max_seq_length: Longest sequence made of raw text; None for that of
-            `DEFAULT_SEQ_LENGTHS`, or the model's longest if that is less.
-        precision: Of the stored matrices and of the layers; one of
-            `PRECISIONS`.
-        version: Number of the version; None for the one after the highest.
-        model_name: The name that TF Serving knows the model by.
-        tflite: Whether to write a LiteRT model of ids, too.
-        labels: classifier: names of the labels; None for those beside the
-            checkpoint.
-        max_qa_length: race: see `ChoiceLengths`.
-        num_choices: race: number of options, C.
-        doc_stride: squad: see `WindowLengths`.
-        max_query_length: squad: likewise.
-        n_best_size: squad: see `SpanLimits`.
-        max_answer_length: squad: likewise.
-        start_n_top: squad, version 2.0: see `BeamSpanModel`.
-        end_n_top: squad, version 2.0: likewise.
-        null_threshold: squad, version 2.0: what `null_score` must be below
-            for there to be an answer; None for what the run of the checkpoint
-            has tuned, or 0.
+class ExportConfig:
+    """Settings of one export; every field is a flag of the same name.
 
     Raises:
-        ValueError: A value is impossible.
+        ValueError: A value is impossible, or two contradict each other.
     """
 
-    init_checkpoint: str
-    export_dir: str
-    task: str = "encoder"
-    config: AlbertConfig | None = None
-    spm_model_file: str | None = None
-    vocab_file: str | None = None
-    do_lower_case: bool | None = None
-    max_seq_length: int | None = None
-    precision: str = "float32"
-    version: int | None = None
-    model_name: str = "albert"
-    tflite: bool = False
-    labels: tuple[str, ...] | None = None
-    max_qa_length: int = 128
-    num_choices: int = 4
-    doc_stride: int = 128
-    max_query_length: int = 64
-    n_best_size: int = 20
-    max_answer_length: int = 30
-    start_n_top: int = 5
-    end_n_top: int = 5
-    null_threshold: float | None = None
+    init_checkpoint: str = setting(
+        "",
+        "Weights to export: a TF1 checkpoint (prefix or folder), the folder "
+        "of a run (its best checkpoint is used) or of its checkpoint, a "
+        "Hugging Face folder (safetensors), or a KerasHub preset folder.",
+    )
+    export_dir: str = setting(
+        "",
+        "Folder that gets a numbered folder for each version, and a batching "
+        "configuration.",
+    )
+    albert_config_file: str | None = setting(
+        None,
+        "JSON file with the shape of the model, or the name of a published "
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config beside the checkpoint.",
+    )
+    spm_model_file: str | None = setting(
+        None,
+        "SentencePiece model. Default: the vocabulary beside the checkpoint.",
+    )
+    vocab_file: str | None = setting(
+        None,
+        "WordPiece vocabulary. Default: the vocabulary beside the checkpoint.",
+    )
+    do_lower_case: bool | None = setting(
+        None,
+        "Whether text is lower-cased. Default: as the checkpoint says, or "
+        "true.",
+    )
+    task: str = setting("encoder", "What the model computes.", choices=TASKS)
+    precision: str = setting(
+        "float32",
+        "Precision of the stored matrices and of the computation; bfloat16 "
+        "halves the size.",
+        choices=PRECISIONS,
+    )
+    max_seq_length: int | None = setting(
+        None,
+        "Longest sequence made of raw text, in tokens. Default: 512, or 384 "
+        "for squad, or the longest that the model takes if that is less.",
+    )
+    export_version: int | None = setting(
+        None,
+        "Number of the version. Default: one more than the highest number in "
+        "the folder.",
+    )
+    model_name: str = setting(
+        "albert",
+        "Name by which TF Serving knows the model; the requests that warm it "
+        "up contain it.",
+    )
+    tflite: bool = setting(
+        False,
+        "Whether to also write model.tflite, which takes ids, beside the "
+        "SavedModel. For encoder, classifier and squad version 1.1.",
+    )
+    labels: tuple[str, ...] = setting(
+        (),
+        "classifier: names of the labels, in the order of the outputs. "
+        "Default: those beside the checkpoint, or 0,1,...",
+    )
+    doc_stride: int = setting(
+        128, "squad: tokens from the start of a window to the next."
+    )
+    max_query_length: int = setting(
+        64, "squad: largest number of tokens of a question."
+    )
+    n_best_size: int = setting(
+        20, "squad: number of starts, and of ends, combined in a window."
+    )
+    max_answer_length: int = setting(
+        30, "squad: largest number of tokens of an answer."
+    )
+    start_n_top: int = setting(
+        5, "squad version 2.0: beam size for start positions."
+    )
+    end_n_top: int = setting(
+        5,
+        "squad version 2.0: beam size for end positions, per start position.",
+    )
+    null_score_diff_threshold: float | None = setting(
+        None,
+        "squad version 2.0: predict no answer when the null score is at or "
+        "above this value. Default: the value tuned by the run of the "
+        "checkpoint, or 0.",
+    )
+    max_qa_length: int = setting(
+        128, "race: largest number of tokens of question and option."
+    )
+    num_choices: int = setting(4, "race: number of options of a question.")
 
     def __post_init__(self) -> None:
-        for name, choices in (("task", TASKS), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise ValueError(
-                    f"`{name}` must be one of {', '.join(choices)}. Received: "
-                    f"{getattr(self, name)!r}."
-                )
-        if self.version is not None and self.version < 1:
+        if not self.init_checkpoint or not self.export_dir:
             raise ValueError(
-                f"`version` must be 1 or more. Received: {self.version}."
+                "--init_checkpoint and --export_dir must be given."
             )
-        if self.num_choices < MIN_OPTIONS:
+        check_choice("task", self.task, TASKS)
+        check_choice("precision", self.precision, PRECISIONS)
+        if self.export_version is not None:
+            check_integer("export_version", self.export_version, at_least=1)
+        check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
+        if self.labels and self.task != "classifier":
             raise ValueError(
-                f"`num_choices` must be {MIN_OPTIONS} or more. Received: "
-                f"{self.num_choices}."
-            )
-        if self.labels is not None and self.task != "classifier":
-            raise ValueError(
-                "`labels` are a classifier's. Received: "
+                "`labels` can only be given for task=classifier. Received: "
                 f"labels={','.join(self.labels)}, task={self.task}."
             )
-        self._check_tflite()
-
-    def _check_tflite(self) -> None:
         if self.tflite and self.task not in LITERT_TASKS:
             raise ValueError(
-                f"`tflite` is for {', '.join(LITERT_TASKS)}. Received: "
-                f"task={self.task!r}. Leave it out."
+                f"`tflite` is available for {', '.join(LITERT_TASKS)}. "
+                f"Received: task={self.task!r}. Leave it out."
             )
         if self.tflite and self.precision != "float32":
             raise ValueError(
@@ -120,6 +149,6 @@ class ExportJob:
             )
 
     @property
-    def known_seq_length(self) -> int:
-        """`max_seq_length`, or its default."""
+    def seq_length(self) -> int:
+        """`max_seq_length`, or the default of the task."""
         return self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task]

@@ -1,18 +1,12 @@
-"""A model's weights as a SavedModel holds them: once, in a precision.
+"""The encoder of an exported model: weights stored once, blocks traced once.
 
-Floor: export.
-
-The encoder as graph functions: every distinct block is one, traced once.
+Layers that share weights also share operations, so that the graph, like the
+weights, does not grow with the depth of the model.
 
 Data flow: input ids -> [this file] -> vectors.
-
-Layers that share weights share their operations too, so that the graph, like
-the weights, does not grow with the depth.
-
 Floor: export.
 
-Source: `modeling.albert_model` and `modeling.encoder`, whose results these
-equal.
+Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """
 
 from collections.abc import Sequence
@@ -25,16 +19,16 @@ from albert_tf.export import signature
 from albert_tf.modeling.albert_model import AlbertModel
 
 
-class ServedWeights:
-    """Copies of the weights of a Keras model, for use in its place.
+class ExportedWeights:
+    """Holds copies of a Keras model's weights, for use in their place.
 
-    A graph that is traced within `scope` reads these, so that nothing of the
-    Keras model is saved.
+    A graph that is traced within `scope` reads the copies, so that nothing of
+    the Keras model is saved.
 
     Args:
         variables: The weights.
-        precision: `float32`, or `bfloat16` to halve their size. Vectors,
-            which are few values, stay float32.
+        precision: `float32`, or `bfloat16` to halve the size of the matrices.
+            Vectors, which are few values, stay float32.
 
     Attributes:
         copies: The variables to save.
@@ -46,11 +40,14 @@ class ServedWeights:
         self._originals = list(variables)
         self.copies = [
             tf.Variable(
-                tf.cast(tf.constant(v.numpy()), _dtype(v, precision)),
+                tf.cast(
+                    tf.constant(variable.numpy()),
+                    precision if len(variable.shape) > 1 else "float32",
+                ),
                 trainable=False,
-                name=v.path,
+                name=variable.path,
             )
-            for v in self._originals
+            for variable in self._originals
         ]
 
     def scope(self) -> Any:
@@ -65,28 +62,22 @@ class ServedWeights:
         )
 
 
-def _dtype(variable: keras.Variable, precision: str) -> str:
-    return precision if len(variable.shape) > 1 else "float32"
-
-
-NUM_INPUTS = 3
-
-
-class ServedEncoder:
-    """Calls the layers of an `AlbertModel` with the weights that are served.
+class ExportedEncoder:
+    """Runs the layers of an `AlbertModel` with exported weights.
 
     Args:
-        albert: Called for its structure.
+        albert: The model, of which only the structure is used.
         weights: The weights.
     """
 
-    def __init__(self, albert: AlbertModel, weights: ServedWeights) -> None:
+    def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
         self._weights = weights
         self._encode = tf.function(
             self._run,
             autograph=False,
-            input_signature=[signature.integers(None, None)] * NUM_INPUTS,
+            input_signature=[signature.integers(None, None)]
+            * len(signature.ID_INPUTS),
         )
         self._blocks: dict[tuple[int, int], Any] = {}
 
@@ -104,8 +95,8 @@ class ServedEncoder:
             segment_ids: Int32 `[B, S]`.
 
         Returns:
-            In the compute dtype: the sequence output `[B, S, H]` and the
-            pooled output `[B, H]`.
+            The sequence output `[B, S, H]` and the pooled output `[B, H]`, in
+            the compute dtype.
         """
         return self._encode(input_ids, input_mask, segment_ids)
 
@@ -123,23 +114,21 @@ class ServedEncoder:
             hidden = self._albert.embeddings(input_ids, segment_ids)
             if encoder.embedding_projection is not None:
                 hidden = encoder.embedding_projection(hidden)  # [B, S, H]
-        # A slice with new axes is one that LiteRT does not know.
+        # LiteRT does not support slices that add axes.
         mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
-        passes = encoder.plan.attention, encoder.plan.feed_forward
-        for attention, feed_forward in zip(*passes, strict=True):
-            hidden = self._block(attention, feed_forward)(hidden, mask)
+        layers = zip(
+            encoder.plan.attention, encoder.plan.feed_forward, strict=True
+        )
+        for sublayers in layers:
+            if sublayers not in self._blocks:
+                self._blocks[sublayers] = self._make_block(*sublayers)
+            hidden = self._blocks[sublayers](hidden, mask)
         with self._weights.scope():
             pooled = tf.tanh(self._albert.pooler(hidden[:, 0]))
         return hidden, pooled
 
-    def _block(self, attention: int, feed_forward: int) -> Any:
-        """Returns the function of a pair of sublayers."""
-        indices = attention, feed_forward
-        if indices not in self._blocks:
-            self._blocks[indices] = self._make_block(*indices)
-        return self._blocks[indices]
-
     def _make_block(self, attention: int, feed_forward: int) -> Any:
+        """Returns a graph function of two sublayers, given by index."""
         encoder = self._albert.encoder
 
         def block(hidden: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
@@ -157,7 +146,7 @@ class ServedEncoder:
     def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
         longest = self._albert.config.max_position_embeddings
         shapes = [tf.shape(values) for values in inputs]
-        # Others could be repeated silently, to the shape of the largest.
+        # Different shapes could be broadcast silently.
         is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
         return [
             tf.Assert(
@@ -170,7 +159,7 @@ class ServedEncoder:
             tf.Assert(
                 tf.reduce_all(is_same),
                 [
-                    "input_ids, input_mask and segment_ids must be of one "
+                    "input_ids, input_mask and segment_ids must have the same "
                     "shape. Received:",
                     *shapes,
                 ],

@@ -1,9 +1,6 @@
-"""A text graph that is traced once, however many signatures use it.
+"""The text half of an exported model: strings to tokens.
 
-Floor: export.
-
-The door through which the text half of a graph is made.
-
+Data flow: strings -> [this file] -> `Tokens` -> signatures.
 Floor: export.
 """
 
@@ -19,8 +16,10 @@ from albert_tf.export.tokens import TextGraph, Tokens
 from albert_tf.export.wordpiece_graph import WordPieceGraph
 
 
-class ServedText:
-    """A `TextGraph` that calls another one as a function of the graph.
+class ExportedText:
+    """A `TextGraph` that all signatures call as the same graph function.
+
+    It is traced once, however many signatures use it.
 
     Args:
         text_graph: Makes the tokens.
@@ -36,7 +35,7 @@ class ServedText:
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
     ) -> Tokens:
-        """See `TextGraph`."""
+        """Tokenizes strings; see `TextGraph`."""
         if with_offsets not in self._functions:
             self._functions[with_offsets] = tf.function(
                 functools.partial(self._run, with_offsets=with_offsets),
@@ -56,13 +55,11 @@ class ServedText:
     def _run(
         self, texts: tf.Tensor, *, with_offsets: bool
     ) -> tuple[tf.Tensor, ...]:
-        # Many small steps, of which a GPU would only make slow ones.
+        # These are many small operations, which a GPU would only slow down.
         with tf.device("/device:CPU:0"):
             tokens = self._text_graph(texts, with_offsets=with_offsets)
-        found = (tokens.ids, tokens.row_ids)
-        if tokens.starts is None or tokens.ends is None:
-            return found
-        return (*found, tokens.starts, tokens.ends)
+        offsets = (tokens.starts, tokens.ends) if with_offsets else ()
+        return (tokens.ids, tokens.row_ids, *offsets)
 
 
 def load_text_graph(
@@ -70,14 +67,14 @@ def load_text_graph(
     spm_model_file: files.Path | None = None,
     vocab_file: files.Path | None = None,
     do_lower_case: bool = True,
-) -> TextGraph:
-    """Makes the operations that equal `text.tokenizer.load_tokenizer`.
+) -> ExportedText:
+    """Makes the graph whose tokens equal `text.tokenizer.load_tokenizer`'s.
 
     Args:
         spm_model_file: SentencePiece model. If it is given, `vocab_file` is
-            not read.
+            ignored.
         vocab_file: WordPiece vocabulary.
-        do_lower_case: Whether letters are made lower case.
+        do_lower_case: Whether text is lower-cased.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -85,9 +82,13 @@ def load_text_graph(
             vocabulary is of a kind that cannot be exported.
     """
     if spm_model_file:
-        return SentencePieceGraph(spm_model_file, do_lower_case=do_lower_case)
+        return ExportedText(
+            SentencePieceGraph(spm_model_file, do_lower_case=do_lower_case)
+        )
     if vocab_file:
-        return WordPieceGraph(vocab_file, do_lower_case=do_lower_case)
+        return ExportedText(
+            WordPieceGraph(vocab_file, do_lower_case=do_lower_case)
+        )
     raise ValueError(
         "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
         "`vocab_file` (WordPiece)."

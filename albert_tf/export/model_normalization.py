@@ -1,21 +1,15 @@
-"""The normalisation rules inside a SentencePiece model.
-
-Data flow: model -> [this file] -> rules -> `sentencepiece_graph`.
+"""The normalization that a SentencePiece model does itself, in a graph.
 
 A model carries its rules as bytes: a double array (Aoe 1989, as in Darts) over
-UTF-8, whose values are offsets into text. Of some 200,000 rules, only those
-that our own normalisation can meet are read.
-
-Floor: export.
-
-Source: google/sentencepiece, normalizer.cc (format of the bytes).
-
-The normalisation that a SentencePiece model does itself, in a graph.
+UTF-8, whose values are offsets into text. Of its roughly 200,000 rules, only
+those that apply to text normalized by `text_normalization` are read. Then the
+rules are applied, and spaces are replaced by the word mark "▁".
 
 Data flow: `text_normalization` -> [this file] -> `unigram_search`.
 Floor: export. Core TensorFlow operations only.
 
-Source: google/sentencepiece, normalizer.cc, Normalizer::Normalize.
+Source: google/sentencepiece, normalizer.cc: the format of the bytes, and
+Normalizer::Normalize.
 """
 
 import dataclasses
@@ -24,22 +18,210 @@ from collections.abc import Iterator, Mapping, Set
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import flat_rows
+from albert_tf.export import ragged
 from albert_tf.export.text_normalization import NormalizedText
 from albert_tf.export.unigram_search import NOTHING, Trie
 
+_WORD_MARK = ord("▁")
+_SPACE = ord(" ")
+# Format of the double array.
 _HEADER_SIZE = 4
 _VALUE_BITS = np.uint32(0x7FFFFFFF)
 _LABEL_BITS = np.uint32(0x800000FF)
 _NUM_BYTES = 256
 
 
-def read_rules(charsmap: bytes, alphabet: Set[str]) -> dict[str, str]:
-    """Returns what sequences become.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelText:
+    """Text as the model sees it, as a ragged batch.
+
+    Spaces are word marks, and every row that is not empty starts with one.
 
     Args:
-        charsmap: `precompiled_charsmap` of a model; may be empty.
-        alphabet: The characters that sequences may be made of.
+        code_points: Int32 `[N]`.
+        row_ids: Int32 `[N]`.
+        origins: Int32 `[N]`, index of the normalized character that each
+            comes from, over all rows.
+        ends: Int32 `[R]`, one past the normalized character that the last
+            one of each row comes from.
+    """
+
+    code_points: tf.Tensor
+    row_ids: tf.Tensor
+    origins: tf.Tensor
+    ends: tf.Tensor
+
+
+class ModelNormalization:
+    """Applies the rules of a model and replaces spaces by word marks.
+
+    Args:
+        rules: What each sequence of characters becomes.
+        user_defined: Pieces that no rule may change.
+    """
+
+    def __init__(
+        self, rules: Mapping[str, str], user_defined: frozenset[str]
+    ) -> None:
+        self._rules = _Rules(rules, user_defined)
+
+    def __call__(self, text: NormalizedText) -> ModelText:
+        """Prepares normalized text for the search."""
+        code_points, origins = self._rules.apply(text.code_points, text.row_ids)
+        row_ids = tf.gather(text.row_ids, origins)
+        is_space = code_points == _SPACE
+        # Leading spaces are dropped, and all but the first of several.
+        follows = ragged.shift_right(is_space, True)
+        follows |= ragged.is_first(row_ids)
+        kept = ragged.indices(~(is_space & follows))
+        model_text = ModelText(
+            code_points=tf.gather(
+                tf.where(is_space, _WORD_MARK, code_points), kept
+            ),
+            row_ids=tf.gather(row_ids, kept),
+            origins=tf.gather(origins, kept),
+            ends=ragged.row_splits(text.row_ids, text.num_rows)[1:],
+        )
+        starts = _row_starts(code_points, origins, text)
+        return _with_first_mark(_without_last_marks(model_text), starts)
+
+
+def _without_last_marks(text: ModelText) -> ModelText:
+    """Drops marks at the end of rows, whether they were spaces or not."""
+    num_rows = ragged.size(text.ends)
+    places = tf.range(ragged.size(text.row_ids))
+    is_mark = text.code_points == _WORD_MARK
+    last = tf.math.unsorted_segment_max(
+        tf.where(is_mark, -1, places), text.row_ids, num_rows
+    )  # [R]; the smallest integer in empty rows
+    is_dropped = places > tf.gather(last, text.row_ids)
+    dropped_origins = tf.math.unsorted_segment_min(
+        tf.where(is_dropped, text.origins, tf.int32.max), text.row_ids, num_rows
+    )
+    kept = ragged.indices(~is_dropped)
+    return ModelText(
+        code_points=tf.gather(text.code_points, kept),
+        row_ids=tf.gather(text.row_ids, kept),
+        origins=tf.gather(text.origins, kept),
+        ends=tf.minimum(text.ends, dropped_origins),
+    )
+
+
+def _row_starts(
+    code_points: tf.Tensor, origins: tf.Tensor, text: NormalizedText
+) -> tf.Tensor:
+    """Returns int32 `[R]`: the first normalized character of each row.
+
+    Leading characters that became exactly one space do not count.
+    """
+    num_origins = ragged.size(text.code_points)
+    num_results, num_spaces = (
+        tf.math.unsorted_segment_sum(
+            tf.cast(mask, tf.int32), origins, num_origins
+        )
+        for mask in (code_points >= 0, code_points == _SPACE)
+    )
+    is_space = (num_results == 1) & (num_spaces == 1)
+    solid = ragged.indices(~is_space)
+    splits = ragged.row_splits(text.row_ids, text.num_rows)
+    number = tf.searchsorted(solid, splits[:-1])
+    return tf.gather(tf.concat([solid, splits[-1:]], 0), number)
+
+
+def _with_first_mark(text: ModelText, starts: tf.Tensor) -> ModelText:
+    """Puts a mark before every row that is not empty."""
+    is_first = ragged.is_first(text.row_ids)
+    sources, within = ragged.expand(tf.where(is_first, 2, 1))
+    row_ids = tf.gather(text.row_ids, sources)
+    is_mark = tf.gather(is_first, sources) & (within == 0)
+    code_points = tf.gather(text.code_points, sources)
+    origins = tf.gather(text.origins, sources)
+    return ModelText(
+        code_points=tf.where(is_mark, _WORD_MARK, code_points),
+        row_ids=row_ids,
+        origins=tf.where(is_mark, tf.gather(starts, row_ids), origins),
+        ends=text.ends,
+    )
+
+
+class _Rules:
+    """Applies, from left to right, the longest rule that matches.
+
+    Args:
+        rules: What each sequence of characters becomes.
+        user_defined: Pieces that no rule may change.
+    """
+
+    def __init__(
+        self, rules: Mapping[str, str], user_defined: frozenset[str]
+    ) -> None:
+        rules = {**rules, **{piece: piece for piece in user_defined}}
+        results = list(dict.fromkeys(rules.values()))
+        number = {text: i for i, text in enumerate(results)}
+        self._trie = Trie({s: number[text] for s, text in rules.items()})
+        self._protected = Trie({s: number[s] for s in user_defined})
+        offsets = np.cumsum([0, *map(len, results)])
+        self._offsets = tf.constant(offsets, tf.int32)
+        characters = [*map(ord, "".join(results)), 0]
+        self._characters = tf.constant(characters)
+
+    def apply(
+        self, code_points: tf.Tensor, row_ids: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the new code points and the index that each comes from."""
+        sizes, rules = self._longest_matches(code_points, row_ids)
+        is_taken = _take_from_left(sizes, row_ids)
+        rule = tf.maximum(rules, 0)
+        offsets = tf.gather(self._offsets, rule)
+        lengths = tf.gather(self._offsets, rule + 1) - offsets
+        lengths = tf.where(rules == NOTHING, 1, lengths)
+        sources, within = ragged.expand(tf.where(is_taken, lengths, 0))
+        is_same = tf.gather(rules, sources) == NOTHING
+        places = tf.gather(offsets, sources) + tf.where(is_same, 0, within)
+        new_code_points = tf.where(
+            is_same,
+            tf.gather(code_points, sources),
+            tf.gather(self._characters, places),
+        )
+        return new_code_points, sources
+
+    def _longest_matches(
+        self, code_points: tf.Tensor, row_ids: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the size (at least 1) and rule of the match at each place."""
+        sizes = tf.ones_like(code_points)
+        rules = tf.fill(tf.shape(code_points), NOTHING)
+        for trie in (self._trie, self._protected):
+            for size, found in enumerate(trie.walk(code_points, row_ids)):
+                sizes = tf.where(found == NOTHING, sizes, size + 1)
+                rules = tf.where(found == NOTHING, rules, found)
+        return sizes, rules
+
+
+def _take_from_left(sizes: tf.Tensor, row_ids: tf.Tensor) -> tf.Tensor:
+    """Returns bool `[N]`: whether a match starts where another one ended."""
+    length = ragged.size(sizes)
+
+    def take() -> tf.Tensor:
+        after = tf.minimum(tf.range(length) + sizes, length)
+        after_rows = tf.gather(tf.concat([row_ids, [-1]], 0), after)
+        after = tf.where(after_rows == row_ids, after, length)
+        return ragged.mark_reachable(after, ragged.is_first(row_ids))
+
+    return tf.cond(
+        tf.reduce_any(sizes > 1), take, lambda: tf.ones_like(sizes, tf.bool)
+    )
+
+
+def read_rules(charsmap: bytes, alphabet: Set[str]) -> dict[str, str]:
+    """Reads the rules of a model.
+
+    Args:
+        charsmap: `precompiled_charsmap` of the model; may be empty.
+        alphabet: Only rules for sequences of these characters are returned.
+
+    Returns:
+        What each sequence of characters becomes.
 
     Raises:
         ValueError: The bytes are damaged.
@@ -47,16 +229,15 @@ def read_rules(charsmap: bytes, alphabet: Set[str]) -> dict[str, str]:
     if not charsmap:
         return {}
     try:
-        rules = _Rules(charsmap)
-        return dict(rules.find(0, "", alphabet))
+        return dict(_DoubleArray(charsmap).rules(0, "", alphabet))
     except (IndexError, ValueError) as error:
         raise ValueError(
-            "The normalisation rules of the SentencePiece model are damaged. "
-            "Use the model as it was published."
+            "The normalization rules of the SentencePiece model are damaged. "
+            "Use the model file as it was published."
         ) from error
 
 
-class _Rules:
+class _DoubleArray:
     """The double array and the texts that it points to."""
 
     def __init__(self, charsmap: bytes) -> None:
@@ -70,10 +251,10 @@ class _Rules:
         self._bases = np.arange(len(offsets)) ^ offsets
         self._labels = self._units & _LABEL_BITS
 
-    def find(
+    def rules(
         self, node: int, prefix: str, alphabet: Set[str]
     ) -> Iterator[tuple[str, str]]:
-        """Yields the rules below a node that stands for a whole prefix."""
+        """Yields the rules below the node that a prefix leads to."""
         for code, character_node in self._characters(node, b""):
             character = code.decode()
             if character not in alphabet:
@@ -82,12 +263,12 @@ class _Rules:
             value = self._value(character_node)
             if value is not None:
                 yield sequence, value
-            yield from self.find(character_node, sequence, alphabet)
+            yield from self.rules(character_node, sequence, alphabet)
 
     def _characters(
         self, node: int, code: bytes
     ) -> Iterator[tuple[bytes, int]]:
-        """Yields the UTF-8 characters that leave a node."""
+        """Yields the UTF-8 characters that leave a node, and their nodes."""
         if code and len(code) == _code_size(code[0]):
             yield code, node
             return
@@ -112,198 +293,3 @@ class _Rules:
 def _code_size(first_byte: int) -> int:
     """Returns how many bytes a UTF-8 character has."""
     return 1 + sum(first_byte >= least for least in (0xC0, 0xE0, 0xF0))
-
-
-_WORD_MARK = ord("▁")
-_SPACE = ord(" ")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelText:
-    """Text as the model sees it: spaces are marks, one begins each row.
-
-    Args:
-        code_points: Int32 `[N]`. A row may be empty; then it has no mark.
-        row_ids: Int32 `[N]`.
-        origins: Int32 `[N]`, index of the normalised character that each
-            comes from, over all rows.
-        ends: Int32 `[R]`, likewise, one past what the last comes from.
-    """
-
-    code_points: tf.Tensor
-    row_ids: tf.Tensor
-    origins: tf.Tensor
-    ends: tf.Tensor
-
-
-class ModelNormalization:
-    """Applies the rules of a model, and marks spaces.
-
-    Args:
-        rules: What sequences become.
-        user_defined: Pieces that no rule may change.
-    """
-
-    def __init__(
-        self, rules: Mapping[str, str], user_defined: frozenset[str]
-    ) -> None:
-        self._rules = _model_normalization_Rules(rules, user_defined)
-
-    def __call__(self, text: NormalizedText) -> ModelText:
-        """Prepares normalised text for the search."""
-        code_points, origins = self._rules.apply(text.code_points, text.row_ids)
-        row_ids = tf.gather(text.row_ids, origins)
-        is_space = code_points == _SPACE
-        # Spaces at the start go, and all but the first of several.
-        follows = flat_rows.shift_right(is_space, True)
-        follows |= flat_rows.is_first(row_ids)
-        kept = flat_rows.indices(~(is_space & follows))
-        seen = ModelText(
-            code_points=tf.gather(
-                tf.where(is_space, _WORD_MARK, code_points), kept
-            ),
-            row_ids=tf.gather(row_ids, kept),
-            origins=tf.gather(origins, kept),
-            ends=flat_rows.starts(text.row_ids, text.num_rows)[1:],
-        )
-        begins = _begins(code_points, origins, text)
-        return _with_first_mark(_without_last_marks(seen), begins)
-
-
-def _without_last_marks(seen: ModelText) -> ModelText:
-    """Drops marks at the end of rows, whether they were spaces or not."""
-    places = tf.range(flat_rows.size(seen.row_ids))
-    is_mark = seen.code_points == _WORD_MARK
-    last = tf.math.unsorted_segment_max(
-        tf.where(is_mark, -1, places),
-        seen.row_ids,
-        flat_rows.size(seen.ends),
-    )  # [R]; very negative in empty rows
-    is_dropped = places > tf.gather(last, seen.row_ids)
-    dropped_origins = tf.math.unsorted_segment_min(
-        tf.where(is_dropped, seen.origins, tf.int32.max),
-        seen.row_ids,
-        flat_rows.size(seen.ends),
-    )
-    kept = flat_rows.indices(~is_dropped)
-    return ModelText(
-        code_points=tf.gather(seen.code_points, kept),
-        row_ids=tf.gather(seen.row_ids, kept),
-        origins=tf.gather(seen.origins, kept),
-        ends=tf.minimum(seen.ends, dropped_origins),
-    )
-
-
-def _begins(
-    code_points: tf.Tensor, origins: tf.Tensor, text: NormalizedText
-) -> tf.Tensor:
-    """Returns int32 `[R]`: where the text of each row begins.
-
-    That is after the characters that have become one space each.
-    """
-    num_origins = flat_rows.size(text.code_points)
-    num_results, num_spaces = (
-        tf.math.unsorted_segment_sum(
-            tf.cast(mask, tf.int32), origins, num_origins
-        )
-        for mask in (code_points >= 0, code_points == _SPACE)
-    )
-    is_space = (num_results == 1) & (num_spaces == 1)
-    solid = flat_rows.indices(~is_space)
-    starts = flat_rows.starts(text.row_ids, text.num_rows)
-    number = tf.searchsorted(solid, starts[:-1])
-    return tf.gather(tf.concat([solid, starts[-1:]], 0), number)
-
-
-def _with_first_mark(seen: ModelText, begins: tf.Tensor) -> ModelText:
-    """Puts a mark before every row that is not empty."""
-    is_first = flat_rows.is_first(seen.row_ids)
-    sources, within = flat_rows.spread(tf.where(is_first, 2, 1))
-    row_ids = tf.gather(seen.row_ids, sources)
-    is_mark = tf.gather(is_first, sources) & (within == 0)
-    return ModelText(
-        code_points=tf.where(
-            is_mark, _WORD_MARK, tf.gather(seen.code_points, sources)
-        ),
-        row_ids=row_ids,
-        origins=tf.where(
-            is_mark,
-            tf.gather(begins, row_ids),
-            tf.gather(seen.origins, sources),
-        ),
-        ends=seen.ends,
-    )
-
-
-class _model_normalization_Rules:
-    """The rules of the model: the longest that applies, from the left.
-
-    Args:
-        rules: What sequences become.
-        user_defined: Pieces that no rule may change.
-    """
-
-    def __init__(
-        self, rules: Mapping[str, str], user_defined: frozenset[str]
-    ) -> None:
-        rules = {**rules, **{piece: piece for piece in user_defined}}
-        results = list(dict.fromkeys(rules.values()))
-        number = {text: i for i, text in enumerate(results)}
-        self._trie = Trie({s: number[text] for s, text in rules.items()})
-        self._protected = Trie({s: number[s] for s in user_defined})
-        offsets = np.cumsum([0, *map(len, results)])
-        self._offsets = tf.constant(offsets, tf.int32)
-        characters = [*map(ord, "".join(results)), 0]
-        self._characters = tf.constant(characters)
-
-    def apply(
-        self, code_points: tf.Tensor, row_ids: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns new code points, and the index that each comes from."""
-        sizes, rules = self._longest(code_points, row_ids)
-        is_taken = self._take_from_left(sizes, row_ids)
-        rule = tf.maximum(rules, 0)
-        offsets = tf.gather(self._offsets, rule)
-        lengths = tf.gather(self._offsets, rule + 1) - offsets
-        lengths = tf.where(rules == NOTHING, 1, lengths)
-        sources, within = flat_rows.spread(tf.where(is_taken, lengths, 0))
-        is_same = tf.gather(rules, sources) == NOTHING
-        places = tf.gather(offsets, sources) + tf.where(is_same, 0, within)
-        return (
-            tf.where(
-                is_same,
-                tf.gather(code_points, sources),
-                tf.gather(self._characters, places),
-            ),
-            sources,
-        )
-
-    def _longest(
-        self, code_points: tf.Tensor, row_ids: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns size (at least 1) and rule of what applies at each place."""
-        sizes = tf.ones_like(code_points)
-        rules = tf.fill(tf.shape(code_points), NOTHING)
-        for trie in (self._trie, self._protected):
-            for size, found in enumerate(trie.walk(code_points, row_ids)):
-                sizes = tf.where(found == NOTHING, sizes, size + 1)
-                rules = tf.where(found == NOTHING, rules, found)
-        return sizes, rules
-
-    def _take_from_left(
-        self, sizes: tf.Tensor, row_ids: tf.Tensor
-    ) -> tf.Tensor:
-        """Returns bool `[N]`: does what applies there begin after the last?"""
-        length = flat_rows.size(sizes)
-
-        def take() -> tf.Tensor:
-            after = tf.minimum(tf.range(length) + sizes, length)
-            after_rows = tf.gather(tf.concat([row_ids, [-1]], 0), after)
-            after = tf.where(after_rows == row_ids, after, length)
-            return flat_rows.mark_chains(after, flat_rows.is_first(row_ids))
-
-        return tf.cond(
-            tf.reduce_any(sizes > 1),
-            take,
-            lambda: tf.ones_like(sizes, tf.bool),
-        )

@@ -11,40 +11,71 @@ import dataclasses
 
 import tensorflow as tf
 
-from albert_tf.export import flat_rows
-from albert_tf.export.tokens import Tokens
+from albert_tf.export import ragged, signature
+from albert_tf.export.signature import Tensors
+from albert_tf.export.tokens import TextGraph, Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
 # Room for the special tokens of a pair, and a token of each text.
 MIN_SEQ_LENGTH = 5
+# A typical request, for warming up.
+EXAMPLE = {
+    "text_a": "A first sentence.",
+    "text_b": "A second one, some words longer.",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ranges:
-    """Neighbouring tokens for each of R rows.
+    """A range of neighbouring tokens for each of R rows.
 
     Args:
-        starts: Int32 `[R]`, the first one, among the tokens of all texts.
-        sizes: Int32 `[R]`, how many they are.
+        starts: Int32 `[R]`, index of the first token among those of all texts.
+        sizes: Int32 `[R]`, number of tokens.
     """
 
     starts: tf.Tensor
     sizes: tf.Tensor
 
 
-def pack_pairs(
-    tokens: Tokens, *, max_seq_length: int, special: SpecialIds
-) -> dict[str, tf.Tensor]:
-    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of each pair.
-
-    What is too long loses tokens at its end, one at a time: of the longer
-    text, of the second if both are as long.
+def encode_pairs(
+    text_a: tf.Tensor,
+    text_b: tf.Tensor,
+    text_graph: TextGraph,
+    *,
+    max_seq_length: int,
+) -> Tensors:
+    """Makes the inputs of a model of pairs of raw texts; see `pack_pairs`.
 
     Args:
-        tokens: Of 2 B texts, the first B of which are the first of each pair.
-            A second text without tokens makes no pair.
+        text_a: Strings `[B]`.
+        text_b: Strings `[B]`, empty where there is no second text.
+        text_graph: Makes the tokens.
+        max_seq_length: Longest sequence.
+    """
+    texts = signature.same_batch(text_a=text_a, text_b=text_b)
+    tokens = text_graph(tf.concat(texts, 0))
+    with tf.device("/device:CPU:0"):
+        return pack_pairs(
+            tokens,
+            max_seq_length=max_seq_length,
+            special=text_graph.special_ids,
+        )
+
+
+def pack_pairs(
+    tokens: Tokens, *, max_seq_length: int, special: SpecialIds
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of each pair.
+
+    Sequences that are too long lose tokens at the end of a text, one at a
+    time: of the longer text, or of the second if both are equally long.
+
+    Args:
+        tokens: Of 2 B texts: the B first texts, then the B second ones. A
+            second text without tokens makes no pair.
         max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
         special: Ids of the special tokens.
 
@@ -53,15 +84,14 @@ def pack_pairs(
         `input_mask` and `segment_ids`.
     """
     num_pairs = tokens.num_rows // 2
-    starts = flat_rows.starts(tokens.row_ids, tokens.num_rows)
-    sizes = starts[1:] - starts[:-1]
+    starts, sizes = tokens.rows()
     size_a, size_b = truncated_sizes(
         sizes[:num_pairs], sizes[num_pairs:], max_seq_length
     )
     return pack_ranges(
         tokens.ids,
         Ranges(starts=starts[:num_pairs], sizes=size_a),
-        Ranges(starts=starts[num_pairs:-1], sizes=size_b),
+        Ranges(starts=starts[num_pairs:], sizes=size_b),
         is_pair=size_b > 0,
         special=special,
     )
@@ -75,16 +105,17 @@ def pack_ranges(
     is_pair: tf.Tensor | bool = True,
     special: SpecialIds,
     min_length: int = _NUM_SPECIAL,
-) -> dict[str, tf.Tensor]:
-    """Makes `[CLS] a [SEP] b [SEP]` of tokens, or `[CLS] a [SEP]`.
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
 
     Args:
         ids: Int32 `[M]`, the tokens of all texts.
-        first: The part that each row begins with.
-        second: The other part, which may be empty.
-        is_pair: Bool `[R]`, or for all rows: is there a second `[SEP]`?
+        first: The range a of each row.
+        second: The range b of each row, which may be empty.
+        is_pair: Whether there is a second `[SEP]`: bool `[R]`, or one for all
+            rows.
         special: Ids of the special tokens.
-        min_length: Length of the result at least.
+        min_length: Smallest length of the result.
 
     Returns:
         Int32 `[R, S]`, padded to the longest row: `input_ids`, `input_mask`
@@ -103,7 +134,7 @@ def pack_ranges(
         first.starts[:, None] + place - 1,
         second.starts[:, None] + place - end_a - 1,
     )
-    source = tf.where(is_a | is_b, source, flat_rows.size(ids))
+    source = tf.where(is_a | is_b, source, ragged.size(ids))
     input_ids = tf.gather(tf.concat([ids, [special.sep]], 0), source)
     input_ids = tf.where(place == 0, special.cls, input_ids)
     is_real = place < end
@@ -117,12 +148,12 @@ def pack_ranges(
 def truncated_sizes(
     size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns how many tokens of each text stay.
+    """Returns how many tokens of each text are kept.
 
     Args:
-        size_a: Int32, tokens of the first texts, of any shape.
-        size_b: Int32, of the second, likewise; 0 where there is none.
-        max_seq_length: Longest sequence, special tokens included.
+        size_a: Int32 of any shape, number of tokens of the first texts.
+        size_b: Int32, of the second texts; 0 where there is none.
+        max_seq_length: Longest sequence, including special tokens.
     """
     room = max_seq_length - _NUM_SPECIAL_OF_PAIR
     half = room // 2

@@ -1,9 +1,4 @@
-"""The signature `tokens` as a LiteRT model, for phones and small computers.
-
-Data flow: signature -> [this file] -> model.tflite.
-Floor: export.
-
-A checkpoint becomes a SavedModel that takes raw text.
+"""Exports a checkpoint as a SavedModel that takes raw text.
 
 Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 Floor: export.
@@ -15,9 +10,11 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import config as config_lib
 from albert_tf import files
 from albert_tf.checkpoints import checkpoint, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -31,53 +28,25 @@ from albert_tf.export import (
     tokens,
     version_folder,
 )
-from albert_tf.export.export_config import ExportJob
-from albert_tf.export.exported_encoder import ServedWeights
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.exported_encoder import ExportedWeights
+from albert_tf.export.exported_text import ExportedText
 from albert_tf.export.signature import Signature
-from albert_tf.export.tokens import TextGraph
-
-FILE = "model.tflite"
-
-
-def convert(signature: Signature, module: tf.Module) -> bytes:
-    """Returns the bytes of a `.tflite` file.
-
-    Its inputs and outputs are those of the signature, by name; batch and
-    length are dynamic. It has LiteRT's own operations only.
-
-    Args:
-        signature: A traced function of ids.
-        module: Holds the weights.
-
-    Raises:
-        ValueError: An operation has no counterpart in LiteRT.
-    """
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [signature.function], module
-    )
-    try:
-        return bytes(converter.convert())
-    except Exception as error:
-        # Its messages hold the whole graph; the last line is the reason.
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"Signature {signature.name!r} cannot be converted to LiteRT: "
-            f"{reason}. Leave --tflite out."
-        ) from error
-
 
 CONFIG_FILE = "albert_config.json"
+LITERT_FILE = "model.tflite"
+_BYTES_PER_MEGABYTE = 1e6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What an export wrote.
+class ExportSummary:
+    """What an export has written; `str` gives the lines for the user.
 
     Args:
         path: Folder of the version.
-        signatures: Names of what the model can be asked.
+        signatures: Names of the signatures.
         num_bytes: Size of all files.
-        left_out: Arrays of the checkpoint that the task has no use for.
+        left_out: Arrays of the checkpoint that the task does not use.
     """
 
     path: str
@@ -85,139 +54,227 @@ class Summary:
     num_bytes: int
     left_out: tuple[str, ...]
 
+    def __str__(self) -> str:
+        lines = [
+            f"left out   {name} (the task has no use for it)"
+            for name in self.left_out
+        ]
+        size = self.num_bytes / _BYTES_PER_MEGABYTE
+        lines += [
+            f"signatures {', '.join(self.signatures)}",
+            f"written    {self.path} ({size:.2f} MB)",
+        ]
+        return "\n".join(lines)
 
-def run(job: ExportJob) -> Summary:
+
+def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
+    """Checks, before a model is trained, that it can be exported afterwards.
+
+    The checkpoint is not read, and nothing is written.
+
+    Args:
+        config: Settings of the export.
+        albert_config: Shape of the model.
+
+    Raises:
+        FileNotFoundError: The vocabulary is missing.
+        ValueError: The folder cannot be written, a length is impossible, or
+            the vocabulary cannot be exported or is too large for the model.
+    """
+    version_folder.check_writable(config.export_dir)
+    length = _seq_length(config, albert_config)
+    config = dataclasses.replace(config, max_seq_length=length)
+    exported_tasks.check_lengths(config)
+    _load_text_graph(config, albert_config)
+
+
+def export(
+    config: ExportConfig, *, albert_config: AlbertConfig | None = None
+) -> ExportSummary:
     """Exports a checkpoint.
+
+    Args:
+        config: Settings of the export.
+        albert_config: Shape of the model, if it is known already; None for
+            that of `config.albert_config_file` or beside the checkpoint.
 
     Raises:
         FileNotFoundError: A file is missing.
         ImportError: The checkpoint's format needs a package that is not
             installed.
-        ValueError: The checkpoint is damaged or at odds with its config, the
-            vocabulary is not the model's, there is no head for the task,
-            settings are impossible, the version exists, or the graph has an
+        ValueError: The checkpoint is damaged or does not match its config,
+            the vocabulary is not the model's, there is no head for the task,
+            a setting is impossible, the version exists, or the graph has an
             operation that TF Serving may not know.
     """
-    source = load.read(job.init_checkpoint)
-    config = job.config or checkpoint.known_config(source)
-    job = _completed(job, source, config)
-    version = job.version or version_folder.next_version(job.export_dir)
-    texts = exported_text.load_text_graph(
-        spm_model_file=job.spm_model_file,
-        vocab_file=job.vocab_file,
-        do_lower_case=bool(job.do_lower_case),
+    # 1. The checkpoint; its config and vocabulary, unless others are given.
+    source = load.read(config.init_checkpoint)
+    if albert_config is None:
+        albert_config = _read_albert_config(config, source)
+    config = _complete(config, source, albert_config)
+    version = config.export_version or version_folder.next_version(
+        config.export_dir
     )
-    _check_vocabulary(texts, job, source, config)
-    model = exported_tasks.make_model(job, source, config)
-    left_out = load.load_checkpoint(model, job.init_checkpoint)
-    weights = ServedWeights(model.weights, precision=job.precision)
-    signatures = exported_tasks.make_signatures(job, model, weights, texts)
-    for found in signatures:
-        allowed_operations.check(found.function, found.name)
-    with version_folder.new_version(job.export_dir, version) as folder:
-        _write(folder, weights, signatures, job, config)
-    path = os.path.join(job.export_dir, str(version))
-    return Summary(
+    # 2. Text to tokens.
+    text_graph = _load_text_graph(config, albert_config)
+    _check_vocabulary(text_graph, config, source)
+    # 3. The model and copies of its weights.
+    model = exported_tasks.make_model(config, source, albert_config)
+    left_out = load.load_checkpoint(model, config.init_checkpoint)
+    weights = ExportedWeights(model.weights, precision=config.precision)
+    # 4. The graph.
+    signatures = exported_tasks.make_signatures(
+        config, model, weights, text_graph
+    )
+    for one in signatures:
+        allowed_operations.check(one.function, one.name)
+    # 5. The files, which appear all at once.
+    with version_folder.new_version(config.export_dir, version) as folder:
+        _write(folder, weights, signatures, config, albert_config)
+    path = os.path.join(config.export_dir, str(version))
+    return ExportSummary(
         path=path,
-        signatures=tuple(found.name for found in signatures),
+        signatures=tuple(one.name for one in signatures),
         num_bytes=_size(path),
         left_out=tuple(left_out),
     )
 
 
-def _completed(
-    job: ExportJob, source: Checkpoint, config: AlbertConfig
-) -> ExportJob:
-    """Fills in what lies beside the checkpoint, and checks lengths."""
-    longest = config.max_position_embeddings
-    length = job.max_seq_length
-    if length is None:
-        length = min(job.known_seq_length, longest)
-    if not pair_packing.MIN_SEQ_LENGTH <= length <= longest:
-        raise ValueError(
-            f"`max_seq_length` must be from {pair_packing.MIN_SEQ_LENGTH} to "
-            f"the model's max_position_embeddings={longest}. Received: "
-            f"{length}."
-        )
-    lower = job.do_lower_case
-    job = dataclasses.replace(
-        job,
-        max_seq_length=length,
+def _read_albert_config(
+    config: ExportConfig, source: Checkpoint
+) -> AlbertConfig:
+    if config.albert_config_file:
+        return config_lib.load_config(config.albert_config_file)
+    return checkpoint.known_config(source)
+
+
+def _complete(
+    config: ExportConfig, source: Checkpoint, albert_config: AlbertConfig
+) -> ExportConfig:
+    """Fills in what the checkpoint and its model decide."""
+    lower = config.do_lower_case
+    config = dataclasses.replace(
+        config,
+        max_seq_length=_seq_length(config, albert_config),
         do_lower_case=source.do_lower_case if lower is None else lower,
     )
     beside = source.vocabulary
-    if job.spm_model_file or job.vocab_file or beside is None:
-        return job
-    is_text = beside.endswith(".txt")
-    return dataclasses.replace(
-        job,
-        spm_model_file=None if is_text else beside,
-        vocab_file=beside if is_text else None,
+    if config.spm_model_file or config.vocab_file or beside is None:
+        return config
+    if beside.endswith(".txt"):
+        return dataclasses.replace(config, vocab_file=beside)
+    return dataclasses.replace(config, spm_model_file=beside)
+
+
+def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
+    """Returns the longest sequence made of raw text, checked."""
+    longest = albert_config.max_position_embeddings
+    length = config.max_seq_length
+    if length is None:
+        length = min(config.seq_length, longest)
+    if not pair_packing.MIN_SEQ_LENGTH <= length <= longest:
+        raise ValueError(
+            f"`max_seq_length` must be from {pair_packing.MIN_SEQ_LENGTH} to "
+            f"the model's max_position_embeddings={longest} for an export. "
+            f"Received: max_seq_length={length}."
+        )
+    return length
+
+
+def _load_text_graph(
+    config: ExportConfig, albert_config: AlbertConfig
+) -> ExportedText:
+    text_graph = exported_text.load_text_graph(
+        spm_model_file=config.spm_model_file,
+        vocab_file=config.vocab_file,
+        do_lower_case=config.do_lower_case is not False,
     )
+    if text_graph.vocab_size > albert_config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {text_graph.vocab_size} tokens, the config "
+            f"has vocab_size={albert_config.vocab_size}. Pass the vocabulary "
+            "that the model was trained with."
+        )
+    return text_graph
 
 
 def _check_vocabulary(
-    texts: TextGraph, job: ExportJob, source: Checkpoint, config: AlbertConfig
+    text_graph: ExportedText, config: ExportConfig, source: Checkpoint
 ) -> None:
-    if texts.vocab_size > config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {texts.vocab_size} tokens, the config has "
-            f"vocab_size={config.vocab_size}. Pass the vocabulary that the "
-            "model was trained with."
-        )
+    """Checks a given vocabulary against the one beside the checkpoint."""
     beside = source.vocabulary
-    if beside is None or beside in (job.spm_model_file, job.vocab_file):
+    if beside is None or beside in (config.spm_model_file, config.vocab_file):
         return
-    if tokens.tokens_of(checkpoint.load_tokenizer(source)) != texts.tokens:
+    if tokens.tokens_of(checkpoint.load_tokenizer(source)) != text_graph.tokens:
         raise ValueError(
-            f"The vocabulary is not the model's, which lies beside it: "
+            "The given vocabulary differs from the one beside the checkpoint, "
             f"{beside}. Leave out --spm_model_file and --vocab_file."
         )
 
 
 def _write(
     folder: str,
-    weights: ServedWeights,
+    weights: ExportedWeights,
     signatures: list[Signature],
-    job: ExportJob,
-    config: AlbertConfig,
+    config: ExportConfig,
+    albert_config: AlbertConfig,
 ) -> None:
-    with _assets(job, config) as assets:
-        module = tf.Module()
-        module.weights = weights.copies
-        module.assets = [tf.saved_model.Asset(path) for path in assets]
-        functions = {found.name: found.function for found in signatures}
+    functions = {one.name: one.function for one in signatures}
+    module = tf.Module()
+    module.weights = weights.copies
+    with tempfile.TemporaryDirectory() as temporary:
+        config_file = os.path.join(temporary, CONFIG_FILE)
+        albert_config.to_json_file(config_file)
+        vocabulary = config.spm_model_file or config.vocab_file
+        module.assets = [
+            tf.saved_model.Asset(path) for path in (config_file, vocabulary)
+        ]
         with _without_progress_messages():
             tf.saved_model.save(module, folder, signatures=functions)
-            if job.tflite:
-                _write_litert(folder, signatures, module)
+            if config.tflite:
+                content = to_litert(functions[signature.TOKENS], module)
+                path = os.path.join(folder, LITERT_FILE)
+                with files.atomic_write(path) as file:
+                    file.write(content)
     requests = [
-        (found.name, inputs) for found in signatures for inputs in found.warmup
+        (one.name, inputs) for one in signatures for inputs in one.warmup
     ]
-    version_folder.write(folder, requests, model_name=job.model_name)
+    version_folder.write_warmup(folder, requests, model_name=config.model_name)
 
 
-def _write_litert(
-    folder: str, signatures: list[Signature], module: tf.Module
-) -> None:
-    of_ids = next(one for one in signatures if one.name == signature.TOKENS)
-    with files.atomic_write(os.path.join(folder, FILE)) as file:
-        file.write(convert(of_ids, module))
+def to_litert(function: Any, module: tf.Module) -> bytes:
+    """Converts the signature `tokens` to LiteRT, for phones.
 
+    Inputs and outputs keep their names; batch and length are dynamic. Only
+    LiteRT's own operations are used.
 
-@contextlib.contextmanager
-def _assets(job: ExportJob, config: AlbertConfig) -> Iterator[list[str]]:
-    """Gives the paths of the config and of the vocabulary."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, CONFIG_FILE)
-        config.to_json_file(path)
-        vocabulary = job.spm_model_file or job.vocab_file or ""
-        yield [path, vocabulary]
+    Args:
+        function: A traced function of ids.
+        module: Holds the weights.
+
+    Returns:
+        The content of a `.tflite` file.
+
+    Raises:
+        ValueError: An operation has no counterpart in LiteRT.
+    """
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [function], module
+    )
+    try:
+        return bytes(converter.convert())
+    except Exception as error:
+        # The message holds the whole graph; its first line is the reason.
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"The signature {signature.TOKENS!r} cannot be converted to "
+            f"LiteRT: {reason}. Leave --tflite out."
+        ) from error
 
 
 @contextlib.contextmanager
 def _without_progress_messages() -> Iterator[None]:
-    """Holds back what TensorFlow says of every file that it writes."""
+    """Suppresses TensorFlow's messages about every file that it writes."""
     disabled = logging.root.manager.disable
     logging.disable(max(disabled, logging.INFO))
     try:

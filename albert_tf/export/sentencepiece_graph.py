@@ -1,8 +1,7 @@
 """`SentencePieceTokenizer` as operations of a graph.
 
 Data flow: strings -> `text_normalization` -> `model_normalization`
--> `unigram_search` -> [this file] -> ids, and where they lie in the raw text.
-
+-> `unigram_search` -> [this file] -> ids and their places in the raw text.
 Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, sentencepiece_processor.cc (a run of unknown
@@ -18,7 +17,7 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
-from albert_tf.export import flat_rows, model_normalization
+from albert_tf.export import model_normalization, ragged
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
 from albert_tf.export.text_normalization import (
     NormalizedText,
@@ -28,7 +27,7 @@ from albert_tf.export.tokens import Tokens, tokens_of
 from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
-# Made when it is imported, so that a type checker does not see it.
+# The class is created on import, so that a type checker does not see it.
 _Model: Any = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
 _WORD_MARK = "▁"
 _COMMA = ord(",")
@@ -36,16 +35,16 @@ _SPACE = ord(" ")
 
 
 class SentencePieceGraph:
-    """A `TextGraph` over a SentencePiece model.
+    """Implements `TextGraph` for a SentencePiece model.
 
     Args:
         model_file: A SentencePiece `.model`.
-        do_lower_case: Whether letters are made lower case.
+        do_lower_case: Whether text is lower-cased.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not a SentencePiece model, has not all special
-            pieces, or is of a kind that no ALBERT has (BPE, byte fallback).
+        ValueError: It is not a SentencePiece model, lacks a special piece, or
+            is of a kind that no ALBERT uses (BPE, byte fallback).
     """
 
     def __init__(
@@ -77,26 +76,24 @@ class SentencePieceGraph:
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
     ) -> Tokens:
-        """See `TextGraph`."""
+        """Tokenizes strings; see `TextGraph`."""
         text = self._normalization(texts)
-        seen = self._model_normalization(text)
+        model_text = self._model_normalization(text)
         begins, ids = self._search(
-            seen.code_points, seen.row_ids, text.num_rows
+            model_text.code_points, model_text.row_ids, text.num_rows
         )
-        row_ids = tf.gather(seen.row_ids, begins)
-        follows_unknown = flat_rows.shift_right(
-            ids == self.special_ids.unk, False
-        )
-        follows_unknown &= ~flat_rows.is_first(row_ids)
-        kept = flat_rows.indices(
-            ~(follows_unknown & (ids == self.special_ids.unk))
-        )
+        row_ids = tf.gather(model_text.row_ids, begins)
+        # Of a run of unknown pieces, the first one is kept.
+        is_unknown = ids == self.special_ids.unk
+        follows_unknown = ragged.shift_right(is_unknown, False)
+        follows_unknown &= ~ragged.is_first(row_ids)
+        kept = ragged.indices(~(follows_unknown & is_unknown))
         ids, row_ids = tf.gather(ids, kept), tf.gather(row_ids, kept)
         new_ids, sources, parts = self._replacements.apply(ids)
         new_rows = tf.gather(row_ids, sources)
         starts = ends = None
         if with_offsets:
-            spans = _spans(seen, tf.gather(begins, kept), row_ids)
+            spans = _spans(model_text, tf.gather(begins, kept), row_ids)
             spans = self._replacements.divide(text, spans, sources, parts)
             starts, ends = text.raw_spans(*spans, new_rows)
         return Tokens(
@@ -109,20 +106,20 @@ class SentencePieceGraph:
 
 
 def _spans(
-    seen: ModelText, begins: tf.Tensor, row_ids: tf.Tensor
+    model_text: ModelText, begins: tf.Tensor, row_ids: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns where pieces lie in the normalised text, over all rows."""
-    starts = tf.gather(seen.origins, begins)
+    """Returns the span of each piece in the normalized text of all rows."""
+    starts = tf.gather(model_text.origins, begins)
     ends = tf.where(
-        flat_rows.is_last(row_ids),
-        tf.gather(seen.ends, row_ids),
-        flat_rows.shift_left(starts, 0),
+        ragged.is_last(row_ids),
+        tf.gather(model_text.ends, row_ids),
+        ragged.shift_left(starts, 0),
     )
     return starts, ends
 
 
 class _Replacements:
-    """`SentencePieceTokenizer.replacements`: ids that become other ids.
+    """Applies `SentencePieceTokenizer.replacements`, from ids to other ids.
 
     Args:
         tokenizer: The tokenizer that has them.
@@ -131,9 +128,9 @@ class _Replacements:
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         old_ids = sorted(tokenizer.replacements)
         new_ids = [tokenizer.replacements[i] for i in old_ids]
-        lengths = [*map(len, new_ids), 1]
         # The last entry is for ids that stay.
-        self._old_ids = tf.constant([*old_ids, -1][: len(old_ids)], tf.int32)
+        lengths = [*map(len, new_ids), 1]
+        self._old_ids = tf.constant(old_ids, tf.int32)
         self._lengths = tf.constant(lengths)
         self._offsets = tf.constant(np.cumsum([0, *lengths])[:-1], tf.int32)
         self._new_ids = tf.constant([*itertools.chain(*new_ids), 0], tf.int32)
@@ -141,15 +138,17 @@ class _Replacements:
         self._sizes = tf.constant([*itertools.chain(*sizes), 0], tf.int32)
 
     def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns new ids, the index that each comes from, and its part.
+        """Replaces ids.
 
-        A part is an index into what all old ids become.
+        Returns:
+            Three int32 arrays with an entry for each new id: the id, the
+            index of the old id that it comes from, and its part, an index
+            into the concatenation of all replacements.
         """
         number = tf.searchsorted(self._old_ids, ids)
-        stays = tf.concat([self._old_ids, [-1]], 0)
-        stays = tf.gather(stays, number) != ids
-        number = tf.where(stays, flat_rows.size(self._old_ids), number)
-        sources, within = flat_rows.spread(tf.gather(self._lengths, number))
+        stays = tf.gather(tf.concat([self._old_ids, [-1]], 0), number) != ids
+        number = tf.where(stays, ragged.size(self._old_ids), number)
+        sources, within = ragged.expand(tf.gather(self._lengths, number))
         parts = tf.gather(tf.gather(self._offsets, number), sources) + within
         new_ids = tf.where(
             tf.gather(stays, sources),
@@ -165,38 +164,38 @@ class _Replacements:
         sources: tf.Tensor,
         parts: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Divides the span of a number and a comma among its pieces.
+        """Divides the span of a number and its comma among the new pieces.
 
         Args:
-            text: The normalised text.
+            text: The normalized text.
             spans: Int32 `[M]`, starts and ends of the old pieces in it.
-            sources: As `apply` returns them.
-            parts: As `apply` returns them.
+            sources: As returned by `apply`.
+            parts: As returned by `apply`.
 
         Returns:
             Int32, starts and ends of the new pieces.
         """
         starts, ends = (tf.gather(span, sources) for span in spans)
-        same_before = sources == flat_rows.shift_right(sources, -1)
-        same_after = sources == flat_rows.shift_left(sources, -1)
+        same_before = sources == ragged.shift_right(sources, -1)
+        same_after = sources == ragged.shift_left(sources, -1)
         is_divided = same_before | same_after
-        solid = flat_rows.next_true(text.code_points != _SPACE, starts)
+        solid = ragged.next_true(text.code_points != _SPACE, starts)
         first = tf.where(is_divided, tf.minimum(solid, ends), starts)
         comma = tf.maximum(
-            flat_rows.last_true(text.code_points == _COMMA, ends), first
+            ragged.previous_true(text.code_points == _COMMA, ends), first
         )
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
-        ends = tf.where(same_after, flat_rows.shift_left(starts, 0), ends)
+        ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
         return starts, ends
 
 
 def _sizes_before(
     tokenizer: SentencePieceTokenizer, ids: Sequence[int]
 ) -> list[int]:
-    """Returns how many characters lie before each piece of a sequence."""
+    """Returns how many characters precede each piece of a sequence."""
     sizes = [
-        len(tokenizer.id_to_piece(i).removeprefix(_WORD_MARK)) for i in ids
+        len(tokenizer.id_to_token(i).removeprefix(_WORD_MARK)) for i in ids
     ]
     return [0, *itertools.accumulate(sizes[:-1])]
 
@@ -222,7 +221,7 @@ def _vocabulary(model: Any, tokenizer: SentencePieceTokenizer) -> Vocabulary:
 
 def _check_kind(model: Any, model_file: files.Path) -> None:
     normalizer, trainer = model.normalizer_spec, model.trainer_spec
-    is_known = {
+    is_met = {
         "model_type must be UNIGRAM": trainer.model_type == trainer.UNIGRAM,
         "byte_fallback must be off": not trainer.byte_fallback,
         "treat_whitespace_as_suffix must be off": (
@@ -234,10 +233,10 @@ def _check_kind(model: Any, model_file: files.Path) -> None:
         ),
         "escape_whitespaces must be on": normalizer.escape_whitespaces,
     }
-    wrong = [what for what, is_so in is_known.items() if not is_so]
-    if wrong:
+    unmet = [condition for condition, is_true in is_met.items() if not is_true]
+    if unmet:
         raise ValueError(
-            f"{model_file!r} is a SentencePiece model of a kind that cannot "
-            f"be exported: {', '.join(wrong)}. Use a vocabulary like ALBERT's, "
-            "for instance of build_vocab.py."
+            f"The SentencePiece model {model_file!r} cannot be exported: "
+            f"{', '.join(unmet)}. Use a vocabulary like ALBERT's, for "
+            "instance one made by build_vocab.py."
         )

@@ -1,32 +1,37 @@
-"""One thing that a served model can be asked.
+"""Signatures: the named functions of an exported model.
 
-Floor: export.
-
-Checks of what a request holds, and the requests that warm a model up.
+A signature is a traced function with named inputs and outputs, and requests
+that warm it up. Inputs are checked in the graph, because the loader in C++
+does not check them.
 
 Floor: export.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+Tensors = dict[str, tf.Tensor]
+
 DEFAULT = "serving_default"
 TOKENS = "tokens"
+ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
+WARMUP_BATCHES = (1, 8)
+_WARMUP_LENGTH = 32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Signature:
-    """A traced function, by the name that requests know it by.
+    """A traced function and the name by which requests call it.
 
     Args:
         name: Such as `serving_default`.
-        function: Takes tensors by name, returns a dict of them.
-        warmup: Inputs of a typical request; one for each kind of request
-            that TF Serving shall run before it takes others.
+        function: Takes tensors by name and returns a dict of tensors.
+        warmup: Inputs of typical requests, which TF Serving runs before it
+            accepts others.
     """
 
     name: str
@@ -34,14 +39,49 @@ class Signature:
     warmup: tuple[Mapping[str, np.ndarray], ...]
 
 
-def trace(function: Any, **inputs: tf.TensorSpec) -> Any:
+def text_and_token_signatures(
+    from_text: Callable[..., Tensors],
+    from_ids: Callable[..., Tensors],
+    *,
+    example: Mapping[str, str | Sequence[str]],
+    inner_shape: tuple[int, ...] = (),
+) -> list[Signature]:
+    """Traces the two signatures that every task has.
+
+    Args:
+        from_text: Function of string inputs; becomes `serving_default`.
+        from_ids: Function of `ID_INPUTS`; becomes `tokens`.
+        example: A typical value of each string input. A text makes the input
+            `[B]`, a list of C texts makes it `[B, C]`.
+        inner_shape: Sizes of the ids between batch and sequence.
+    """
+    texts = {
+        name: strings(None)
+        if isinstance(text, str)
+        else strings(None, len(text))
+        for name, text in example.items()
+    }
+    return [
+        Signature(
+            name=DEFAULT,
+            function=trace(from_text, **texts),
+            warmup=text_requests(**example),
+        ),
+        Signature(
+            name=TOKENS,
+            function=trace(from_ids, **id_inputs(*inner_shape)),
+            warmup=id_requests(*inner_shape),
+        ),
+    ]
+
+
+def trace(function: Callable[..., Tensors], **inputs: tf.TensorSpec) -> Any:
     """Traces a function of named inputs.
 
-    The graph ends in an `InvalidArgumentError` for inputs of other shapes: the
-    loader in C++ does not look at them, and such inputs might be answered.
+    For inputs of other shapes the graph fails with `InvalidArgumentError`.
     """
 
-    def checked(**values: tf.Tensor) -> Any:
+    def checked(**values: tf.Tensor) -> Tensors:
         return function(
             **{
                 name: tf.ensure_shape(value, inputs[name].shape)
@@ -63,26 +103,27 @@ def strings(*shape: int | None) -> tf.TensorSpec:
 
 
 def integers(*shape: int | None) -> tf.TensorSpec:
-    """Returns the specification of an input of int32 numbers."""
+    """Returns the specification of an int32 input."""
     return tf.TensorSpec(shape, tf.int32)
 
 
-WARMUP_BATCHES = (1, 8)
-_WARMUP_LENGTH = 32
-ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
+def id_inputs(*inner_shape: int) -> dict[str, tf.TensorSpec]:
+    """Returns the specifications of `ID_INPUTS`, int32 `[B, ..., S]`."""
+    return {name: integers(None, *inner_shape, None) for name in ID_INPUTS}
 
 
-def same_size(**texts: tf.Tensor) -> list[tf.Tensor]:
-    """Returns inputs `[B, ...]`, after a check that their B is the same.
+def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
+    """Returns inputs `[B, ...]` after checking that all have the same B.
 
-    In the graph, others end in an `InvalidArgumentError`.
+    Otherwise the graph fails with `InvalidArgumentError`.
     """
     sizes = [tf.shape(values)[0] for values in texts.values()]
     checks = [
         tf.Assert(
             tf.equal(size, sizes[0]),
             [
-                f"{' and '.join(texts)} must have as many strings. Received:",
+                f"{' and '.join(texts)} must have the same number of strings. "
+                "Received:",
                 *sizes,
             ],
         )
@@ -95,7 +136,7 @@ def same_size(**texts: tf.Tensor) -> list[tf.Tensor]:
 def text_requests(
     **texts: str | Sequence[str],
 ) -> tuple[dict[str, np.ndarray], ...]:
-    """Returns requests of one text for each input, in batches."""
+    """Returns warm-up requests that repeat an example, one for each batch."""
     return tuple(
         {name: np.array([text] * batch, object) for name, text in texts.items()}
         for batch in WARMUP_BATCHES
@@ -103,17 +144,17 @@ def text_requests(
 
 
 def id_requests(
-    *inner: int, **others: Sequence[int]
-) -> tuple[Mapping[str, Any], ...]:
-    """Returns requests of ids, in batches.
+    *inner_shape: int, **others: Sequence[int]
+) -> tuple[Mapping[str, np.ndarray], ...]:
+    """Returns warm-up requests of ids, one for each batch size.
 
     Args:
-        *inner: Sizes between batch and sequence, such as of the choices.
-        **others: Another input of each row.
+        *inner_shape: Sizes between batch and sequence.
+        **others: Further inputs, one row of each.
     """
     requests = []
     for batch in WARMUP_BATCHES:
-        ones = np.ones((batch, *inner, _WARMUP_LENGTH), np.int32)
+        ones = np.ones((batch, *inner_shape, _WARMUP_LENGTH), np.int32)
         request = {name: ones for name in ID_INPUTS}
         request["segment_ids"] = ones * 0
         for name, row in others.items():

@@ -1,29 +1,37 @@
-"""The best span of a window, and of all windows of a question, in a graph.
+"""Scores and the best spans of the SQuAD 1.1 and 2.0 models, in a graph.
 
-Data flow: outputs of a model -> [this file] -> first and last token, score.
-Floor: export. Core TensorFlow operations only.
+A scorer runs a model with the exported weights and lists candidate spans; the
+functions below it find the best span of a window and the best window of a
+question. Scores are float64, as in Python, so that ties are the same.
 
-Scores are float64, as there, so that ties are the same ones.
+Data flow: ids -> [this file] -> logits or beams -> spans.
+Floor: export.
 
-Source: `tasks.squad.predictions`, whose best spans these equal.
+Source: `modeling.span_models` and `tasks.squad.predictions`; outputs and best
+spans are equal.
 """
 
 import dataclasses
+from typing import Any, Protocol
 
 import tensorflow as tf
 
-from albert_tf.export import flat_rows
+from albert_tf.export import ragged
+from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.export.signature import Tensors
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.tasks.squad.predictions import SpanLimits
 
-_NOTHING = float("-inf")
+_NO_SCORE = float("-inf")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Spans:
-    """Spans of W windows, N of each, in the order in which ties are broken.
+    """N spans of each of W windows, in the order in which ties are broken.
 
     Args:
         starts: Int32 `[W, N]`, places of first tokens in the model's input.
-        ends: Int32 `[W, N]`, of last tokens.
+        ends: Int32 `[W, N]`, places of last tokens.
         scores: Float64 `[W, N]`.
     """
 
@@ -32,31 +40,141 @@ class Spans:
     scores: tf.Tensor
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Allowed:
-    """What makes a span a candidate.
+class SpanScorer(Protocol):
+    """A model of SQuAD.
 
-    Args:
-        is_start: Bool `[W, S]`: is it a token of the context with most
-            context in this window?
-        is_end: Bool `[W, S]`: is it a token of the context?
-        max_answer_length: Tokens of an answer at most.
+    Attributes:
+        min_length: Smallest length of its input.
     """
 
-    is_start: tf.Tensor
-    is_end: tf.Tensor
-    max_answer_length: int
+    min_length: int
+
+    def outputs(self, **ids: tf.Tensor) -> Tensors:
+        """Returns the outputs of the signature `tokens`."""
+        ...
+
+    def spans(
+        self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
+    ) -> list[Spans]:
+        """Returns one or two sets of spans.
+
+        The second set is for windows without a valid span in the first.
+        """
+        ...
+
+    def null_scores(self, outputs: Tensors) -> tf.Tensor:
+        """Returns float32 `[W]`: high if there seems to be no answer."""
+        ...
+
+
+class LogitScorer:
+    """The `SpanScorer` of version 1.1.
+
+    Args:
+        model: The model, of which only the structure is used.
+        weights: Its weights.
+    """
+
+    min_length = 1
+
+    def __init__(self, model: SpanModel, weights: ExportedWeights) -> None:
+        self._head: Any = model.span_head
+        self._weights = weights
+        self._encode = ExportedEncoder(model.albert, weights)
+
+    def outputs(self, **ids: tf.Tensor) -> Tensors:
+        """Returns `start_logits` and `end_logits`, float32 `[B, S]`."""
+        sequence, _ = self._encode(**ids)
+        with self._weights.scope():
+            logits = self._head(sequence)  # [B, S, 2]
+        starts, ends = tf.unstack(logits, axis=-1)
+        return {"start_logits": starts, "end_logits": ends}
+
+    def spans(
+        self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
+    ) -> list[Spans]:
+        """Returns the likeliest spans, and all spans."""
+        # The question's logits count, as in the reference; those of padding
+        # must not, because its size depends on the other windows.
+        starts, ends = (
+            tf.where(input_mask > 0, outputs[name], tf.float32.min)
+            for name in ("start_logits", "end_logits")
+        )
+        return [
+            likeliest_spans(starts, ends, limits.n_best_size),
+            all_spans(starts, ends, limits.max_answer_length),
+        ]
+
+    def null_scores(self, outputs: Tensors) -> tf.Tensor:
+        """Returns 0: in version 1.1 every question has an answer."""
+        return tf.zeros_like(outputs["start_logits"][:, 0])
+
+
+class BeamScorer:
+    """The `SpanScorer` of version 2.0.
+
+    Args:
+        model: The model, of which only the structure is used.
+        weights: Its weights.
+        separator_id: Id of `[SEP]`.
+    """
+
+    def __init__(
+        self, model: BeamSpanModel, weights: ExportedWeights, separator_id: int
+    ) -> None:
+        self.min_length = max(model.start_n_top, model.end_n_top)
+        self._model = model
+        self._head: Any = model.beam_span_head
+        self._weights = weights
+        self._separator_id = separator_id
+        self._encode = ExportedEncoder(model.albert, weights)
+
+    def outputs(self, **ids: tf.Tensor) -> Tensors:
+        """Returns the outputs of a `BeamSpanModel`."""
+        sequence, _ = self._encode(**ids)
+        p_mask = self._p_mask(**ids)
+        with self._weights.scope():
+            return self._head(
+                tf.cast(sequence, tf.float32),
+                p_mask,
+                num_starts=self._model.start_n_top,
+                num_ends=self._model.end_n_top,
+            )
+
+    def _p_mask(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tf.Tensor:
+        """Returns float32 `[B, S]`: 0 for the context and `[CLS]`, else 1."""
+        is_context = (segment_ids > 0) & (input_mask > 0)
+        # Text never becomes `[SEP]`.
+        is_context &= input_ids != self._separator_id
+        is_first = tf.range(tf.shape(input_ids)[1]) == 0
+        return tf.where(is_context | is_first[None], 0.0, 1.0)
+
+    def spans(
+        self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
+    ) -> list[Spans]:
+        """Returns the spans of the beams."""
+        del input_mask, limits
+        return [beam_spans(outputs, self._model.end_n_top)]
+
+    def null_scores(self, outputs: Tensors) -> tf.Tensor:
+        """Returns the logits of there being no answer."""
+        return outputs["cls_logits"]
 
 
 def likeliest_spans(
     start_logits: tf.Tensor, end_logits: tf.Tensor, num_best: int
 ) -> Spans:
-    """Returns each of the likeliest starts with each of the ends.
+    """Combines the likeliest starts with the likeliest ends.
 
     Args:
         start_logits: Float32 `[W, S]`.
         end_logits: Float32 `[W, S]`.
-        num_best: How many of either, or S if that is less.
+        num_best: Number of starts and of ends; at most S are used.
     """
     number = tf.minimum(num_best, tf.shape(start_logits)[1])
     start_values, starts = tf.math.top_k(start_logits, number)
@@ -79,7 +197,7 @@ def all_spans(
     longest = tf.minimum(max_answer_length, shape[1])
     starts = tf.repeat(tf.range(shape[1]), longest)
     ends = starts + tf.tile(tf.range(longest), shape[1:])
-    inside = flat_rows.indices(ends < shape[1])
+    inside = ragged.indices(ends < shape[1])
     starts, ends = tf.gather(starts, inside), tf.gather(ends, inside)
     full = tf.concat([shape[:1], tf.shape(starts)], 0)
     return Spans(
@@ -92,12 +210,12 @@ def all_spans(
     )
 
 
-def beam_spans(outputs: dict[str, tf.Tensor], num_ends: int) -> Spans:
-    """Returns the spans that a `BeamSpanModel` followed.
+def beam_spans(outputs: Tensors, num_ends: int) -> Spans:
+    """Returns the spans that a `BeamSpanModel` follows.
 
     Args:
-        outputs: Of the model.
-        num_ends: How many ends belong to each start.
+        outputs: Outputs of the model.
+        num_ends: Number of ends for each start.
     """
     return Spans(
         starts=tf.repeat(outputs["start_top_index"], num_ends, axis=1),
@@ -113,14 +231,30 @@ def _sums(starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
     return tf.cast(starts, tf.float64) + tf.cast(ends, tf.float64)
 
 
-def best_of_windows(spans: Spans, allowed: Allowed) -> Spans:
-    """Returns the best candidate of each window, N = 1; score -inf if none."""
-    is_candidate = tf.gather(allowed.is_start, spans.starts, batch_dims=1)
-    is_candidate &= tf.gather(allowed.is_end, spans.ends, batch_dims=1)
+def best_spans(
+    spans: Spans,
+    *,
+    is_start: tf.Tensor,
+    is_end: tf.Tensor,
+    max_answer_length: int,
+) -> Spans:
+    """Finds the best valid span of each window.
+
+    Args:
+        spans: Candidates.
+        is_start: Bool `[W, S]`, where a valid span may start.
+        is_end: Bool `[W, S]`, where a valid span may end.
+        max_answer_length: Largest number of tokens of a valid span.
+
+    Returns:
+        Spans with N = 1; the score is -inf if no span is valid.
+    """
+    is_valid = tf.gather(is_start, spans.starts, batch_dims=1)
+    is_valid &= tf.gather(is_end, spans.ends, batch_dims=1)
     size = spans.ends - spans.starts
-    is_candidate &= (size >= 0) & (size < allowed.max_answer_length)
+    is_valid &= (size >= 0) & (size < max_answer_length)
     scores = tf.where(
-        is_candidate, spans.scores, tf.constant(_NOTHING, tf.float64)
+        is_valid, spans.scores, tf.constant(_NO_SCORE, tf.float64)
     )
     best = tf.reduce_max(scores, axis=1, keepdims=True)
     number = tf.shape(scores)[1]
@@ -136,19 +270,18 @@ def best_of_windows(spans: Spans, allowed: Allowed) -> Spans:
 def best_window(
     scores: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor
 ) -> tf.Tensor:
-    """Finds the window with the best candidate of each question.
+    """Finds the window with the best span of each question.
 
     Args:
-        scores: Float64 `[W]`, -inf where a window has no candidate.
+        scores: Float64 `[W]`, -inf where a window has no valid span.
         rows: Int32 `[W]`, the question of each window.
         num_rows: Number of questions, B.
 
     Returns:
-        Int32 `[B]`, of windows that are as good the first; W if there is no
-        candidate.
+        Int32 `[B]`, the first of equally good windows; W if there is none.
     """
     best = tf.math.unsorted_segment_max(scores, rows, num_rows)
-    is_best = (scores == tf.gather(best, rows)) & (scores > _NOTHING)
-    number = flat_rows.size(scores)
+    is_best = (scores == tf.gather(best, rows)) & (scores > _NO_SCORE)
+    number = ragged.size(scores)
     place = tf.where(is_best, tf.range(number), number)
     return tf.math.unsorted_segment_min(place, rows, num_rows)

@@ -1,4 +1,4 @@
-"""What a text becomes in a graph, and the interface of what makes it.
+"""The tokens of a batch of texts, and the interface of tokenizers in a graph.
 
 Floor: export.
 """
@@ -8,21 +8,22 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from albert_tf.export import ragged
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """The tokens of a batch of R texts, row after row.
+    """The tokens of R texts as a ragged batch; see `ragged`.
 
     Args:
-        ids: Int32 `[M]`.
+        ids: Int32 `[M]`, the tokens of all texts.
         row_ids: Int32 `[M]`, the text of each token.
         num_rows: Int32 scalar, R.
         starts: Int32 `[M]`, first code point of each token in the raw text,
-            as `Tokenizer.encode_with_offsets` has it; None if not asked for.
-        ends: Int32 `[M]`, one past the last.
+            as in `Tokenizer.encode_with_offsets`; None if not requested.
+        ends: Int32 `[M]`, one past the last code point; None likewise.
     """
 
     ids: tf.Tensor
@@ -31,9 +32,17 @@ class Tokens:
     starts: tf.Tensor | None = None
     ends: tf.Tensor | None = None
 
+    def rows(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the index of each text's first token and its length.
+
+        Both are int32 `[R]`.
+        """
+        splits = ragged.row_splits(self.row_ids, self.num_rows)
+        return splits[:-1], splits[1:] - splits[:-1]
+
 
 class TextGraph(Protocol):
-    """A `Tokenizer` of operations.
+    """A tokenizer made of graph operations.
 
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
@@ -48,14 +57,14 @@ class TextGraph(Protocol):
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
     ) -> Tokens:
-        """Returns the tokens of UTF-8 strings `[R]`.
+        """Tokenizes UTF-8 strings `[R]`.
 
-        Bytes that are not UTF-8 count as U+FFFD, as many as Python's
-        `decode(errors="replace")` gives.
+        Bytes that are not UTF-8 count as U+FFFD, as in Python's
+        `decode(errors="replace")`.
         """
         ...
 
 
 def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
     """Returns the token of each id."""
-    return tuple(map(tokenizer.id_to_piece, range(tokenizer.vocab_size)))
+    return tuple(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))

@@ -1,22 +1,15 @@
-"""Which of many sequences begin at each place of a text: a trie as arrays.
+"""The best segmentation of text into the pieces of a unigram model.
 
-States are numbered breadth first, so that the edges, sorted by the state that
-they leave and the character that they take, are sorted by the state that they
-reach too: the edge at index i reaches state i + 1. A step is then a binary
-search.
+A trie finds the pieces that start at each place; a dynamic program finds the
+segmentation whose pieces have the best total score.
 
-Floor: export.
+TensorFlow Text has an operation for this, but it contains an older copy of
+the SentencePiece library than Python does, and the two round sums of scores
+differently: of two equally good segmentations, such as `e ee` and `ee e`,
+they may choose different ones. The search is therefore written out, with the
+sums in the order and the precision of the copy that made the training data.
 
-The best way to cut text into the pieces of a unigram model, in a graph.
-
-Data flow: normalised code points -> [this file] -> pieces.
-
-TensorFlow Text has an operation for this, but it carries an older copy of the
-SentencePiece library than Python has, and the two round sums of scores in
-another way: of two cuts that are equally good, such as `e ee` and `ee e`,
-they may take different ones. So the search is spelled out, with the sums in
-the order and the precision of the copy that made the training data.
-
+Data flow: `model_normalization` -> [this file] -> `sentencepiece_graph`.
 Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, unigram_model.cc, Model::EncodeOptimized; the
@@ -29,18 +22,27 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import code_point_table, flat_rows
+from albert_tf.export import code_point_table, ragged
 from albert_tf.export.code_point_table import PagedTable
 
 NOTHING = -1
 _ROOT = 0
+# What a character without a piece scores, below the worst piece.
+_UNKNOWN_PENALTY = np.float32(10)
+# What a user-defined piece scores for each byte but one.
+_USER_DEFINED_BONUS = 0.1
 
 
 class Trie:
-    """Finds sequences of code points and the numbers that go with them.
+    """Finds the sequences that start at each place of a text.
+
+    States are numbered breadth first, so that the edges, sorted by the state
+    they leave and the character they take, are also sorted by the state they
+    reach: the edge at index i reaches state i + 1. A step is then a binary
+    search in an array of integer keys.
 
     Args:
-        numbers: The number of each sequence, 0 or more. A sequence is not
+        numbers: The number of each sequence, 0 or more. Sequences are not
             empty.
 
     Attributes:
@@ -50,19 +52,28 @@ class Trie:
     def __init__(self, numbers: Mapping[str, int]) -> None:
         self.depth = max(map(len, numbers), default=0)
         alphabet = sorted(set().union(*numbers))
-        self._classes = {c: i + 1 for i, c in enumerate(alphabet)}
+        class_of = {c: i + 1 for i, c in enumerate(alphabet)}
         self._num_classes = len(alphabet) + 1
-        keys, found = _flatten(_children(numbers), self._classes, numbers)
-        is_small = (len(keys) + 1) * self._num_classes < 2**31
+        # Every prefix is a state. In this order they are breadth first.
+        prefixes = {s[:n] for s in numbers for n in range(1, len(s) + 1)}
+        states = ["", *sorted(prefixes, key=lambda p: (len(p), p))]
+        self._state_of = {p: state for state, p in enumerate(states)}
+        keys = [
+            self._state_of[prefix[:-1]] * self._num_classes
+            + class_of[prefix[-1]]
+            for prefix in states[1:]
+        ]
+        is_small = len(states) * self._num_classes < 2**31
         self._key_type = tf.int32 if is_small else tf.int64
-        # A key that no state has, so that an empty trie is one too.
-        self._key_steps = _steps([*keys, -(2**30)][: max(len(keys), 1)])
+        # An empty trie has one key, which no state has.
+        self._key_steps = _steps(keys or [-(2**30)])
         is_short = max(numbers.values(), default=0) < 2**16 - 1
+        found = [numbers.get(prefix, NOTHING) + 1 for prefix in states]
         self._found = tf.constant(
-            np.array(found) + 1, tf.uint16 if is_short else tf.int32
+            np.array(found), tf.uint16 if is_short else tf.int32
         )
         classes = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint16)
-        for character, number in self._classes.items():
+        for character, number in class_of.items():
             classes[ord(character)] = number
         self._class_table = PagedTable(classes)
 
@@ -72,26 +83,27 @@ class Trie:
         row_ids: tf.Tensor,
         states: tf.Tensor | None = None,
     ) -> list[tf.Tensor]:
-        """Looks for sequences at every place.
+        """Finds the sequences that start at every place.
 
         Args:
             code_points: Int32 `[N]`.
             row_ids: Int32 `[N]`. A sequence lies within a row.
-            states: Int32 `[N]`, from `state`; None to begin at the root.
+            states: Int32 `[N]`, as returned by `state`; None for the root.
 
         Returns:
-            `depth` tensors, int32 `[N]`: the k-th has the number of the
-            sequence of k + 1 code points that begins at each place, or
+            `depth` int32 tensors `[N]`. Entry k holds the number of the
+            sequence of k + 1 code points that starts at each place, or
             `NOTHING`.
         """
-        length = flat_rows.size(code_points)
+        length = ragged.size(code_points)
         padding = tf.zeros([self.depth], tf.int32)
         classes = self._class_table.lookup(code_points)
         classes = tf.concat([classes, padding], 0)
         rows = tf.concat([row_ids, padding - 1], 0)
         if states is None:
             states = tf.fill([length], _ROOT)
-        keys = self._keys()
+        # The keys of the edges, in increasing order.
+        keys = tf.cumsum(tf.cast(self._key_steps, self._key_type))
         numbers = []
         for step in range(self.depth):
             is_inside = rows[step : step + length] == row_ids
@@ -103,30 +115,23 @@ class Trie:
         return numbers
 
     def state(self, prefix: str) -> int:
-        """Returns the state after a prefix, for `walk`; -1 if there is none."""
-        state = tf.constant([_ROOT])
-        for character in prefix:
-            taken = self._classes.get(character, 0)
-            state = self._advance(self._keys(), state, tf.constant([taken]))
-        return int(state[0])
-
-    def _keys(self) -> tf.Tensor:
-        """Returns the keys of the edges, which rise."""
-        return tf.cumsum(tf.cast(self._key_steps, self._key_type))
+        """Returns the state that a prefix leads to; -1 if there is none."""
+        return self._state_of.get(prefix, NOTHING)
 
     def _advance(
         self, keys: tf.Tensor, states: tf.Tensor, classes: tf.Tensor
     ) -> tf.Tensor:
+        """Follows one edge from each state; -1 where there is none."""
         wanted = tf.cast(states, self._key_type) * self._num_classes
         wanted += tf.cast(classes, self._key_type)
         edges = tf.searchsorted(keys, wanted)
-        edges = tf.minimum(edges, flat_rows.size(keys) - 1)
+        edges = tf.minimum(edges, ragged.size(keys) - 1)
         is_edge = tf.gather(keys, edges) == wanted
         return tf.where(is_edge, edges + 1, -1)
 
 
 def _steps(keys: Sequence[int]) -> tf.Tensor:
-    """Returns how far each key is from the one before, in few bytes."""
+    """Returns the differences of the keys, which need fewer bytes."""
     steps = np.diff(np.array(keys, np.int64), prepend=0)
     for dtype in (np.uint16, np.int32):
         if np.all(steps == steps.astype(dtype)):
@@ -134,53 +139,14 @@ def _steps(keys: Sequence[int]) -> tf.Tensor:
     return tf.constant(steps)
 
 
-_Children = list[dict[str, int]]
-
-
-def _children(numbers: Mapping[str, int]) -> _Children:
-    """Returns the edges of each state, in the order they were met."""
-    children: _Children = [{}]
-    for sequence in numbers:
-        state = _ROOT
-        for character in sequence:
-            following = children[state].get(character)
-            if following is None:
-                following = children[state][character] = len(children)
-                children.append({})
-            state = following
-    return children
-
-
-def _flatten(
-    children: _Children,
-    classes: Mapping[str, int],
-    numbers: Mapping[str, int],
-) -> tuple[list[int], list[int]]:
-    """Numbers the states anew; returns keys of edges and numbers of states."""
-    order = [(_ROOT, "")]
-    keys: list[int] = []
-    for new_state, (state, prefix) in enumerate(order):
-        base = new_state * (len(classes) + 1)
-        for character in sorted(children[state]):
-            keys.append(base + classes[character])
-            order.append((children[state][character], prefix + character))
-    return keys, [numbers.get(prefix, NOTHING) for _, prefix in order]
-
-
-# How much worse than the worst piece a character without a piece is.
-_UNKNOWN_PENALTY = np.float32(10)
-# What a user-defined piece scores for each byte, less one.
-_USER_DEFINED_BONUS = 0.1
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """Pieces that text can become.
+    """The pieces that text can be segmented into.
 
     Args:
-        scores: Score of every piece of text.
-        user_defined: Pieces that are taken wherever they occur.
-        ids: Id of each piece in either.
+        scores: Score of each normal piece.
+        user_defined: Pieces that are used wherever they occur.
+        ids: Id of each normal or user-defined piece.
         unknown_id: Id of a character without a piece.
     """
 
@@ -191,7 +157,7 @@ class Vocabulary:
 
 
 class UnigramSearch:
-    """Cuts rows of code points into pieces.
+    """Segments rows of code points into pieces.
 
     Args:
         vocabulary: The pieces.
@@ -216,7 +182,7 @@ class UnigramSearch:
     def __call__(
         self, code_points: tf.Tensor, row_ids: tf.Tensor, num_rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the pieces.
+        """Finds the best segmentation of each row.
 
         Args:
             code_points: Int32 `[N]`.
@@ -224,21 +190,21 @@ class UnigramSearch:
             num_rows: Int32 scalar.
 
         Returns:
-            Int32 `[M]`: the first character of each piece, as an index into
-            `code_points`, and the id. Each character without a piece is a
-            piece of its own here.
+            Two int32 arrays `[M]`: the index of each piece's first character
+            and the id of the piece. Each character without a piece counts as
+            a piece of its own.
         """
         ids, scores = self._candidates(code_points, row_ids)
-        row_starts = flat_rows.starts(row_ids, num_rows)
+        row_starts = ragged.row_splits(row_ids, num_rows)
         first = tf.gather(row_starts, row_ids)
         totals = self._totals(scores, row_starts, row_ids, first)
         sizes = self._sizes_of_last(scores, totals, first)
-        # From the end of each row, back piece by piece.
-        places = tf.range(flat_rows.size(row_ids))
+        # Follow the pieces back from the end of each row.
+        places = tf.range(ragged.size(row_ids))
         before = places - sizes
-        before = tf.where(before < first, flat_rows.size(row_ids), before)
-        ends = flat_rows.indices(
-            flat_rows.mark_chains(before, flat_rows.is_last(row_ids))
+        before = tf.where(before < first, ragged.size(row_ids), before)
+        ends = ragged.indices(
+            ragged.mark_reachable(before, ragged.is_last(row_ids))
         )
         sizes = tf.gather(sizes, ends)
         begins = ends - sizes + 1
@@ -247,9 +213,10 @@ class UnigramSearch:
     def _candidates(
         self, code_points: tf.Tensor, row_ids: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns ids and scores `[N, K]` of what begins at each place.
+        """Returns ids and scores `[N, K]` of the pieces that start at a place.
 
-        Entry k is of the piece of k + 1 characters; no piece has -inf.
+        Entry k is the piece of k + 1 characters; its score is -inf if there
+        is none.
         """
         found = self._trie.walk(code_points, row_ids)
         is_unknown = found[0] == NOTHING
@@ -268,10 +235,10 @@ class UnigramSearch:
         row_ids: tf.Tensor,
         first: tf.Tensor,
     ) -> tf.Tensor:
-        """Returns float32 `[N]`: the best score of the row up to there.
+        """Returns float32 `[N]`: best score of each row up to each character.
 
-        The only part that goes character by character. All rows go together,
-        K characters in a turn.
+        Only this part proceeds character by character: all rows together, and
+        K characters in each turn of the loop.
         """
         steps = _by_slot(scores, first)  # [N, K]
         steps = tf.concat([steps, tf.zeros([1, self._trie.depth])], 0)
@@ -281,7 +248,7 @@ class UnigramSearch:
         turns = tf.TensorArray(
             tf.float32, size=num_turns, element_shape=[None, depth]
         )
-        last = flat_rows.size(row_ids)
+        last = ragged.size(row_ids)
 
         def take_turn(
             turn: tf.Tensor, recent: tf.Tensor, turns: tf.TensorArray
@@ -292,7 +259,7 @@ class UnigramSearch:
             return turn + 1, recent, turns.write(turn, best)
 
         recent = tf.where(tf.range(depth) == 0, 0.0, -np.inf)
-        recent = tf.repeat(recent[None], flat_rows.size(sizes), 0)
+        recent = tf.repeat(recent[None], ragged.size(sizes), 0)
         _, _, turns = tf.while_loop(
             lambda turn, *_: turn < num_turns,
             take_turn,
@@ -308,12 +275,13 @@ class UnigramSearch:
     def _sizes_of_last(
         self, scores: tf.Tensor, totals: tf.Tensor, first: tf.Tensor
     ) -> tf.Tensor:
-        """Returns int32 `[N]`: size of the last piece of the best cut there.
+        """Returns int32 `[N]`: size of the piece that ends at each character.
 
-        Of equally good ones it is the longest.
+        The piece is the last one of the best segmentation up to there; of
+        equally good ones, the longest.
         """
         sizes = tf.range(1, self._trie.depth + 1)
-        ends = tf.range(flat_rows.size(first))[:, None]
+        ends = tf.range(ragged.size(first))[:, None]
         begins = ends - sizes + 1  # [N, K]
         is_inside = begins >= first[:, None]
         begins = tf.where(is_inside, begins, ends)
@@ -328,13 +296,13 @@ class UnigramSearch:
 
 
 def _by_slot(scores: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
-    """Sorts the scores by where pieces end, for `_turn`.
+    """Arranges the scores by the character that pieces end with, for `_turn`.
 
-    Slot j of place e has the score of the piece that begins j characters, or
-    j more than a multiple of K, into the row, and ends with e.
+    Slot j of character e holds the score of the piece that ends with e and
+    starts at a place in the row that is j modulo K.
 
     Args:
-        scores: Float32 `[N, K]`, by where pieces begin and their sizes.
+        scores: Float32 `[N, K]`, by first character and size of the piece.
         first: Int32 `[N]`, index of the first character of the row.
 
     Returns:
@@ -342,7 +310,7 @@ def _by_slot(scores: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
     """
     depth = scores.shape[1]
     slots = tf.range(depth)
-    ends = (tf.range(flat_rows.size(first)) - first)[:, None]
+    ends = (tf.range(ragged.size(first)) - first)[:, None]
     within = ends % depth
     begins = ends - within + slots
     begins -= tf.where(slots > within, depth, 0)
@@ -355,15 +323,15 @@ def _by_slot(scores: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
 def _turn(
     recent: tf.Tensor, steps: list[tf.Tensor]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Goes K characters further.
+    """Advances the dynamic program by K characters.
 
     Args:
-        recent: Float32 `[R, K]`, best score at each of the last K borders;
-            that after n characters is in slot n modulo K.
-        steps: K of float32 `[R, K]`, a row of `_by_slot` for each row.
+        recent: Float32 `[R, K]`, best scores after each of the last K
+            characters; slot n modulo K is after n characters of the row.
+        steps: K float32 tensors `[R, K]`, rows of `_by_slot`.
 
     Returns:
-        `recent`, K characters later; and the best scores in order.
+        `recent`, K characters later, and the K best scores in order.
     """
     depth = len(steps)
     best = []

@@ -1,19 +1,17 @@
 """`WordPieceTokenizer` as operations of a graph.
 
-Data flow: strings -> `text_normalization` -> [this file] -> ids, and where
-they lie in the raw text.
-
+Data flow: strings -> `text_normalization` -> [this file] -> ids and their
+places in the raw text.
 Floor: export. Core TensorFlow operations only.
 
-Source: `text.wordpiece_tokenizer`, whose results these equal.
+Source: `text.wordpiece_tokenizer`; the results are equal.
 """
 
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.export import flat_rows
+from albert_tf.export import ragged
 from albert_tf.export.text_normalization import (
-    NormalizedText,
     WordPieceNormalization,
 )
 from albert_tf.export.tokens import Tokens, tokens_of
@@ -23,20 +21,20 @@ from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
 _SPACE = ord(" ")
-# Says where in a word a token may stand; no text has these at that place.
+# Prefixes in the trie for tokens that start a word and those that continue it.
 _AT_START, _AFTER_START = "\0", "\1"
 
 
 class WordPieceGraph:
-    """A `TextGraph` over a WordPiece vocabulary.
+    """Implements `TextGraph` for a WordPiece vocabulary.
 
     Args:
-        vocab_file: Text file, one token a line.
-        do_lower_case: Whether letters are made lower case and lose accents.
+        vocab_file: Text file with one token per line.
+        do_lower_case: Whether text is lower-cased and loses its accents.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8, or has not all special tokens.
+        ValueError: It is not UTF-8, or lacks a special token.
     """
 
     def __init__(
@@ -56,46 +54,53 @@ class WordPieceGraph:
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
     ) -> Tokens:
-        """See `TextGraph`."""
+        """Tokenizes strings; see `TextGraph`."""
         text = self._normalization(texts)
         is_space = text.code_points == _SPACE
-        kept = flat_rows.indices(~is_space)
-        # A word is a row of its own from here on.
-        is_start = flat_rows.shift_right(is_space, True)
-        is_start |= flat_rows.is_first(text.row_ids)
+        kept = ragged.indices(~is_space)
+        # From here on, each word is a row of its own.
+        is_start = ragged.shift_right(is_space, True)
+        is_start |= ragged.is_first(text.row_ids)
         is_start = tf.gather(is_start, kept)
         words = tf.cumsum(tf.cast(is_start, tf.int32)) - 1
         begins, ends, ids = self._cut(
             tf.gather(text.code_points, kept), words, is_start
         )
-        return _tokens(
-            text,
-            tf.gather(kept, begins),
-            ids,
-            tf.gather(kept, ends - 1) + 1 if with_offsets else None,
+        begins = tf.gather(kept, begins)
+        row_ids = tf.gather(text.row_ids, begins)
+        raw_starts = raw_ends = None
+        if with_offsets:
+            ends = tf.gather(kept, ends - 1) + 1
+            raw_starts, raw_ends = text.raw_spans(begins, ends, row_ids)
+        return Tokens(
+            ids=ids,
+            row_ids=row_ids,
+            num_rows=text.num_rows,
+            starts=raw_starts,
+            ends=raw_ends,
         )
 
     def _cut(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Cuts words into the longest tokens, from the left.
+        """Cuts words into tokens, from the left, each the longest possible.
 
         Args:
             code_points: Int32 `[N]`.
-            words: Int32 `[N]`, the word of each.
-            is_start: Bool `[N]`.
+            words: Int32 `[N]`, the word of each code point.
+            is_start: Bool `[N]`, whether each starts a word.
 
         Returns:
             Int32 `[M]`: begin, end and id of each token.
         """
         sizes, ids = self._longest(code_points, words, is_start)
-        places = tf.range(flat_rows.size(words))
+        places = tf.range(ragged.size(words))
         first = tf.searchsorted(words, words)
         end = tf.searchsorted(words, words, side="right")
         after = places + sizes
-        stop = flat_rows.size(words)
+        stop = ragged.size(words)
         is_end = (after == end) | (sizes == 0)
-        is_taken = flat_rows.mark_chains(
+        is_taken = ragged.mark_reachable(
             tf.where(is_end, stop, after), is_start
         )
         is_stuck = tf.cast(is_taken & (sizes == 0), tf.int32)
@@ -103,7 +108,7 @@ class WordPieceGraph:
         is_long = end - first > _MAX_WORD_SIZE
         is_long &= tf.gather(sizes, first) < end - first
         is_unknown = (tf.gather(stuck, words) > 0) | is_long
-        begins = flat_rows.indices(tf.where(is_unknown, is_start, is_taken))
+        begins = ragged.indices(tf.where(is_unknown, is_start, is_taken))
         ends = tf.where(is_unknown, end, after)
         ids = tf.where(is_unknown, self.special_ids.unk, ids)
         return begins, tf.gather(ends, begins), tf.gather(ids, begins)
@@ -111,7 +116,10 @@ class WordPieceGraph:
     def _longest(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns size (0 if there is none) and id of the longest token."""
+        """Returns size and id of the longest token at each place.
+
+        The size is 0 if there is none.
+        """
         states = tf.where(is_start, self._at_start, self._after_start)
         sizes = tf.zeros_like(code_points)
         ids = tf.zeros_like(code_points)
@@ -123,31 +131,11 @@ class WordPieceGraph:
         return sizes, ids
 
 
-def _tokens(
-    text: NormalizedText,
-    begins: tf.Tensor,
-    ids: tf.Tensor,
-    ends: tf.Tensor | None,
-) -> Tokens:
-    """Returns tokens, with offsets if ends are given."""
-    row_ids = tf.gather(text.row_ids, begins)
-    raw_starts = raw_ends = None
-    if ends is not None:
-        raw_starts, raw_ends = text.raw_spans(begins, ends, row_ids)
-    return Tokens(
-        ids=ids,
-        row_ids=row_ids,
-        num_rows=text.num_rows,
-        starts=raw_starts,
-        ends=raw_ends,
-    )
-
-
 def _marked_tokens(tokenizer: WordPieceTokenizer) -> dict[str, int]:
-    """Returns the ids of tokens, marked by where in a word they may stand."""
+    """Returns the ids of tokens, with the prefixes of the trie."""
     ids = {}
     for token_id in range(tokenizer.vocab_size):
-        token = tokenizer.id_to_piece(token_id)
+        token = tokenizer.id_to_token(token_id)
         ids[_AT_START + token] = token_id
         if len(token) > len(_CONTINUATION) and token.startswith(_CONTINUATION):
             ids[_AFTER_START + token.removeprefix(_CONTINUATION)] = token_id

@@ -1,21 +1,20 @@
-"""Scores of classification and regression: accuracy, F1, correlations.
+"""Computes scores of classification and regression.
 
 Data flow: labels and predictions of a set -> [this file] -> `eval_results`.
 Floor: metrics. NumPy, scikit-learn and SciPy.
 
-Every score is a float; where the arithmetic has no answer (one example, or
-constant numbers), a correlation is 0, as scikit-learn and the reference say
-of the Matthews correlation.
+Every score is a float. Where it is not defined (one example, or constant
+values), a correlation is 0, as scikit-learn and the reference define the
+Matthews correlation.
 
-Source: Wang et al. 2018 (GLUE), table 1: which score belongs to which task.
-
-Logits to probabilities.
-
-Floor: metrics. NumPy alone.
+Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import scipy.special
 import scipy.stats
 import sklearn.metrics
 
@@ -31,16 +30,15 @@ def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
         predictions: Int `[N]`.
 
     Raises:
-        ValueError: There are no examples, or not as many predictions.
+        ValueError: There are no examples, or the shapes differ.
     """
-    labels, predictions = _checked(labels, predictions)
-    return float(sklearn.metrics.accuracy_score(labels, predictions))
+    return float(sklearn.metrics.accuracy_score(*_checked(labels, predictions)))
 
 
 def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the F1 of label 1 among labels 0 and 1, 0 to 1.
 
-    It is 0 if neither labels nor predictions hold a 1.
+    It is 0 if neither labels nor predictions contain a 1.
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
@@ -52,10 +50,12 @@ def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     Raises:
         ValueError: As `accuracy`.
     """
-    labels, predictions = _checked(labels, predictions)
     return float(
         sklearn.metrics.f1_score(
-            labels, predictions, labels=[1], average="macro", zero_division=0
+            *_checked(labels, predictions),
+            labels=[1],
+            average="macro",
+            zero_division=0,
         )
     )
 
@@ -70,10 +70,9 @@ def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     Raises:
         ValueError: As `accuracy`.
     """
-    labels, predictions = _checked(labels, predictions)
     return float(
         sklearn.metrics.f1_score(
-            labels, predictions, average="macro", zero_division=0
+            *_checked(labels, predictions), average="macro", zero_division=0
         )
     )
 
@@ -81,69 +80,53 @@ def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 def matthews_correlation(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
-    """Returns the correlation of labels and predictions, -1 to 1.
+    """Returns the Matthews correlation of int labels and predictions, -1 to 1.
 
-    It is 0 if all predictions, or all labels, are the same.
-
-    Args:
-        labels: Int `[N]`.
-        predictions: Int `[N]`.
-
-    Raises:
-        ValueError: As `accuracy`.
+    Args and errors are those of `accuracy`; 0 if either side is constant.
     """
-    labels, predictions = _checked(labels, predictions)
-    if _is_constant(labels) or _is_constant(predictions):
+    values = _checked(labels, predictions)
+    if _has_constant(values):
         return 0.0
-    return float(sklearn.metrics.matthews_corrcoef(labels, predictions))
+    return float(sklearn.metrics.matthews_corrcoef(*values))
 
 
 def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the linear correlation, -1 to 1; 0 if one side is constant.
+    """Returns the linear correlation of float labels and predictions, -1 to 1.
 
-    Args:
-        labels: Float `[N]`.
-        predictions: Float `[N]`.
-
-    Raises:
-        ValueError: As `accuracy`.
+    Args and errors are those of `accuracy`; 0 if either side is constant.
     """
-    labels, predictions = _checked(labels, predictions)
-    if _is_constant(labels) or _is_constant(predictions):
+    values = _as_float64(*_checked(labels, predictions))
+    if _has_constant(values):
         return 0.0
-    return float(scipy.stats.pearsonr(*_as_float64(labels, predictions))[0])
+    return float(scipy.stats.pearsonr(*values)[0])
 
 
 def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the correlation of the ranks; 0 if one side is constant.
+    """Returns the rank correlation of float labels and predictions, -1 to 1.
 
-    Args:
-        labels: Float `[N]`.
-        predictions: Float `[N]`.
-
-    Raises:
-        ValueError: As `accuracy`.
+    Args and errors are those of `accuracy`; 0 if either side is constant.
     """
-    labels, predictions = _checked(labels, predictions)
-    if _is_constant(labels) or _is_constant(predictions):
+    values = _as_float64(*_checked(labels, predictions))
+    if _has_constant(values):
         return 0.0
-    return float(scipy.stats.spearmanr(*_as_float64(labels, predictions))[0])
+    return float(scipy.stats.spearmanr(*values)[0])
 
 
 def mean_squared_error(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
-    """Returns the mean of the squared differences.
+    """Returns the mean of the squared differences of float values.
 
-    Args:
-        labels: Float `[N]`.
-        predictions: Float `[N]`.
-
-    Raises:
-        ValueError: As `accuracy`.
+    Args and errors are those of `accuracy`.
     """
-    labels, predictions = _as_float64(*_checked(labels, predictions))
-    return float(sklearn.metrics.mean_squared_error(labels, predictions))
+    values = _as_float64(*_checked(labels, predictions))
+    return float(sklearn.metrics.mean_squared_error(*values))
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
+    probabilities = scipy.special.softmax(logits.astype(np.float64), axis=-1)
+    return probabilities.astype(np.float32)
 
 
 def _checked(
@@ -152,7 +135,7 @@ def _checked(
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.ndim != 1 or labels.shape != predictions.shape:
         raise ValueError(
-            "Labels and predictions must be one number for each example. "
+            "Labels and predictions must have one number for each example. "
             f"Received: shapes {list(labels.shape)} and "
             f"{list(predictions.shape)}."
         )
@@ -161,18 +144,9 @@ def _checked(
     return labels, predictions
 
 
-def _is_constant(values: np.ndarray) -> bool:
-    return bool((values == values[0]).all())
+def _has_constant(arrays: Sequence[np.ndarray]) -> bool:
+    return any((array == array[0]).all() for array in arrays)
 
 
 def _as_float64(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(array.astype(np.float64) for array in arrays)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Returns probabilities, float32 `[..., K]`, of logits `[..., K]`."""
-    shifted = logits.astype(np.float64)
-    shifted -= shifted.max(axis=-1, keepdims=True)
-    exponentials = np.exp(shifted)
-    total = exponentials.sum(axis=-1, keepdims=True)
-    return (exponentials / total).astype(np.float32)

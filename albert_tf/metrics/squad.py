@@ -1,12 +1,12 @@
-"""Scores of answers that are spans of a text: exact match and F1.
+"""Scores answers that are spans of a text: exact match and F1.
 
 Data flow: predicted and true answers -> [this file] -> `eval_results`.
 Floor: metrics. NumPy.
 
-Before they are compared, answers lose case, ASCII punctuation, the articles
-`a`, `an`, `the`, and white space but for one space between words. A prediction
-has the score of the true answer that it fits best. Scores of a set are 0 to
-100.
+Before answers are compared, they are lower-cased, ASCII punctuation and the
+articles `a`, `an`, `the` are removed, and white space is collapsed. A
+prediction is scored against the true answer that it matches best. Scores of a
+set are 0 to 100.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match and F1); Rajpurkar,
 Jia and Liang 2018, section 6 (questions without an answer, threshold).
@@ -16,7 +16,7 @@ import collections
 import dataclasses
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import numpy as np
 
@@ -27,11 +27,11 @@ _PERCENT = 100.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerScores:
-    """How well each prediction of a set fits, 0 to 1.
+    """Scores of each prediction of a set, 0 to 1.
 
     Args:
-        exact: Float64 `[N]`, 1 for the words of a true answer, else 0.
-        f1: Float64 `[N]`, harmonic mean of the shares of shared words.
+        exact: Float64 `[N]`, 1 if the prediction is a true answer, else 0.
+        f1: Float64 `[N]`, harmonic mean of precision and recall of words.
     """
 
     exact: np.ndarray
@@ -39,7 +39,7 @@ class AnswerScores:
 
 
 def normalize_answer(text: str) -> str:
-    """Returns what counts of an answer.
+    """Returns an answer in the form that is compared.
 
     >>> normalize_answer(" The  Beyoncé (singer). ")
     'beyoncé singer'
@@ -61,16 +61,16 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
 def f1(
     prediction: str, answers: Sequence[str], *, both_empty: float = 1.0
 ) -> float:
-    """Returns the largest F1 of the words of prediction and one answer.
+    """Returns the largest F1 of the prediction's words with any answer's.
 
     >>> f1("the river Rhine", ["Rhine", "in France"])
     0.6666666666666666
 
     Args:
         prediction: The predicted answer.
-        answers: The true ones; "" stands for that there is none.
-        both_empty: The score where no words remain on either side: 1 in
-            version 2.0 of SQuAD, 0 in version 1.1.
+        answers: The true answers; "" if the question has none.
+        both_empty: The score if no words remain on either side: 1 in SQuAD
+            2.0, 0 in SQuAD 1.1.
     """
     words = normalize_answer(prediction).split()
     return max(
@@ -92,14 +92,14 @@ def _f1(words: list[str], wanted: list[str], both_empty: float) -> float:
 def score_answers(
     predictions: Sequence[str], answers: Sequence[Sequence[str]]
 ) -> AnswerScores:
-    """Scores answers by the rules of version 1.1.
+    """Scores answers by the rules of SQuAD 1.1.
 
     Args:
-        predictions: A predicted answer for each question, N.
+        predictions: A predicted answer for each of N questions.
         answers: The true answers of each question, at least one each.
 
     Raises:
-        ValueError: See `score_optional_answers`.
+        ValueError: There is no question, or the lengths differ.
     """
     _check_sizes(predictions, answers)
     return _score(predictions, answers, both_empty=0.0)
@@ -108,16 +108,16 @@ def score_answers(
 def score_optional_answers(
     predictions: Sequence[str], answers: Sequence[Sequence[str]]
 ) -> AnswerScores:
-    """Scores answers by the rules of version 2.0.
+    """Scores answers by the rules of SQuAD 2.0.
 
     Args:
-        predictions: For each question, N, a predicted answer, or "" for that
-            there is none.
-        answers: The true answers of each question; none if there is none.
-            Those of which no words remain do not count.
+        predictions: For each of N questions a predicted answer; "" predicts
+            that the question has none.
+        answers: The true answers of each question, possibly none. Answers of
+            which no words remain are ignored.
 
     Raises:
-        ValueError: There is no question, or not one list of answers for each.
+        ValueError: There is no question, or the lengths differ.
     """
     _check_sizes(predictions, answers)
     wanted = [
@@ -141,7 +141,7 @@ def _score(
 
 
 def summarize(scores: AnswerScores) -> dict[str, float]:
-    """Returns `exact_match` and `f1` of a set, as version 1.1 has them."""
+    """Returns the scores of a set in SQuAD 1.1: `exact_match` and `f1`."""
     return {
         "exact_match": _percentage(scores.exact),
         "f1": _percentage(scores.f1),
@@ -151,16 +151,16 @@ def summarize(scores: AnswerScores) -> dict[str, float]:
 def summarize_optional(
     scores: AnswerScores, has_answer: np.ndarray
 ) -> dict[str, float]:
-    """Returns the scores of a set, as version 2.0 has them.
+    """Returns the scores of a set in SQuAD 2.0.
 
     Args:
-        scores: Of the final predictions, N.
-        has_answer: Bool `[N]`, whether a question has an answer.
+        scores: Scores of the N final predictions.
+        has_answer: Bool `[N]`, whether each question has an answer.
 
     Returns:
-        `exact` and `f1`; the same of the questions with an answer
-        (`HasAns_exact`, `HasAns_f1`) and of those without (`NoAns_...`),
-        where there are any.
+        `exact` and `f1`; and the same for the questions with an answer
+        (`HasAns_exact`, `HasAns_f1`) and without (`NoAns_...`), if there are
+        any.
     """
     found = {"exact": _percentage(scores.exact), "f1": _percentage(scores.f1)}
     for name, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
@@ -175,8 +175,8 @@ class ThresholdCurve:
     """The score of a set for every threshold that makes a difference.
 
     Args:
-        thresholds: Float64 `[T]`, rising: below the odds of all, between each
-            two, above all.
+        thresholds: Float64 `[T]`, increasing: the lowest of the odds, one
+            between each two neighbouring odds, and one above all.
         scores: Float64 `[T]`, 0 to 100.
     """
 
@@ -192,27 +192,27 @@ class ThresholdCurve:
 def threshold_curve(
     scores: np.ndarray, has_answer: np.ndarray, null_odds: np.ndarray
 ) -> ThresholdCurve:
-    """Tries all thresholds.
+    """Computes the score of a set for all thresholds.
 
     Args:
         scores: Float `[N]`, `AnswerScores.exact` or `f1` of the predictions
             before a threshold is applied.
-        has_answer: Bool `[N]`, whether a question has an answer.
-        null_odds: Float `[N]`, high where there seems to be none.
+        has_answer: Bool `[N]`, whether each question has an answer.
+        null_odds: Float `[N]`, high if there seems to be no answer.
 
     Raises:
-        ValueError: There is no question.
+        ValueError: There is no question, or the lengths differ.
     """
-    _check_sizes(scores.tolist(), has_answer.tolist())
+    _check_sizes(scores, has_answer)
     order = np.argsort(null_odds, kind="stable")
     odds = null_odds[order].astype(np.float64)
-    # With each threshold one more question keeps its answer.
+    # With each next threshold one more question keeps its answer.
     gains = (scores - ~has_answer)[order]
     totals = np.cumsum([np.count_nonzero(~has_answer), *gains])
-    # Differs: the reference's threshold is the odds of the last question that
-    # the search lets answer, and is then applied such that this question's
-    # answer is withdrawn. Here it lies halfway to the next one. Questions with
-    # the same odds are answered together, or not.
+    # Differs: in the reference, the threshold equals the odds of the last
+    # question that keeps its answer in the search, but applying it removes
+    # that answer. Here it is halfway to the next odds. Questions with equal
+    # odds keep or lose their answers together.
     thresholds = np.array([odds[0], *(odds[:-1] + odds[1:]) / 2, odds[-1] + 1])
     is_cut = np.array([True, *(odds[:-1] < odds[1:]), True])
     return ThresholdCurve(
@@ -225,10 +225,10 @@ def _percentage(values: np.ndarray) -> float:
     return float(_PERCENT * np.mean(values))
 
 
-def _check_sizes(predictions: Sequence, answers: Sequence) -> None:
+def _check_sizes(predictions: Sized, answers: Sized) -> None:
     if not len(predictions) or len(predictions) != len(answers):
         raise ValueError(
-            "There must be at least one question, and predictions and answers "
-            f"for all of them. Received: {len(predictions)} and "
-            f"{len(answers)}."
+            "There must be at least one question, and a prediction and "
+            f"answers for each. Received: {len(predictions)} predictions, "
+            f"answers of {len(answers)} questions."
         )

@@ -1,6 +1,8 @@
-"""Activation functions by the name that `hidden_act` gives them.
+"""Activation functions by the names that `hidden_act` can have.
 
-Used by the feed-forward sublayer and by the masked-LM head's transform.
+The feed-forward sublayer and the masked-LM head use them.
+
+Floor: modeling.
 
 Source: google-research/albert, `modeling.get_activation`.
 """
@@ -13,8 +15,18 @@ from keras import ops
 Activation = Callable[[Any], Any]
 
 
+def activation(name: str) -> Activation:
+    """Returns an activation function by name.
+
+    Args:
+        name: `gelu`, `relu`, `tanh` or `linear`; `AlbertConfig` accepts no
+            other.
+    """
+    return _BY_NAME[name]
+
+
 def gelu(inputs: Any) -> Any:
-    """Gaussian error linear unit, in its tanh form.
+    """Computes the Gaussian error linear unit in its tanh form.
 
     Args:
         inputs: Float tensor of any shape.
@@ -28,7 +40,7 @@ def gelu(inputs: Any) -> Any:
 
 
 def linear(inputs: Any) -> Any:
-    """Returns `inputs`."""
+    """Returns `inputs` unchanged."""
     return inputs
 
 
@@ -38,13 +50,3 @@ _BY_NAME: dict[str, Activation] = {
     "tanh": ops.tanh,
     "linear": linear,
 }
-
-
-def activation(name: str) -> Activation:
-    """Returns the activation function of this name.
-
-    Args:
-        name: `gelu`, `relu`, `tanh` or `linear`; `AlbertConfig` has already
-            refused any other.
-    """
-    return _BY_NAME[name]

@@ -1,7 +1,9 @@
-"""ALBERT without heads: ids in, contextual vectors out.
+"""The ALBERT encoder: token ids in, contextual vectors out.
 
 Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
 `parameter_sharing="none"` makes it a BERT.
+
+Floor: modeling.
 
 Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
 """
@@ -13,57 +15,68 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import initialization
+from albert_tf.modeling import initialization, serialization
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 
 
-class AlbertModel(keras.Model):
+@serialization.register
+class AlbertModel(serialization.SerializableModel):
     """The encoder of Lan et al. 2020, with its pooler.
 
     All weights exist as soon as the model does; the same `seed` gives the
-    same ones.
+    same weights.
+
+    ```python
+    model = AlbertModel(AlbertConfig.from_json_file("albert_config.json"))
+    outputs = model(tokenizer.batch(["A text."], max_seq_length=128))
+    ```
 
     Args:
-        config: Shape of the model.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none.
+        config: Configuration of the model.
+        output_hidden_states: Whether to return the output of every block,
+            which can be large.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none.
         dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
-            float32 in any of them. None for Keras' global one.
-        name: Name of the model. Checkpoint readers know the variables by it.
+            float32 in any of them. None for the global policy of Keras.
+        name: Name of the model.
 
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
             (default: all 0). Other entries are ignored.
         training: Whether to drop values at the rates of the config.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator. Without effect unless
-            `training`.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator. Without effect unless `training`.
 
     Returns:
         Dict of float tensors in the compute dtype:
-        `sequence_output` `[B, S, H]`: the last block's output; rows where
-        `input_mask` is 0 hold values nobody should read.
-        `pooled_output` `[B, H]`: of the first token.
-        `hidden_states`: a list of `[B, S, H]`: the projected embeddings, then
-        every block's output.
+        `sequence_output` `[B, S, H]`: the output of the last block; rows where
+        `input_mask` is 0 hold values that must not be used.
+        `pooled_output` `[B, H]`: the transformed vector of the first token.
         `embedding_output` `[B, S, E]`: before the projection.
+        With `output_hidden_states`, also `hidden_states`, a list of
+        `[B, S, H]`: the projected embeddings, then the output of every block.
 
     Raises:
-        ValueError: A sequence is longer than `max_position_embeddings`.
+        ValueError: The inputs are not a dict of integer tensors of rank 2, or
+            a sequence is longer than `max_position_embeddings`.
     """
 
     def __init__(
         self,
         config: config_lib.AlbertConfig,
         *,
+        output_hidden_states: bool = False,
         seed: int = 0,
         dtype: Any = None,
         name: str = "albert",
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.config = config
+        self.output_hidden_states = output_hidden_states
+        self.seed = seed
         derive = initialization.derive_seed
         self.dropout_generator = keras.random.SeedGenerator(
             derive(seed, "dropout"), name="dropout"
@@ -72,7 +85,10 @@ class AlbertModel(keras.Model):
             config, seed=derive(seed, "embeddings"), dtype=self.dtype_policy
         )
         self.encoder = Encoder(
-            config, seed=derive(seed, "encoder"), dtype=self.dtype_policy
+            config,
+            output_hidden_states=output_hidden_states,
+            seed=derive(seed, "encoder"),
+            dtype=self.dtype_policy,
         )
         self.pooler = initialization.dense(
             config.hidden_size,
@@ -81,25 +97,25 @@ class AlbertModel(keras.Model):
             name="pooler",
             dtype=self.dtype_policy,
         )
-        self.build()
+        self.build({name: (None, None) for name in self.input_specs()})
 
-    def build(self, input_shape: Any = None) -> None:
-        self.embeddings.build()
-        self.encoder.build()
+    def build(self, input_shape: Any) -> None:
+        self.embeddings.build((None, None))
+        self.encoder.build((None, None, self.config.embedding_size))
         self.pooler.build((None, self.config.hidden_size))
 
     def dropout_seed(self, training: bool | None, seed: Any | None) -> Any:
-        """Returns the seed that decides the masks of one call.
+        """Returns the seed that decides the dropout masks of one call.
 
-        For models built around this one, whose heads drop values too: they
-        ask once and pass the answer on.
+        Models built around this one, whose heads drop values too, call this
+        once and pass the result on.
 
         Args:
             training: Whether values are dropped at all.
             seed: The seed that the caller was given, or None.
 
         Returns:
-            Int tensor `[2]`: `seed`, or a fresh one; None if not `training`.
+            Int tensor `[2]`: `seed`, or a new one; None if not `training`.
         """
         if not training:
             return None
@@ -119,9 +135,25 @@ class AlbertModel(keras.Model):
         attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
         hidden_states = self.encoder(embedded, attention_mask, seed=seed)
         sequence_output = hidden_states[-1]
-        return {
+        outputs = {
             "sequence_output": sequence_output,
             "pooled_output": ops.tanh(self.pooler(sequence_output[:, 0])),
-            "hidden_states": hidden_states,
             "embedding_output": embedded,
         }
+        if self.output_hidden_states:
+            outputs["hidden_states"] = hidden_states
+        return outputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        embedded = self.embeddings.compute_output_shape(
+            input_shape["input_ids"]
+        )
+        hidden_states = self.encoder.compute_output_shape(embedded)
+        shapes = {
+            "sequence_output": hidden_states[-1],
+            "pooled_output": (embedded[0], self.config.hidden_size),
+            "embedding_output": embedded,
+        }
+        if self.output_hidden_states:
+            shapes["hidden_states"] = hidden_states
+        return shapes

@@ -1,4 +1,6 @@
-"""Multi-head self-attention: the mathematics, and the sublayer around it.
+"""Multi-head self-attention: its arithmetic, and the sublayer around it.
+
+Floor: modeling.
 
 Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 `modeling.attention_layer` and the first half of `attention_ffn_block`.
@@ -10,7 +12,7 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling import dropout, initialization, serialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 # TF1: a finite number, so that a row that is all padding attends evenly to
@@ -19,7 +21,7 @@ MASKED_SCORE = -10000.0
 
 
 def split_heads(inputs: Any, num_heads: int) -> Any:
-    """Cuts every vector into one slice for each head.
+    """Splits every vector into one slice for each head.
 
     Args:
         inputs: Float tensor `[B, S, H]`.
@@ -44,7 +46,7 @@ def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
 
     Returns:
         Float tensor `[B, N, S, S]` in the dtype of `query`; the last axis
-        sums to 1. The softmax is taken in float32.
+        sums to 1. The softmax is computed in float32.
     """
     scores = ops.einsum("bqnd,bknd->bnqk", query, key)
     scores = ops.cast(scores, "float32") * query.shape[-1] ** -0.5
@@ -54,7 +56,7 @@ def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
 
 
 def attended_values(probabilities: Any, value: Any) -> Any:
-    """Averages the values by the attention paid to them; joins the heads.
+    """Averages the values by attention and concatenates the heads.
 
     Args:
         probabilities: Float tensor `[B, N, S, S]`.
@@ -68,15 +70,16 @@ def attended_values(probabilities: Any, value: Any) -> Any:
     return ops.reshape(context, (batch, length, num_heads * head_size))
 
 
-class AttentionSublayer(keras.layers.Layer):
-    """Self-attention, then the residual sum, then layer normalisation.
+@serialization.register
+class AttentionSublayer(serialization.SerializableLayer):
+    """Applies self-attention, a residual connection and layer normalization.
 
-    Query, key and value have kernels of their own, not one wide kernel,
-    because LAMB's trust ratio is taken variable by variable.
+    Query, key and value have separate kernels, not one wide kernel, because
+    LAMB computes its trust ratio for each variable.
 
     Args:
-        config: Shape of the model.
-        seed: Seed of the first values of the weights.
+        config: Configuration of the model.
+        seed: Seed of the initial weights.
         dtype: Keras dtype policy.
         name: Name of the layer.
 
@@ -85,8 +88,8 @@ class AttentionSublayer(keras.layers.Layer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-        seed: Int tensor `[2]`, seed of the dropout masks; None for none.
-        site: First of the two dropout sites of this pass.
+        seed: Int tensor `[2]`, seed of the dropout masks; None drops nothing.
+        site: The first of the two dropout sites of this call.
 
     Returns:
         Float tensor `[B, S, H]` in the compute dtype.
@@ -120,14 +123,15 @@ class AttentionSublayer(keras.layers.Layer):
         )
 
     def build(self, input_shape: Any = None) -> None:
+        shape = (None, None, self.config.hidden_size)
         for projection in (
             self.query,
             self.key,
             self.value,
             self.output_projection,
         ):
-            projection.build((None, self.config.hidden_size))
-        self.layer_norm.build()
+            projection.build(shape)
+        self.layer_norm.build(shape)
 
     def call(
         self,
@@ -153,3 +157,6 @@ class AttentionSublayer(keras.layers.Layer):
             site=site + 1,
         )
         return self.layer_norm(hidden + output)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape

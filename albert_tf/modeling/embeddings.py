@@ -1,8 +1,10 @@
-"""Tokens to vectors: word, segment type and position, summed and normalised.
+"""Embeddings: word, segment type and position, summed and normalized.
 
-Width E; the projection to H belongs to the encoder. Everything here is
-computed in float32, because the tables are gathered from, not multiplied, so
-that a lower precision would save nothing.
+Their width is E; the encoder projects them to H. Everything here is computed
+in float32, because rows of the tables are looked up, not multiplied, so that a
+lower precision would save nothing.
+
+Floor: modeling.
 
 Source: Lan et al. 2020, section 3.1 (factorized embedding);
 google-research/albert, `modeling.embedding_postprocessor`.
@@ -14,23 +16,24 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling import dropout, initialization, serialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 
-class Embeddings(keras.layers.Layer):
-    """Embeds tokens.
+@serialization.register
+class Embeddings(serialization.SerializableLayer):
+    """Turns token ids and segment ids into vectors.
 
     Args:
-        config: Shape of the model.
-        seed: Seed of the first values of the weights.
+        config: Configuration of the model.
+        seed: Seed of the initial weights.
         dtype: Keras dtype policy.
         name: Name of the layer.
 
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.
         segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
-        seed: Int tensor `[2]`, seed of the dropout mask; None for none.
+        seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
 
     Returns:
         Float tensor `[B, S, E]` in the compute dtype.
@@ -63,7 +66,7 @@ class Embeddings(keras.layers.Layer):
         self.position_embeddings = self._add_table(
             "position_embeddings", config.max_position_embeddings
         )
-        self.layer_norm.build()
+        self.layer_norm.build((None, None, config.embedding_size))
 
     def _add_table(self, name: str, num_rows: int) -> keras.Variable:
         return self.add_weight(
@@ -92,11 +95,15 @@ class Embeddings(keras.layers.Layer):
         )
         return ops.cast(embedded, self.compute_dtype)
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return (*input_shape, self.config.embedding_size)
+
     def _check_length(self, length: int | None) -> None:
         longest = self.config.max_position_embeddings
         if length is not None and length > longest:
             raise ValueError(
-                f"`input_ids` has sequences of {length} tokens, but the model "
-                f"has only max_position_embeddings={longest} positions. "
-                "Shorten the sequences, or use a config with more positions."
+                "`input_ids` must not be longer than the model's "
+                f"max_position_embeddings={longest} positions. Received: "
+                f"sequences of {length} tokens. Shorten the sequences, or use "
+                "a config with more positions."
             )

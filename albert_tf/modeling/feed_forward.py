@@ -1,5 +1,7 @@
 """The feed-forward half of a block: H to F, activation, F to H.
 
+Floor: modeling.
+
 Source: google-research/albert, the second half of
 `modeling.attention_ffn_block`.
 """
@@ -9,23 +11,29 @@ from typing import Any
 import keras
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import activations, dropout, initialization
+from albert_tf.modeling import (
+    activations,
+    dropout,
+    initialization,
+    serialization,
+)
 from albert_tf.modeling.layer_norm import LayerNorm
 
 
-class FeedForwardSublayer(keras.layers.Layer):
-    """Two linear layers, then the residual sum, then layer normalisation.
+@serialization.register
+class FeedForwardSublayer(serialization.SerializableLayer):
+    """Applies two linear layers, a residual connection, layer normalization.
 
     Args:
-        config: Shape of the model.
-        seed: Seed of the first values of the weights.
+        config: Configuration of the model.
+        seed: Seed of the initial weights.
         dtype: Keras dtype policy.
         name: Name of the layer.
 
     Call arguments:
         hidden: Float tensor `[B, S, H]`.
-        seed: Int tensor `[2]`, seed of the dropout mask; None for none.
-        site: Dropout site of this pass.
+        seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
+        site: Dropout site of this call.
 
     Returns:
         Float tensor `[B, S, H]` in the compute dtype.
@@ -59,9 +67,12 @@ class FeedForwardSublayer(keras.layers.Layer):
         )
 
     def build(self, input_shape: Any = None) -> None:
-        self.intermediate.build((None, self.config.hidden_size))
-        self.output_projection.build((None, self.config.intermediate_size))
-        self.layer_norm.build()
+        shape = (None, None, self.config.hidden_size)
+        self.intermediate.build(shape)
+        self.output_projection.build(
+            (None, None, self.config.intermediate_size)
+        )
+        self.layer_norm.build(shape)
 
     def call(self, hidden: Any, seed: Any | None = None, site: int = 0) -> Any:
         inner = self.activation(self.intermediate(hidden))  # [B, S, F]
@@ -72,3 +83,6 @@ class FeedForwardSublayer(keras.layers.Layer):
             site=site,
         )
         return self.layer_norm(hidden + output)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape

@@ -1,9 +1,11 @@
-"""First values of weights: every variable from a seed of its own.
+"""Initial weights: every variable is drawn from a seed of its own.
 
 A model has one seed. Each layer derives the seeds of its parts from its own
-seed and their names, so a variable's first value depends on nothing but the
-model's seed and the variable's place: not on the order of creation, nor on
-any global state.
+seed and their names, so the initial value of a variable depends only on the
+seed of the model and on the place of the variable: not on the order of
+creation, nor on any global state.
+
+Floor: modeling.
 
 Source: google-research/albert, `modeling.create_initializer`.
 """
@@ -18,7 +20,11 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def derive_seed(seed: int, name: str) -> int:
-    """Returns the seed of the part `name` of what has the seed `seed`.
+    """Returns the seed of one part of a layer or model.
+
+    Args:
+        seed: Seed of the whole.
+        name: Name of the part.
 
     Returns:
         An integer from 0 to 2**31 - 1.
@@ -30,10 +36,10 @@ def derive_seed(seed: int, name: str) -> int:
 def truncated_normal(
     stddev: float, *, seed: int, name: str
 ) -> keras.initializers.Initializer:
-    """Returns the initializer of the variable `name` of a layer.
+    """Returns the initializer of one variable of a layer.
 
-    A normal distribution, values beyond two standard deviations drawn again
-    and the rest not rescaled, as in TF1.
+    It draws from a normal distribution. Values beyond two standard deviations
+    are drawn again and the rest are not rescaled, as in TF1.
 
     Args:
         stddev: Standard deviation before truncation.
@@ -58,8 +64,8 @@ def dense(
 
     Args:
         units: Width of its output.
-        stddev: Standard deviation of the kernel's first values.
-        seed: Seed of the layer that holds it.
+        stddev: Standard deviation of the initial kernel.
+        seed: Seed of the layer that contains it.
         name: Its name within that layer.
         dtype: Keras dtype policy.
         use_bias: Whether it has a bias.

@@ -1,4 +1,6 @@
-"""Layer normalisation over the last axis, in float32 whatever the precision.
+"""Layer normalization over the last axis, in float32 in every precision.
+
+Floor: modeling.
 
 Source: `tf.contrib.layers.layer_norm`, as google-research/albert calls it.
 """
@@ -8,13 +10,15 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.modeling import serialization
+
 # TF1: contrib.layer_norm used 1e-12; the Keras default, 1e-3, moves every
 # output of the published checkpoints.
 LAYER_NORM_EPSILON = 1e-12
 
 
 def layer_norm(inputs: Any, gamma: Any, beta: Any) -> Any:
-    """Shifts and scales every row to mean `beta` and deviation `gamma`.
+    """Gives every row the mean `beta` and the standard deviation `gamma`.
 
     Args:
         inputs: Float tensor `[..., H]` of any float dtype.
@@ -30,12 +34,13 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any) -> Any:
     return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON) * gamma + beta
 
 
-class LayerNorm(keras.layers.Layer):
-    """Normalises rows, with a learnt scale and shift.
+@serialization.register
+class LayerNorm(serialization.SerializableLayer):
+    """Normalizes rows, then applies a trainable scale and shift.
 
     Args:
         size: Width of a row, H.
-        dtype: Keras dtype policy; weights and arithmetic are float32 always.
+        dtype: Keras dtype policy; weights and arithmetic are always float32.
         name: Name of the layer.
 
     Call arguments:
@@ -67,3 +72,6 @@ class LayerNorm(keras.layers.Layer):
     def call(self, inputs: Any) -> Any:
         outputs = layer_norm(inputs, self.gamma, self.beta)
         return ops.cast(outputs, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape

@@ -45,6 +45,18 @@ class LossSums(NamedTuple):
     correct: Any
 
 
+def example_weights(batch: Mapping[str, Any]) -> Any:
+    """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
+
+    Args:
+        batch: Has `input_ids` `[B, ...]`, and `example_weights` if some rows
+            may be padding.
+    """
+    if "example_weights" in batch:
+        return batch["example_weights"]
+    return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
+
+
 def cross_entropy(logits: Any, labels: Any) -> Any:
     """Returns minus the logarithm of the probability of each label.
 

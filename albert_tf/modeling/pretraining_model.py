@@ -1,4 +1,6 @@
-"""ALBERT with the heads that it is pretrained with.
+"""ALBERT with its pretraining heads.
+
+Floor: modeling.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `run_pretraining.model_fn_builder`.
@@ -7,36 +9,36 @@ Source: Lan et al. 2020, section 3.1; google-research/albert,
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import initialization
+from albert_tf.modeling import initialization, model_inputs, serialization
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import MaskedLmHead, SentenceOrderHead
 
 OBJECTIVES = ("mlm", "sop")
 
 
-class PretrainingModel(keras.Model):
-    """An `AlbertModel` and one head for each objective.
+@serialization.register
+class PretrainingModel(serialization.SerializableModel):
+    """An `AlbertModel` with one head for each pretraining objective.
 
     Args:
-        config: Shape of the model.
-        objectives: `mlm`, `sop`, or both; only their heads exist.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none. The encoder's are those of
-            `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for Keras' global one.
+        config: Configuration of the model.
+        objectives: `mlm` (masked LM), `sop` (sentence order), or both; only
+            the heads of these exist.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none. The encoder starts as `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for the global policy of Keras.
         name: Name of the model.
 
     Call arguments:
-        inputs: Dict of what `AlbertModel` takes, and, for `mlm`,
+        inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
             `masked_lm_positions` `[B, P]`. Other entries are ignored, so
-            that a whole batch may be given.
+            that a whole batch can be passed.
         training: Whether to drop values at the rates of the config.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator.
 
     Returns:
         Dict of float32 tensors: for `mlm`, `masked_lm_logits` `[B, P, V]`;
@@ -44,7 +46,8 @@ class PretrainingModel(keras.Model):
 
     Raises:
         ValueError: An objective is unknown, or there is none; or, when
-            called, a sequence is longer than `max_position_embeddings`.
+            called, an input is missing or of the wrong kind, or a sequence is
+            longer than `max_position_embeddings`.
     """
 
     def __init__(
@@ -56,26 +59,37 @@ class PretrainingModel(keras.Model):
         dtype: Any = None,
         name: str = "pretraining_model",
     ) -> None:
-        _check_objectives(objectives)
+        if not objectives or set(objectives) - set(OBJECTIVES):
+            raise ValueError(
+                "`objectives` must be one or more of "
+                f"{', '.join(OBJECTIVES)}. Received: "
+                f"objectives={tuple(objectives)!r}."
+            )
         super().__init__(dtype=dtype, name=name)
         self.config = config
+        self.objectives = tuple(objectives)
+        self.seed = seed
         self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
         self.masked_lm_head = None
         self.sentence_order_head = None
         if "mlm" in objectives:
-            self.masked_lm_head = self._head(MaskedLmHead, seed, "mlm")
+            self.masked_lm_head = self._head(MaskedLmHead, "mlm")
         if "sop" in objectives:
-            self.sentence_order_head = self._head(
-                SentenceOrderHead, seed, "sop"
-            )
+            self.sentence_order_head = self._head(SentenceOrderHead, "sop")
         self.built = True
 
-    def _head(self, layer_class: Any, seed: int, objective: str) -> Any:
+    def _head(self, layer_class: Any, objective: str) -> Any:
         return layer_class(
             self.config,
-            seed=initialization.derive_seed(seed, objective),
+            seed=initialization.derive_seed(self.seed, objective),
             dtype=self.dtype_policy,
         )
+
+    def input_specs(self) -> dict[str, model_inputs.Spec]:
+        specs = super().input_specs()
+        if "mlm" in self.objectives:
+            specs["masked_lm_positions"] = model_inputs.Spec()
+        return specs
 
     def call(
         self,
@@ -96,13 +110,3 @@ class PretrainingModel(keras.Model):
                 encoded["pooled_output"]
             )
         return outputs
-
-
-def _check_objectives(objectives: Sequence[str]) -> None:
-    unknown = [name for name in objectives if name not in OBJECTIVES]
-    if unknown or not objectives:
-        raise ValueError(
-            "`objectives` must be one or more of "
-            f"{', '.join(OBJECTIVES)}. Received: "
-            f"objectives={tuple(objectives)!r}."
-        )

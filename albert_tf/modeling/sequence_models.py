@@ -1,51 +1,55 @@
-"""ALBERT that gives a sequence one of several labels, or a number.
+"""ALBERT for classification, regression and multiple choice.
 
-Source: Devlin et al. 2019, section 4.1; google-research/albert,
-`classifier_utils.create_model`.
+Floor: modeling.
 
-ALBERT that says which of several texts fits best.
-
-Source: Lan et al. 2020, appendix A.3 (RACE); google-research/albert,
+Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3 (RACE);
+google-research/albert, `classifier_utils.create_model`,
 `race_utils.create_model`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
+from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling import (
+    dropout,
+    initialization,
+    model_inputs,
+    serialization,
+)
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer
 
 
-class ClassifierModel(keras.Model):
-    """An `AlbertModel` and a linear layer over its pooled output.
+@serialization.register
+class ClassifierModel(serialization.SerializableModel):
+    """An `AlbertModel` with a linear layer over its pooled output.
 
     Args:
-        config: Shape of the model.
+        config: Configuration of the model.
         num_labels: Number of labels, K; 1 for regression.
-        dropout_prob: Share of the pooled output that is dropped in training.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none. The encoder's are those of
-            `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for Keras' global one.
+        dropout_prob: Dropout rate of the pooled output in training.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none. The encoder starts as `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for the global policy of Keras.
         name: Name of the model.
 
     Call arguments:
-        inputs: Dict of what `AlbertModel` takes. Other entries are ignored.
+        inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
         training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator.
 
     Returns:
-        Dict of `logits`, float32 `[B, K]`; for regression the numbers.
+        Dict of `logits`, float32 `[B, K]`; in regression, the numbers.
 
     Raises:
-        ValueError: `num_labels` or `dropout_prob` is impossible; or, when
-            called, a sequence is longer than `max_position_embeddings`.
+        ValueError: `num_labels` or `dropout_prob` is out of range; or, when
+            called, an input is missing or of the wrong kind, or a sequence is
+            longer than `max_position_embeddings`.
     """
 
     def __init__(
@@ -58,15 +62,13 @@ class ClassifierModel(keras.Model):
         dtype: Any = None,
         name: str = "classifier_model",
     ) -> None:
-        if num_labels < 1:
-            raise ValueError(
-                "`num_labels` must be at least 1, which stands for regression. "
-                f"Received: num_labels={num_labels}."
-            )
-        dropout.check_rate("dropout_prob", dropout_prob)
+        checks.check_integer("num_labels", num_labels, at_least=1)
+        checks.check_number("dropout_prob", dropout_prob, at_least=0, below=1)
         super().__init__(dtype=dtype, name=name)
         self.config = config
+        self.num_labels = num_labels
         self.dropout_prob = dropout_prob
+        self.seed = seed
         self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
         self.task_head = OutputLayer(
             num_labels,
@@ -94,37 +96,36 @@ class ClassifierModel(keras.Model):
         return {"logits": self.task_head(pooled)}
 
 
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
-
-
-class MultipleChoiceModel(keras.Model):
+@serialization.register
+class MultipleChoiceModel(serialization.SerializableModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
-    The choices of a question do not see each other; their logits compete in
-    the softmax of the loss.
+    The choices of a question are encoded independently; their logits compete
+    in the softmax of the loss.
 
     Args:
-        config: Shape of the model.
-        dropout_prob: Share of the pooled output that is dropped in training.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none. They are those of
+        config: Configuration of the model.
+        dropout_prob: Dropout rate of the pooled output in training.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none. The weights start as those of
             `ClassifierModel(config, num_labels=1, seed=seed)`.
-        dtype: Keras dtype policy; None for Keras' global one.
+        dtype: Keras dtype policy; None for the global policy of Keras.
         name: Name of the model.
 
     Call arguments:
-        inputs: Dict of int tensors `[B, C, S]`, C choices to a question, with
-            the names that `AlbertModel` takes. Other entries are ignored.
+        inputs: Dict of the inputs of `AlbertModel`, each an int tensor
+            `[B, C, S]` with C choices a question. Other entries are ignored.
         training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator.
 
     Returns:
         Dict of `logits`, float32 `[B, C]`.
 
     Raises:
-        ValueError: `dropout_prob` is impossible; or, when called, a sequence
-            is longer than `max_position_embeddings`.
+        ValueError: `dropout_prob` is out of range; or, when called, an input
+            is missing or of the wrong kind, or a sequence is longer than
+            `max_position_embeddings`.
     """
 
     def __init__(
@@ -138,6 +139,8 @@ class MultipleChoiceModel(keras.Model):
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.config = config
+        self.dropout_prob = dropout_prob
+        self.seed = seed
         self.scorer = ClassifierModel(
             config,
             num_labels=1,
@@ -146,6 +149,9 @@ class MultipleChoiceModel(keras.Model):
             dtype=self.dtype_policy,
         )
         self.built = True
+
+    def input_specs(self) -> dict[str, model_inputs.Spec]:
+        return model_inputs.encoder_specs(rank=3)
 
     def call(
         self,
@@ -156,7 +162,7 @@ class MultipleChoiceModel(keras.Model):
         _, num_choices, length = ops.shape(inputs["input_ids"])
         rows = {
             name: ops.reshape(inputs[name], (-1, length))  # [B x C, S]
-            for name in _INPUTS
+            for name in self.input_specs()
             if name in inputs
         }
         scores = self.scorer(rows, training=training, seed=seed)["logits"]

@@ -1,20 +1,14 @@
-"""ALBERT that finds where an answer starts and ends: SQuAD 1.1.
+"""ALBERT that finds the span of an answer: SQuAD 1.1 and SQuAD 2.0.
 
-Source: Devlin et al. 2019, section 4.2; google-research/albert,
-`squad_utils.create_v1_model`.
+`SpanModel` (1.1) scores starts and ends independently. `BeamSpanModel` (2.0)
+scores the end once for each of several starts (the true start in training, the
+most likely starts in inference), and whether there is an answer at all.
 
-Where an answer starts, where it then ends, and whether there is one.
+Floor: modeling.
 
-The end is looked for once for each of several starts: given the true start in
-training, the likeliest starts in inference.
-
-Source: Yang et al. 2019 (XLNet); google-research/albert,
-`squad_utils.create_v2_model`.
-
-ALBERT that finds an answer or says that there is none: SQuAD 2.0.
-
-Source: Lan et al. 2020, appendix A.3, after Yang et al. 2019 (XLNet);
-google-research/albert, `squad_utils.create_v2_model`.
+Source: Devlin et al. 2019, section 4.2; Lan et al. 2020, appendix A.3, after
+Yang et al. 2019 (XLNet); google-research/albert,
+`squad_utils.create_v1_model` and `squad_utils.create_v2_model`.
 """
 
 from collections.abc import Mapping
@@ -23,39 +17,48 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import dropout, initialization
+from albert_tf.modeling import (
+    dropout,
+    initialization,
+    model_inputs,
+    serialization,
+)
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer, gather_positions
 from albert_tf.modeling.layer_norm import LayerNorm
 
+# TF1: the logit of a position where no answer can start or end.
+FORBIDDEN_LOGIT = -1e30
 
-class SpanModel(keras.Model):
-    """An `AlbertModel` and two logits for each position.
+
+@serialization.register
+class SpanModel(serialization.SerializableModel):
+    """An `AlbertModel` with two logits for each position.
 
     As in the reference, nothing is masked: positions of the question and of
-    padding have logits too, and the head drops no values.
+    padding have logits too, and the head has no dropout.
 
     Args:
-        config: Shape of the model.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none. The encoder's are those of
-            `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for Keras' global one.
+        config: Configuration of the model.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none. The encoder starts as `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for the global policy of Keras.
         name: Name of the model.
 
     Call arguments:
-        inputs: Dict of what `AlbertModel` takes. Other entries are ignored.
+        inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
         training: Whether to drop values at the rates of the config.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator.
 
     Returns:
         Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
 
     Raises:
-        ValueError: When called, a sequence is longer than
-            `max_position_embeddings`.
+        ValueError: When called, an input is missing or of the wrong kind, or
+            a sequence is longer than `max_position_embeddings`.
     """
 
     def __init__(
@@ -68,9 +71,10 @@ class SpanModel(keras.Model):
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.config = config
+        self.seed = seed
         self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
-        # In float32 whatever the precision: logits of bfloat16, which has 128
-        # values from 2 to 4, would make ties between positions.
+        # In float32 in every precision: bfloat16 has 128 values from 2 to 4,
+        # so that its logits would make ties between positions.
         self.span_head = OutputLayer(
             2,
             hidden_size=config.hidden_size,
@@ -91,38 +95,19 @@ class SpanModel(keras.Model):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-# TF1: the logit of a position where no answer can start or end.
-FORBIDDEN_LOGIT = -1e30
+@serialization.register
+class BeamSpanHead(serialization.SerializableLayer):
+    """Scores starts, ends given a start, and the absence of an answer.
 
-
-def masked_log_probs(logits: Any, p_mask: Any) -> Any:
-    """Returns log probabilities among the positions that are allowed.
-
-    Args:
-        logits: Float32 tensor `[..., S]`.
-        p_mask: Tensor that broadcasts to it, 1 for a position that is
-            forbidden, 0 for one that is allowed.
-
-    Returns:
-        Float32 tensor `[..., S]`, `FORBIDDEN_LOGIT` where forbidden.
-    """
-    p_mask = ops.cast(p_mask, "float32")
-    masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask
-    return ops.log_softmax(masked, axis=-1)
-
-
-class BeamSpanHead(keras.layers.Layer):
-    """Three small networks over the vectors of a sequence.
-
-    They compute in float32 whatever the precision: logits of bfloat16, which
-    has 128 values from 2 to 4, would make ties between positions.
+    Computes in float32 in every precision: bfloat16 has 128 values from 2 to
+    4, so that its logits would make ties between positions.
 
     Args:
-        config: Shape of the model.
-        dropout_prob: Share that is dropped, in training, of the vector that
-            tells whether there is an answer.
-        seed: Seed of the first values of the weights.
-        name: Name of the layer. Checkpoint readers know the variables by it.
+        config: Configuration of the model.
+        dropout_prob: Dropout rate, in training, of the vector that decides
+            whether there is an answer.
+        seed: Seed of the initial weights.
+        name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
         sequence_output: Float tensor `[B, S, H]`.
@@ -130,9 +115,9 @@ class BeamSpanHead(keras.layers.Layer):
             separators, padding; 0 for the paragraph and for `[CLS]`, where
             the answer of an unanswerable question lies.
         start_positions: Int tensor `[B]`, the true starts; None in inference.
-        num_starts: Number of likeliest starts to follow in inference, K1.
-        num_ends: Number of likeliest ends to keep of each of them, K2.
-        seed: Int tensor `[2]` for dropout; None to drop nothing.
+        num_starts: Number of most likely starts to keep in inference, K1.
+        num_ends: Number of most likely ends to keep for each of them, K2.
+        seed: Int tensor `[2]` for dropout; None drops nothing.
 
     Returns:
         Dict of `cls_logits` float32 `[B]`, larger where there is no answer,
@@ -165,7 +150,7 @@ class BeamSpanHead(keras.layers.Layer):
         self.answer_dense_0 = self._dense(hidden, "answer_dense_0")
         # TF1: the only linear layer without a bias.
         self.answer_dense_1 = self._dense(1, "answer_dense_1", use_bias=False)
-        self.build()
+        self.build((None, None, hidden))
 
     def _dense(
         self, units: int, name: str, *, use_bias: bool = True
@@ -179,13 +164,13 @@ class BeamSpanHead(keras.layers.Layer):
             use_bias=use_bias,
         )
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: Any) -> None:
         hidden = self.config.hidden_size
         for layer in (self.start_dense, self.end_dense_1, self.answer_dense_1):
             layer.build((None, hidden))
         for layer in (self.end_dense_0, self.answer_dense_0):
             layer.build((None, 2 * hidden))
-        self.end_layer_norm.build()
+        self.end_layer_norm.build((None, hidden))
 
     def call(
         self,
@@ -223,19 +208,29 @@ class BeamSpanHead(keras.layers.Layer):
             "end_top_index": ops.cast(ops.reshape(ends, flat), "int32"),
         }
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        # The outputs of training; their number in inference is an argument
+        # of the call.
+        batch, length, _ = input_shape
+        return {
+            "cls_logits": (batch,),
+            "start_log_probs": (batch, length),
+            "end_log_probs": (batch, length),
+        }
+
     def end_log_probs(
         self, sequence_output: Any, starts: Any, p_mask: Any
     ) -> Any:
-        """Returns where the answer ends, for each of K starts.
+        """Returns log probabilities of the end, for each of K starts.
 
-        The reference joins every position's vector to the start's and then
-        multiplies; the two halves of the product, apart, have the same sum
-        and need no tensor of twice the width.
+        The reference concatenates the vectors of every position and of the
+        start and then multiplies; computing the two halves of the product
+        separately gives the same sum without a tensor of twice the width.
 
         Args:
             sequence_output: Float32 tensor `[B, S, H]`.
             starts: Int tensor `[B, K]`.
-            p_mask: As the layer's.
+            p_mask: As in the call of the layer.
 
         Returns:
             Float32 tensor `[B, K, S]`.
@@ -266,31 +261,31 @@ class BeamSpanHead(keras.layers.Layer):
         return self.answer_dense_1(hidden)[:, 0]
 
 
-class BeamSpanModel(keras.Model):
-    """An `AlbertModel` and a `BeamSpanHead`.
+@serialization.register
+class BeamSpanModel(serialization.SerializableModel):
+    """An `AlbertModel` with a `BeamSpanHead`.
 
     Args:
-        config: Shape of the model.
-        start_n_top: Number of starts that are followed in inference, K1.
+        config: Configuration of the model.
+        start_n_top: Number of most likely starts kept in inference, K1.
         end_n_top: Number of ends kept for each of them, K2.
-        dropout_prob: Share that is dropped, in training, of the vector that
-            tells whether there is an answer.
-        seed: Seed of the first values of the weights, and of dropout where
-            the call gives none. The encoder's are those of
-            `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for Keras' global one.
+        dropout_prob: Dropout rate, in training, of the vector that decides
+            whether there is an answer.
+        seed: Seed of the initial weights, and of dropout where the call gives
+            none. The encoder starts as `AlbertModel(config, seed=seed)`.
+        dtype: Keras dtype policy; None for the global policy of Keras.
         name: Name of the model.
 
     Call arguments:
-        inputs: Dict of what `AlbertModel` takes, and `p_mask` `[B, S]`, 1
+        inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
             where no answer can start or end; with teacher forcing, also
-            `start_positions` int `[B]`. Other entries are ignored.
+            `start_positions`, int `[B]`. Other entries are ignored.
         training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None to draw
-            one from the model's own generator.
-        teacher_forcing: Whether the end is looked for given the true start,
-            which the loss wants, and not the likeliest ones, of which an
-            answer is chosen; None for whether it is training.
+        seed: Int tensor `[2]` that decides the dropout masks; None draws one
+            from the model's own generator.
+        teacher_forcing: Whether ends are scored given the true start, as the
+            loss needs, instead of the most likely starts, as prediction
+            needs; None for the value of `training`.
 
     Returns:
         Dict of what `BeamSpanHead` returns: `cls_logits`, and either
@@ -298,9 +293,10 @@ class BeamSpanModel(keras.Model):
         `start_top_index`, `end_top_log_probs`, `end_top_index`.
 
     Raises:
-        ValueError: A number of beams or `dropout_prob` is impossible; or,
-            when called, a sequence is longer than `max_position_embeddings`,
-            or shorter than the beams want.
+        ValueError: A number of beams or `dropout_prob` is out of range; or,
+            when called, an input is missing or of the wrong kind, or a
+            sequence is longer than `max_position_embeddings` or shorter than
+            the number of beams.
     """
 
     def __init__(
@@ -314,12 +310,15 @@ class BeamSpanModel(keras.Model):
         dtype: Any = None,
         name: str = "beam_span_model",
     ) -> None:
-        _check_beams(start_n_top, end_n_top)
-        dropout.check_rate("dropout_prob", dropout_prob)
+        checks.check_integer("start_n_top", start_n_top, at_least=1)
+        checks.check_integer("end_n_top", end_n_top, at_least=1)
+        checks.check_number("dropout_prob", dropout_prob, at_least=0, below=1)
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.start_n_top = start_n_top
         self.end_n_top = end_n_top
+        self.dropout_prob = dropout_prob
+        self.seed = seed
         self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
         self.beam_span_head = BeamSpanHead(
             config,
@@ -327,6 +326,11 @@ class BeamSpanModel(keras.Model):
             seed=initialization.derive_seed(seed, "beam_span_head"),
         )
         self.built = True
+
+    def input_specs(self) -> dict[str, model_inputs.Spec]:
+        return super().input_specs() | {
+            "p_mask": model_inputs.Spec(dtype="float32")
+        }
 
     def call(
         self,
@@ -337,6 +341,12 @@ class BeamSpanModel(keras.Model):
     ) -> dict[str, Any]:
         if teacher_forcing is None:
             teacher_forcing = bool(training)
+        if teacher_forcing:
+            model_inputs.check(
+                inputs,
+                {"start_positions": model_inputs.Spec(rank=1)},
+                "BeamSpanModel with teacher forcing",
+            )
         seed = self.albert.dropout_seed(training, seed)
         encoded = self.albert(inputs, training=training, seed=seed)
         if not teacher_forcing:
@@ -353,19 +363,28 @@ class BeamSpanModel(keras.Model):
         )
 
     def _check_length(self, length: int | None) -> None:
-        wanted = max(self.start_n_top, self.end_n_top)
-        if length is not None and length < wanted:
+        beams = max(self.start_n_top, self.end_n_top)
+        if length is not None and length < beams:
             raise ValueError(
-                f"Sequences of {length} positions have no {wanted} to choose "
-                "from. Pad them, or lower `start_n_top` and `end_n_top`. "
-                f"Received: start_n_top={self.start_n_top}, "
-                f"end_n_top={self.end_n_top}."
+                "Sequences must have at least as many positions as the larger "
+                "of `start_n_top` and `end_n_top`. Received: sequences of "
+                f"{length} positions, start_n_top={self.start_n_top}, "
+                f"end_n_top={self.end_n_top}. Pad the sequences, or lower the "
+                "two numbers."
             )
 
 
-def _check_beams(start_n_top: int, end_n_top: int) -> None:
-    if min(start_n_top, end_n_top) < 1:
-        raise ValueError(
-            "`start_n_top` and `end_n_top` must be at least 1. Received: "
-            f"start_n_top={start_n_top}, end_n_top={end_n_top}."
-        )
+def masked_log_probs(logits: Any, p_mask: Any) -> Any:
+    """Returns log probabilities over the positions that are allowed.
+
+    Args:
+        logits: Float32 tensor `[..., S]`.
+        p_mask: Tensor that broadcasts to it, 1 for a position that is
+            forbidden, 0 for one that is allowed.
+
+    Returns:
+        Float32 tensor `[..., S]`, `FORBIDDEN_LOGIT` where forbidden.
+    """
+    p_mask = ops.cast(p_mask, "float32")
+    masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask
+    return ops.log_softmax(masked, axis=-1)

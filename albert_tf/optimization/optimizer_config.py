@@ -1,110 +1,96 @@
-"""The settings of an optimizer and of its learning rate, checked once.
+"""Settings of an optimizer and of its learning rate.
 
-Plain Python, so that a script can read and check its flags before it pays for
-importing Keras. `factory.create_optimizer` turns a config into an optimizer.
+Plain Python, so that a script can check its flags before it imports Keras.
+`optimizers.create_optimizer` makes an optimizer from them.
 
-Source: google-research/albert, `optimization.create_optimizer`; the defaults
+Source: google-research/albert, `optimization.create_optimizer`. The defaults
 are those of Lan et al. 2020, section 4.1, with the warm-up of the code.
 """
 
 import dataclasses
-import math
-from typing import Any
+
+from albert_tf import checks
+from albert_tf.settings import setting
 
 OPTIMIZERS = ("lamb", "adamw")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Settings of an optimizer; the defaults pretrain as in the paper.
+    """Settings of an optimizer; the defaults are the paper's for pretraining.
+
+    The fields made by `setting` are flags, described by their help.
 
     Args:
-        name: `lamb` or `adamw`.
-        learning_rate: Rate at the end of the warm-up, and the one from which
-            the decay starts.
-        num_train_steps: Steps over which the rate decays to 0.
-        num_warmup_steps: Steps over which the rate rises from 0; 0 for none.
-        start_warmup_step: Step at which the warm-up starts; the rate is 0
-            before it.
-        poly_power: Power of the decay; 1 is a straight line, 0 no decay.
-        weight_decay: Share of a weight added to its update.
+        weight_decay: Share of a weight that is added to its update.
         beta_1: Decay of the running mean of the gradient.
-        beta_2: Decay of the running mean of its square.
-        epsilon: Added to the root of that mean.
+        beta_2: Decay of the running mean of the squared gradient.
+        epsilon: Added to the square root of that mean.
         clip_norm: Largest global norm of the gradients.
-        corrected_lamb: LAMB as published, that is with bias correction; the
-            reference has none.
 
     Raises:
-        ValueError: A value is impossible; the message names the field.
+        ValueError: A value is invalid; the message names the field.
     """
 
-    name: str = "lamb"
-    learning_rate: float = 0.00176
-    num_train_steps: int = 125_000
-    num_warmup_steps: int = 3125
-    start_warmup_step: int = 0
-    poly_power: float = 1.0
+    optimizer: str = setting(
+        "lamb",
+        "Update rule; both rules have the arithmetic of the original.",
+        choices=OPTIMIZERS,
+    )
+    learning_rate: float = setting(
+        0.00176,
+        "Learning rate at the end of the warm-up, and the one from which it "
+        "decays to 0.",
+    )
+    poly_power: float = setting(
+        1.0,
+        "Power of the learning rate's decay: 1 for linear decay, 0 for none.",
+    )
+    num_train_steps: int = setting(
+        125_000, "Number of updates of the run, over which the rate decays."
+    )
+    num_warmup_steps: int = setting(
+        3125, "Updates over which the learning rate rises from 0."
+    )
+    start_warmup_step: int = setting(
+        0, "Update at which the warm-up starts; the learning rate is 0 before."
+    )
+    corrected_lamb: bool = setting(
+        False,
+        "LAMB with bias correction, as published; the original has none.",
+    )
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-6
     clip_norm: float = 1.0
-    corrected_lamb: bool = False
 
     def __post_init__(self) -> None:
-        if self.name not in OPTIMIZERS:
+        checks.check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        if self.corrected_lamb and self.optimizer != "lamb":
             raise ValueError(
-                f"`name` must be one of {', '.join(OPTIMIZERS)}. "
-                f"Received: name={self.name!r}."
-            )
-        if self.corrected_lamb and self.name != "lamb":
-            raise ValueError(
-                "`corrected_lamb` needs name='lamb', because no other "
-                f"optimizer has that option. Received: name={self.name!r}."
+                "`corrected_lamb` needs optimizer='lamb', because the other "
+                "optimizers have no such option. Received: "
+                f"optimizer={self.optimizer!r}."
             )
         for name in ("learning_rate", "epsilon", "clip_norm"):
-            _check_number(name, getattr(self, name), positive=True)
+            checks.check_number(name, getattr(self, name), above=0)
         for name in ("poly_power", "weight_decay"):
-            _check_number(name, getattr(self, name))
+            checks.check_number(name, getattr(self, name), at_least=0)
         for name in ("beta_1", "beta_2"):
-            _check_number(name, getattr(self, name), positive=True, below=1.0)
-        self._check_steps()
-
-    def _check_steps(self) -> None:
-        _check_steps("num_train_steps", self.num_train_steps, least=1)
-        _check_steps("num_warmup_steps", self.num_warmup_steps, least=0)
-        _check_steps("start_warmup_step", self.start_warmup_step, least=0)
+            checks.check_number(name, getattr(self, name), above=0, below=1)
+        checks.check_integer(
+            "num_train_steps", self.num_train_steps, at_least=1
+        )
+        for name in ("num_warmup_steps", "start_warmup_step"):
+            checks.check_integer(name, getattr(self, name))
         last = self.start_warmup_step + self.num_warmup_steps
         if self.num_warmup_steps and last > self.num_train_steps:
             raise ValueError(
                 "`num_warmup_steps` (counted from `start_warmup_step`) must "
                 "not exceed `num_train_steps`, because the run would end "
-                "inside its warm-up. Lower the first or raise the last. "
+                "during its warm-up. Lower the first or raise the last. "
                 f"Received: num_warmup_steps={self.num_warmup_steps}, "
                 f"start_warmup_step={self.start_warmup_step}, "
                 f"num_train_steps={self.num_train_steps}."
             )
-
-
-def _check_number(
-    name: str, value: Any, *, positive: bool = False, below: float = math.inf
-) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    in_range = is_number and 0 <= value < below
-    if not in_range or (positive and not value):
-        wanted = "above 0" if positive else "of at least 0"
-        limit = "" if below == math.inf else f" and below {below:g}"
-        raise ValueError(
-            f"`{name}` must be a finite number {wanted}{limit}. "
-            f"Received: {name}={value!r}."
-        )
-
-
-def _check_steps(name: str, value: Any, *, least: int) -> None:
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    if not is_integer or value < least:
-        raise ValueError(
-            f"`{name}` must be a whole number of at least {least}. "
-            f"Received: {name}={value!r}."
-        )

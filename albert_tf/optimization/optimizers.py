@@ -1,31 +1,17 @@
-"""The arithmetic of Adam and LAMB: pure functions of float32 arrays.
+"""AdamW and LAMB as ALBERT uses them: Keras optimizers on any back end.
 
-gradient -> moments -> direction (with decay) -> trust ratio (LAMB only).
-`optimizers` holds the state and calls these; no model is needed to test them.
+gradient -> moments -> direction (with decay) -> trust ratio (LAMB only)
 
-Source: google-research/albert, `optimization.AdamWeightDecayOptimizer` and
-`lamb_optimizer.LAMBOptimizer`; You et al. 2020, algorithm 2 (LAMB).
+First the arithmetic as pure functions of float32 arrays, then the weights
+that are excluded from decay, then the optimizers that hold the state.
 
-Which weights are not decayed, and in LAMB not adapted either.
+`model.fit` updates the weights with an optimizer's `apply`. A training loop
+that reduces and clips gradients itself calls `update_step` for each weight
+instead, with the step's learning rate, and then adds 1 to `iterations`.
 
-Source: google-research/albert, `optimization.py`, which searches the whole
-name for "LayerNorm", "layer_norm" or "bias". Here the role decides, which is
-the last part of the name: the same weights on every released name, and no
-weight is caught because a layer above it happens to be called so.
-
-AdamW and LAMB as ALBERT uses them: Keras optimizers on any back end.
-
-They own the slots and say which weights are excluded; the arithmetic is in
-`update_rules`. `model.fit` drives them through `apply`. A loop that reduces
-and clips by itself calls `update_step` for each weight instead, with
-the rate of the step, and then adds 1 to `iterations`.
-
-Source: google-research/albert, `optimization.py` and `lamb_optimizer.py`;
-You et al. 2020 for the bias correction.
-
-From settings to an optimizer.
-
-Source: google-research/albert, `optimization.create_optimizer`.
+Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
+`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`; You et al.
+2020, algorithm 2 (LAMB), for the bias correction.
 """
 
 import math
@@ -39,18 +25,23 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 Tensor = Any
 
+EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
+
 
 def update_moments(
     gradient: Tensor, m: Tensor, v: Tensor, *, beta_1: float, beta_2: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns the running means of the gradient and of its square.
+    """Updates the running means of the gradient and of its square.
 
     Args:
-        gradient: Gradient of this step, dense, of any shape.
+        gradient: Dense gradient of this step, of any shape.
         m: Mean of the gradient before this step, of the same shape.
         v: Mean of its square before this step, of the same shape.
         beta_1: Share of the old `m` that is kept.
         beta_2: Share of the old `v` that is kept.
+
+    Returns:
+        The new `m` and `v`.
     """
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * ops.square(gradient)
@@ -60,36 +51,40 @@ def update_moments(
 def correct_bias(
     m: Tensor, v: Tensor, step: Tensor, *, beta_1: float, beta_2: float
 ) -> tuple[Tensor, Tensor]:
-    """Returns `m` and `v` without their pull towards their start at 0.
+    """Removes from `m` and `v` the bias that their start at 0 causes.
 
     Args:
         m: Mean of the gradient after this step.
         v: Mean of its square after this step.
         step: Number of this step, counted from 1, float32.
-        beta_1: The rate `m` was made with.
-        beta_2: The rate `v` was made with.
+        beta_1: As in `update_moments`.
+        beta_2: As in `update_moments`.
+
+    Returns:
+        The corrected `m` and `v`.
     """
-    return m / _missing_share(beta_1, step), v / _missing_share(beta_2, step)
-
-
-def _missing_share(beta: float, step: Tensor) -> Tensor:
-    # 1 - beta**step, which written so would lose half its digits at step 1.
-    return -ops.expm1(math.log(beta) * step)
+    # 1 - beta**step, in a form that keeps all digits of a small result.
+    m_share, v_share = (
+        -ops.expm1(math.log(beta) * step) for beta in (beta_1, beta_2)
+    )
+    return m / m_share, v / v_share
 
 
 def update_direction(
     m: Tensor, v: Tensor, weight: Tensor, *, epsilon: float, weight_decay: float
 ) -> Tensor:
-    """Returns the direction of the step before any rate: u, to be subtracted.
+    """Returns u, which times the learning rate is subtracted from the weight.
 
     Args:
         m: Mean of the gradient after this step.
         v: Mean of its square after this step.
         weight: The weight before this step.
-        epsilon: Added outside the root.
-        weight_decay: Share of the weight that joins u; 0 for an excluded one.
+        epsilon: Added to the square root of `v`.
+        weight_decay: Share of the weight that is added to u; 0 for an
+            excluded weight.
     """
-    # TF1: no bias correction, so the first updates are about 3 times as long.
+    # TF1: without bias correction, the first updates are about 3 times as
+    # long.
     direction = m / (ops.sqrt(v) + epsilon)
     if not weight_decay:
         return direction
@@ -97,32 +92,26 @@ def update_direction(
 
 
 def trust_ratio(weight: Tensor, direction: Tensor) -> Tensor:
-    """Returns LAMB's factor for one weight: |w| / |u|, or 1 if either is 0.
+    """Returns LAMB's trust ratio of a weight: |w| / |u|, or 1 if either is 0.
 
-    The norms are over the whole array; the ratio is not capped.
+    The norms are those of the whole arrays; the ratio has no upper limit.
 
     Args:
         weight: The weight before this step.
-        direction: Its u, the decay included.
+        direction: Its u, including the decay.
 
     Returns:
         A float32 scalar.
     """
-    weight_norm = _norm(weight)
-    direction_norm = _norm(direction)
+    weight_norm, direction_norm = (
+        ops.sqrt(ops.sum(ops.square(array))) for array in (weight, direction)
+    )
     both = ops.logical_and(weight_norm > 0, direction_norm > 0)
     return ops.where(both, weight_norm / direction_norm, 1.0)
 
 
-def _norm(array: Tensor) -> Tensor:
-    return ops.sqrt(ops.sum(ops.square(array)))
-
-
-EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
-
-
 def is_excluded(path: str) -> bool:
-    """Returns whether the weight of this path is left out of the decay.
+    """Returns whether a weight is excluded from decay and adaptation.
 
     >>> is_excluded("bert/embeddings/LayerNorm/gamma")
     True
@@ -132,23 +121,26 @@ def is_excluded(path: str) -> bool:
     Args:
         path: `path` of a Keras variable, or the name in a TF1 checkpoint.
     """
+    # Differs: the reference searches the whole name for "LayerNorm",
+    # "layer_norm" and "bias". For the released names the result is the same,
+    # and here the name of an outer layer does not matter.
     return path.rsplit("/", maxsplit=1)[-1] in EXCLUDED_ROLES
 
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertAdamW(keras.optimizers.Optimizer):
-    """Adam without bias correction, its weight decay inside the update.
+    """Adam without bias correction and with weight decay in the update.
 
     Biases and the gamma and beta of layer norms are not decayed.
 
     Args:
         learning_rate: A float, or a Keras learning-rate schedule.
-        weight_decay: Share of a weight added to its update.
+        weight_decay: Share of a weight that is added to its update.
         beta_1: Decay of `m`, the running mean of the gradient.
-        beta_2: Decay of `v`, the running mean of its square.
-        epsilon: Added to the root of `v`.
-        **kwargs: Of `keras.optimizers.Optimizer`, such as `name` and
-            `global_clipnorm`.
+        beta_2: Decay of `v`, the running mean of the squared gradient.
+        epsilon: Added to the square root of `v`.
+        **kwargs: Arguments of `keras.optimizers.Optimizer`, such as `name`
+            and `global_clipnorm`.
     """
 
     def __init__(
@@ -167,12 +159,13 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         self.epsilon = epsilon
 
     def build(self, variables: list[keras.Variable]) -> None:
-        """Makes the slots `m` and `v` of each weight, zero at first.
+        """Creates the slots `m` and `v` of each weight, initially zero.
 
         Under a `tf.distribute` strategy, call it inside the strategy's scope.
 
         Args:
-            variables: The weights, float32; their `path` says their role.
+            variables: The float32 weights. Their `path` decides which of them
+                are excluded from decay.
 
         Raises:
             ValueError: A weight is not float32.
@@ -180,7 +173,13 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         if self.built:
             return
         for variable in variables:
-            _check_float32(variable)
+            if variable.dtype != "float32":
+                raise ValueError(
+                    "Weights must be float32, because smaller types lose small "
+                    "updates. Use a `mixed_` dtype policy, which computes in "
+                    "the smaller type and keeps float32 weights. Received: "
+                    f"{variable.path} of type {variable.dtype}."
+                )
         super().build(variables)
         self._m, self._v = self.add_optimizer_variables(
             variables, ["adam_m", "adam_v"]
@@ -190,11 +189,11 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         )
 
     def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
-        """Returns `m` and `v` of a weight this optimizer was built with.
+        """Returns `m` and `v` of a weight that the optimizer was built with.
 
         Args:
-            variable: The Keras variable, or the TensorFlow variable of it
-                that a strategy hands to its update function.
+            variable: The Keras variable, or its TensorFlow variable, which a
+                strategy passes to its update function.
         """
         index = self._get_variable_index(variable)
         return self._m[index], self._v[index]
@@ -202,13 +201,13 @@ class AlbertAdamW(keras.optimizers.Optimizer):
     def update_step(
         self, gradient: Tensor, variable: Any, learning_rate: Tensor
     ) -> None:
-        """Applies one step to one weight and its slots, in float32.
+        """Updates one weight and its slots in float32.
 
         Args:
             gradient: Its gradient, reduced and clipped; dense or
-                `tf.IndexedSlices`, since rows without a gradient decay too.
+                `tf.IndexedSlices`. Rows without a gradient decay, too.
             variable: The weight, as `slots` takes it.
-            learning_rate: Rate of this step: a number or a scalar tensor.
+            learning_rate: Learning rate of this step, a number or a scalar.
         """
         gradient = ops.cast(clipping.densify(gradient), "float32")
         weight = ops.convert_to_tensor(variable)
@@ -223,28 +222,32 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         self.assign(m_slot, m)
         self.assign(v_slot, v)
         excluded = self._excluded[self._get_variable_index(variable)]
-        rate = ops.cast(learning_rate, "float32")
-        self.assign_sub(variable, self._change(m, v, weight, rate, excluded))
-
-    def _change(
-        self, m: Tensor, v: Tensor, weight: Tensor, rate: Tensor, excluded: bool
-    ) -> Tensor:
-        return rate * self._direction(m, v, weight, excluded)
-
-    def _direction(
-        self, m: Tensor, v: Tensor, weight: Tensor, excluded: bool
-    ) -> Tensor:
-        return update_direction(
+        m, v = self._corrected_moments(m, v)
+        direction = update_direction(
             m,
             v,
             weight,
             epsilon=self.epsilon,
             weight_decay=0.0 if excluded else self.weight_decay,
         )
+        rate = ops.cast(learning_rate, "float32")
+        if not excluded:
+            # Scalars first, so that the array is multiplied only once.
+            rate = self._adapted_rate(rate, weight, direction)
+        self.assign_sub(variable, rate * direction)
+
+    def _corrected_moments(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return m, v
+
+    def _adapted_rate(
+        self, rate: Tensor, weight: Tensor, direction: Tensor
+    ) -> Tensor:
+        del weight, direction
+        return rate
 
     def _apply_weight_decay(self, variables: Any) -> None:
-        # Keras would shrink the weights here, before the update; ours decays
-        # them inside it.
+        # Keras would shrink the weights before the update. This optimizer
+        # decays them inside it.
         del variables
 
     def get_config(self) -> dict[str, Any]:
@@ -258,15 +261,15 @@ class AlbertAdamW(keras.optimizers.Optimizer):
 
 @keras.saving.register_keras_serializable("albert_tf")
 class AlbertLamb(AlbertAdamW):
-    """AdamW whose every update is as long as its weight, times the rate.
+    """AdamW with updates as long as their weight, times the learning rate.
 
-    Excluded weights (see `decay_filter`) are neither decayed nor adapted.
+    Excluded weights (see `is_excluded`) are neither decayed nor adapted.
 
     Args:
         learning_rate: A float, or a Keras learning-rate schedule.
-        corrected: Corrects the bias of `m` and `v`, as published. It counts
-            steps by `iterations`.
-        **kwargs: Of `AlbertAdamW`.
+        corrected: Whether to correct the bias of `m` and `v`, as published.
+            The correction counts steps by `iterations`.
+        **kwargs: Arguments of `AlbertAdamW`.
     """
 
     def __init__(
@@ -275,58 +278,41 @@ class AlbertLamb(AlbertAdamW):
         super().__init__(learning_rate, **kwargs)
         self.corrected = corrected
 
-    def _change(
-        self, m: Tensor, v: Tensor, weight: Tensor, rate: Tensor, excluded: bool
-    ) -> Tensor:
+    def _corrected_moments(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         # Paper: You et al. 2020, algorithm 2. The reference has no correction.
-        if self.corrected:
-            m, v = correct_bias(
-                m,
-                v,
-                ops.cast(self.iterations + 1, "float32"),
-                beta_1=self.beta_1,
-                beta_2=self.beta_2,
-            )
-        direction = self._direction(m, v, weight, excluded)
-        # TF1: `exclude_from_layer_adaptation` is None, which makes it the
-        # list of the weights without decay.
-        if not excluded:
-            # Scalars first, so that the array is multiplied only once.
-            rate = rate * trust_ratio(weight, direction)
-        return rate * direction
+        if not self.corrected:
+            return m, v
+        step = ops.cast(self.iterations + 1, "float32")
+        return correct_bias(m, v, step, beta_1=self.beta_1, beta_2=self.beta_2)
+
+    def _adapted_rate(
+        self, rate: Tensor, weight: Tensor, direction: Tensor
+    ) -> Tensor:
+        # TF1: `exclude_from_layer_adaptation` is None there, which means the
+        # weights without decay; they never come here.
+        return rate * trust_ratio(weight, direction)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments that `from_config` needs."""
         return super().get_config() | {"corrected": self.corrected}
 
 
-def _check_float32(variable: keras.Variable) -> None:
-    if variable.dtype != "float32":
-        raise ValueError(
-            "Weights must be float32, because small updates are lost in a "
-            "shorter type; use a `mixed_` policy, which computes in the short "
-            f"type and keeps the weights. Received: {variable.path} of type "
-            f"{variable.dtype}."
-        )
-
-
 def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
-    """Returns the optimizer that a config describes, not built yet.
+    """Creates the optimizer that a config describes, not built yet.
 
-    Under `model.fit` it does all that the config says: schedule, clipping by
-    global norm, update. A loop that calls `update_step` takes the rate from
-    `schedules.learning_rate` and clips with `clipping` itself.
+    Under `model.fit` it does all that the config says: learning rate,
+    clipping by global norm, update. A loop that calls `update_step` takes the
+    learning rate from `schedules.learning_rate` and clips with `clipping`.
 
     Args:
-        config: The settings. Make the optimizer inside the scope of the
+        config: The settings. Call this inside the scope of the
             `tf.distribute` strategy, if there is one.
     """
-    if config.name == "lamb":
+    optimizer_class = AlbertAdamW
+    options = {}
+    if config.optimizer == "lamb":
         optimizer_class = AlbertLamb
         options = {"corrected": config.corrected_lamb}
-    else:
-        optimizer_class = AlbertAdamW
-        options = {}
     return optimizer_class(
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,

@@ -1,10 +1,10 @@
 """The paper's settings for fine-tuning, by task.
 
-Floor: tasks. Plain data, and one lookup.
+Floor: tasks. Plain Python.
 
-The paper has one table for all sizes. The exception is by version, and of the
-original's README: the second version of every size diverges on RACE with the
-table's rate, and takes 1e-5, without dropout in the encoder.
+The paper has one table for all sizes. The one exception is from the README of
+the original: with the table's learning rate, the second version of every size
+diverges on RACE; it needs 1e-5, and no dropout in the encoder.
 
 Source: Lan et al. 2020, table 14; google-research/albert, `run_glue.sh` and
 README (RACE).
@@ -14,24 +14,23 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from albert_tf import checks
 from albert_tf.config import AlbertConfig
 
-# Paper: table 14, the same in every row.
-_CLASSIFIER_DROPOUT = 0.1
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class PaperSettings:
     """One row of the paper's table 14.
 
     Args:
-        learning_rate: Rate at the end of the warm-up.
-        train_batch_size: Examples of one update.
-        albert_dropout: Dropout of the encoder's hidden states and attention.
-        num_train_steps: Updates.
-        num_warmup_steps: Updates of the warm-up.
-        max_seq_length: Tokens of a sequence at most.
-        classifier_dropout: Dropout of the pooled output.
+        learning_rate: Learning rate at the end of the warm-up.
+        train_batch_size: Global batch size.
+        albert_dropout: Dropout rate of hidden states and attention in the
+            encoder.
+        num_train_steps: Number of training steps.
+        num_warmup_steps: Number of warm-up steps.
+        max_seq_length: Maximum length of a sequence, in tokens.
+        classifier_dropout: Dropout rate of the pooled output.
     """
 
     learning_rate: float
@@ -39,13 +38,14 @@ class PaperSettings:
     albert_dropout: float
     num_train_steps: int
     num_warmup_steps: int
-    max_seq_length: int
-    classifier_dropout: float = _CLASSIFIER_DROPOUT
+    max_seq_length: int = 512
+    # The same in every row.
+    classifier_dropout: float = 0.1
 
     def flag_values(self) -> dict[str, Any]:
-        """Returns the values by name of the flag that sets each.
+        """Returns the values by name of their flag.
 
-        The encoder's dropout is no flag; see `with_dropout`.
+        The dropout of the encoder has no flag; see `with_dropout`.
         """
         return {
             "learning_rate": self.learning_rate,
@@ -59,7 +59,7 @@ class PaperSettings:
         }
 
     def with_dropout(self, config: AlbertConfig) -> AlbertConfig:
-        """Returns a config with this dropout in the encoder."""
+        """Returns the config with the dropout rate of the encoder."""
         return dataclasses.replace(
             config,
             hidden_dropout_prob=self.albert_dropout,
@@ -67,39 +67,22 @@ class PaperSettings:
         )
 
 
-def _row(
-    learning_rate: float,
-    train_batch_size: int,
-    albert_dropout: float,
-    steps: tuple[int, int],
-    max_seq_length: int = 512,
-) -> PaperSettings:
-    return PaperSettings(
-        learning_rate=learning_rate,
-        train_batch_size=train_batch_size,
-        albert_dropout=albert_dropout,
-        num_train_steps=steps[0],
-        num_warmup_steps=steps[1],
-        max_seq_length=max_seq_length,
-    )
-
-
-# Rate, batch, dropout of the encoder, steps and warm-up, longest sequence.
+# Learning rate, batch size, encoder dropout, steps, warm-up steps, length.
 PAPER_SETTINGS: Mapping[str, PaperSettings] = {
-    "cola": _row(1e-5, 16, 0, (5336, 320)),
-    "sts-b": _row(2e-5, 16, 0, (3598, 214)),
-    "sst-2": _row(1e-5, 32, 0, (20935, 1256)),
-    "mnli": _row(3e-5, 128, 0, (10000, 1000)),
-    "qnli": _row(1e-5, 32, 0, (33112, 1986)),
-    "qqp": _row(5e-5, 128, 0.1, (14000, 1000)),
-    "rte": _row(3e-5, 32, 0.1, (800, 200)),
-    "mrpc": _row(2e-5, 32, 0, (800, 200)),
-    "wnli": _row(2e-5, 16, 0.1, (2000, 250)),
-    "squad_v1": _row(5e-5, 48, 0, (3649, 365), 384),
-    "squad_v2": _row(3e-5, 48, 0, (8144, 814)),
-    "race": _row(2e-5, 32, 0.1, (12000, 1000)),
+    "cola": PaperSettings(1e-5, 16, 0, 5336, 320),
+    "sts-b": PaperSettings(2e-5, 16, 0, 3598, 214),
+    "sst-2": PaperSettings(1e-5, 32, 0, 20935, 1256),
+    "mnli": PaperSettings(3e-5, 128, 0, 10000, 1000),
+    "qnli": PaperSettings(1e-5, 32, 0, 33112, 1986),
+    "qqp": PaperSettings(5e-5, 128, 0.1, 14000, 1000),
+    "rte": PaperSettings(3e-5, 32, 0.1, 800, 200),
+    "mrpc": PaperSettings(2e-5, 32, 0, 800, 200),
+    "wnli": PaperSettings(2e-5, 16, 0.1, 2000, 250),
+    "squad_v1": PaperSettings(5e-5, 48, 0, 3649, 365, 384),
+    "squad_v2": PaperSettings(3e-5, 48, 0, 8144, 814),
+    "race": PaperSettings(2e-5, 32, 0.1, 12000, 1000),
 }
-# Tasks that are trained as another one is.
+# Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
 # TF1: the README, on the second version of the released checkpoints.
@@ -117,16 +100,12 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
     Args:
         task_name: Name of a task, as `TaskData.name` has it.
         preset: `paper` for the paper's table; `paper_v2` for the same with
-            what the second version of the checkpoints needs.
+            what the second version of the released checkpoints needs.
 
     Raises:
         ValueError: There is no such preset, or none for this task.
     """
-    if preset not in PRESETS:
-        raise ValueError(
-            f"`preset` must be one of {', '.join(PRESETS)}. Received: "
-            f"preset={preset!r}."
-        )
+    checks.check_choice("preset", preset, PRESETS)
     name = task_name.lower()
     found = PAPER_SETTINGS.get(_SAME_AS.get(name, name))
     if found is None:

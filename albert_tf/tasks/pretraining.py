@@ -12,22 +12,28 @@ import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses, pretraining_model
-from albert_tf.tasks import task
+from albert_tf.tasks.task import Batch, Totals
 
-_TARGETS = {"mlm": "masked_lm", "sop": "sentence_order"}
+# Prefixes of the names of totals and scores, by objective.
+_PREFIXES = {"mlm": "masked_lm", "sop": "sentence_order"}
+_PARTS = ("loss", "weight", "correct")
+# Added to the denominators of the losses.
+_EPSILONS = {"masked_lm": losses.MASKED_LM_EPSILON, "sentence_order": 0.0}
+# Keeps the scores of a set without targets at 0 instead of 0 / 0.
+_LEAST_WEIGHT = 1e-30
 
 
 class PretrainingTask:
-    """The two losses of ALBERT, with equal weight, or one of them.
+    """The two losses of ALBERT with equal weight, or one of them: a `Task`.
 
     Args:
         config: Shape of the model.
         objectives: `mlm`, `sop` or both.
-        seed: For the initial weights.
+        seed: Seed of the initial weights.
         dtype: Keras dtype policy of the layers.
 
     Raises:
-        ValueError: No objective, or one of another name.
+        ValueError: There is no objective, or an unknown one.
     """
 
     def __init__(
@@ -38,97 +44,77 @@ class PretrainingTask:
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
-        self.objectives = tuple(objectives)
+        self._prefixes = [
+            prefix for name, prefix in _PREFIXES.items() if name in objectives
+        ]
         self.model = pretraining_model.PretrainingModel(
-            config, objectives=self.objectives, seed=seed, dtype=dtype
+            config, objectives=tuple(objectives), seed=seed, dtype=dtype
         )
 
     @property
     def total_names(self) -> tuple[str, ...]:
-        """Keys of the sums that `loss` returns."""
-        names = [_TARGETS[objective] for objective in self.objectives]
-        parts = ("loss", "weight", "correct")
-        return (
-            "examples",
-            "tokens",
-            *(f"{name}_{part}" for name in names for part in parts),
-        )
+        """Keys of the metric totals that `loss` returns."""
+        own = (f"{name}_{part}" for name in self._prefixes for part in _PARTS)
+        return ("examples", "tokens", *own)
 
-    def loss_denominators(self, batch: task.Batch) -> task.Totals:
-        """Weights of the masked tokens and of the pairs; see `task.Task`."""
+    def loss_denominators(self, batch: Batch) -> Totals:
+        """Returns the weights of the masked tokens and of the pairs."""
         weights = {
             "masked_lm": batch["masked_lm_weights"],
-            "sentence_order": task.example_weights(batch),
+            "sentence_order": losses.example_weights(batch),
         }
-        names = [_TARGETS[objective] for objective in self.objectives]
-        return {name: tf.reduce_sum(weights[name]) for name in names}
+        return {name: tf.reduce_sum(weights[name]) for name in self._prefixes}
 
     def loss(
         self,
-        batch: task.Batch,
-        loss_denominators: task.Totals,
+        batch: Batch,
+        loss_denominators: Totals,
         *,
         seed: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, task.Totals]:
-        """This batch's share of both losses; see `task.Task`."""
+    ) -> tuple[tf.Tensor, Totals]:
+        """Returns this batch's share of both losses, and its totals."""
         outputs = self.model(batch, training=seed is not None, seed=seed)
-        weights = task.example_weights(batch)
-        sums = {
+        weights = losses.example_weights(batch)
+        mask = tf.cast(batch["input_mask"], tf.float32)
+        totals = {
             "examples": tf.reduce_sum(weights),
-            "tokens": tf.reduce_sum(
-                tf.cast(batch["input_mask"], tf.float32) * weights[:, None]
-            ),
+            "tokens": tf.reduce_sum(mask * weights[:, None]),
         }
-        total = tf.zeros([])
-        if "mlm" in self.objectives:
-            measured = losses.masked_lm_sums(
-                outputs["masked_lm_logits"],
-                batch["masked_lm_ids"],
-                batch["masked_lm_weights"],
-            )
-            _record(sums, "masked_lm", measured)
-            total += measured[0] / (
-                loss_denominators["masked_lm"] + losses.MASKED_LM_EPSILON
-            )
-        if "sop" in self.objectives:
-            measured = losses.sentence_order_sums(
-                outputs["sentence_order_logits"],
-                batch["sentence_order_labels"],
-                weights,
-            )
-            _record(sums, "sentence_order", measured)
-            total += measured[0] / loss_denominators["sentence_order"]
-        return total, sums
+        loss = tf.zeros([])
+        for name in self._prefixes:
+            if name == "masked_lm":
+                measured = losses.masked_lm_sums(
+                    outputs["masked_lm_logits"],
+                    batch["masked_lm_ids"],
+                    batch["masked_lm_weights"],
+                )
+            else:
+                measured = losses.sentence_order_sums(
+                    outputs["sentence_order_logits"],
+                    batch["sentence_order_labels"],
+                    weights,
+                )
+            for part in _PARTS:
+                totals[f"{name}_{part}"] = getattr(measured, part)
+            loss += measured.loss / (loss_denominators[name] + _EPSILONS[name])
+        return loss, totals
 
-    def training_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Losses of one step: `loss`, `masked_lm_loss`, ..."""
-        scores = {}
-        if "mlm" in self.objectives:
-            scores["masked_lm_loss"] = sums["masked_lm_loss"] / (
-                sums["masked_lm_weight"] + losses.MASKED_LM_EPSILON
-            )
-        if "sop" in self.objectives:
-            scores["sentence_order_loss"] = (
-                sums["sentence_order_loss"] / sums["sentence_order_weight"]
-            )
+    def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """Returns `loss` of one step, and `masked_lm_loss`, ... it sums up."""
+        scores = {
+            f"{name}_loss": totals[f"{name}_loss"]
+            / (totals[f"{name}_weight"] + _EPSILONS[name])
+            for name in self._prefixes
+        }
         return {"loss": sum(scores.values())} | scores
 
-    def evaluation_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Weighted means over the set, as the reference's evaluation has."""
+    def evaluation_scores(
+        self, totals: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Returns the weighted mean losses and accuracies over a set."""
         scores = {}
-        for name in (_TARGETS[objective] for objective in self.objectives):
-            weight = max(sums[f"{name}_weight"], 1e-30)
-            scores[f"{name}_loss"] = sums[f"{name}_loss"] / weight
-            scores[f"{name}_accuracy"] = sums[f"{name}_correct"] / weight
+        for name in self._prefixes:
+            weight = max(totals[f"{name}_weight"], _LEAST_WEIGHT)
+            scores[f"{name}_loss"] = totals[f"{name}_loss"] / weight
+            scores[f"{name}_accuracy"] = totals[f"{name}_correct"] / weight
         return scores
-
-
-def _record(
-    sums: task.Totals,
-    name: str,
-    measured: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
-) -> None:
-    loss, weight, correct = measured
-    sums[f"{name}_loss"] = loss
-    sums[f"{name}_weight"] = weight
-    sums[f"{name}_correct"] = correct

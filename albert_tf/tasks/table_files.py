@@ -1,11 +1,11 @@
-r"""Rows of TSV and JSONL files, columns chosen by name.
+r"""Rows of TSV and JSONL files, with columns chosen by name.
 
-Data flow: file -> [this file] -> examples of classification.
+Data flow: file -> [this file] -> examples of a task.
 Floor: tasks. Plain Python.
 
-TSV is what GLUE means by it: a tab ends a field and a line end ends a row,
-always. Quotes are plain characters, and there is no way to write a tab into a
-field. JSONL has one object a line. Both may be gzipped.
+TSV is what GLUE means by it: a tab always ends a field, and a line end always
+ends a row. Quotes are plain characters, and a field cannot hold a tab. JSONL
+has one object per line. Both may be gzipped.
 """
 
 import json
@@ -23,8 +23,8 @@ class Row(NamedTuple):
     """Some fields of a row.
 
     Args:
-        number: Its line in the file, from 1.
-        fields: The chosen columns, as they stand.
+        number: Its line number in the file, from 1.
+        fields: The chosen columns.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def is_jsonl(path: files.Path) -> bool:
-    """Whether the name of a file says that it is JSONL; else it is TSV.
+    """Returns whether a file is JSONL, by its name; else it is TSV.
 
     >>> is_jsonl("train.jsonl"), is_jsonl("train.tsv")
     (True, False)
@@ -41,15 +41,15 @@ def is_jsonl(path: files.Path) -> bool:
 
 
 def read_header(path: files.Path) -> tuple[str, ...]:
-    """Returns the names of the columns: first row, or keys of first object.
+    """Returns the column names: the first row, or keys of the first object.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The file is empty, or its first line is no JSON object.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is empty, or its first line is not a JSON object.
     """
     for line in lines.read_lines(path):
         if is_jsonl(path):
-            return tuple(_parse_object(line, f"{path}, line 1"))
+            return tuple(parse_object(line, f"{path}, line 1"))
         return tuple(line.split("\t"))
     raise ValueError(f"{path} is empty. Pass a file with examples.")
 
@@ -66,14 +66,15 @@ def read_rows(
     Args:
         path: A TSV file, or JSONL by its ending (`is_jsonl`).
         columns: Columns to return, in this order.
-        header: Names of the columns of a TSV file that has no header row.
-        broken_rows: Takes the line numbers of TSV rows with too few or too
-            many fields, which are then left out; None to raise an error.
+        header: Column names of a TSV file that has no header row.
+        broken_rows: List to which the line numbers of TSV rows with too few
+            or too many fields are added, which are then skipped; None to
+            raise an error.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: A column is missing, or a row has too few or too many
-            fields or is no JSON object. The message names file and line.
+            fields or is not a JSON object. The message names file and line.
     """
     if is_jsonl(path):
         return _read_objects(path, columns)
@@ -89,7 +90,7 @@ def _read_tsv(
 ) -> Iterator[Row]:
     num_header_rows = 0 if header else 1
     header = tuple(header or read_header(path))
-    places = [_place(column, header, path) for column in columns]
+    places = [_find_column(column, header, path) for column in columns]
     for number, line in _without_last_blanks(path):
         if number <= num_header_rows:
             continue
@@ -100,25 +101,25 @@ def _read_tsv(
             broken_rows.append(number)
         else:
             raise ValueError(
-                f"{path}, line {number}: the row has {len(fields)} fields, "
-                f"wanted {len(header)} ({', '.join(header)}), with a tab "
-                "between two. Mend the row; a text must hold no tab and no "
-                "line break."
+                f"{path}, line {number}: the row must have {len(header)} "
+                f"fields ({', '.join(header)}), separated by tabs. Received: "
+                f"{len(fields)} fields. Fix the row; a text cannot hold a tab "
+                "or a line break."
             )
 
 
-def _place(column: str, header: Sequence[str], path: files.Path) -> int:
+def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
     if header.count(column) == 1:
         return header.index(column)
     trouble = "two columns" if column in header else "no column"
     raise ValueError(
-        f"{path} has {trouble} named {column!r}. Its first row must name the "
-        f"columns, and has {', '.join(map(repr, header))}."
+        f"{path} has {trouble} named {column!r}. The columns in its first row "
+        f"are {', '.join(map(repr, header))}."
     )
 
 
 def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
-    """Yields numbers and lines, but not the blank ones that end the file."""
+    """Yields numbers and lines, without the blank lines that end the file."""
     blanks: list[tuple[int, str]] = []
     for number, line in enumerate(lines.read_lines(path), start=1):
         if not line:
@@ -132,36 +133,45 @@ def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
 def _read_objects(path: files.Path, columns: Sequence[str]) -> Iterator[Row]:
     for number, line in _without_last_blanks(path):
         where = f"{path}, line {number}"
-        values = _parse_object(line, where)
+        values = parse_object(line, where)
         yield Row(
             number, tuple(_text(values, column, where) for column in columns)
         )
 
 
-def _parse_object(line: str, where: str) -> dict[str, Any]:
+def parse_object(text: str, where: str) -> dict[str, Any]:
+    """Parses a JSON object.
+
+    Args:
+        text: The JSON.
+        where: Its place, for the error.
+
+    Raises:
+        ValueError: It is not a JSON object, or has half a surrogate pair.
+    """
     try:
-        values = json.loads(line)
+        values = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"{where}: not JSON ({error}). Write one object a line."
+            f"{where} is not JSON ({error}). Write one object per line."
         ) from error
     if not isinstance(values, dict):
         raise ValueError(
-            f"{where}: wanted a JSON object with the columns as keys, got "
-            f"{line[:40]!r}."
+            f"{where} must be a JSON object with the columns as keys. "
+            f"Received: {text[:40]!r}."
         )
-    check_characters(line, values, where)
+    check_characters(text, values, where)
     return values
 
 
 def check_characters(text: str, values: Any, where: str) -> None:
     r"""Refuses half a surrogate pair, which JSON can escape (`\ud83d`).
 
-    No file in UTF-8 can hold it, so a run would end when it writes it.
+    UTF-8 cannot represent it, so writing the predictions would fail.
 
     Args:
         text: The JSON.
-        values: What it says.
+        values: Its content.
         where: Its place, for the error.
 
     Raises:
@@ -174,7 +184,7 @@ def check_characters(text: str, values: Any, where: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise ValueError(
-            f"{where}: {half} is half of a surrogate pair, which is no "
+            f"{where} has {half}, which is half of a surrogate pair and not a "
             "character. Replace it."
         ) from None
 
@@ -182,17 +192,17 @@ def check_characters(text: str, values: Any, where: str) -> None:
 def _text(values: dict[str, Any], column: str, where: str) -> str:
     if column not in values:
         raise ValueError(
-            f"{where}: the object has no {column!r}. It has "
+            f"{where}: the object has no key {column!r}. Its keys are "
             f"{', '.join(map(repr, values))}."
         )
     value = values[column]
     if isinstance(value, str):
         return value
-    # A label may be a number or a truth value; written as JSON has it.
+    # A label may be a number or true or false: written as in JSON.
     is_finite = not isinstance(value, float) or math.isfinite(value)
     if isinstance(value, bool | int | float) and is_finite:
         return json.dumps(value)
     raise ValueError(
-        f"{where}: {column!r} must be text or a number. Received: "
+        f"{where}: {column!r} must be a string or a number. Received: "
         f"{column}={value!r}."
     )

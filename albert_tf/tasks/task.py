@@ -1,103 +1,42 @@
-"""What the training loop needs to know of a task, and nothing more.
+"""The two halves of a task, as the training loop and the scripts see them.
 
-Floor: tasks.
+The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
+-> scores and files. The model half (`Task`, `FinetuningTask`) is TensorFlow:
+the model, its loss and the totals that the scores are computed from.
 
-What fine-tuning needs of a task's data half: plain Python and NumPy.
-
-Data flow: examples -> records -> [model] -> outputs -> scores, files.
-Floor: tasks. No TensorFlow, so that a script reads and checks its files
-before it pays for the import.
-
-What the loop needs to know of a task that is fine-tuned and predicts.
-
-A task has two halves: `TaskData` (text to records, outputs to scores) and
-`FinetuningTask` (the model and its loss).
-
-Floor: tasks.
+Floor: tasks. Imports neither TensorFlow nor Keras at run time, so that a
+script reads and checks its data before it pays for the import.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-import keras
 import numpy as np
-import tensorflow as tf
 
-from albert_tf import features
 from albert_tf.config import AlbertConfig
+from albert_tf.features import ArraySpec
 
-Batch = Mapping[str, tf.Tensor]
-Totals = dict[str, tf.Tensor]
+if TYPE_CHECKING:
+    import keras
+    import tensorflow as tf
 
+Batch: TypeAlias = "Mapping[str, tf.Tensor]"
+Totals: TypeAlias = "dict[str, tf.Tensor]"
+# A sequence of the task's dataclasses; each has a `guid: str` that no other
+# one of its set has.
+Examples: TypeAlias = Any
+Record: TypeAlias = dict[str, np.ndarray]
+# By name, one row for each record: arrays `[N, ...]`, or, for outputs along
+# the sequence, lists of N arrays, each as long as its record.
+Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
 
-class Task(Protocol):
-    """A model with a loss that is a sum over targets, and its scores.
-
-    The loop adds `loss_denominators` over all replicas and micro-batches of a step
-    before it asks for a loss, so that every target of the global batch weighs
-    the same wherever it is computed.
-    """
-
-    model: keras.Model
-
-    @property
-    def total_names(self) -> tuple[str, ...]:
-        """Keys of the sums that `loss` returns."""
-        ...
-
-    def loss_denominators(self, batch: Batch) -> Totals:
-        """Returns, by loss, the float32 `[]` weight of the batch's targets."""
-        ...
-
-    def loss(
-        self, batch: Batch, loss_denominators: Totals, *, seed: tf.Tensor | None
-    ) -> tuple[tf.Tensor, Totals]:
-        """Returns this batch's share of the loss, and sums to be reported.
-
-        Args:
-            batch: Tensors of one micro-batch.
-            loss_denominators: As `loss_denominators` returns them, of the global batch.
-            seed: int32 `[2]` for dropout when training; None to evaluate.
-        """
-        ...
-
-    def training_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Turns the sums over a step's global batch into the log's values."""
-        ...
-
-    def evaluation_scores(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Turns the sums over an evaluation set into its scores."""
-        ...
-
-
-def example_weights(batch: Batch) -> tf.Tensor:
-    """Returns float32 `[B]`: 0 for rows that only fill up a batch, else 1.
-
-    Args:
-        batch: Has `input_ids` `[B, ...]`, and `example_weights` if any row
-            may be a filling one.
-    """
-    if "example_weights" in batch:
-        return batch["example_weights"]
-    return tf.ones(tf.shape(batch["input_ids"])[:1])
-
-
-# The task's own dataclass; each has a `guid: str` that no other one has.
-Examples = Sequence[Any]
-Record = dict[str, np.ndarray]
-# By name, one row per record in the order of the records: arrays `[N, ...]`;
-# for outputs along the sequence, N arrays of the records' own lengths.
-Outputs = Mapping[str, np.ndarray | list[np.ndarray]]
+# The split of a data set that each use reads.
+SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
 
 
 class TaskData(Protocol):
-    """Examples to records, and outputs to scores and files.
-
-    It may offer `report_sections(examples, outputs) -> list[dict]` as well:
-    each dict is a table (`title`, `header`, `rows` of text), a chart (`title`,
-    `unit`, `curves` of points by name, `x_label`) or bars (`title`, `unit`,
-    `bars` by name) of `report.html`.
-    """
+    """The data half: turns examples into records, and outputs into scores."""
 
     @property
     def name(self) -> str:
@@ -106,77 +45,193 @@ class TaskData(Protocol):
 
     @property
     def primary_metric(self) -> str:
-        """Key of the score that chooses the best weights; high is good."""
+        """Key of the score that selects the best weights; higher is better."""
         ...
 
     @property
     def vocab_size(self) -> int:
-        """Tokens of the vocabulary that the records are made with."""
+        """Size of the vocabulary that the records are made with."""
         ...
 
     @property
-    def array_specs(self) -> tuple[features.ArraySpec, ...]:
+    def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record."""
         ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """JSON values: everything that makes the records of an example.
+        """Everything but the examples that determines the records, as JSON.
 
-        Task, lengths, stride, labels, hash of the tokenizer: records that are
-        stored are used again only where all of it is the same.
+        Task, lengths, labels, hash of the tokenizer: cached records are only
+        reused where all of it is the same.
         """
         ...
 
     def records(
         self, examples: Examples, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields the records of the examples; one may have several."""
+        """Yields the records of the examples; an example may have several."""
         ...
 
     def scores(self, examples: Examples, outputs: Outputs) -> dict[str, float]:
-        """Returns the official scores of labelled examples."""
+        """Returns the official scores of labelled examples.
+
+        They may hold values that were chosen on these examples, such as a
+        threshold; `write_predictions` takes them from there.
+        """
         ...
 
     def write_predictions(
-        self, examples: Examples, outputs: Outputs, output_dir: str
+        self,
+        examples: Examples,
+        outputs: Outputs,
+        output_dir: str,
+        scores: Mapping[str, float],
     ) -> list[str]:
-        """Writes the task's files; returns their paths."""
+        """Writes the prediction files of the task.
+
+        Args:
+            examples: The examples, with or without labels.
+            outputs: Outputs of the model for their records.
+            output_dir: Directory for the files.
+            scores: What `scores` returned for the main evaluation set; empty
+                if nothing was evaluated.
+
+        Returns:
+            The paths of the files.
+        """
+        ...
+
+    def report_sections(
+        self,
+        examples: Examples,
+        outputs: Outputs,
+        scores: Mapping[str, float],
+    ) -> list[dict[str, Any]]:
+        """Returns the task's own sections of `report.html`; may be empty.
+
+        Each is a table (`title`, `header`, `rows` of text), a chart (`title`,
+        `unit`, `curves` of points by name, `x_label`) or bars (`title`,
+        `unit`, `bars` by name). Takes the arguments of `write_predictions`.
+        """
         ...
 
 
-__all__ = [
-    "Examples",
-    "FinetuningTask",
-    "MakeTask",
-    "Outputs",
-    "Record",
-    "TaskData",
-]
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExampleSet:
+    """Examples that are trained on, evaluated or predicted together.
+
+    Args:
+        examples: Dataclasses of the task.
+        data: The data half that makes and scores their records.
+        name: Empty for the main set. An additional evaluation set adds
+            `_<name>` to the keys of its scores; an additional prediction set
+            has its files in the directory `<name>`.
+    """
+
+    examples: Examples
+    data: TaskData
+    name: str = ""
+
+
+AnySet = TypeVar("AnySet", bound=ExampleSet, covariant=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sets(Generic[AnySet]):
+    """All examples of a run; at least one set.
+
+    Args:
+        train: Examples to train on; None not to train.
+        evaluation: Labelled examples; the first set selects the best weights.
+        prediction: Examples to write predictions of. May share sets with
+            `evaluation`.
+    """
+
+    train: AnySet | None = None
+    evaluation: tuple[AnySet, ...] = ()
+    prediction: tuple[AnySet, ...] = ()
+
+    @property
+    def all(self) -> tuple[AnySet, ...]:
+        """Training, evaluation and prediction sets, in this order."""
+        train = (self.train,) if self.train else ()
+        return (*train, *self.evaluation, *self.prediction)
+
+    @property
+    def data(self) -> TaskData:
+        """The data half of the first set, which speaks for the whole run."""
+        return self.all[0].data
+
+
+class Task(Protocol):
+    """The model half: a model, and a loss that is a sum over its targets.
+
+    The training loop adds up `loss_denominators` over all replicas and
+    micro-batches of a step before it computes a loss, so that every target of
+    the global batch has the same weight wherever it is computed.
+    """
+
+    model: "keras.Model"
+
+    @property
+    def total_names(self) -> tuple[str, ...]:
+        """Keys of the metric totals that `loss` returns."""
+        ...
+
+    def loss_denominators(self, batch: Batch) -> Totals:
+        """Returns, by loss, the float32 `[]` weight of the batch's targets."""
+        ...
+
+    def loss(
+        self,
+        batch: Batch,
+        loss_denominators: Totals,
+        *,
+        seed: "tf.Tensor | None",
+    ) -> "tuple[tf.Tensor, Totals]":
+        """Returns this batch's share of the loss, and its metric totals.
+
+        Args:
+            batch: Tensors of one micro-batch.
+            loss_denominators: Those of the whole global batch.
+            seed: int32 `[2]` for dropout in training; None in evaluation.
+        """
+        ...
+
+    def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """Returns the values to log for a step, from its metric totals."""
+        ...
+
+    def evaluation_scores(
+        self, totals: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Returns the scores of an evaluation set, from its metric totals."""
+        ...
 
 
 class FinetuningTask(Task, Protocol):
-    """A model with a head, its loss, and what it says of each record."""
+    """The model half of a task that makes predictions."""
 
     @property
     def sequence_outputs(self) -> frozenset[str]:
         """Names of the outputs whose second axis is the sequence."""
         ...
 
-    def outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
-        """Returns what the model says of a batch, without dropout.
+    def outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs of the model for a batch, without dropout.
 
         Returns:
-            Float32 or int32 tensors whose first axis is the batch's rows.
+            Float32 or int32 tensors whose first axis is the batch.
         """
         ...
 
 
 class MakeTask(Protocol):
-    """Makes the TensorFlow half; called in the scope of the strategy."""
+    """Makes the model half; called in the scope of the strategy."""
 
     def __call__(
         self, config: AlbertConfig, *, seed: int, dtype: str
     ) -> FinetuningTask:
-        """Makes the task, with a model of that config, seed and policy."""
+        """Makes a task whose model has this config, seed and dtype policy."""
         ...

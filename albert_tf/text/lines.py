@@ -1,6 +1,6 @@
-"""Lines of text files, plain or gzipped, with errors that name the line.
+"""Reads lines of text files, plain or gzipped; errors name the line.
 
-Data flow: corpus files -> [this file] -> vocabulary training, record building.
+Data flow: text files -> [this file] -> vocabulary, records, data of tasks.
 Floor: text. Plain Python.
 """
 
@@ -18,9 +18,9 @@ _BYTE_ORDER_MARK = "\ufeff"
 def read_lines(path: files.Path) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, without their line ends.
 
-    Lines end at `\n` or `\r\n` only: U+2028 and the like stay in the text. A
-    file whose name ends in `.gz` is decompressed. A byte order mark at the
-    start of the file is dropped. Only one line is in memory at a time.
+    Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
+    text. A file whose name ends in `.gz` is decompressed. A byte order mark at
+    the start of the file is removed. One line is in memory at a time.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -48,7 +48,7 @@ def read_lines(path: files.Path) -> Iterator[str]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             f"{name}, after line {number}: damaged gzip data ({error}). "
-            "Make or copy the file again."
+            "Create or copy the file again."
         ) from error
 
 

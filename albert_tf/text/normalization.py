@@ -1,11 +1,12 @@
-"""Text before it is cut into tokens, and where its characters came from.
+"""Normalizes text before tokenization, and traces characters to their origin.
 
 Data flow: raw text -> [this file] -> SentencePiece or WordPiece.
 Floor: text. Plain Python and NumPy.
 
-Two pipelines, because the released checkpoints need two: the English ones
-(`normalize`) and the Chinese ones (`split_words`). Both change characters one
-at a time, by a table, so the origin of a character follows from the lengths.
+There are two pipelines, because the released checkpoints need two: `normalize`
+for the English ones and `split_words` for the Chinese ones. Both replace
+characters one at a time, by a table, so the origin of a character follows from
+the lengths of the replacements.
 
 Source: google-research/albert, tokenization.preprocess_text and
 tokenization.BasicTokenizer.
@@ -24,10 +25,21 @@ import numpy.typing as npt
 _LAST_ASCII = 127
 _WORD = re.compile(r"\S+")
 _REPLACEMENT_CHARACTER = "\ufffd"
+# CJK unified ideographs, extensions A to E, and compatibility ideographs.
+_CHINESE_BLOCKS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 class _CharacterTable(dict[int, str]):
-    """For `str.translate`: computes an entry when it is first asked for."""
+    """A table for `str.translate` that computes entries on first use."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
         super().__init__()
@@ -40,14 +52,14 @@ class _CharacterTable(dict[int, str]):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TracedText:
-    """Normalised text with the raw span of each of its characters.
+    """Normalized text with the raw span of each of its characters.
 
     Args:
-        text: The normalised text.
+        text: The normalized text.
         starts: Int64 `[len(text)]`, first raw code point of each character.
         ends: Int64 `[len(text)]`, one past its last raw code point. Raw
-            characters that left nothing behind, such as accents, belong to
-            the character before them.
+            characters that were removed, such as accents, belong to the
+            character before them.
         raw_size: Number of code points of the raw text.
     """
 
@@ -59,8 +71,8 @@ class TracedText:
     def raw_spans(self, spans: npt.ArrayLike) -> np.ndarray:
         """Maps spans of `text` to spans of the raw text, without outer spaces.
 
-        A span of spaces only, or of nothing, becomes an empty one where the
-        next character starts. Starts never decrease, nor do ends.
+        A span that is empty or has only spaces becomes an empty span where the
+        next character starts. Neither starts nor ends decrease.
 
         Args:
             spans: Whole numbers `[n, 2]`, starts and ends.
@@ -71,7 +83,7 @@ class TracedText:
         starts, ends = np.asarray(spans, np.int64).reshape(-1, 2).T
         solid = np.flatnonzero(_code_points(self.text) != ord(" "))
         solid = np.append(solid, len(self.text))
-        # The first and the last character of each span that is not a space.
+        # The first and the last character of each span that are not spaces.
         first = np.minimum(solid[solid.searchsorted(starts)], ends)
         last = solid[solid.searchsorted(ends) - 1]
         raw_starts = np.append(self.starts, self.raw_size)[first]
@@ -81,11 +93,11 @@ class TracedText:
 
 
 def normalize(text: str, *, do_lower_case: bool) -> str:
-    """Prepares text for the released SentencePiece models.
+    """Normalizes text for the released SentencePiece models.
 
     Runs of white space become one space, compatibility characters are
-    decomposed (NFKD), combining marks are dropped, even from cased text, and
-    letters are made lower case if asked.
+    decomposed (NFKD), combining marks are removed, even from cased text, and
+    letters are lower-cased if `do_lower_case`.
 
     >>> normalize("  Café ﬁ １２３ ½", do_lower_case=True)
     'cafe fi 123 1⁄2'
@@ -93,14 +105,9 @@ def normalize(text: str, *, do_lower_case: bool) -> str:
     text = " ".join(text.split())
     if not text.isascii():
         text = text.translate(_DECOMPOSED)
-    # Lower-casing keeps the length: the one character of Unicode that grows,
-    # U+0130, has been decomposed.
+    # Lower-casing keeps the length: the only character that grows, U+0130, has
+    # been decomposed.
     return text.lower() if do_lower_case else text
-
-
-def normalize_traced(text: str, *, do_lower_case: bool) -> TracedText:
-    """Returns `normalize(text)` together with raw spans."""
-    return trace_all([text], [normalize(text, do_lower_case=do_lower_case)])
 
 
 def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
@@ -108,7 +115,7 @@ def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
 
     Args:
         texts: The raw texts.
-        normalized: What `normalize` made of each.
+        normalized: The result of `normalize` for each.
 
     Returns:
         `" ".join(normalized)` with its raw spans in `" ".join(texts)`.
@@ -142,10 +149,11 @@ def starts_of(texts: Sequence[str]) -> np.ndarray:
 
 
 def split_words(text: str, *, do_lower_case: bool) -> list[str]:
-    """Cuts text into the words and punctuation marks that WordPiece takes.
+    """Splits text into the words and punctuation marks that WordPiece takes.
 
-    Control characters are dropped, Chinese characters and punctuation marks
-    stand alone, and, if asked, letters are made lower case and lose accents.
+    Control characters are removed, Chinese characters and punctuation marks
+    become words of their own, and, if `do_lower_case`, letters are lower-cased
+    and lose their accents.
 
     >>> split_words("Café，你好!", do_lower_case=True)
     ['cafe', '，', '你', '好', '!']
@@ -156,7 +164,7 @@ def split_words(text: str, *, do_lower_case: bool) -> list[str]:
 def split_words_traced(
     text: str, *, do_lower_case: bool
 ) -> tuple[TracedText, list[tuple[int, int]]]:
-    """Returns normalised text with raw spans, and where its words lie."""
+    """Returns normalized text with raw spans, and the spans of its words."""
     spaced = _space_words(text, do_lower_case=do_lower_case)
     table = _SPACED_ALONE[do_lower_case]
     sizes = [len(table[ord(character)]) for character in text]
@@ -178,16 +186,16 @@ def _space_words(text: str, *, do_lower_case: bool) -> str:
 
 
 def _origins(text: str, words: str) -> np.ndarray:
-    """Returns which characters of a text are kept when its spaces collapse.
+    """Returns which characters of a text remain when its spaces collapse.
 
     Args:
         text: The text.
-        words: Its words, with a space between two.
+        words: Its words, separated by single spaces.
 
     Returns:
-        Int64 `[1 + len(words)]`, rising: -1, where a space before the text
-        would be, and the positions of the words and of the last space before
-        each but the first.
+        Int64 `[1 + len(words)]`, increasing: -1, for a space before the text,
+        and then the position in `text` of each character of `words`; a space
+        is the last one before a word.
     """
     if len(words) == len(text):
         return np.arange(-1, len(text))
@@ -203,9 +211,9 @@ def _trace(
     """Follows each character of `text` back to the raw one that became it.
 
     Args:
-        text: The normalised text.
-        origins: Int64 `[n]`, positions in the raw text, rising.
-        sizes: Int64 `[n]`, how many characters the one at each origin became.
+        text: The normalized text.
+        origins: Int64 `[n]`, positions in the raw text, increasing.
+        sizes: Int64 `[n]`, how many characters each of them became.
         raw_size: Number of code points of the raw text.
     """
     starts = np.repeat(origins, sizes)
@@ -225,7 +233,7 @@ def _code_points(text: str) -> np.ndarray:
 
 def _decompose(character: str) -> str:
     if "\ud800" <= character <= "\udfff":
-        # Half a surrogate pair, from a damaged JSON escape: not encodable.
+        # A lone surrogate, from a damaged JSON escape, cannot be encoded.
         return _REPLACEMENT_CHARACTER
     decomposed = unicodedata.normalize("NFKD", character)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
@@ -246,8 +254,8 @@ def _is_chinese(character: str) -> bool:
 
 
 def _space_punctuation(character: str) -> str:
-    # TF1: every ASCII symbol counts as punctuation, also "$" and "^", which
-    # Unicode calls symbols.
+    # TF1: every ASCII symbol counts as punctuation, even "$" and "^", which
+    # Unicode classifies as symbols.
     is_symbol = character.isascii() and not (
         character.isalnum()
         or character.isspace()
@@ -264,21 +272,10 @@ def _space_punctuation_without_accents(character: str) -> str:
     return _space_punctuation(character)
 
 
-# CJK unified ideographs, extensions A to E, and compatibility ideographs.
-_CHINESE_BLOCKS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
 _DECOMPOSED = _CharacterTable(_decompose)
 _CLEANED = _CharacterTable(_clean)
 _SPACED = _CharacterTable(_space_punctuation)
-# What a character becomes that stands alone, by `do_lower_case`.
+# What a single character becomes, by `do_lower_case`.
 _SPACED_ALONE = {
     case: _CharacterTable(functools.partial(_space_words, do_lower_case=case))
     for case in (False, True)

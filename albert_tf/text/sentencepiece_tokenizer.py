@@ -1,6 +1,6 @@
-"""SentencePiece, as the English ALBERT checkpoints use it.
+"""Tokenizes with SentencePiece, as the English ALBERT checkpoints do.
 
-Data flow: text -> normalisation -> [this file] -> ids.
+Data flow: text -> normalization -> [this file] -> ids.
 Floor: text. Plain Python, NumPy and the SentencePiece library.
 
 Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
@@ -14,38 +14,38 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import sentencepiece
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _WORD_MARK = "▁"
 
 
-class SentencePieceTokenizer:
-    """A `tokenizer.Tokenizer` over a SentencePiece model.
+class SentencePieceTokenizer(PaddedBatches):
+    """A `tokenizer.Tokenizer` that uses a SentencePiece model.
 
-    A piece that ends in a digit and a comma (`▁25,`) is always cut into the
-    number and the comma. Which ids that concerns, and what becomes of them,
-    follows from the vocabulary alone, so it is looked up by id.
+    A piece that ends in a digit and a comma (`▁25,`) is always split into the
+    number and the comma. Which ids this applies to, and their replacements,
+    follow from the vocabulary alone, so they are looked up by id.
 
     Args:
         model_file: A SentencePiece `.model`.
-        do_lower_case: Whether letters are made lower case.
+        do_lower_case: Whether text is lower-cased.
 
     Attributes:
-        replacements: What becomes of the ids that the model yields and ALBERT
-            does not: id to ids.
+        replacements: The ids that replace an id of the model which ALBERT
+            does not use, by that id.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not a SentencePiece model, or has not all of
-            `<pad>`, `<unk>`, `[CLS]`, `[SEP]`, `[MASK]`.
+        ValueError: It is not a SentencePiece model, or lacks one of `<pad>`,
+            `<unk>`, `[CLS]`, `[SEP]`, `[MASK]`.
     """
 
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        model = _read_model(model_file)
-        processor = _parse_model(model, model_file)
+        model, processor = _read_model(model_file)
         self._processor = processor
         self.do_lower_case = do_lower_case
         self.vocab_size: int = processor.get_piece_size()
@@ -85,7 +85,7 @@ class SentencePieceTokenizer:
     def encode_batch(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """See `Tokenizer.encode_batch`; the work is one call of C++."""
+        """See `Tokenizer.encode_batch`; one call of the C++ library."""
         rows = self._processor.encode(
             [self._normalize(text) for text in texts],
             return_type="numpy",
@@ -134,24 +134,22 @@ class SentencePieceTokenizer:
             self._check_id(token_id)
         return self._processor.decode(known)
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
         self._check_id(token_id)
         return self._pieces[token_id]
 
-    def piece_to_id(self, piece: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
-        return self._ids.get(piece, self.special_ids.unk)
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
+        return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
 
     def _check_id(self, token_id: int) -> None:
-        if not 0 <= token_id < self.vocab_size:
-            raise ValueError(
-                f"Id {token_id} is not in the vocabulary: wanted 0 to "
-                f"{self.vocab_size - 1}."
-            )
+        checks.check_integer(
+            "token_id", int(token_id), at_most=self.vocab_size - 1
+        )
 
     def _find_forbidden_ids(self) -> np.ndarray:
         ids = set(dataclasses.astuple(self.special_ids))
@@ -166,21 +164,21 @@ class SentencePieceTokenizer:
         return np.array(sorted(ids), np.int32)
 
     def _unwanted_specials(self) -> dict[int, tuple[int, ...]]:
-        """Special pieces that a model made elsewhere may find in text."""
+        """Maps special pieces, which a foreign model may find in text."""
         special = dataclasses.asdict(self.special_ids)
         unk = special.pop("unk")
         return {token_id: (unk,) for token_id in special.values()}
 
     def _commas_after_digits(self) -> dict[int, tuple[int, ...]]:
-        """Pieces that end in a digit and a comma, and their parts.
+        """Maps pieces that end in a digit and a comma to their parts.
 
         TF1: the number is encoded again without its word mark, so that even
-        `25,` in the middle of a word begins with `▁`; the code that was to
-        remove it compares text with bytes and never runs.
+        `25,` in the middle of a word begins with `▁`; the code that should
+        remove the mark compares text with bytes and never runs.
         Differs: a run of unknown characters that ends in a digit and a comma
-        stays whole. It takes a vocabulary without a comma to make one.
+        is not split. It exists only if the vocabulary has no comma.
         """
-        comma = (self.piece_to_id(","),)
+        comma = (self.token_to_id(","),)
         return {
             token_id: (
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
@@ -215,14 +213,15 @@ class SentencePieceTokenizer:
         return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
 
     def _find_spans(self, row: str, ids: np.ndarray) -> np.ndarray:
-        """Returns where the ids that the model finds in a text lie in it.
+        """Returns the spans of the pieces that the model finds in a text.
 
-        As a rule, the pieces spell the text, with word marks for spaces and
-        one more in front, and their sizes tell where they lie. If a piece is
-        unknown or the model has changed the text, it is asked: the slower way.
+        Usually the pieces spell the text, with word marks for spaces and one
+        more in front, so that their sizes give the spans. If a piece is
+        unknown, or the model has changed the text, the slower way is taken:
+        the model computes the offsets.
 
         Args:
-            row: Normalised text.
+            row: Normalized text.
             ids: Int32 `[n]`.
 
         Returns:
@@ -244,7 +243,7 @@ class SentencePieceTokenizer:
         """Divides the spans of ids among the ids that replace them.
 
         Args:
-            text: The normalised text.
+            text: The normalized text.
             ids: Int32 `[n]`, before replacement.
             spans: Int64 `[n, 2]`, of these ids.
 
@@ -283,27 +282,24 @@ class SentencePieceTokenizer:
         return list(itertools.pairwise([*cuts, end]))
 
 
-def _read_model(model_file: files.Path) -> bytes:
+def _read_model(
+    model_file: files.Path,
+) -> tuple[bytes, sentencepiece.SentencePieceProcessor]:
+    """Returns the bytes of a model, and the model."""
     try:
         with open(files.check_local(model_file), "rb") as file:
-            return file.read()
+            model = file.read()
+        # SentencePiece would load an empty file, and then log errors.
+        if not model:
+            raise RuntimeError("it is empty")
+        return model, sentencepiece.SentencePieceProcessor(model_proto=model)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no SentencePiece model {model_file!r}. Check the path, "
-            "or make one with build_vocab.py."
+            "or train one with build_vocab.py."
         ) from None
-
-
-def _parse_model(
-    model: bytes, model_file: files.Path
-) -> sentencepiece.SentencePieceProcessor:
-    try:
-        # An empty file would load, and then complain on stderr.
-        if not model:
-            raise RuntimeError("it is empty")
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
             f"{model_file!r} is not a SentencePiece model, or is damaged. "
-            "Pass the file that ends in .model, whole."
+            "Pass the complete file whose name ends in .model."
         ) from error

@@ -1,4 +1,4 @@
-"""One or two texts as one sequence: cut to length, `[CLS]` and `[SEP]` added.
+"""Joins one or two texts to a sequence: truncates, adds `[CLS]` and `[SEP]`.
 
 Data flow: ids of the texts -> [this file] -> input ids and segment ids.
 Floor: text. Plain Python.
@@ -24,8 +24,8 @@ def encode_pair(
 ) -> tuple[list[int], list[int]]:
     """Returns `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, without padding.
 
-    What is too long loses tokens at its end, the longer text first, the
-    second one if both are as long.
+    Texts that are too long lose tokens at their ends: always the longer text,
+    and the second if both are equally long.
 
     >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
@@ -33,13 +33,14 @@ def encode_pair(
 
     Args:
         ids_a: Ids of the first text; may be empty.
-        ids_b: Ids of the second text. None or empty for none, and then there
-            is no second `[SEP]` either.
-        max_seq_length: Length that the result does not exceed.
+        ids_b: Ids of the second text. If it is None or empty, there is no
+            second `[SEP]` either.
+        max_seq_length: Largest length of the result.
         special: Ids of the special tokens.
 
     Returns:
-        The ids, and for each 0 up to the first `[SEP]` and 1 behind it.
+        The ids; and for each id its segment, 0 up to the first `[SEP]` and 1
+        after it.
 
     Raises:
         ValueError: `max_seq_length` has no room for a token of each text.
@@ -49,7 +50,7 @@ def encode_pair(
     if max_seq_length < num_special + num_texts:
         raise ValueError(
             "`max_seq_length` must leave room for a token of each text beside "
-            f"{num_special} special tokens. Received: "
+            f"the {num_special} special tokens. Received: "
             f"max_seq_length={max_seq_length}."
         )
     if not ids_b:
@@ -66,10 +67,10 @@ def encode_pair(
 def truncated_lengths(
     length_a: int, length_b: int, max_length: int
 ) -> tuple[int, int]:
-    """Returns how many tokens of two texts remain.
+    """Returns how many tokens of two texts remain after truncation.
 
-    The result is that of taking tokens one by one from the longer text, and
-    from the second if both are as long, until both together fit.
+    The result is the same as removing tokens one by one from the longer text,
+    and from the second if both are equally long, until both together fit.
 
     >>> truncated_lengths(9, 5, 7)
     (4, 3)

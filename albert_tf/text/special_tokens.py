@@ -1,11 +1,8 @@
-"""The five tokens that text never becomes, found by name.
+"""Finds tokens with a special role: `[CLS]` and the like, and word starts.
 
-Floor: text. Plain Python.
-
-Which tokens start a unit of masking.
-
-Whole-word masking hides all tokens of a word or none. A token that does not
-start a unit belongs to the one before it.
+The five special tokens are found by name; no text is encoded to them. Word
+starts are for whole-word masking, which masks all tokens of a word or none: a
+token that does not start a word belongs to the word before it.
 
 Floor: text. Plain Python and NumPy.
 
@@ -19,6 +16,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from albert_tf import files
+
+SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
+WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,19 +43,15 @@ class SpecialIds:
     mask: int
 
 
-SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
-WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-
-
 def find_special_ids(
     ids: Mapping[str, int], names: Sequence[str], vocabulary: files.Path
 ) -> SpecialIds:
-    """Looks the special tokens up.
+    """Looks up the special tokens.
 
     Args:
         ids: Id of every token.
         names: Tokens of `pad`, `unk`, `cls`, `sep`, `mask`, in this order.
-        vocabulary: The file, for the error.
+        vocabulary: The vocabulary file, for the error.
 
     Raises:
         ValueError: One is missing; the message names it.
@@ -62,22 +61,18 @@ def find_special_ids(
         raise ValueError(
             f"{vocabulary}: the vocabulary has no token "
             f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
-            "of an ALBERT checkpoint, or make one with build_vocab.py."
+            "of an ALBERT checkpoint, or train one with build_vocab.py."
         )
     pad, unk, cls, sep, mask = (ids[name] for name in names)
     return SpecialIds(pad=pad, unk=unk, cls=cls, sep=sep, mask=mask)
 
 
-_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-_ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
-
-
 def sentencepiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: does the token start a unit?
+    """Returns bool `[V]`: whether each token starts a word.
 
     It does if it begins with `▁` or `<`, if it is one punctuation mark, or if
-    it holds anything but English letters and punctuation: digits, the
-    apostrophe and foreign characters are units of their own.
+    it has any character other than English letters and punctuation: digits,
+    the apostrophe and foreign characters count as words of their own.
 
     >>> sentencepiece_word_starts(["▁it", "'", "s", "!", "!!", "7"]).tolist()
     [True, True, False, True, False, True]
@@ -86,7 +81,7 @@ def sentencepiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
 
 
 def wordpiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: does the token start a word?
+    """Returns bool `[V]`: whether each token starts a word.
 
     >>> wordpiece_word_starts(["play", "##ing", "[SEP]"]).tolist()
     [True, False, True]

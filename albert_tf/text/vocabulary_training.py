@@ -1,15 +1,14 @@
-"""Makes a SentencePiece vocabulary with ALBERT's settings.
+"""Trains a SentencePiece vocabulary with ALBERT's settings.
 
-Data flow: corpus files -> normalised lines -> [this file] -> P.model, P.vocab.
+Data flow: corpus files -> normalized lines -> [this file] -> P.model, P.vocab.
 Floor: text. Plain Python and the SentencePiece library.
 
 Source: google-research/albert, README, "SentencePiece"; the settings stored in
-the released model agree.
+the released model are the same.
 """
 
 import dataclasses
 import io
-import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +16,12 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import files
+from albert_tf import checks, files
+from albert_tf.settings import setting
 from albert_tf.text import lines, normalization, special_tokens
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 MIN_CHARACTER_COVERAGE = 0.98
-INPUT_SENTENCE_SIZE = 10_000_000
 MAX_SENTENCE_BYTES = 4192
 
 _TRAINER_OPTIONS: Mapping[str, Any] = {
@@ -35,12 +34,12 @@ _TRAINER_OPTIONS: Mapping[str, Any] = {
     "user_defined_symbols": list(USER_SYMBOLS),
     "normalization_rule_name": "nmt_nfkc",
     # Differs: the sentences are drawn here, because SentencePiece draws
-    # others in every process, whatever its seed.
+    # different ones in every process, whatever its seed.
     "input_sentence_size": 0,
     "shuffle_input_sentence": False,
     "max_sentence_length": MAX_SENTENCE_BYTES,
-    # The sums over sentences, and so the bytes of the model, depend on the
-    # number of threads; it must not depend on the machine.
+    # Sums over sentences, and so the bytes of the model, depend on the number
+    # of threads, so it must not depend on the machine.
     "num_threads": 16,
     "minloglevel": 2,
 }
@@ -51,16 +50,72 @@ _NUM_PROBED_SENTENCES = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularyTrainingConfig:
+    """How to train a vocabulary; every field is a flag of `build_vocab.py`.
+
+    The help of each field is its description.
+
+    Raises:
+        ValueError: A value is impossible; the message names the field.
+    """
+
+    input_file: str | None = setting(
+        None,
+        "Text files, one sentence a line: globs, separated by commas; .gz is "
+        "decompressed.",
+    )
+    output_prefix: str | None = setting(
+        None,
+        "Path, without extension, of the two files to write: P.model and "
+        "P.vocab.",
+    )
+    vocab_size: int = setting(
+        30000, "Number of tokens, special tokens included."
+    )
+    character_coverage: float = setting(
+        0.99995,
+        "Share of the text that the single characters of the vocabulary "
+        "cover, 0.98 to 1.",
+    )
+    do_lower_case: bool = setting(True, "Whether text is lower-cased first.")
+    input_sentence_size: int = setting(
+        10_000_000,
+        "Largest number of sentences to train on; they are chosen at random.",
+    )
+    random_seed: int = setting(
+        12345, "Seed of the choice of sentences, if there are too many."
+    )
+
+    def __post_init__(self) -> None:
+        num_fixed = len(special_tokens.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
+        if self.vocab_size <= num_fixed:
+            raise ValueError(
+                f"`vocab_size` must be more than {num_fixed}, the number of "
+                "special tokens and fixed symbols. Received: "
+                f"vocab_size={self.vocab_size}."
+            )
+        checks.check_number(
+            "character_coverage",
+            self.character_coverage,
+            at_least=MIN_CHARACTER_COVERAGE,
+            at_most=1,
+        )
+        checks.check_integer(
+            "input_sentence_size", self.input_sentence_size, at_least=1
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What came of a training.
+    """The result of a training; `str` gives a summary to print.
 
     Args:
         model_file: The SentencePiece model.
         vocab_file: Its pieces and their scores, for people to read.
-        vocab_size: Number of pieces.
-        num_sentences: Sentences read, empty lines not counted.
-        num_long_sentences: Those left out because they are longer than
-            `MAX_SENTENCE_BYTES`.
+        vocab_size: Number of tokens.
+        num_sentences: Sentences read, without empty lines.
+        num_long_sentences: Sentences that were skipped because they are
+            longer than `MAX_SENTENCE_BYTES`.
         covered_share: Share of the characters that are part of a known
             piece, in the first 10,000 of the sentences used.
     """
@@ -72,69 +127,67 @@ class Summary:
     num_long_sentences: int
     covered_share: float
 
+    def __str__(self) -> str:
+        lines = [
+            f"tokens              {self.vocab_size:,}",
+            f"sentences read      {self.num_sentences:,}",
+            f"characters covered  {self.covered_share:.4%}",
+            f"written             {self.model_file}, {self.vocab_file}",
+        ]
+        if self.num_long_sentences:
+            skipped = (
+                f"  left out          {self.num_long_sentences:,} longer than "
+                f"{MAX_SENTENCE_BYTES:,} bytes"
+            )
+            lines.insert(2, skipped)
+        return "\n".join(lines)
 
-def train(
-    *,
-    input_files: Sequence[files.Path],
-    output_prefix: files.Path,
-    vocab_size: int = 30000,
-    character_coverage: float = 0.99995,
-    do_lower_case: bool = True,
-    seed: int = 12345,
-    input_sentence_size: int = INPUT_SENTENCE_SIZE,
-) -> Summary:
+
+def train(config: VocabularyTrainingConfig) -> Summary:
     """Trains a vocabulary and writes `<prefix>.model` and `<prefix>.vocab`.
 
     Both files appear, whole, or neither. The same input gives the same bytes.
 
     Args:
-        input_files: Text, one sentence a line; `.gz` is decompressed.
-        output_prefix: Path without ending.
-        vocab_size: Number of pieces, special ones included.
-        character_coverage: Share of the text that the single characters of
-            the vocabulary must cover, 0.98 to 1.
-        do_lower_case: Whether letters are made lower case first.
-        seed: Chooses the sentences if there are too many.
-        input_sentence_size: How many sentences are used at most.
+        config: The settings.
 
     Returns:
-        What was read and written.
+        A summary of what was read and written.
 
     Raises:
         FileNotFoundError: An input file does not exist.
-        ValueError: A setting is impossible; the corpus is empty, not UTF-8,
-            or too small for `vocab_size`; or `vocab_size` is too small for
-            the characters of the corpus.
+        ValueError: No input file or no output prefix is given; the corpus is
+            empty, not UTF-8, or too small for `vocab_size`; or `vocab_size` is
+            too small for the characters of the corpus.
     """
-    _check_settings(vocab_size, character_coverage, input_sentence_size)
-    corpus = _Corpus(input_files, do_lower_case=do_lower_case)
+    for name in ("input_file", "output_prefix"):
+        if not getattr(config, name):
+            raise ValueError(f"`{name}` must be given.")
+    corpus = _Corpus(
+        files.expand_globs(config.input_file or ""),
+        do_lower_case=config.do_lower_case,
+    )
     if not corpus.num_usable_sentences:
         raise ValueError(
-            f"The corpus has no usable sentence: {corpus.num_sentences} read, "
-            f"{corpus.num_long_sentences} of them longer than "
+            f"The corpus has no usable sentence: {corpus.num_sentences} were "
+            f"read, {corpus.num_long_sentences} of them longer than "
             f"{MAX_SENTENCE_BYTES} bytes. Put one sentence on a line."
         )
-    prefix = os.fspath(output_prefix)
     # Opened before the training, which may take hours, so that a folder that
-    # cannot be written is found at once.
+    # cannot be written to is found at once.
     with (
-        files.atomic_write(f"{prefix}.model") as model_file,
-        files.atomic_write(f"{prefix}.vocab") as vocab_file,
+        files.atomic_write(f"{config.output_prefix}.model") as model_file,
+        files.atomic_write(f"{config.output_prefix}.vocab") as vocab_file,
     ):
-        model = _train_model(
-            corpus,
-            corpus.sample(input_sentence_size, seed),
-            vocab_size=vocab_size,
-            character_coverage=character_coverage,
-        )
+        model = _train_model(corpus, config)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _check_special_ids(processor)
         model_file.write(model)
         model_file.flush()
         vocab_file.write(_list_pieces(processor).encode())
     return Summary(
-        model_file=f"{prefix}.model",
-        vocab_file=f"{prefix}.vocab",
+        model_file=f"{config.output_prefix}.model",
+        vocab_file=f"{config.output_prefix}.vocab",
         vocab_size=processor.get_piece_size(),
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
@@ -142,34 +195,11 @@ def train(
     )
 
 
-def _check_settings(
-    vocab_size: int,
-    character_coverage: float,
-    input_sentence_size: int,
-) -> None:
-    num_fixed = len(special_tokens.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
-    if vocab_size <= num_fixed:
-        raise ValueError(
-            f"`vocab_size` must be more than {num_fixed}, the number of "
-            f"special pieces and fixed symbols. Received: {vocab_size}."
-        )
-    if not MIN_CHARACTER_COVERAGE <= character_coverage <= 1:
-        raise ValueError(
-            "`character_coverage` must be a share from "
-            f"{MIN_CHARACTER_COVERAGE} to 1. Received: {character_coverage}."
-        )
-    if input_sentence_size < 1:
-        raise ValueError(
-            "`input_sentence_size` must be at least 1. Received: "
-            f"{input_sentence_size}."
-        )
-
-
 class _Corpus:
-    """Normalised sentences of files; they are counted when it is made.
+    """Reads the normalized sentences of files, and counts them first.
 
-    SentencePiece turns an error of the iterator that feeds it into one of its
-    own, so the first is kept in `error`.
+    SentencePiece turns an error of the iterator that feeds it into an error of
+    its own, so the original is kept in `error`.
     """
 
     def __init__(
@@ -191,7 +221,7 @@ class _Corpus:
         return self.num_sentences - self.num_long_sentences
 
     def sample(self, size: int, seed: int) -> Iterator[str]:
-        """Yields at most `size` usable sentences, drawn without favour."""
+        """Yields at most `size` usable sentences, a uniform random sample."""
         random_numbers = random.Random(seed)
         num_wanted, num_left = size, self.num_usable_sentences
         try:
@@ -224,32 +254,29 @@ def _is_long(sentence: str) -> bool:
     return len(sentence.encode()) > MAX_SENTENCE_BYTES
 
 
-def _train_model(
-    corpus: _Corpus,
-    sentences: Iterator[str],
-    *,
-    vocab_size: int,
-    character_coverage: float,
-) -> bytes:
+def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
     """Returns the bytes of a model."""
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences,
+            sentence_iterator=corpus.sample(
+                config.input_sentence_size, config.random_seed
+            ),
             model_writer=model,
-            vocab_size=vocab_size,
-            character_coverage=character_coverage,
+            vocab_size=config.vocab_size,
+            character_coverage=config.character_coverage,
             **_TRAINER_OPTIONS,
         )
     except RuntimeError as error:
         if corpus.error is not None:
             raise corpus.error from None
-        raise ValueError(_explain(str(error), corpus, vocab_size)) from error
+        message = _explain(str(error), corpus, config.vocab_size)
+        raise ValueError(message) from error
     return model.getvalue()
 
 
 def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
-    """Says in our words what SentencePiece could not do."""
+    """Explains why SentencePiece could not train a vocabulary."""
     if found := _TOO_LARGE.search(message):
         return (
             f"The corpus ({corpus.num_sentences} sentences) is too small for "
@@ -262,7 +289,7 @@ def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
             f"the corpus. Pass at least {found[1]}, or a lower "
             "`character_coverage`."
         )
-    return f"SentencePiece could not make a vocabulary: {message}"
+    return f"SentencePiece could not train a vocabulary: {message}"
 
 
 def _check_special_ids(
@@ -272,13 +299,13 @@ def _check_special_ids(
     found = tuple(processor.id_to_piece(i) for i in range(len(names)))
     if found != names:
         raise ValueError(
-            f"SentencePiece gave the first ids to {found}, wanted {names}. "
-            "Use another version of sentencepiece."
+            f"SentencePiece gave the first ids to {found}, expected {names}. "
+            "Install another version of sentencepiece."
         )
 
 
 def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
-    """Returns a line for each piece: the piece, a tab, its score."""
+    """Returns one line for each piece: the piece, a tab, its score."""
     return "".join(
         f"{processor.id_to_piece(i)}\t{processor.get_score(i):.6g}\n"
         for i in range(processor.get_piece_size())
@@ -288,7 +315,7 @@ def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
 def _covered_share(
     processor: sentencepiece.SentencePieceProcessor, sentences: list[str]
 ) -> float:
-    """Returns the share of characters that are not in an unknown piece."""
+    """Returns the share of characters that are part of a known piece."""
     unknown_size = 0
     for found in processor.encode(sentences, return_type="offset_mapping"):
         unknown_size += sum(

@@ -1,6 +1,6 @@
-"""WordPiece, as the Chinese ALBERT checkpoints use it.
+"""Tokenizes with WordPiece, as the Chinese ALBERT checkpoints do.
 
-Data flow: text -> words (normalisation) -> [this file] -> ids.
+Data flow: text -> words (normalization) -> [this file] -> ids.
 Floor: text. Plain Python and NumPy.
 
 Source: google-research/albert, tokenization.WordpieceTokenizer, load_vocab.
@@ -13,28 +13,29 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.padded_batch import PaddedBatches
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
 
-# `[PAD]`, `[unused7]`, `<S>`: text never becomes these, because words are cut
-# at punctuation first.
+# `[PAD]`, `[unused7]`, `<S>`: no text is encoded to these, because text is
+# first split at punctuation.
 _RESERVED = re.compile(r"\[.+\]|<.+>")
 
 
-class WordPieceTokenizer:
-    """A `tokenizer.Tokenizer` over a WordPiece vocabulary.
+class WordPieceTokenizer(PaddedBatches):
+    """A `tokenizer.Tokenizer` that uses a WordPiece vocabulary.
 
     Args:
         vocab_file: Text file, one token a line.
-        do_lower_case: Whether letters are made lower case and lose accents.
+        do_lower_case: Whether letters are lower-cased and lose their accents.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8, or has not all of `[PAD]`, `[UNK]`,
-            `[CLS]`, `[SEP]`, `[MASK]`.
+        ValueError: It is not UTF-8, or lacks one of `[PAD]`, `[UNK]`, `[CLS]`,
+            `[SEP]`, `[MASK]`.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class WordPieceTokenizer:
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Tokenizer.encode_batch_with_offsets`."""
-        # No word goes across a space, so the texts can be cut as one.
+        # No word contains a space, so the texts can be split as one.
         traced, words = normalization.split_words_traced(
             " ".join(texts), do_lower_case=self.do_lower_case
         )
@@ -104,23 +105,21 @@ class WordPieceTokenizer:
         """See `Tokenizer.decode`; words are joined by single spaces."""
         left_out = set(self.forbidden_ids.tolist()) - {self.special_ids.unk}
         tokens = [
-            self.id_to_piece(int(token_id))
+            self.id_to_token(int(token_id))
             for token_id in ids
             if token_id not in left_out
         ]
         return " ".join(tokens).replace(f" {_CONTINUATION}", "")
 
-    def id_to_piece(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_piece`."""
-        if not 0 <= token_id < self.vocab_size:
-            raise ValueError(
-                f"Id {token_id} is not in the vocabulary: wanted 0 to "
-                f"{self.vocab_size - 1}."
-            )
+    def id_to_token(self, token_id: int) -> str:
+        """See `Tokenizer.id_to_token`."""
+        checks.check_integer(
+            "token_id", int(token_id), at_most=self.vocab_size - 1
+        )
         return self._tokens[token_id]
 
-    def piece_to_id(self, token: str) -> int:
-        """See `Tokenizer.piece_to_id`."""
+    def token_to_id(self, token: str) -> int:
+        """See `Tokenizer.token_to_id`."""
         return self._ids.get(token, self.special_ids.unk)
 
     def _find_forbidden_ids(self) -> np.ndarray:
@@ -132,11 +131,11 @@ class WordPieceTokenizer:
         return np.array(reserved, np.int32)
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
-        """Cuts a word into the longest tokens, from the left.
+        """Splits a word into tokens, always taking the longest from the left.
 
         Returns:
-            The ids; and where in the word they begin, followed by its end. A
-            word that cannot be cut, or is too long, is one unknown token.
+            The ids; and where they begin in the word, followed by its end. A
+            word that cannot be split, or is too long, is one unknown token.
         """
         if word in self._ids:
             return [self._ids[word]], [0, len(word)]
@@ -154,7 +153,7 @@ class WordPieceTokenizer:
         return ids, cuts
 
     def _longest_token(self, word: str, start: int) -> tuple[int, int] | None:
-        """Returns id and end of the longest token at `start`, if any."""
+        """Returns the id and end of the longest token at `start`, if any."""
         mark = _CONTINUATION if start else ""
         for end in range(len(word), start, -1):
             token_id = self._ids.get(mark + word[start:end])
@@ -164,11 +163,11 @@ class WordPieceTokenizer:
 
 
 def _read_tokens(vocab_file: files.Path) -> list[str]:
-    """Returns the tokens in order of their ids.
+    """Returns the tokens in the order of their ids.
 
     A token is the first column of its line. Lines end at a line feed only
     (the Chinese vocabulary has a token U+2028), an empty line is the token
-    `" "`, and a repeated token has no id of its own.
+    `" "`, and a repeated token gets no second id.
     """
     lines = files.read_text(vocab_file).removesuffix("\n").split("\n")
     columns = (line.split() for line in lines)

@@ -1,77 +1,78 @@
-"""Notices a run that learns nothing: one answer for all, or a loss that stays.
+"""Degenerate runs: constant predictions or loss at chance level; restarts.
 
-Fine-tuning with few examples ends so in a good part of its seeds (Mosbach et
-al. 2021, "On the stability of fine-tuning BERT"); a shared block makes it no
-rarer. Verdicts are read off the lines of the run's log, so that a run that was
-killed and started again gets the same ones.
+Fine-tuning with few examples ends this way for a good part of the seeds
+(Mosbach et al. 2021, "On the stability of fine-tuning BERT"). A model that has
+learnt nothing predicts at best from the label frequencies alone: always the
+most frequent label, or the mean, with the loss that these give.
 
-What learns nothing says at best what the shares of the labels say: the answer
-that is most frequent, or their mean, at the loss that these give.
+The verdict is read from the lines of the run's log, so that a run that was
+killed and resumed gets the same one. `attempts.json` records which attempt an
+output directory is in.
 
 Floor: training. NumPy.
-
-Attempts of one run: what a restart changes, and what it leaves.
-
-`attempts.json` says which attempt a folder is in, so that a run that is killed
-goes on with it.
-
-Floor: training. Plain Python.
 """
 
 import contextlib
 import dataclasses
 import glob
-import json
 import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import Outputs
-from albert_tf.training import metric_log, run_folder
+from albert_tf.training import distribution, metric_log
+from albert_tf.training.run_config import FinetuningConfig
 
-# A run of fewer updates is a trial, and a smaller set gives one answer by
-# chance; neither is judged.
+# Key of an evaluation's log line, 1 if its predictions were constant.
+CONSTANT_KEY = "constant_predictions"
+# Shorter runs and smaller sets predict a constant by chance; neither is judged.
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
-# Key of an evaluation's log line, 1 if its predictions were the same.
-CONSTANT_KEY = "constant_predictions"
-# Evaluations in a row with constant predictions, not before this share of the
-# run, and with a loss that is above this share of the loss of nothing learnt.
+# Constant predictions: this many evaluations in a row, after this fraction of
+# the run, while the loss is above this fraction of that at chance level.
 NUM_CONSTANT = 3
 EARLIEST_CONSTANT = 0.25
 SOUND_LOSS = 0.9
-# From this share of the run on, the mean loss over this span of it must be
-# below this share of the loss of nothing learnt.
+# Loss at chance level: after this fraction of the run, the mean loss over this
+# fraction of it is not below this fraction of that at chance level.
 LOSS_JUDGEMENT = 0.5
 LOSS_SPAN = 0.1
 LEAST_DESCENT = 0.98
-# Spread of numbers that are one and the same answer.
+# Numbers within this spread, relative to their size, count as equal.
 _SAME = 1e-3
-# Predictions vary by no more than a handful if they do so by at most this
-# share of what the labels do.
-_HANDFUL = 0.05
+# Predictions count as constant if they vary by at most this fraction of the
+# variation of the labels.
+_LARGEST_VARIATION = 0.05
+
+ATTEMPTS_FILE = "attempts.json"
+# Seeds of attempts are far from those of --num_seeds, which are consecutive.
+_SEED_DISTANCE = 1_000_003
+_WARMUP_SHARE = 0.1
+_LONGEST_WARMUP = 0.5
 
 
 class RunCollapsed(ValueError):
-    """A run has learnt nothing; the message says by what one sees it."""
+    """A run is degenerate; the message says how this shows."""
 
 
 def chance_loss(labels: np.ndarray) -> float:
-    """Returns the loss of a model that knows the labels' shares, and no text.
+    """Returns the loss at chance level, from the label frequencies alone.
 
     >>> round(chance_loss(np.array([0, 1, 1, 0])), 4)
     0.6931
 
     Args:
-        labels: `[N]`: of integers, their entropy in nats; of floats, the
-            variance.
+        labels: `[N]`, integers for classification or floats for regression.
+
+    Returns:
+        The entropy of the labels in nats, or their variance.
     """
     if not np.issubdtype(labels.dtype, np.integer):
         return float(np.var(labels, dtype=np.float64))
@@ -80,20 +81,21 @@ def chance_loss(labels: np.ndarray) -> float:
 
 
 def are_constant(outputs: Outputs, labels: np.ndarray | None = None) -> bool:
-    """Tells whether a model gives all records the same answer.
+    """Returns whether a model predicts the same for all records.
+
+    Compared are the positions of the largest value of outputs `[N, K]` with K
+    above 1 and of outputs along the sequence; the first column of integer
+    outputs; and the values themselves of `[N]` and `[N, 1]`.
 
     Args:
-        outputs: Of at least one record. Of `[N, K]` with K above 1, and of
-            outputs along the sequence, the greatest counts, of integers `[N,
-            K]` the first; of numbers, whether they differ by more than noise.
-        labels: `[N]`, true answers of a model with one output; of integers,
-            places of `[N, K]`. With them, answers that are the same for all
-            but a handful are constant, too: those that differ from the most
-            frequent one (of numbers, their standard deviation) are at most a
-            twentieth of what they are of the labels.
+        outputs: Outputs of at least one record.
+        labels: `[N]`, the true labels of a model with one output. If given,
+            predictions are also constant if they vary little: if those that
+            differ from the most frequent one (for regression, their standard
+            deviation) are at most a twentieth of what they are for the labels.
 
     Returns:
-        Whether that is so of every output.
+        Whether all outputs are constant.
     """
     if all(_is_constant(values) for values in outputs.values()):
         return True
@@ -105,12 +107,12 @@ def are_constant(outputs: Outputs, labels: np.ndarray | None = None) -> bool:
     rows = values.reshape(len(values), -1)
     if np.issubdtype(labels.dtype, np.integer):
         answers = np.argmax(rows, axis=1)
-        return _num_others(answers) <= _HANDFUL * _num_others(labels)
-    return bool(np.std(rows) <= _HANDFUL * np.std(labels))
+        return _num_others(answers) <= _LARGEST_VARIATION * _num_others(labels)
+    return bool(np.std(rows) <= _LARGEST_VARIATION * np.std(labels))
 
 
 def _num_others(answers: np.ndarray) -> int:
-    """Returns how many answers are not the most frequent one."""
+    """Returns how many answers differ from the most frequent one."""
     return len(answers) - int(np.unique(answers, return_counts=True)[1].max())
 
 
@@ -134,16 +136,16 @@ def problem(
     num_warmup_steps: int,
     chance: float,
 ) -> str | None:
-    """Says what is wrong with a run that is under way, if anything.
+    """Describes what is wrong with a running training, if anything.
 
     Args:
-        lines: Of its log up to now, in order.
-        num_train_steps: Updates of the whole run.
-        num_warmup_steps: Those of the warm-up, after which it is judged.
-        chance: Loss of a model that knows no text, above 0.
+        lines: Lines of its log so far, in order.
+        num_train_steps: Number of updates of the whole run.
+        num_warmup_steps: Number of updates before it is judged.
+        chance: Loss at chance level, above 0.
 
     Returns:
-        A clause without a stop, such as "the loss is ...", or None.
+        A clause without a full stop, such as "the loss is ...", or None.
     """
     losses = [(x["step"], x["loss"]) for x in lines if "loss" in x]
     if num_train_steps < LEAST_STEPS or not losses:
@@ -159,16 +161,14 @@ def problem(
         flags = [x[f"eval_{CONSTANT_KEY}"] for x in lines if _judged(x)]
         if len(flags) >= NUM_CONSTANT and all(flags[-NUM_CONSTANT:]):
             return (
-                f"{NUM_CONSTANT} evaluations in a row gave all records the "
-                "same prediction"
+                f"{NUM_CONSTANT} evaluations in a row predicted the same for "
+                "all records"
             )
-    # A line is the mean over the steps since the one before it: the first
-    # one's has the run's start in it.
+    # The mean of the first line includes the start of the run.
     is_known = len(losses) > 1 and step >= LOSS_JUDGEMENT * num_train_steps
     if is_known and now > LEAST_DESCENT * chance:
         return (
-            f"the loss is {now:.4g}, and a model that knows no text has "
-            f"{chance:.4g}"
+            f"the loss is {now:.4g}, and that at chance level is {chance:.4g}"
         )
     return None
 
@@ -182,20 +182,68 @@ def _mean(values: Sequence[float | None]) -> float:
     return sum(known) / len(known) if known else math.inf
 
 
-FILE_NAME = "attempts.json"
-# Seeds of attempts lie far from those of other runs, which are consecutive.
-_SEED_DISTANCE = 1_000_003
-_WARMUP_SHARE = 0.1
-_LONGEST_WARMUP = 0.5
+class Guard:
+    """Ends a degenerate run early, before a checkpoint is written.
+
+    Args:
+        config: Settings of the attempt.
+        strategy: The replicas.
+        chance: Training loss at chance level; 0 if there is nothing to learn.
+        is_last_attempt: Whether the run is judged only at its end, because
+            there is no further attempt for which to save time.
+    """
+
+    def __init__(
+        self,
+        config: FinetuningConfig,
+        strategy: tf.distribute.Strategy,
+        *,
+        chance: float,
+        is_last_attempt: bool,
+    ) -> None:
+        self._config = config
+        self._strategy = strategy
+        self._chance = chance
+        self._is_last_attempt = is_last_attempt
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run is judged at all."""
+        return self._config.on_collapse == "restart" and self._chance > 0
+
+    def check(self, step: int) -> None:
+        """Judges the run by its log; see `problem`.
+
+        Raises:
+            RunCollapsed: The run is degenerate; raised in all workers.
+        """
+        config = self._config
+        if self._is_last_attempt and step < config.num_train_steps:
+            return
+        found = None
+        if distribution.is_chief(self._strategy):
+            found = problem(
+                metric_log.read_lines(config.output_dir),
+                num_train_steps=config.num_train_steps,
+                num_warmup_steps=config.start_warmup_step
+                + config.num_warmup_steps,
+                chance=self._chance,
+            )
+        if distribution.any_worker(self._strategy, found is not None):
+            found = found or "the chief found the run degenerate"
+            raise RunCollapsed(f"At step {step}, {found}.")
+
+
+_Config = TypeVar("_Config", bound=FinetuningConfig)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attempts:
-    """What has been tried.
+    """The attempts of a run that restarts when it is degenerate.
 
     Args:
-        problems: Of the attempts that failed.
-        is_cleared: Whether what they left is put aside.
+        problems: Why each earlier attempt failed.
+        is_cleared: Whether the files of the last one have been put aside.
     """
 
     problems: tuple[str, ...] = ()
@@ -203,18 +251,14 @@ class Attempts:
 
     @property
     def number(self) -> int:
-        """Number of the attempt that is under way, from 0."""
+        """Number of the current attempt, from 0."""
         return len(self.problems)
 
-    def seed(self, random_seed: int) -> int:
-        """Returns the seed of the attempt; of the first, the run's own."""
-        return random_seed + _SEED_DISTANCE * self.number
+    def config(self, config: _Config) -> _Config:
+        """Returns the settings of the current attempt.
 
-    def optimizer(self, config: OptimizerConfig) -> OptimizerConfig:
-        """Returns the settings with a longer warm-up at each restart.
-
-        It doubles each time, is at least a tenth of the run longer, and ends
-        by the middle of the run.
+        A restart has another seed, and a longer warm-up: doubled each time, at
+        least a tenth of the run longer, and over by the middle of the run.
         """
         if not self.number:
             return config
@@ -226,31 +270,33 @@ class Attempts:
         longest = int(steps * _LONGEST_WARMUP) - config.start_warmup_step
         return dataclasses.replace(
             config,
+            random_seed=config.random_seed + _SEED_DISTANCE * self.number,
             num_warmup_steps=max(config.num_warmup_steps, min(longer, longest)),
         )
 
 
-def read(output_dir: str) -> Attempts:
-    """Returns the attempts of a run; finishes a clearing that was killed."""
-    path = os.path.join(output_dir, FILE_NAME)
-    if not os.path.exists(path):
+def read_attempts(output_dir: str) -> Attempts:
+    """Returns the attempts of a run; completes an interrupted clean-up."""
+    values = files.read_json_object(
+        os.path.join(output_dir, ATTEMPTS_FILE), missing_ok=True
+    )
+    if not values:
         return Attempts()
-    values = json.loads(files.read_text(path))
     found = Attempts(
         problems=tuple(values["problems"]), is_cleared=values["is_cleared"]
     )
     return found if found.is_cleared else _clear(output_dir, found)
 
 
-def fail(output_dir: str, attempts: Attempts, problem: str) -> Attempts:
-    """Notes that the attempt under way failed, and makes room for the next.
+def fail_attempt(output_dir: str, attempts: Attempts, problem: str) -> None:
+    """Records that the current attempt failed and makes room for the next.
 
-    The log goes to `attempt-<number>.jsonl`; checkpoints are removed.
+    The log is kept as `attempt-<number>.jsonl`; checkpoints are removed. The
+    caller holds the lock of the directory.
     """
     failed = Attempts(problems=(*attempts.problems, problem), is_cleared=False)
-    with run_folder.locked(output_dir):
-        _write(output_dir, failed)
-        return _clear(output_dir, failed)
+    _write(output_dir, failed)
+    _clear(output_dir, failed)
 
 
 def _clear(output_dir: str, attempts: Attempts) -> Attempts:
@@ -272,5 +318,5 @@ def _clear(output_dir: str, attempts: Attempts) -> Attempts:
 
 
 def _write(output_dir: str, attempts: Attempts) -> None:
-    text = json.dumps(dataclasses.asdict(attempts), indent=2)
-    files.write_text(os.path.join(output_dir, FILE_NAME), text + "\n")
+    path = os.path.join(output_dir, ATTEMPTS_FILE)
+    files.write_json(path, dataclasses.asdict(attempts))

@@ -7,35 +7,52 @@ import functools
 import json
 import os
 from collections.abc import Callable
+from typing import Protocol
 
 import tensorflow as tf
 
-from albert_tf.training import run_config
+from albert_tf.training.run_config import RunConfig
 
-_THIS_MACHINE = run_config.TpuAddress()
-AUTO_STEPS_PER_LOOP = {"CPU": 1, "GPU": 20, "TPU": 100}
+_STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
 
 
-def create_strategy(
-    name: str, *, tpu: run_config.TpuAddress = _THIS_MACHINE
-) -> tf.distribute.Strategy:
-    """Returns the strategy of that name over the devices that are there.
+class MakeDataset(Protocol):
+    """Makes the batches of one input pipeline."""
 
-    Args:
-        name: `one` (the first device), `mirrored` (all GPUs of this machine;
-            all logical CPUs if it has none), `multi_worker` (the machines of
-            `TF_CONFIG`), `tpu`, or `auto`: `multi_worker` if `TF_CONFIG` is
-            set, `tpu` if a TPU is named, `mirrored` with several GPUs, else
-            `one`.
-        tpu: Which TPU to connect to.
+    def __call__(
+        self,
+        *,
+        num_input_shards: int,
+        shard_index: int,
+        replicas_per_shard: int,
+    ) -> tf.data.Dataset:
+        """Returns batches of one replica each, in the order of the replicas.
+
+        Args:
+            num_input_shards: Number of pipelines that share each step.
+            shard_index: Which of them this is.
+            replicas_per_shard: Number of replicas that this pipeline feeds.
+        """
+        ...
+
+
+def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
+    """Returns the strategy that `config.strategy` names.
+
+    `one` is the first device; `mirrored` all GPUs of this machine (all
+    logical CPUs if it has none); `multi_worker` the machines of `TF_CONFIG`;
+    `tpu` a TPU. `auto` is `multi_worker` if `TF_CONFIG` is set, `tpu` if a TPU
+    is named, `mirrored` with several GPUs, else `one`.
 
     Raises:
-        ValueError: The TPU or the other workers cannot be used; or
-            `TF_CONFIG` is missing or no JSON object.
+        ValueError: The TPU or the other workers cannot be used, or
+            `TF_CONFIG` is missing or not a JSON object.
     """
-    name = _resolve_auto(tpu) if name == "auto" else name
+    name = config.strategy
+    if name == "auto":
+        name = _resolve_auto(config)
     if name == "tpu":
-        return _tpu_strategy(tpu)
+        return _tpu_strategy(config)
     if name == "multi_worker":
         _check_cluster(os.environ.get("TF_CONFIG"))
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -65,53 +82,58 @@ def _check_cluster(text: str | None) -> None:
         )
 
 
-# Collective operations are numbered by strategy but known by process, so that
-# those of two strategies over the same devices are taken for one another.
+# Cached, because collective operations are numbered by strategy but known by
+# process: those of two strategies over the same devices would be mixed up.
 @functools.cache
 def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(list(devices))
 
 
-def _resolve_auto(tpu: run_config.TpuAddress) -> str:
+def _resolve_auto(config: RunConfig) -> str:
     if "TF_CONFIG" in os.environ:
         return "multi_worker"
-    if tpu.name:
+    if config.tpu_name:
         return "tpu"
     has_several_gpus = len(tf.config.list_logical_devices("GPU")) > 1
     return "mirrored" if has_several_gpus else "one"
 
 
-def _tpu_strategy(tpu: run_config.TpuAddress) -> tf.distribute.Strategy:
-    name = tpu.name or "local"
+def _tpu_strategy(config: RunConfig) -> tf.distribute.Strategy:
+    name = config.tpu_name or "local"
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
-            tpu=name, zone=tpu.zone, project=tpu.project
+            tpu=name, zone=config.tpu_zone, project=config.gcp_project
         )
         tf.config.experimental_connect_to_cluster(resolver)
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError) as error:
         raise ValueError(
-            f"No TPU can be used as {name!r}: {str(error).splitlines()[0]} "
-            "Pass --strategy=one to train without."
+            f"Cannot connect to the TPU {name!r}: {str(error).splitlines()[0]} "
+            "Check --tpu_name, or pass --strategy=one to train without a TPU."
         ) from error
     strategy = tf.distribute.TPUStrategy(resolver)
-    if tpu.num_cores not in (None, strategy.num_replicas_in_sync):
+    if config.num_tpu_cores not in (None, strategy.num_replicas_in_sync):
         raise ValueError(
             f"The TPU {name!r} has {strategy.num_replicas_in_sync} cores, not "
-            f"{tpu.num_cores}. Correct --num_tpu_cores or leave it out."
+            f"{config.num_tpu_cores}. Correct --num_tpu_cores or leave it out."
         )
     return strategy
 
 
 def device_type(strategy: tf.distribute.Strategy) -> str:
-    """Returns `CPU`, `GPU` or `TPU`: what the replicas of a strategy are."""
+    """Returns the device type of the replicas: `CPU`, `GPU` or `TPU`."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "TPU"
     return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
 
 
+def default_steps_per_call(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many updates one call of the graph runs, by device."""
+    return _STEPS_PER_CALL[device_type(strategy)]
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process is the one that writes files."""
+    """Returns whether this process is the one that writes files."""
     resolver = strategy.cluster_resolver
     if resolver is None or not isinstance(
         strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -125,12 +147,12 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
 
 
 def any_worker(strategy: tf.distribute.Strategy, value: bool) -> bool:
-    """Whether `value` is true in any worker; all of them must ask."""
+    """Returns whether `value` is true in any worker; all must call it."""
     return _sum_over_replicas(strategy, int(value)) > 0
 
 
 def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when all workers have come here."""
+    """Blocks until all workers have called it."""
     _sum_over_replicas(strategy, 0)
 
 
@@ -140,15 +162,16 @@ def check_agreement(
     """Checks that all workers have the same value.
 
     Raises:
-        ValueError: They do not; raised in each whose value is not the mean.
+        ValueError: They do not; raised in every worker whose value differs
+            from the mean.
     """
     total = _sum_over_replicas(strategy, value)
     if total != value * strategy.num_replicas_in_sync:
         raise ValueError(
-            f"The workers do not find the same {name} in --output_dir: this "
-            f"one has {value}, their mean is "
-            f"{total / strategy.num_replicas_in_sync:g}. Let --output_dir be "
-            "a folder that all of them share."
+            f"The workers find different values of {name} in --output_dir: "
+            f"this one {value}, on average "
+            f"{total / strategy.num_replicas_in_sync:g}. --output_dir must be "
+            "a folder that all workers share."
         )
 
 
@@ -163,7 +186,7 @@ def _sum_over_replicas(strategy: tf.distribute.Strategy, value: int) -> int:
 def _graph_of_sum(
     strategy: tf.distribute.Strategy,
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    # Outside a graph, TensorFlow warns of each sum that it is slow.
+    # Outside a graph, TensorFlow warns at every call that it is slow.
     return tf.function(lambda value: strategy.run(_sum_all, args=(value,)))
 
 
@@ -175,28 +198,22 @@ def _sum_all(value: tf.Tensor) -> tf.Tensor:
 
 
 def distribute(
-    strategy: tf.distribute.Strategy,
-    make_dataset: Callable[[int, int, int], tf.data.Dataset],
+    strategy: tf.distribute.Strategy, make_dataset: MakeDataset
 ) -> tf.data.Dataset:
-    """Returns a dataset that feeds every replica its own batch.
-
-    Args:
-        strategy: The replicas.
-        make_dataset: Called with the number of input shards, this shard's
-            index and its number of replicas; its dataset gives per-replica
-            batches in the order of the replicas.
-    """
+    """Returns a dataset that feeds every replica its own batch."""
 
     def for_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        shards = context.num_input_pipelines
+        num_shards = context.num_input_pipelines
         return make_dataset(
-            shards,
-            context.input_pipeline_id,
-            context.num_replicas_in_sync // shards,
+            num_input_shards=num_shards,
+            shard_index=context.input_pipeline_id,
+            replicas_per_shard=context.num_replicas_in_sync // num_shards,
         )
 
     if not tf.distribute.has_strategy() and (
         strategy is tf.distribute.get_strategy()
     ):
-        return make_dataset(1, 0, 1)
+        return make_dataset(
+            num_input_shards=1, shard_index=0, replicas_per_shard=1
+        )
     return strategy.distribute_datasets_from_function(for_worker)

@@ -1,21 +1,11 @@
-"""Scores of a model on a set of records, every example counted once.
+"""Evaluation: scores while training, outputs and scores of the best weights.
 
-Floor: training.
-
-What a model says of every record of a set, in the order of the records.
-
-Floor: training.
-
-The sets of a run as its model sees them: outputs, scores, verdict, files.
-
+Data flow: model, records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
-import logging
-import math
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import functools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -23,79 +13,82 @@ import tensorflow as tf
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import EvaluationBatch, Padding
 from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.tasks import task as task_lib
-from albert_tf.tasks import task as tasks
-from albert_tf.tasks.task import Outputs
-from albert_tf.training import (
-    collapse,
-    distribution,
-    finetune_report,
-    run_folder,
-)
-from albert_tf.training.records import RecordSet, RecordSets
-from albert_tf.training.run_config import FinetuningJob
+from albert_tf.tasks.task import Batch, FinetuningTask, Task
+from albert_tf.training import distribution, metric_log
 
 
 class Evaluator:
-    """Computes a task's evaluation scores over the replicas of a strategy.
+    """Adds up a task's metric totals over batches; a `loop.Evaluator`.
 
     Args:
-        task: The model, its sums and its scores.
+        task: Provides the model, its totals and its scores.
         strategy: The replicas.
+        batches: Yields the same batches, one per replica, each time it is
+            iterated over.
+        primary_metric: See `loop.Evaluator`.
     """
 
+    disqualifying_metric = ""
+
     def __init__(
-        self, task: tasks.Task, strategy: tf.distribute.Strategy
+        self,
+        task: Task,
+        strategy: tf.distribute.Strategy,
+        *,
+        batches: Iterable[Batch],
+        primary_metric: str,
     ) -> None:
         self._task = task
         self._strategy = strategy
-        self._batch_sums = tf.function(self._sums_over_replicas)
+        self._batches = batches
+        self.primary_metric = primary_metric
+        self._batch_totals = tf.function(self._totals_over_replicas)
 
-    def run(self, batches: Iterable[tasks.Batch]) -> dict[str, float]:
-        """Returns the scores over `batches`, which give each replica its own.
+    def evaluate(self) -> dict[str, float]:
+        """Returns the scores over all batches.
 
         Raises:
             ValueError: There is no batch.
         """
-        total = np.zeros(len(self._task.total_names))
+        names = self._task.total_names
+        totals = np.zeros(len(names))
         count = 0
-        for batch in batches:
-            total += self._batch_sums(batch).numpy().astype(np.float64)
+        for batch in self._batches:
+            totals += self._batch_totals(batch).numpy().astype(np.float64)
             count += 1
         if not count:
-            raise ValueError("There is nothing to evaluate: no records.")
-        names = self._task.total_names
+            raise ValueError("There are no records to evaluate.")
         return self._task.evaluation_scores(
-            dict(zip(names, total.tolist(), strict=True))
+            dict(zip(names, totals.tolist(), strict=True))
         )
 
-    def _sums_over_replicas(self, batch: tasks.Batch) -> tf.Tensor:
-        sums = self._strategy.run(self._replica_sums, args=(batch,))
+    def _totals_over_replicas(self, batch: Batch) -> tf.Tensor:
+        totals = self._strategy.run(self._replica_totals, args=(batch,))
         return self._strategy.reduce(
-            tf.distribute.ReduceOp.SUM, sums, axis=None
+            tf.distribute.ReduceOp.SUM, totals, axis=None
         )
 
-    def _replica_sums(self, batch: tasks.Batch) -> tf.Tensor:
-        # The loss itself is not used, so what it is divided by is no matter.
+    def _replica_totals(self, batch: Batch) -> tf.Tensor:
+        # Only the totals are used, so the denominators do not matter.
         loss_denominators = {
             name: tf.ones([]) for name in self._task.loss_denominators(batch)
         }
-        _, sums = self._task.loss(batch, loss_denominators, seed=None)
-        return tf.stack([sums[name] for name in self._task.total_names])
+        _, totals = self._task.loss(batch, loss_denominators, seed=None)
+        return tf.stack([totals[name] for name in self._task.total_names])
 
 
 class Predictor:
-    """Computes a task's outputs over the replicas of a strategy.
+    """Computes a task's outputs for every record, in the order of the records.
 
     Args:
-        task: The model and its outputs.
+        task: Provides the model and its outputs.
         strategy: The replicas.
-        padding: To which lengths batches are padded.
+        padding: Lengths that batches are padded to.
     """
 
     def __init__(
         self,
-        task: task_lib.FinetuningTask,
+        task: FinetuningTask,
         strategy: tf.distribute.Strategy,
         padding: Padding,
     ) -> None:
@@ -114,8 +107,8 @@ class Predictor:
             batch_size: See `bucketed_batches.plan_evaluation`.
 
         Returns:
-            By name of output an array `[N, ...]`; for outputs along the
-            sequence, a list of N arrays, each of its record's own length.
+            By name of the output, an array `[N, ...]`; for outputs along the
+            sequence, a list of N arrays, each of its record's length.
         """
         plan = bucketed_batches.plan_evaluation(
             columns.lengths,
@@ -125,50 +118,48 @@ class Predictor:
         )
         iterator = iter(self._dataset(columns, plan))
         rows: dict[str, list[np.ndarray]] = {}
-        for batch in plan:
-            outputs = self._next_outputs(iterator)
-            lengths = columns.lengths[batch.indices]
-            for name, values in outputs.items():
-                real = list(self._rows(values)[: len(batch.indices)])
-                if name in self._task.sequence_outputs:
-                    real = [
-                        row[:length]
-                        for row, length in zip(real, lengths, strict=True)
-                    ]
-                rows.setdefault(name, []).extend(real)
+        with metric_log.progress_bar(total=len(plan), unit="batch") as bar:
+            for batch in plan:
+                outputs = self._next_outputs(iterator)
+                lengths = columns.lengths[batch.indices]
+                for name, values in outputs.items():
+                    # Without the rows that only fill the batch.
+                    own = list(self._rows(values)[: len(batch.indices)])
+                    if name in self._task.sequence_outputs:
+                        own = [
+                            row[:length]
+                            for row, length in zip(own, lengths, strict=True)
+                        ]
+                    rows.setdefault(name, []).extend(own)
+                bar.update()
         order = np.argsort(np.concatenate([b.indices for b in plan]))
-        return {
-            name: in_order
-            if name in self._task.sequence_outputs
-            else np.stack(in_order)
-            for name, in_order in (
-                (name, [values[place] for place in order])
-                for name, values in rows.items()
-            )
-        }
+        results: dict[str, np.ndarray | list[np.ndarray]] = {}
+        for name, values in rows.items():
+            in_order = [values[position] for position in order]
+            is_ragged = name in self._task.sequence_outputs
+            results[name] = in_order if is_ragged else np.stack(in_order)
+        return results
 
     def _dataset(
         self, columns: RecordColumns, plan: list[EvaluationBatch]
     ) -> tf.data.Dataset:
-        def make(shards: int, index: int, replicas: int) -> tf.data.Dataset:
-            return bucketed_batches.evaluation_dataset(
+        return distribution.distribute(
+            self._strategy,
+            functools.partial(
+                bucketed_batches.evaluation_dataset,
                 columns,
                 plan,
                 padding=self._padding,
-                num_input_shards=shards,
-                shard_index=index,
-                replicas_per_shard=replicas,
-            )
-
-        return distribution.distribute(self._strategy, make)
+            ),
+        )
 
     def _next_outputs_of_all(
-        self, iterator: Iterator[tasks.Batch]
+        self, iterator: Iterator[Batch]
     ) -> dict[str, tf.Tensor]:
         """Returns the outputs of the next batch, by replica."""
         return self._strategy.run(self._replica_outputs, args=(next(iterator),))
 
-    def _replica_outputs(self, batch: tasks.Batch) -> dict[str, tf.Tensor]:
+    def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
         outputs = self._task.outputs(batch)
         if not isinstance(
             self._strategy, tf.distribute.MultiWorkerMirroredStrategy
@@ -192,151 +183,9 @@ def _from_all(values: tf.Tensor) -> tf.Tensor:
     number = context.num_replicas_in_sync
     rows = tf.shape(values)[0]
     first = context.replica_id_in_sync_group * rows
-    places = first + tf.range(rows)
+    positions = first + tf.range(rows)
     shape = tf.concat([[number * rows], tf.shape(values)[1:]], 0)
     # The sum of arrays that are 0 but for each replica's own rows: the one
     # collective operation that every strategy has on every device.
-    scattered = tf.scatter_nd(places[:, None], values, shape)
+    scattered = tf.scatter_nd(positions[:, None], values, shape)
     return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
-
-
-_LOGGER = logging.getLogger(__name__)
-
-_LABELS = "label_ids"
-
-
-class EvaluatedSets:
-    """What the model of a predictor says of a job's sets.
-
-    Outputs are computed once, until the weights are said to have changed.
-
-    Args:
-        job: The run.
-        sets: Its records.
-        predictor: Of the model.
-    """
-
-    def __init__(
-        self,
-        job: FinetuningJob,
-        sets: RecordSets,
-        predictor: Predictor,
-    ) -> None:
-        self._job = job
-        self._sets = sets
-        self._predictor = predictor
-        self._outputs_by_set: dict[str, Outputs] = {}
-
-    def forget(self) -> None:
-        """Drops all outputs, because the weights have changed."""
-        self._outputs_by_set.clear()
-
-    def predict(self) -> None:
-        """Computes the outputs of the sets to predict.
-
-        All workers do, before one of them writes.
-        """
-        for one in self._sets.prediction:
-            self._outputs(one, self._job.finetuning.predict_batch_size)
-
-    def scores(self) -> dict[str, float]:
-        """Returns the scores of all evaluation sets."""
-        scores: dict[str, float] = {}
-        for one in self._sets.evaluation:
-            own = one.data.scores(one.examples, self._outputs(one))
-            suffix = f"_{one.name}" if one.name else ""
-            scores |= {
-                f"{key}{suffix}": _defined(key, value)
-                for key, value in own.items()
-            }
-        return scores
-
-    @property
-    def can_be_judged(self) -> bool:
-        """Whether one prediction for all of the first set is a bad sign."""
-        return bool(self._sets.evaluation) and _can_be_judged(
-            self._sets.evaluation[0]
-        )
-
-    def verdict(self) -> str | None:
-        """Says that the first set's predictions are constant, if they are.
-
-        Returns:
-            A sentence, or None; see `collapse.are_constant`.
-        """
-        if not self.can_be_judged:
-            return None
-        main = self._sets.evaluation[0]
-        outputs = self._outputs(main)
-        if not collapse.are_constant(outputs, labels_of(main)):
-            return None
-        which = "All" if collapse.are_constant(outputs) else "All but a few of"
-        return (
-            f"{which} {main.columns.num_records} records of the evaluation set "
-            "got the same prediction."
-        )
-
-    def write(self, results: Mapping[str, Any]) -> None:
-        """Writes the predictions, and `results` and the report.
-
-        Without an evaluation set there are only the predictions.
-
-        Args:
-            results: For `eval_results.json` and the report; JSON values.
-        """
-        folder = self._job.output_dir
-        for one in self._sets.evaluation:
-            name = "_".join(filter(None, ("eval", one.name)))
-            self._write_predictions(one, os.path.join(folder, name))
-        for one in self._sets.prediction:
-            paths = self._write_predictions(
-                one, os.path.join(folder, one.name) if one.name else folder
-            )
-            _LOGGER.info("Predictions: %s.", ", ".join(paths))
-        if self._sets.evaluation:
-            main = self._sets.evaluation[0]
-            run_folder.write_results(folder, results)
-            finetune_report.write(
-                self._job,
-                results=results,
-                records=main,
-                outputs=self._outputs(main),
-            )
-
-    def _outputs(self, records: RecordSet, batch_size: int = 0) -> Outputs:
-        """Returns the outputs of a set by the weights as they are.
-
-        Of a set that is evaluated and predicted they are computed once.
-        """
-        if records.key not in self._outputs_by_set:
-            self._outputs_by_set[records.key] = self._predictor.run(
-                records.columns,
-                batch_size=batch_size or self._job.training.eval_batch_size,
-            )
-        return self._outputs_by_set[records.key]
-
-    def _write_predictions(self, records: RecordSet, folder: str) -> list[str]:
-        os.makedirs(folder, exist_ok=True)
-        return records.data.write_predictions(
-            records.examples, self._outputs(records), folder
-        )
-
-
-def labels_of(records: RecordSet) -> np.ndarray | None:
-    """Returns the labels of records, `[N]`; None if they have none."""
-    columns = records.columns
-    return columns.field(_LABELS) if _LABELS in columns.values else None
-
-
-def _can_be_judged(records: RecordSet) -> bool:
-    if records.columns.num_records < collapse.LEAST_RECORDS:
-        return False
-    labels = labels_of(records)
-    return labels is None or bool((labels != labels[0]).any())
-
-
-def _defined(key: str, value: float) -> float:
-    if math.isfinite(value):
-        return value
-    _LOGGER.warning("%s is %s, which is taken for 0.", key, value)
-    return 0.0

@@ -1,8 +1,8 @@
-"""The training loop: steps, log, checkpoints, evaluation, resume.
+"""The training loop: updates, log, checkpoints, evaluation.
 
 Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
-What the loop holds between two steps is a `RunState`; it is saved with the
-weights, so that a killed run goes on as if it had lived.
+Everything the loop remembers between two steps is a `RunState`. It is saved
+with the weights, so that a killed run continues exactly where it stopped.
 
 Floor: training.
 """
@@ -12,48 +12,74 @@ import logging
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints.train_state import Checkpointer
-from albert_tf.tasks import task as tasks
-from albert_tf.training import divergence, metric_log
-from albert_tf.training.run_config import TrainingConfig
+from albert_tf.tasks.task import Batch
+from albert_tf.training import distribution, divergence, metric_log
+from albert_tf.training.divergence import TrainingDiverged
+from albert_tf.training.run_config import RunConfig
 from albert_tf.training.step import TrainStep
 
 _LOGGER = logging.getLogger(__name__)
 
 MAX_ROLLBACKS = 10
-ROLLBACK_RATE_FACTOR = 0.5
-# Totals of a window that the log has no mean of.
+ROLLBACK_MULTIPLIER = 0.5
+# Totals of a log window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
-# What the progress bar shows.
+# Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
 
-Batches = Iterable[tasks.Batch]
+
+class Batches(Protocol):
+    """The endless stream of training batches of a run."""
+
+    def starting_at(self, position: int) -> Iterable[Batch]:
+        """Returns the batches from a position on.
+
+        Args:
+            position: Number of global batches to skip.
+        """
+        ...
 
 
-class TrainingDiverged(ValueError):
-    """The loss is not finite or has jumped; the message says where."""
+class Evaluator(Protocol):
+    """Evaluates the model that is being trained.
+
+    Attributes:
+        primary_metric: Key of the score that selects the best checkpoint;
+            higher is better.
+        disqualifying_metric: Key of a score that, if it is not 0, keeps an
+            evaluation from being the best, and from counting towards early
+            stopping before there is a best one; "" for none.
+    """
+
+    primary_metric: str
+    disqualifying_metric: str
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the scores of the current weights."""
+        ...
 
 
 @dataclasses.dataclass
 class RunState:
-    """What a run remembers beside weights and slots.
+    """What a run remembers besides weights and optimizer slots.
 
     Args:
-        step: Updates done.
-        skipped_batches: Batches that rollbacks left out; the data position
-            is `step + skipped_batches`.
-        learning_rate_multiplier: What rollbacks have made of the learning rate.
-        num_rollbacks: How many there were.
-        loss_scale: Scale and age, see `loss_scaling`.
+        step: Number of updates done.
+        skipped_batches: Number of batches that rollbacks skipped; the data
+            position is `step + skipped_batches`.
+        learning_rate_multiplier: Halved by each rollback.
+        num_rollbacks: Number of rollbacks.
+        loss_scale: Scale and age, see `divergence.updated_loss_scale`.
         level: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
-        evaluations_since_best: How many there were without a better one.
+        evaluations_since_best: Number of evaluations since then.
     """
 
     step: int = 0
@@ -61,7 +87,7 @@ class RunState:
     learning_rate_multiplier: float = 1.0
     num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
-        default_factory=divergence.initial
+        default_factory=divergence.initial_loss_scale
     )
     level: divergence.LossLevel = dataclasses.field(
         default_factory=divergence.LossLevel
@@ -72,49 +98,18 @@ class RunState:
 
     @property
     def data_position(self) -> int:
-        """Global batches taken from the stream of examples."""
+        """Number of global batches consumed."""
         return self.step + self.skipped_batches
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
-        """Reads back what `dataclasses.asdict` made."""
+        """Restores what `dataclasses.asdict` returned."""
         level = divergence.LossLevel(**values["level"])
         return cls(**{**values, "level": level})
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Hooks:
-    """What the loop calls; each is the affair of the caller.
-
-    Args:
-        batches: From a data position, gives the batches that follow.
-        training_scores: The task's, from the sums of a step to log values.
-        evaluate: Scores of the model as it is; None not to evaluate.
-        best_key: Which score the best checkpoint is chosen by.
-        bar_key: Score that keeps an evaluation from being the best, and from
-            counting against the patience before there is a best one; "" for
-            none.
-        evaluates_start: Whether a run that starts is evaluated first.
-        patience: Evaluations without a better score after which the run is
-            finished; 0 for any number.
-        on_checkpoint: Called with the step before a checkpoint is written,
-            after the evaluation; may raise to end the run without it.
-        checks_jumps: Whether a jump of the loss is a divergence. Small
-            batches jump: one hard example of a task that is all but learnt.
-        any_worker: Whether something is true of any worker; all of them ask
-            at the same steps.
-    """
-
-    batches: Callable[[int], Batches]
-    training_scores: Callable[[Mapping[str, float]], dict[str, float]]
-    evaluate: Callable[[], dict[str, float]] | None = None
-    best_key: str = ""
-    bar_key: str = ""
-    evaluates_start: bool = True
-    patience: int = 0
-    on_checkpoint: Callable[[int], None] | None = None
-    checks_jumps: bool = True
-    any_worker: Callable[[bool], bool] = bool
+# Called with the step before a checkpoint is written; may raise to end the run.
+OnCheckpoint = Callable[[int], None]
 
 
 class TrainingLoop:
@@ -124,53 +119,61 @@ class TrainingLoop:
         config: Settings of the run.
         train_step: Runs updates.
         checkpointer: Writes and reads checkpoints.
-        log: Takes the log lines.
-        hooks: Data, scores.
-        steps_per_loop: Updates in one call of the graph at most.
-        is_chief: Whether this process writes checkpoints.
+        log: Receives the log lines.
+        batches: The training data.
+        evaluator: Called at every checkpoint; None for no evaluation.
+        on_checkpoint: Called with the step before a checkpoint is written,
+            after the evaluation; may raise to end the run without it.
     """
 
     def __init__(
         self,
-        config: TrainingConfig,
+        config: RunConfig,
         *,
         train_step: TrainStep,
         checkpointer: Checkpointer,
         log: metric_log.MetricLog,
-        hooks: Hooks,
-        steps_per_loop: int = 1,
-        is_chief: bool = True,
+        batches: Batches,
+        evaluator: Evaluator | None = None,
+        on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
         self._config = config
         self._train_step = train_step
         self._checkpointer = checkpointer
         self._log = log
-        self._hooks = hooks
-        self._steps_per_loop = steps_per_loop
-        self._is_chief = is_chief
+        self._batches = batches
+        self._evaluator = evaluator
+        self._on_checkpoint = on_checkpoint
+        self._is_chief = distribution.is_chief(train_step.strategy)
+        self._steps_per_call = (
+            config.iterations_per_loop
+            or distribution.default_steps_per_call(train_step.strategy)
+        )
         self._logged_names = ["learning_rate", "gradient_norm"]
         if config.precision == "float16":
             self._logged_names.append("loss_scale")
-        self._is_told_to_stop = False
+        self._received_signal = False
         self.state = RunState()
 
     def run(self, state: RunState | None) -> bool:
-        """Trains from `state` on; returns whether the run is finished.
-
-        It is not when SIGTERM came: then a checkpoint has been written.
+        """Trains from `state` on.
 
         Args:
-            state: Of the checkpoint that was restored; None for a run that
-                starts, which is evaluated and saved first.
+            state: State of the checkpoint that was restored; None for a new
+                run, which is evaluated and saved first.
+
+        Returns:
+            Whether the run is finished. It is not after SIGTERM, which saves
+            a checkpoint first.
 
         Raises:
-            TrainingDiverged: As `--on_divergence` wants it, or after
-                `MAX_ROLLBACKS`.
+            TrainingDiverged: With `on_divergence="stop"`, or after
+                `MAX_ROLLBACKS` rollbacks.
         """
         previous = signal.signal(signal.SIGTERM, self._on_signal)
         try:
             if state is None:
-                if self._hooks.evaluates_start:
+                if self._config.evaluates_start:
                     self._evaluate()
                 self._save()
             else:
@@ -185,14 +188,14 @@ class TrainingLoop:
         return self._is_finished()
 
     def _on_signal(self, *_: Any) -> None:
-        self._is_told_to_stop = True
+        self._received_signal = True
 
     def _is_finished(self) -> bool:
         is_at_end = self.state.step >= self._config.num_train_steps
-        return is_at_end or self._has_lost_patience()
+        return is_at_end or self._stops_early()
 
-    def _has_lost_patience(self) -> bool:
-        patience = self._hooks.patience
+    def _stops_early(self) -> bool:
+        patience = self._config.early_stopping_patience
         return 0 < patience <= self.state.evaluations_since_best
 
     def _is_checkpoint_due(self) -> bool:
@@ -200,13 +203,14 @@ class TrainingLoop:
         return self._is_finished() or self.state.step % interval == 0
 
     def _train(self, bar: Any) -> None:
+        strategy = self._train_step.strategy
         batches = self._open_batches()
         while not self._is_finished():
-            if self._hooks.any_worker(self._is_told_to_stop):
+            if distribution.any_worker(strategy, self._received_signal):
                 self._stop()
                 return
             try:
-                self._run_chunk(batches, bar)
+                self._run_updates(batches, bar)
             except TrainingDiverged as problem:
                 self._roll_back(problem)
                 bar.n = self.state.step
@@ -216,19 +220,19 @@ class TrainingLoop:
         if not self._is_checkpoint_due():
             self._save()
         _LOGGER.warning(
-            "Stopped by a signal after step %d; a checkpoint is written. Run "
-            "the same command to go on.",
+            "Stopped by a signal after step %d; a checkpoint is saved. Run "
+            "the same command again to continue.",
             self.state.step,
         )
 
-    def _open_batches(self) -> Iterator[tasks.Batch]:
-        return iter(self._hooks.batches(self.state.data_position))
+    def _open_batches(self) -> Iterator[Batch]:
+        return iter(self._batches.starting_at(self.state.data_position))
 
-    def _run_chunk(self, batches: Iterator[tasks.Batch], bar: Any) -> None:
-        """Runs updates up to the next log line, checkpoint or loop's end."""
+    def _run_updates(self, batches: Iterator[Batch], bar: Any) -> None:
+        """Runs updates up to the next log line or checkpoint, in one call."""
         state, config = self.state, self._config
         count = min(
-            self._steps_per_loop,
+            self._steps_per_call,
             config.log_steps - state.step % config.log_steps,
             config.save_checkpoints_steps
             - state.step % config.save_checkpoints_steps,
@@ -246,28 +250,28 @@ class TrainingLoop:
         seconds = (time.perf_counter() - start) / count
         state.loss_scale = loss_scale.numpy().tolist()
         for row in values:
-            self._take_in(row, seconds, bar)
+            self._record(row, seconds, bar)
         if self._is_checkpoint_due():
             self._evaluate()
-            if self._hooks.on_checkpoint:
-                self._hooks.on_checkpoint(state.step)
+            if self._on_checkpoint:
+                self._on_checkpoint(state.step)
             self._save()
 
-    def _take_in(self, row: np.ndarray, seconds: float, bar: Any) -> None:
-        """Checks and adds up one step; writes a log line when it is due."""
+    def _record(self, row: np.ndarray, seconds: float, bar: Any) -> None:
+        """Checks one step and adds it to the log window; logs when due."""
         state = self.state
-        sums = dict(
+        totals = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
-        values = {name: sums[name] for name in ("examples", "tokens")}
+        values = {name: totals[name] for name in ("examples", "tokens")}
         values["seconds"] = seconds
-        is_finite = np.isfinite(sums["gradient_norm"])
-        # An overflow of float16 has been answered: the update was skipped, and
-        # the scale is halved. Its loss may be nan, and says nothing.
-        if is_finite or sums["loss_scale"] <= divergence.SMALLEST_SCALE:
-            scores = self._hooks.training_scores(sums)
-            self._check(scores["loss"], sums["gradient_norm"])
-            logged = {name: sums[name] for name in self._logged_names}
+        is_finite = np.isfinite(totals["gradient_norm"])
+        # After an overflow of float16 the update was skipped and the scale
+        # halved; the loss of such a step may be NaN and is meaningless.
+        if is_finite or totals["loss_scale"] <= divergence.SMALLEST_LOSS_SCALE:
+            scores = self._train_step.task.training_scores(totals)
+            self._check(scores["loss"], totals["gradient_norm"])
+            logged = {name: totals[name] for name in self._logged_names}
             values |= scores | logged | {"updates": 1.0}
         state.step += 1
         for name, value in values.items():
@@ -288,24 +292,25 @@ class TrainingLoop:
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.level.problem(
-            loss, checks_jumps=self._hooks.checks_jumps
+            loss, detects_jumps=self._config.detects_jumps
         )
         if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
         if problem:
-            more = "or pass --on_divergence=rollback"
+            advice = "Lower --learning_rate or increase --num_warmup_steps"
             if self._config.on_divergence == "rollback":
-                more = f"since {self.state.num_rollbacks} rollbacks did not do"
+                advice += f"; {self.state.num_rollbacks} rollbacks did not help"
+            else:
+                advice += ", or pass --on_divergence=rollback"
             raise TrainingDiverged(
                 f"Training diverged at step {self.state.step + 1}, batch "
                 f"{self.state.data_position}: {problem}. The last good "
-                f"checkpoint is {self._checkpointer.latest()!r}. Lower "
-                f"--learning_rate, lengthen --num_warmup_steps, {more}."
+                f"checkpoint is {self._checkpointer.latest()!r}. {advice}."
             )
         self.state.level.update(loss)
 
     def _roll_back(self, problem: TrainingDiverged) -> None:
-        """Goes back to the last checkpoint, past the batches since then."""
+        """Restores the last checkpoint and skips the batches since then."""
         bad = self.state
         path = self._checkpointer.latest()
         if (
@@ -317,7 +322,7 @@ class TrainingLoop:
         state = RunState.from_dict(self._checkpointer.restore(path))
         state.skipped_batches = bad.data_position + 1 - state.step
         state.learning_rate_multiplier = (
-            bad.learning_rate_multiplier * ROLLBACK_RATE_FACTOR
+            bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
         )
         state.num_rollbacks = bad.num_rollbacks + 1
         self.state = state
@@ -329,32 +334,30 @@ class TrainingLoop:
             "learning_rate_multiplier": state.learning_rate_multiplier,
         }
         self._log.write(state.step, incident)
-        _LOGGER.warning("Back to step %d: %s", state.step, incident)
-        # So that a kill right now does not bring the skipped batches back.
+        _LOGGER.warning("Rolled back to step %d: %s", state.step, incident)
+        # Saved at once, so that a kill now does not repeat the bad batches.
         if self._is_chief:
             self._checkpointer.replace_state(
                 state.step, dataclasses.asdict(state)
             )
 
     def _evaluate(self) -> None:
-        if self._hooks.evaluate is None:
+        if self._evaluator is None:
             return
-        scores = self._hooks.evaluate()
-        self._log.write(
-            self.state.step, {f"eval_{k}": v for k, v in scores.items()}
-        )
-        score = scores[self._hooks.best_key]
-        best = self.state.best_score
-        if scores.get(self._hooks.bar_key):
-            self.state.evaluations_since_best += best is not None
+        state = self.state
+        scores = self._evaluator.evaluate()
+        self._log.write_scores(state.step, scores)
+        if scores.get(self._evaluator.disqualifying_metric):
+            state.evaluations_since_best += state.best_score is not None
             return
-        self.state.evaluations_since_best += 1
-        if best is None or score > best:
-            self.state.best_score = score
-            self.state.evaluations_since_best = 0
+        score = scores[self._evaluator.primary_metric]
+        state.evaluations_since_best += 1
+        if state.best_score is None or score > state.best_score:
+            state.best_score = score
+            state.evaluations_since_best = 0
             if self._is_chief:
                 self._checkpointer.save_best(
-                    self.state.step, {"step": self.state.step, **scores}
+                    state.step, {"step": state.step, **scores}
                 )
 
     def _save(self) -> None:
@@ -365,7 +368,7 @@ class TrainingLoop:
 
 
 def _log_line(window: Mapping[str, float]) -> dict[str, float]:
-    """Means over the updates of a window; rates from the time it took."""
+    """Returns the means over a window, and rates per second."""
     seconds = window["seconds"]
     line = {
         name: value / window["updates"]

@@ -1,9 +1,10 @@
-"""What a run reports: a JSON line a log step, TensorBoard, a progress bar.
+"""What a run reports: JSON lines, TensorBoard scalars, a progress bar.
 
 Floor: training.
 """
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -14,20 +15,21 @@ import tqdm
 
 from albert_tf import files
 
+_LOGGER = logging.getLogger(__name__)
+
 FILE_NAME = "metrics.jsonl"
 TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
 
 
 class MetricLog:
-    """Writes the log of a run, and goes on where a checkpoint left off.
+    """Writes the log of a run, and continues it after a restart.
 
     Args:
-        output_dir: Folder of the run.
-        last_step: Updates already done, None for a run that starts: later
-            lines of an earlier process are dropped, because their steps will
-            be done again.
-        is_writer: False in all but one process of several; then nothing is
-            written.
+        output_dir: Output directory of the run.
+        last_step: Number of updates of the checkpoint that was restored; None
+            for a new run. Later lines are dropped, because their steps will be
+            repeated.
+        is_writer: Whether this process writes; false for all but one worker.
     """
 
     def __init__(
@@ -47,14 +49,11 @@ class MetricLog:
         """Drops the lines of all steps after `step`."""
         if not self._is_writer or not os.path.exists(self._path):
             return
-        lines = files.read_text(self._path).splitlines(keepends=True)
-        kept = [
-            line
-            for line in lines
-            if line.endswith("\n") and json.loads(line)["step"] <= step
-        ]
-        if kept != lines:
-            files.write_text(self._path, "".join(kept))
+        lines = files.read_json_lines(self._path)
+        kept = [line for line in lines if line["step"] <= step]
+        text = "".join(f"{json.dumps(line)}\n" for line in kept)
+        if text != files.read_text(self._path):
+            files.write_text(self._path, text)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Adds a line, and a TensorBoard scalar for each number."""
@@ -68,6 +67,13 @@ class MetricLog:
                 if isinstance(value, int | float):
                     tf.summary.scalar(name, value, step)
 
+    def write_scores(self, step: int, scores: Mapping[str, float]) -> None:
+        """Adds the line of an evaluation, and logs its scores."""
+        self.write(step, {f"eval_{key}": v for key, v in scores.items()})
+        if self._is_writer:
+            shown = ", ".join(f"{key} {v:.4g}" for key, v in scores.items())
+            _LOGGER.info("Evaluation after step %d: %s", step, shown)
+
     def close(self) -> None:
         """Flushes what TensorBoard reads."""
         if self._is_writer:
@@ -75,18 +81,15 @@ class MetricLog:
 
 
 def read_lines(output_dir: str) -> list[dict[str, Any]]:
-    """Returns the whole lines of a run's log; none if it has no log."""
+    """Returns the complete lines of a run's log; none if it has no log."""
     path = os.path.join(output_dir, FILE_NAME)
-    if not os.path.exists(path):
-        return []
-    lines = files.read_text(path).splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    return files.read_json_lines(path) if os.path.exists(path) else []
 
 
 def progress_bar(
-    *, total: int, done: int, unit: str = "step"
+    *, total: int, done: int = 0, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":
-    """Returns a bar on stderr, silent if stderr is not a terminal."""
+    """Returns a bar on stderr that is silent if stderr is not a terminal."""
     return tqdm.tqdm(
         total=total,
         initial=done,

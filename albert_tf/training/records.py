@@ -1,4 +1,4 @@
-"""The records of a fine-tuning job: made from its examples, or stored before.
+"""The records of a fine-tuning run: made from its examples, or cached.
 
 Floor: training.
 """
@@ -12,118 +12,99 @@ import tensorflow as tf
 
 from albert_tf.data import feature_cache
 from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.tasks.task import Examples, TaskData
+from albert_tf.tasks.task import Examples, ExampleSet, Sets
 from albert_tf.training import distribution, run_folder
-from albert_tf.training.run_config import ExampleSet, FinetuningJob
+from albert_tf.training.run_config import FinetuningConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordSet:
-    """Examples and their records.
+class RecordSet(ExampleSet):
+    """A set of examples and their records.
 
     Args:
-        name: As in `ExampleSet`.
-        examples: The task's own.
-        data: Has made the records, and scores them.
-        columns: The records.
-        key: Digest of everything that made them.
+        columns: The records, as arrays.
+        fingerprint: Digest of everything that made the records.
     """
 
-    name: str
-    examples: Examples
-    data: TaskData
     columns: RecordColumns
-    key: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RecordSets:
-    """All records of a job; see `FinetuningJob`."""
-
-    train: RecordSet | None
-    evaluation: tuple[RecordSet, ...]
-    prediction: tuple[RecordSet, ...]
+    fingerprint: str
 
 
 def open_sets(
-    job: FinetuningJob, strategy: tf.distribute.Strategy
-) -> RecordSets:
-    """Makes the records, or reads those that are stored.
+    config: FinetuningConfig,
+    sets: Sets[ExampleSet],
+    strategy: tf.distribute.Strategy,
+) -> Sets[RecordSet]:
+    """Makes the records of all sets, or reads them from the cache.
 
-    Of several workers, the chief goes first and the others read.
+    Of several workers, the chief goes first; the others read what it cached.
+
+    Returns:
+        The sets, each a `RecordSet`.
 
     Raises:
-        ValueError: Examples give no record or share a guid, or a record is
-            not as the task says; the message names the set.
+        ValueError: Examples give no record or share an id, or a record is not
+            as the task specifies; the message names the set.
     """
-    if not distribution.is_chief(strategy):
+    is_chief = distribution.is_chief(strategy)
+    if not is_chief:
         distribution.wait_for_all(strategy)
-    sets = RecordSets(
-        train=_open(job, job.train_set, "train") if job.train_set else None,
-        evaluation=tuple(_open(job, one, "eval") for one in job.eval_sets),
-        prediction=tuple(
-            _open(job, one, "predict") for one in job.predict_sets
-        ),
+    train = _open(config, sets.train, "train") if sets.train else None
+    evaluation = tuple(_open(config, s, "eval") for s in sets.evaluation)
+    # SQuAD predicts and evaluates the same questions.
+    opened = dict(zip(map(id, sets.evaluation), evaluation, strict=True))
+    prediction = tuple(
+        opened.get(id(s)) or _open(config, s, "predict")
+        for s in sets.prediction
     )
-    if distribution.is_chief(strategy):
+    if is_chief:
         distribution.wait_for_all(strategy)
-    return sets
+    return Sets(train=train, evaluation=evaluation, prediction=prediction)
 
 
-def _open(job: FinetuningJob, wanted: ExampleSet, kind: str) -> RecordSet:
-    data = wanted.data or job.data
-    label = "-".join(filter(None, (kind, wanted.name)))
-    _check_guids(label, wanted.examples)
-    key = feature_cache.cache_key(
+def _open(
+    config: FinetuningConfig, examples: ExampleSet, use: str
+) -> RecordSet:
+    data, is_training = examples.data, use == "train"
+    label = "-".join(filter(None, (use, examples.name)))
+    fingerprint = feature_cache.fingerprint(
         settings=data.settings,
-        examples=wanted.examples,
-        is_training=kind == "train",
+        examples=examples.examples,
+        is_training=is_training,
     )
-    make = functools.partial(_make, job, wanted, data, kind)
+    _check_ids(label, examples.examples)
     try:
-        if wanted.is_stored:
-            columns = feature_cache.load_or_make(
-                _cached_dir(job),
-                f"{data.name}-{label}",
-                key,
-                specs=data.array_specs,
-                make=make,
-            )
-        else:
-            columns = make()
+        columns = feature_cache.load_or_make(
+            config.cached_dir
+            or os.path.join(config.output_dir, run_folder.CACHE_FOLDER),
+            f"{data.name}-{label}",
+            fingerprint,
+            specs=data.array_specs,
+            make=functools.partial(
+                _make, examples, is_training, config.max_seq_length
+            ),
+        )
     except ValueError as error:
         raise ValueError(f"{data.name}, {label}: {error}") from error
-    return RecordSet(
-        name=wanted.name,
-        examples=wanted.examples,
-        data=data,
-        columns=columns,
-        key=key,
-    )
+    return RecordSet(**vars(examples), columns=columns, fingerprint=fingerprint)
 
 
 def _make(
-    job: FinetuningJob, wanted: ExampleSet, data: TaskData, kind: str
+    examples: ExampleSet, is_training: bool, max_seq_length: int
 ) -> RecordColumns:
+    data = examples.data
     return feature_cache.collect(
-        data.records(wanted.examples, is_training=kind == "train"),
+        data.records(examples.examples, is_training=is_training),
         data.array_specs,
-        max_seq_length=job.finetuning.max_seq_length,
+        max_seq_length=max_seq_length,
     )
 
 
-def _cached_dir(job: FinetuningJob) -> str:
-    return job.finetuning.cached_dir or os.path.join(
-        job.output_dir, run_folder.CACHE_FOLDER
-    )
-
-
-def _check_guids(label: str, examples: Examples) -> None:
+def _check_ids(label: str, examples: Examples) -> None:
     counts = collections.Counter(example.guid for example in examples)
-    twice = [guid for guid, count in counts.items() if count > 1]
-    if twice:
+    repeated = [guid for guid, count in counts.items() if count > 1]
+    if repeated:
         raise ValueError(
-            f"{len(twice)} ids of the {label} examples stand for several of "
-            f"them, the first is {twice[0]!r}. Give each example an id of its "
-            "own."
+            f"{len(repeated)} ids of the {label} examples occur more than "
+            f"once, the first is {repeated[0]!r}. Give each example its own id."
         )

@@ -426,7 +426,7 @@ def _svg(figure: Any, title: str) -> str:
     import matplotlib
 
     # The ids of the drawing's parts are digests with this salt.
-    settings = {"svg.hashsalt": title, "svg.fonttype": "none"}
+    settings: dict[Any, str] = {"svg.hashsalt": title, "svg.fonttype": "none"}
     # Empty, or they would hold the time and the version of matplotlib.
     metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
     target = io.StringIO()

@@ -1,9 +1,14 @@
-"""The folder of a run: whose it is, and what it leaves behind.
+"""The output directory of a run: which run owns it, and what it contains.
+
+`run.json` holds the fingerprint of the run, everything that determines its
+numbers. A directory with another fingerprint is refused, so that no run
+continues, evaluates or overwrites the weights of another one.
 
 Floor: training. Plain Python.
 """
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
@@ -13,135 +18,190 @@ from typing import IO, Any
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.config import AlbertConfig
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.optimization.optimizer_config import OptimizerConfig
+from albert_tf.training.run_config import RunConfig
 
-IDENTITY_FILE = "run.json"
+FINGERPRINT_FILE = "run.json"
 CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
-# Of a run's identity, what its task says of itself.
-SETTINGS = "settings"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
+CACHE_FOLDER = "cache"
+# Keys of a fingerprint: the settings of the task, and the digest of the records
+# to train on.
+SETTINGS = "settings"
+RECORDS = "records"
+# Config values that matter only while training.
+_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+# Left behind by a run that failed early or was killed.
+_HARMLESS = {LOCK_FILE, CACHE_FOLDER, f"{FINGERPRINT_FILE}.partial"}
+# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
+_IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
 _DIGEST = re.compile("[0-9a-f]{64}")
 _DIGITS_SHOWN = 8
 _NUM_SHOWN = 5
-# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
-_IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
-CACHE_FOLDER = "cache"
-# What a run that failed early may have left, and what a kill while `run.json`
-# was written.
-_HARMLESS = {LOCK_FILE, CACHE_FOLDER, f"{IDENTITY_FILE}.partial"}
 
 
-def claim(
-    output_dir: str, *, config: AlbertConfig, identity: Mapping[str, Any]
-) -> None:
-    """Makes the folder of a run, or checks that it is this run's.
+def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
+    """Returns everything that determines the numbers of a training run.
 
     Args:
-        output_dir: The folder; missing parents are made.
-        config: Written to it as `albert_config.json`.
-        identity: Everything that decides the numbers of the run, as JSON
-            values. A folder whose run had another identity is refused.
-
-    Raises:
-        ValueError: See `check`.
+        config: Settings of the run.
+        **task_values: What the task adds, such as `records`; JSON values.
     """
-    check(output_dir, identity)
-    # First of all files, so that a kill leaves a folder that is known.
-    files.write_text(
-        os.path.join(output_dir, IDENTITY_FILE),
-        json.dumps(identity, indent=2) + "\n",
+    names = (
+        *(field.name for field in dataclasses.fields(OptimizerConfig)),
+        "train_batch_size",
+        "precision",
+        "random_seed",
+        "init_checkpoint",
+        "init_from_group0",
+        "layerwise_lr_decay",
+        "freeze_embeddings",
     )
-    config.to_json_file(os.path.join(output_dir, CONFIG_FILE))
+    values = {name: getattr(config, name) for name in names}
+    return {"config": config.albert_config.to_dict(), **values, **task_values}
 
 
-@contextlib.contextmanager
-def locked(output_dir: str) -> Iterator[None]:
-    """Keeps other processes from training in a folder meanwhile.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """The output directory of a training run.
 
-    The system lets go of the lock when the process ends, however it ends. A
-    new folder that holds nothing else afterwards is removed.
-
-    Raises:
-        ValueError: Another process has the lock.
+    Args:
+        path: The directory; it may not exist yet.
+        fingerprint: See `fingerprint`.
     """
-    is_new = not os.path.isdir(output_dir)
-    os.makedirs(output_dir, exist_ok=True)
-    path = os.path.join(output_dir, LOCK_FILE)
-    with open(path, "a", encoding="utf-8") as file:
-        _lock(file, output_dir)
-        try:
-            yield
-        finally:
-            os.remove(path)
-            if is_new and not os.listdir(output_dir):
-                os.rmdir(output_dir)
+
+    path: str
+    fingerprint: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> Metadata:
+        """What checkpoints in it mean besides their arrays."""
+        settings = self.fingerprint.get(SETTINGS, {})
+        labels = settings.get("labels")
+        return Metadata(
+            task=self.fingerprint.get("task"),
+            labels=None if labels is None else tuple(labels),
+            tokenizer_hash=settings.get("tokenizer"),
+        )
+
+    def check(self) -> None:
+        """Checks that the directory is this run's, or empty.
+
+        Raises:
+            ValueError: It belongs to another run, holds other files, or is
+                itself a file.
+        """
+        found = read_fingerprint(self.path)
+        if found:
+            _check_same(self.path, found, self.fingerprint)
+        elif os.path.lexists(self.path) and not os.path.isdir(self.path):
+            raise ValueError(
+                f"{self.path!r} is a file. Pass a directory as --output_dir."
+            )
+        elif os.path.isdir(self.path) and (
+            set(os.listdir(self.path)) - _HARMLESS
+        ):
+            raise ValueError(
+                f"{self.path!r} contains files but no {FINGERPRINT_FILE}, so "
+                "it is not the output directory of a run. Pass another "
+                "--output_dir, or empty it."
+            )
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Checks the directory and keeps other processes from training in it.
+
+        The system releases the lock when the process ends, however it ends. A
+        directory that was created here and is still empty is removed.
+
+        Raises:
+            ValueError: See `check`; or another process holds the lock.
+        """
+        self.check()
+        is_new = not os.path.isdir(self.path)
+        os.makedirs(self.path, exist_ok=True)
+        path = os.path.join(self.path, LOCK_FILE)
+        with open(path, "a", encoding="utf-8") as file:
+            _lock(file, self.path)
+            try:
+                yield
+            finally:
+                os.remove(path)
+                if is_new and not os.listdir(self.path):
+                    os.rmdir(self.path)
+
+    def claim(self, config: RunConfig) -> None:
+        """Writes what identifies the run: fingerprint, config and flags."""
+        # The fingerprint first, so that a killed run leaves a known directory.
+        files.write_json(
+            os.path.join(self.path, FINGERPRINT_FILE), self.fingerprint
+        )
+        config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
+        files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
 
 
 def _lock(file: IO[str], output_dir: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Who had it may have removed the file since it was opened, and a
-        # third process may have made another.
+        # The previous holder may have removed the file after it was opened
+        # here, and a third process may have created another.
         if os.fstat(file.fileno()).st_nlink == 0:
             raise BlockingIOError
     except BlockingIOError:
         raise ValueError(
-            f"Another process is training in {output_dir!r}. Wait for its "
-            "end, or pass another --output_dir."
+            f"Another process is training in {output_dir!r}. Wait until it "
+            "ends, or pass another --output_dir."
         ) from None
 
 
-def check(output_dir: str, identity: Mapping[str, Any]) -> None:
-    """Checks that a folder is this run's, or nobody's.
+def check_model(config: RunConfig, task_name: str) -> None:
+    """Checks that the weights in `output_dir`, if any, are of this model.
+
+    For runs that do not train; dropout may differ.
 
     Raises:
-        ValueError: It belongs to another run, holds files of something else,
-            or is itself a file.
+        ValueError: The directory belongs to a run of another model or task.
     """
-    found = read_identity(output_dir)
+    found = read_fingerprint(config.output_dir)
+    wanted = {"config": config.albert_config.to_dict(), "task": task_name}
     if found:
-        _check_same(output_dir, found, identity)
-    elif os.path.lexists(output_dir) and not os.path.isdir(output_dir):
-        raise ValueError(
-            f"{output_dir!r} is a file. Pass a folder as --output_dir."
-        )
-    else:
-        _check_empty(output_dir)
+        _check_same(config.output_dir, _model_of(found), _model_of(wanted))
 
 
-def check_use(output_dir: str, identity: Mapping[str, Any]) -> None:
-    """Checks that the weights of a folder are those of the model wanted.
-
-    Args:
-        output_dir: The folder; it may belong to nobody.
-        identity: The part of the identity that decides it.
-
-    Raises:
-        ValueError: It belongs to another run.
-    """
-    found = read_identity(output_dir)
-    if found:
-        wanted = _flat(identity)
-        kept = {k: v for k, v in _flat(found).items() if k in wanted}
-        _check_same(output_dir, kept, wanted)
+def _model_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    config = values.get("config", {}).items()
+    return {
+        "config": {k: v for k, v in config if k not in _DROPOUTS},
+        "task": values.get("task"),
+    }
 
 
-def read_identity(output_dir: str) -> dict[str, Any]:
-    """Returns the identity of the run in a folder; empty without one.
+def read_fingerprint(output_dir: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run in a directory; empty without one.
 
     Raises:
         ValueError: `run.json` is damaged.
     """
     return files.read_json_object(
-        os.path.join(output_dir, IDENTITY_FILE), missing_ok=True
+        os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
     )
 
 
-def read_settings(output_dir: str) -> dict[str, Any]:
-    """Returns the settings of the task that a run in a folder has learnt."""
-    return read_identity(output_dir).get(SETTINGS, {})
+def fingerprint_of_weights(path: str) -> dict[str, Any]:
+    """Returns the fingerprint of the run that made weights; empty if unknown.
+
+    Args:
+        path: A run's output directory, a checkpoint in it, or its prefix.
+    """
+    folder = os.path.abspath(files.check_local(path))
+    while not (found := read_fingerprint(folder)):
+        folder, name = os.path.split(folder)
+        if not _IN_RUN.match(name):
+            break
+    return found
 
 
 def weights_to_use(
@@ -149,60 +209,44 @@ def weights_to_use(
 ) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    Those are what it has trained. Without training they are the given ones,
-    unless the run in the folder started from these: then the command is that
-    of the training, given again, and means what came of it.
-
-    Args:
-        output_dir: Folder of the run.
-        init_checkpoint: The given weights; None without.
-        is_training: Whether the command trains.
+    These are, in this order:
+    1. after training, the best weights of the run;
+    2. without training, `init_checkpoint`, if the run in `output_dir` did not
+       start from it;
+    3. without training, the best weights in `output_dir`: the command is the
+       training command, repeated without --do_train.
 
     Raises:
         ValueError: There are no such weights.
     """
-    path = run_checkpoints.trained_weights(output_dir)
-    start = read_identity(output_dir).get("init_checkpoint")
-    is_given = path is None or start != init_checkpoint
-    if init_checkpoint and is_given and not is_training:
-        return init_checkpoint
-    if path is None:
+    given = init_checkpoint
+    trained = run_checkpoints.trained_weights(output_dir)
+    start = read_fingerprint(output_dir).get("init_checkpoint")
+    if not is_training and given and (trained is None or start != given):
+        return given
+    if trained is None:
         raise ValueError(
             f"There are no trained weights in {output_dir!r}. Pass "
-            "--init_checkpoint with those of a fine-tuned model, or train "
+            "--init_checkpoint with the weights of a trained model, or train "
             "first."
         )
-    return path
+    return trained
 
 
-def identity_of_weights(path: str) -> dict[str, Any]:
-    """Returns the identity of the run that made weights; empty if unknown.
-
-    Args:
-        path: Of a run, of a checkpoint in it, or of the checkpoint's files.
-    """
-    folder = os.path.abspath(files.check_local(path))
-    while not (found := read_identity(folder)):
-        folder, name = os.path.split(folder)
-        if not _IN_RUN.match(name):
-            break
-    return found
-
-
-def _check_empty(output_dir: str) -> None:
-    found = os.listdir(output_dir) if os.path.isdir(output_dir) else []
-    if set(found) - _HARMLESS:
-        raise ValueError(
-            f"{output_dir!r} holds files but no {IDENTITY_FILE}, so they are "
-            "not a run's. Pass another --output_dir, or empty it."
-        )
+def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
+    """Writes `eval_results.json`."""
+    files.write_json(
+        os.path.join(output_dir, RESULTS_FILE), dict(results), sort_keys=True
+    )
 
 
 def _check_same(
     output_dir: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
+    # JSON turns tuples into lists.
     found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
-    # What both have says more than what a run of another kind has besides.
+    # Differences in common values say more than values that a run of another
+    # kind does not have.
     names = [
         *sorted(found.keys() & wanted),
         *sorted(wanted.keys() - found),
@@ -219,19 +263,19 @@ def _check_same(
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
             f"{'; '.join(shown)}. Pass another --output_dir, or the same "
-            "settings to go on with that run."
+            "settings to continue that run."
         )
 
 
 def _shown(value: Any) -> str:
-    """Returns a value for a message; of a digest, its first digits."""
+    """Returns a value for a message; only the first digits of a digest."""
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return f"{value[:_DIGITS_SHOWN]}..."
     return repr(value)
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values with those of inner objects among them."""
+    """Returns the values with those of inner objects as `outer.inner`."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -240,14 +284,3 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def write_flags(output_dir: str, lines: str) -> None:
-    """Writes the flags of the command, one `--name=value` a line."""
-    files.write_text(os.path.join(output_dir, FLAGS_FILE), lines)
-
-
-def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
-    """Writes `eval_results.json`."""
-    text = json.dumps(dict(results), indent=2, sort_keys=True)
-    files.write_text(os.path.join(output_dir, RESULTS_FILE), text + "\n")

@@ -1,4 +1,4 @@
-"""Asks a model behind TF Serving over gRPC.
+"""Queries a model behind TF Serving over gRPC.
 
 pip install tensorflow-serving-api
 python grpc_client.py '{"text_a": "A man eats.", "text_b": "He is hungry."}'
@@ -28,7 +28,7 @@ _OPTIONS = [("grpc.max_receive_message_length", -1)]
 
 
 def connect(address: str) -> Any:
-    """Returns what `predict` asks; threads may share it."""
+    """Returns a stub for `predict`; threads may share it."""
     channel = grpc.insecure_channel(address, _OPTIONS)
     return prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
@@ -41,22 +41,22 @@ def predict(
     signature_name: str = "serving_default",
     timeout: float = TIMEOUT_SECONDS,
 ) -> dict[str, np.ndarray]:
-    """Asks for the outputs of a batch.
+    """Requests the outputs of a batch.
 
     Args:
-        stub: Of `connect`.
+        stub: As returned by `connect`.
         inputs: Arrays of str or bytes by name; their first axis is the batch.
-        model_name: The name that the model is served by.
-        signature_name: What the model is asked.
+        model_name: Name by which the server knows the model.
+        signature_name: Name of the signature to call.
         timeout: In seconds.
 
     Returns:
         Arrays by name; strings are bytes.
 
     Raises:
-        grpc.RpcError: The server refuses (INVALID_ARGUMENT), fails, or is not
-            there.
-        ValueError: An input is no array.
+        grpc.RpcError: The server refuses the request (INVALID_ARGUMENT), fails,
+            or cannot be reached.
+        ValueError: An input is not an array.
     """
     request = predict_pb2.PredictRequest()
     request.model_spec.name = model_name
@@ -78,7 +78,7 @@ def _tensor(name: str, value: Any) -> Any:
 
 
 def main() -> None:
-    """Asks, and prints the reply."""
+    """Queries the model and prints the reply."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", default=ADDRESS)
     parser.add_argument("--model_name", default="albert")

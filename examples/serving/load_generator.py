@@ -1,16 +1,16 @@
-"""Asks a model raw texts, several at a time, and prints how it kept up.
+"""Sends raw texts to a model, several at a time, and prints its latency.
 
     python load_generator.py --saved_model=export/1
     python load_generator.py --rest=http://localhost:8501/v1/models/albert
     python load_generator.py --grpc=localhost:8500 --hard
 
-Without a server the SavedModel runs in this process, called by as many
-threads as requests are in flight. Latency is from the call to the whole
-reply; requests that warm up are not counted. With `--hard` the texts are of 0
-to 100,000 characters and partly not UTF-8, and a model may refuse one
-(INVALID_ARGUMENT); anything else than an answer or a refusal is a failure.
-The last line is a JSON object. The exit code is 1 if there was a failure, or
-a refusal without `--hard`.
+Without a server the SavedModel runs in this process, called by one thread for
+each request in flight. Latency is measured from the call to the complete
+reply; warm-up requests are not counted. With `--hard` the texts have 0 to
+100,000 characters and are partly not UTF-8, and the model may refuse one
+(INVALID_ARGUMENT). Anything but an answer or a refusal is a failure. The last
+line printed is a JSON object. The exit code is 1 if there was a failure, or a
+refusal without `--hard`.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from typing import Any
 Request = dict[str, Any]
 Send = Callable[[Request], Any]
 
-# Names of the inputs, and how many words of them there are at most.
+# Inputs of each task, and the largest number of words of each.
 TASKS = {
     "encoder": {"text_a": 40, "text_b": 40},
     "classifier": {"text_a": 40, "text_b": 40},
@@ -46,7 +46,7 @@ NUM_SHOWN_FAILURES = 5
 
 
 class RefusedError(Exception):
-    """The model says that the request is wrong."""
+    """The model has refused a request as invalid."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Outcome:
     Args:
         kind: `answer`, `refusal` or `failure`.
         seconds: From the call to the end.
-        message: The reason, where there is no answer.
+        message: The reason, if there is no answer.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Outcome:
 
 
 def ask_saved_model(path: str) -> Send:
-    """Returns a function that asks a SavedModel in this process."""
+    """Returns a function that queries a SavedModel in this process."""
     import tensorflow as tf
 
     model = tf.saved_model.load(path)
@@ -83,7 +83,7 @@ def ask_saved_model(path: str) -> Send:
 
 
 def ask_rest(address: str) -> Send:
-    """Returns a function that asks a server, by a connection each time."""
+    """Returns a function that queries a server, each time anew."""
     import rest_client
 
     def send(request: Request) -> Any:
@@ -98,7 +98,7 @@ def ask_rest(address: str) -> Send:
 
 
 def ask_grpc(address: str) -> Send:
-    """Returns a function that asks a server, by one connection for all."""
+    """Returns a function that queries a server over one shared connection."""
     import grpc
     import grpc_client
 
@@ -117,7 +117,7 @@ def ask_grpc(address: str) -> Send:
 
 
 class PlainTexts:
-    """Makes texts of consecutive words, out of those that Python carries."""
+    """Makes texts of consecutive words from Python's own documentation."""
 
     def __init__(self, *, seed: int) -> None:
         from pydoc_data import topics
@@ -133,7 +133,7 @@ class PlainTexts:
 
 
 class HardTexts:
-    """Makes texts that a model may well fail on: long ones, any bytes."""
+    """Makes texts that are hard on a model: long ones, and arbitrary bytes."""
 
     def __init__(self, *, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -143,9 +143,9 @@ class HardTexts:
         )
 
     def __call__(self, max_words: int) -> str | bytes:
-        """Returns a text of 0 to 100,000 characters, whatever is asked."""
-        # As many of 1 to 10 as of 10,000 to 100,000, and of twelve texts one
-        # is empty and one of full size.
+        """Returns a text of 0 to 100,000 characters; ignores `max_words`."""
+        # Sizes are uniform on a logarithmic scale; of twelve texts, one is
+        # empty and one has the largest size.
         size = int(MAX_HARD_SIZE ** self._rng.uniform(-0.1, 1.1))
         return next(self._kinds)(min(size, MAX_HARD_SIZE))
 
@@ -172,7 +172,7 @@ def make_requests(
 def run(
     send: Send, requests: Iterable[Request], *, num_in_flight: int
 ) -> list[Outcome]:
-    """Sends requests, and `num_in_flight` at any time."""
+    """Sends requests, of which `num_in_flight` are always under way."""
     with futures.ThreadPoolExecutor(num_in_flight) as pool:
         return list(pool.map(lambda request: _ask(send, request), requests))
 
@@ -194,7 +194,7 @@ def summarize(outcomes: list[Outcome], *, seconds: float) -> dict[str, Any]:
     """Returns counts, throughput, and latencies of the answers.
 
     Args:
-        outcomes: Of all requests.
+        outcomes: Outcomes of all requests.
         seconds: From the first request to the last reply.
     """
     kinds = [outcome.kind for outcome in outcomes]
@@ -247,7 +247,7 @@ def _positive(text: str) -> int:
 
 
 def main() -> None:
-    """Asks, and prints."""
+    """Sends the requests and prints the results."""
     arguments = parse_arguments()
     if arguments.saved_model:
         try:

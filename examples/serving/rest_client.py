@@ -1,4 +1,4 @@
-"""Asks a model behind TF Serving over REST; Python's own library is enough.
+"""Queries a model behind TF Serving over REST, with the standard library.
 
 python rest_client.py '{"text_a": "A man eats.", "text_b": "He is hungry."}'
 """
@@ -24,13 +24,13 @@ def predict(
     signature_name: str = "serving_default",
     timeout: float = TIMEOUT_SECONDS,
 ) -> list[Any]:
-    """Asks for the outputs of some instances.
+    """Requests the outputs of some instances.
 
     Args:
         address: `http://HOST:PORT/v1/models/NAME`.
-        instances: Each has its inputs by name: str, or bytes that need not be
-            UTF-8, or a list of them.
-        signature_name: What the model is asked.
+        instances: For each, its inputs by name: str, or bytes that need not
+            be UTF-8, or a list of them.
+        signature_name: Name of the signature to call.
         timeout: In seconds.
 
     Returns:
@@ -38,10 +38,11 @@ def predict(
         its value.
 
     Raises:
-        urllib.error.HTTPError: The server refuses (400), or fails; the body
-            is a JSON object with the reason in `error`.
+        urllib.error.HTTPError: The server refuses the request (400) or fails;
+            the body is a JSON object with the reason in `error`.
         OSError: There is no answer.
-        ValueError: It is not TF Serving that answers; or the address is none.
+        ValueError: The address is not valid, or the answer is not TF
+            Serving's.
     """
     body = {"signature_name": signature_name, "instances": list(instances)}
     request = urllib.request.Request(
@@ -53,12 +54,13 @@ def predict(
         return json.loads(content)["predictions"]
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
-            f"{address} is no model of TF Serving. Received: {content[:80]!r}"
+            f"{address} is not a model of TF Serving. Received: "
+            f"{content[:80]!r}"
         ) from error
 
 
 def reason(error: urllib.error.HTTPError) -> str:
-    """Returns why a server refuses: what it says, or else the HTTP status."""
+    """Returns the reason that a server gives, or else the HTTP status."""
     try:
         return str(json.load(error)["error"])
     except (ValueError, TypeError, KeyError):
@@ -70,7 +72,7 @@ def _base64(content: bytes) -> dict[str, str]:
 
 
 def main() -> None:
-    """Asks, and prints the reply."""
+    """Queries the model and prints the reply."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", default=ADDRESS)
     parser.add_argument("--signature_name", default="serving_default")

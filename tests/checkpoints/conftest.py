@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import tf1, variable_names
+from albert_tf.checkpoints import tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from tests.checkpoints.weights import weights_of
 
 
 @pytest.fixture
@@ -25,9 +26,7 @@ def tiny_config():
 @pytest.fixture
 def arrays(tiny_config):
     """The weights of one such model, by TF1 name."""
-    model = PretrainingModel(tiny_config, seed=1)
-    named = variable_names.variables_by_tf1_name(model.weights)
-    return {name: np.asarray(variable) for name, variable in named.items()}
+    return weights_of(PretrainingModel(tiny_config, seed=1))
 
 
 @pytest.fixture
@@ -44,3 +43,11 @@ def prefix(arrays, tmp_path):
 def source(tiny_config, arrays):
     """The same weights, as what every format reads and writes."""
     return Checkpoint(arrays=arrays, config=tiny_config)
+
+
+@pytest.fixture
+def wordpiece(tmp_path_factory):
+    """A WordPiece vocabulary of 6 tokens."""
+    path = tmp_path_factory.mktemp("wordpiece") / "vocab.txt"
+    path.write_text("[UNK]\n[CLS]\n[PAD]\n[SEP]\n[MASK]\na\n")
+    return path

@@ -1,34 +1,34 @@
 import dataclasses
 import json
 import os
-import pathlib
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints import conversion, load, tf1, variable_names
-from albert_tf.checkpoints.conversion_config import ConversionJob
+from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.span_models import BeamSpanModel
+from tests.checkpoints.weights import PARITY, check_same, starting, weights_of
 
-_PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
+_LABELLED = Metadata(
+    task="custom",
+    labels=("bad", "so-so", "good"),
+    do_lower_case=False,
+    null_threshold=1.5,
+)
 
 
 def _convert(input_path, output_path, output_format, **fields):
-    return conversion.run(
-        ConversionJob(
+    return conversion.convert(
+        ConversionConfig(
             input_path=str(input_path),
             output_path=str(output_path),
             output_format=output_format,
             **fields,
         )
     )
-
-
-def _assert_same(arrays, expected):
-    assert set(arrays) == set(expected)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def released(source, tmp_path):
     ],
 )
 def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
-    source = tf1.read_folder(_PARITY / name)
-    left_out, path = set(), _PARITY / name
+    source = tf1.read_folder(PARITY / name)
+    left_out, path = set(), PARITY / name
 
     for output_format in formats:
         target = tmp_path / output_format
@@ -61,7 +61,7 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
 
     found = load.read(path)
     kept = {n: a for n, a in source.arrays.items() if n not in left_out}
-    _assert_same(found.arrays, kept)
+    check_same(found.arrays, kept)
     assert found.config == source.config
     lost = {n for n in source.weights if n in left_out}
     assert all(n.startswith("cls/seq_relationship/") for n in lost)
@@ -69,22 +69,15 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
 
 
 def test_slots_and_step_go_to_ours_and_back(tmp_path):
-    source = tf1.read_folder(_PARITY / "model_base")
-    _convert(_PARITY / "model_base", tmp_path / "ours", "keras")
+    source = tf1.read_folder(PARITY / "model_base")
+    _convert(PARITY / "model_base", tmp_path / "ours", "keras")
     _convert(tmp_path / "ours", tmp_path / "tf1", "tf1")
 
     found = tf1.read_folder(tmp_path / "tf1")
 
-    _assert_same(found.arrays, source.arrays)
+    check_same(found.arrays, source.arrays)
     assert any(name.endswith("/adam_v") for name in found.arrays)
     assert found.arrays["global_step"] == 125000
-
-
-def test_relu_is_refused_by_keras_hub_and_leaves_nothing(tmp_path):
-    with pytest.raises(ValueError, match="hidden_act='relu'"):
-        _convert(_PARITY / "model_groups", tmp_path / "out", "keras_hub")
-
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_summary_counts_what_is_written(released, tmp_path, source):
@@ -98,29 +91,18 @@ def test_the_summary_counts_what_is_written(released, tmp_path, source):
 
 
 def test_config_and_vocabulary_may_be_given(
-    released, tmp_path, tiny_config, tiny_spm_model
+    released, tmp_path, tiny_config, wordpiece
 ):
     config = dataclasses.replace(tiny_config, initializer_range=0.5)
+    config.to_json_file(tmp_path / "other.json")
     (released / "albert_config.json").unlink()
-    with pytest.raises(ValueError, match="Pass --albert_config_file"):
-        _convert(released, tmp_path / "out", "huggingface")
-    with pytest.raises(ValueError, match="has 300 tokens.*vocab_size=13"):
-        _convert(
-            released,
-            tmp_path / "out",
-            "huggingface",
-            config=config,
-            vocabulary=str(tiny_spm_model),
-        )
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n")
 
     _convert(
         released,
         tmp_path / "out",
         "huggingface",
-        config=config,
-        vocabulary=str(vocabulary),
+        albert_config_file=str(tmp_path / "other.json"),
+        vocab_file=str(wordpiece),
         do_lower_case=False,
     )
 
@@ -130,47 +112,105 @@ def test_config_and_vocabulary_may_be_given(
     assert (tmp_path / "out" / "vocab.txt").exists()
 
 
-def test_heads_are_merged(released, tmp_path, source):
-    encoder = {n: a for n, a in source.arrays.items() if n.startswith("bert/")}
+def test_a_config_is_needed_and_a_vocabulary_must_fit(
+    released, tmp_path, tiny_spm_model
+):
+    vocabulary = {"spm_model_file": str(tiny_spm_model)}
+    with pytest.raises(ValueError, match="has 300 tokens.*vocab_size=13"):
+        _convert(released, tmp_path / "out", "huggingface", **vocabulary)
+    (released / "albert_config.json").unlink()
+
+    with pytest.raises(ValueError, match="Pass --albert_config_file"):
+        _convert(released, tmp_path / "out", "huggingface")
+
+
+@pytest.fixture
+def labelled(source, tmp_path):
+    """A classifier with three labels, as our runs save it."""
+    heads = {
+        "output_weights": np.ones((3, 8), "float32"),
+        "output_bias": np.ones(3, "float32"),
+    }
+    source = dataclasses.replace(
+        source, arrays=source.arrays | heads, metadata=_LABELLED
+    )
+    folder = tmp_path / "labelled"
+    folder.mkdir()
+    tf1.write_ours(str(folder), source)
+    return folder
+
+
+def test_metadata_are_kept_where_the_format_stores_them(
+    labelled, tmp_path, wordpiece
+):
+    _convert(labelled, tmp_path / "ours", "keras")
+    vocabulary = {"vocab_file": str(wordpiece)}
+    _convert(labelled, tmp_path / "theirs", "huggingface", **vocabulary)
+    _convert(labelled, tmp_path / "hub", "keras_hub")
+
+    assert load.read(tmp_path / "ours").metadata == _LABELLED
+    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert config["id2label"] == {"0": "bad", "1": "so-so", "2": "good"}
+    assert config["label2id"] == {"bad": 0, "so-so": 1, "good": 2}
+    assert load.read(tmp_path / "theirs").metadata == Metadata(
+        labels=_LABELLED.labels, do_lower_case=False
+    )
+    assert load.read(tmp_path / "hub").metadata == Metadata()
+
+
+def test_labels_of_another_head_are_refused(labelled, tmp_path):
+    (labelled / "metadata.json").write_text('{"labels": ["a", "b"]}')
+
+    with pytest.raises(ValueError, match=r"name 2 labels \(a, b\).*3 outputs"):
+        _convert(labelled, tmp_path / "out", "huggingface")
+
+
+def test_heads_and_metadata_are_merged(labelled, tmp_path, source):
     bare = tmp_path / "bare"
     bare.mkdir()
-    tf1.write_ours(str(bare), dataclasses.replace(source, arrays=encoder))
+    encoder = starting(source.arrays, "bert/")
+    metadata = Metadata(do_lower_case=True)
+    tf1.write_ours(
+        str(bare),
+        dataclasses.replace(source, arrays=encoder, metadata=metadata),
+    )
 
-    _convert(bare, tmp_path / "out", "tf1", merge_from=str(released))
+    _convert(bare, tmp_path / "out", "keras", merge_from=str(labelled))
 
-    _assert_same(load.read(tmp_path / "out").arrays, source.arrays)
+    found = load.read(tmp_path / "out")
+    check_same(found.arrays, load.read(labelled).arrays)
+    assert found.metadata == dataclasses.replace(_LABELLED, do_lower_case=True)
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    "fields",
     [
-        ({"num_hidden_layers": 4}, {"num_hidden_layers": 4}),
-        ({"num_hidden_groups": 2}, {"num_hidden_groups": 2}),
-        ({"parameter_sharing": "none"}, {"parameter_sharing": "none"}),
-        (
-            {"num_hidden_layers": 4, "parameter_sharing": "attention"},
-            {"num_hidden_layers": 4, "parameter_sharing": "attention"},
-        ),
+        {"num_hidden_layers": 4},
+        {"num_hidden_groups": 2},
+        {"parameter_sharing": "none"},
+        {"num_hidden_layers": 4, "parameter_sharing": "attention"},
     ],
 )
-def test_a_warm_start_verifies(released, tmp_path, fields, expected):
+def test_a_warm_start_verifies(released, tmp_path, fields):
     summary = _convert(
         released, tmp_path / "out", "keras", verify=True, **fields
     )
 
     assert max(summary.differences.values()) <= 1e-5
-    found = AlbertConfig.from_json_file(
+    config = AlbertConfig.from_json_file(
         tmp_path / "out" / "albert_config.json"
-    ).to_dict()
-    assert {key: found[key] for key in expected} == expected
+    )
+    assert {key: getattr(config, key) for key in fields} == fields
 
 
 def test_a_difference_fails_and_leaves_nothing(released, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        conversion, "differences", lambda *_: {"x": 1.0, "y": float("nan")}
+        conversion,
+        "output_differences",
+        lambda *_: {"x": 1.0, "y": float("nan"), "z": 0.0},
     )
 
-    with pytest.raises(ValueError, match="otherwise.*x by 1, y by nan"):
+    with pytest.raises(ValueError, match=r"differ.*x by 1, y by nan \("):
         _convert(released, tmp_path / "out", "keras", verify=True)
 
     assert os.listdir(tmp_path) == ["released"]
@@ -192,60 +232,52 @@ def test_an_empty_output_folder_is_taken_and_no_other(released, tmp_path):
     assert [path.name for path in full.iterdir()] == ["x"]
 
 
-def _truncated(folder):
+def _truncate(folder):
     path = folder / "model.safetensors"
     os.truncate(path, os.path.getsize(path) // 2)
 
 
-def _pickled(folder):
+def _pickle(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
-def _with_another_config(folder):
+def _change_config(folder):
     path = folder / "config.json"
     values = json.loads(path.read_text()) | {"intermediate_size": 7}
     path.write_text(json.dumps(values))
 
 
+def _remove_data(folder):
+    (folder / "model.ckpt.data-00000-of-00001").unlink()
+
+
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("input_format", "damage", "words"),
     [
-        (_truncated, "is damaged or incomplete"),
-        (_pickled, "is a pickle .pytorch_model.bin"),
-        (_with_another_config, "ffn_1.*the config wants"),
+        ("huggingface", _truncate, "is damaged or incomplete"),
+        ("huggingface", _pickle, "is a pickle .pytorch_model.bin"),
+        ("huggingface", _change_config, "ffn_1.*the config implies"),
+        ("keras", _remove_data, "is damaged or incomplete"),
     ],
 )
 def test_a_damaged_input_is_one_line_and_nothing_is_written(
-    released, tmp_path, damage, words
+    released, tmp_path, input_format, damage, words
 ):
-    theirs = tmp_path / "theirs"
-    _convert(released, theirs, "huggingface")
-    damage(theirs)
+    _convert(released, tmp_path / "input", input_format)
+    damage(tmp_path / "input")
 
     with pytest.raises(ValueError, match=words) as caught:
-        _convert(theirs, tmp_path / "out", "tf1")
+        _convert(tmp_path / "input", tmp_path / "out", "tf1")
 
     assert "\n" not in str(caught.value)
-    assert sorted(os.listdir(tmp_path)) == ["released", "theirs"]
-
-
-def test_an_index_without_data_is_one_line_and_nothing_is_written(
-    released, tmp_path
-):
-    (released / "model.ckpt-best.data-00000-of-00001").unlink()
-
-    with pytest.raises(ValueError, match="is damaged or incomplete") as caught:
-        _convert(released, tmp_path / "out", "huggingface")
-
-    assert "\n" not in str(caught.value)
-    assert os.listdir(tmp_path) == ["released"]
+    assert sorted(os.listdir(tmp_path)) == ["input", "released"]
 
 
 def _with(source, **arrays):
     return dataclasses.replace(source, arrays=dict(source.arrays) | arrays)
 
 
-def test_equal_weights_differ_by_nothing(source):
+def test_equal_weights_have_no_differences(source):
     found = conversion.output_differences(source, source)
 
     assert found == dict.fromkeys(
@@ -278,14 +310,8 @@ def test_task_heads_are_outputs_too(source):
         "cls/squad/output_weights": weights[:2],
         "cls/squad/output_bias": np.zeros(2, "float32"),
     }
-
-    spans = BeamSpanModel(source.config)
-    named = variable_names.variables_by_tf1_name(spans.weights)
-    heads |= {
-        name: np.asarray(variable)
-        for name, variable in named.items()
-        if variable_names.is_head(name)
-    }
+    spans = weights_of(BeamSpanModel(source.config))
+    heads |= {n: a for n, a in spans.items() if variable_names.is_head(n)}
 
     outputs = conversion.outputs(_with(source, **heads))
 

@@ -1,12 +1,11 @@
-import os
+import pytest
 
 from albert_tf.checkpoints import run_checkpoints
 
 
-def make_steps(folder, *steps):
-    for step in steps:
-        path = run_checkpoints.checkpoint_path(str(folder), step)
-        os.makedirs(path)
+def _make(run, *names):
+    for name in names:
+        (run / name).mkdir(parents=True)
 
 
 def test_a_run_without_checkpoints(tmp_path):
@@ -17,9 +16,9 @@ def test_a_run_without_checkpoints(tmp_path):
 
 
 def test_the_latest_is_that_of_the_highest_step(tmp_path):
-    make_steps(tmp_path, 9, 100_000_000, 10)
-    for name in ("step-00000011.partial", "step-12", "other"):
-        (tmp_path / "checkpoints" / name).mkdir()
+    checkpoints = ("step-00000009", "step-100000000", "step-00000010")
+    others = ("step-00000011.partial", "step-12", "other")
+    _make(tmp_path / "checkpoints", *checkpoints, *others)
 
     latest = run_checkpoints.latest_checkpoint(str(tmp_path))
 
@@ -29,11 +28,34 @@ def test_the_latest_is_that_of_the_highest_step(tmp_path):
 
 
 def test_the_best_weights_come_before_the_newest(tmp_path):
-    make_steps(tmp_path, 5)
+    _make(tmp_path, "checkpoints/step-00000005")
     newest = run_checkpoints.checkpoint_path(str(tmp_path), 5)
     assert run_checkpoints.trained_weights(str(tmp_path)) == newest
 
-    best = tmp_path / "best"
-    best.mkdir()
+    _make(tmp_path, "best")
 
-    assert run_checkpoints.trained_weights(str(tmp_path)) == str(best)
+    best = str(tmp_path / "best")
+    assert run_checkpoints.trained_weights(str(tmp_path)) == best
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("run", ["run/best", "run"]),
+        ("run/best", ["run/best", "run"]),
+        ("run/best/model.ckpt", ["run/best", "run"]),
+        (
+            "run/checkpoints/step-00000005/model.ckpt",
+            ["run/checkpoints/step-00000005", "run"],
+        ),
+        ("run/checkpoints", ["run/checkpoints", "run"]),
+        ("other", ["other"]),
+        ("other/model.ckpt-7", ["other"]),
+    ],
+)
+def test_the_folders_of_a_checkpoint_and_of_its_run(path, expected, tmp_path):
+    _make(tmp_path, "run/best", "run/checkpoints/step-00000005", "other")
+
+    found = run_checkpoints.folders_of(tmp_path / path)
+
+    assert found == [str(tmp_path / folder) for folder in expected]

@@ -7,7 +7,14 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import load, run_checkpoints, tf1, train_state
+from albert_tf.checkpoints import (
+    load,
+    metadata,
+    run_checkpoints,
+    tf1,
+    train_state,
+)
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -16,7 +23,7 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 class Trained:
     """A model and its optimizer, with random weights and slots."""
 
-    def __init__(self, config, folder, *, seed, keep_max=3):
+    def __init__(self, config, folder, *, seed, keep_max=3, metadata=None):
         self.model = PretrainingModel(config, seed=seed)
         self.optimizer = optimizers.create_optimizer(OptimizerConfig())
         self.optimizer.build(self.model.trainable_variables)
@@ -28,6 +35,7 @@ class Trained:
             model=self.model,
             optimizer=self.optimizer,
             keep_max=keep_max,
+            metadata=metadata,
         )
 
     def variables(self):
@@ -46,7 +54,7 @@ def assert_equal(actual, expected):
 
 @pytest.fixture
 def make(tiny_config, tmp_path):
-    """A function that makes a model for the folder `run`."""
+    """Makes a model with a checkpointer for the folder `run`."""
     return lambda seed, **options: Trained(
         tiny_config, tmp_path / "run", seed=seed, **options
     )
@@ -83,18 +91,9 @@ def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
     assert slot in tf1.read_shapes(path)
 
 
-def test_the_latest_is_that_of_the_highest_step(make):
-    checkpointer = make(1).checkpointer
-    assert checkpointer.latest() is None
-
-    for step in (9, 100_000_000, 10):
-        checkpointer.save(step, STATE)
-
-    assert os.path.basename(checkpointer.latest()) == "step-100000000"
-
-
 def test_only_the_newest_are_kept(make, tmp_path):
     checkpointer = make(1, keep_max=2).checkpointer
+    assert checkpointer.latest() is None
     for step in (1, 2, 3, 4):
         checkpointer.save(step, STATE)
 
@@ -115,6 +114,20 @@ def test_the_best_has_weights_and_no_slots(make, tmp_path):
     assert len(arrays) == len(saved.model.trainable_variables) + 1
     assert arrays["global_step"] == 4
     assert json.loads((best / "state.json").read_text())["accuracy"] == 0.6
+    assert not (best / "metadata.json").exists()
+
+
+def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
+    known = Metadata(task="squad", do_lower_case=True)
+    tuned = dataclasses.replace(known, null_threshold=0.5)
+    checkpointer = make(1, metadata=known).checkpointer
+    checkpointer.save(7, STATE)
+    checkpointer.save_best(6, STATE)
+
+    assert metadata.read(checkpointer.latest()) == known
+    assert metadata.read(tmp_path / "run") == known
+    checkpointer.save_best(7, STATE, tuned)
+    assert metadata.read(tmp_path / "run") == tuned
 
 
 def test_a_state_can_be_replaced_alone(make):
@@ -173,7 +186,7 @@ def test_a_kill_between_two_renames_loses_nothing(name, make, tmp_path):
     assert checkpointer.latest().endswith("step-00000005")
 
 
-def test_what_a_finished_replacement_left_does_not_come_back(make, tmp_path):
+def test_leftovers_of_a_finished_replacement_are_not_restored(make, tmp_path):
     saved = make(1)
     saved.checkpointer.save_best(5, {"step": 5})
     best = tmp_path / "run" / "best"
@@ -193,7 +206,7 @@ def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):
 
     with pytest.raises(
         ValueError,
-        match="has no 'bert/.*ffn_1.*' of shape .*, so it is of another model",
+        match="has no 'bert/.*ffn_1.*' of shape .*belongs to another model",
     ):
         other.checkpointer.restore(other.checkpointer.latest())
 
@@ -220,10 +233,10 @@ def test_weights_that_are_not_trained_are_kept_without_slots(
 
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(frozen), before)
     names = tf1.read_shapes(
-        os.path.join(checkpointer.latest(), train_state.MODEL_PREFIX)
+        os.path.join(checkpointer.latest(), run_checkpoints.MODEL_PREFIX)
     )
-    own = "bert/embeddings/word_embeddings"
+    name = "bert/embeddings/word_embeddings"
     assert frozen.path.endswith("word_embeddings")
-    assert own in names
-    assert f"{own}/adam_m" not in names
+    assert name in names
+    assert f"{name}/adam_m" not in names
     assert len(names) == 1 + 3 * len(trained) + 1

@@ -1,14 +1,16 @@
 import collections
 
+import pytest
+
 from albert_tf.checkpoints import variable_table
 
 
-def test_no_two_rows_share_a_name_in_any_column():
-    for column in ("ours", "tf1", "huggingface", "keras_hub"):
-        names = [getattr(row, column) for row in variable_table.TABLE]
-        counts = collections.Counter(filter(None, names))
+@pytest.mark.parametrize("column", ["ours", "tf1", "huggingface", "keras_hub"])
+def test_no_two_rows_share_a_name_in_any_column(column):
+    names = [getattr(row, column) for row in variable_table.TABLE]
+    counts = collections.Counter(filter(None, names))
 
-        assert set(counts.values()) == {1}, column
+    assert set(counts.values()) == {1}
 
 
 def test_every_variable_of_the_encoder_is_in_every_format():

@@ -3,14 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import (
-    checkpoint,
-    conversion,
-    variable_names,
-    warm_start,
-)
+from albert_tf.checkpoints import checkpoint, conversion, warm_start
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from tests.checkpoints.weights import starting, weights_of
 
 _QUERY = (
     "bert/encoder/transformer/group_{}/inner_group_0/"
@@ -26,10 +22,7 @@ _FFN = (
 def make(tiny_config):
     def make_checkpoint(**fields):
         config = dataclasses.replace(tiny_config, **fields)
-        named = variable_names.variables_by_tf1_name(
-            PretrainingModel(config, seed=1).weights
-        )
-        arrays = {name: np.asarray(v) for name, v in named.items()}
+        arrays = weights_of(PretrainingModel(config, seed=1))
         return Checkpoint(arrays=arrays, config=config)
 
     return make_checkpoint
@@ -96,34 +89,26 @@ def test_groups_of_one_shared_block_give_the_same_outputs(make):
     _assert_same_outputs(source, warm_start.with_groups(source, 2))
 
 
-def test_groups_have_no_meaning_where_nothing_is_shared(make):
-    with pytest.raises(ValueError, match="--num_hidden_groups has no meaning"):
+def test_layers_that_share_nothing_have_no_groups(make):
+    with pytest.raises(ValueError, match="--num_hidden_groups cannot be used"):
         warm_start.with_groups(make(parameter_sharing="none"), 2)
 
 
-def test_a_shared_block_runs_more_often_in_a_deeper_model(make):
-    source = make()
-
-    deeper = warm_start.with_layers(source, 5)
-
-    checkpoint.check(deeper, "x")
-    assert deeper.arrays.keys() == source.arrays.keys()
-    assert deeper.config.num_hidden_layers == 5
-
-
-def test_unshared_layers_are_spread_over_a_deeper_model(make):
-    source = make(num_hidden_layers=2, parameter_sharing="attention")
+@pytest.mark.parametrize("sharing", ["all", "attention"])
+def test_a_deeper_model_spreads_what_is_not_shared(make, sharing):
+    source = make(num_hidden_layers=2, parameter_sharing=sharing)
 
     deeper = warm_start.with_layers(source, 4)
 
     checkpoint.check(deeper, "x")
-    origins = [0, 0, 1, 1]
+    assert deeper.config.num_hidden_layers == 4
+    assert _QUERY.format(1) not in deeper.arrays
+    origins = [0] if sharing == "all" else [0, 0, 1, 1]
     for layer, origin in enumerate(origins):
         np.testing.assert_array_equal(
             deeper.arrays[_FFN.format(layer)],
             source.arrays[_FFN.format(origin)],
         )
-    assert _QUERY.format(1) not in deeper.arrays
 
 
 def test_slots_and_step_stay_behind(make):
@@ -142,11 +127,7 @@ def test_slots_and_step_stay_behind(make):
 
 def test_heads_and_a_pooler_come_from_another_checkpoint(make):
     whole = make()
-    encoder = {
-        name: array
-        for name, array in whole.arrays.items()
-        if not name.startswith(("cls/", "bert/pooler/"))
-    }
+    encoder = starting(whole.arrays, "bert/embeddings/", "bert/encoder/")
     bare = dataclasses.replace(whole, arrays=encoder)
 
     merged = warm_start.merge(bare, whole)

@@ -1,28 +1,42 @@
 """Tiny record files, written with TensorFlow's own messages."""
 
+import dataclasses
 import hashlib
 
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import record_files, sidecar
+from albert_tf.data import pretraining_config, record_files, sidecar
+from albert_tf.data.sidecar import BuildCounts
+from albert_tf.text.special_tokens import SpecialIds
 
-_FACTS = {
-    "masking": "static",
-    "max_seq_length": 8,
-    "max_predictions_per_seq": 2,
-    "num_prediction_slots": 2,
-    "pair_objective": "sop",
-    "masked_lm_prob": 0.15,
-    "ngram": 3,
-    "favor_shorter_ngram": True,
-    "do_whole_word_mask": True,
-    "tokenizer_hash": "abc",
-    "vocab_size": 100,
-    "special_ids": {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
-    "forbidden_ids": [0, 1, 2, 3, 4],
-    "flags": {},
-}
+_CONFIG = pretraining_config.PretrainingDataConfig
+_SETTINGS = {field.name for field in dataclasses.fields(_CONFIG)}
+
+
+@pytest.fixture(scope="session")
+def make_sidecar():
+    """A function that makes a sidecar, of S = 8 and P = 2 unless changed.
+
+    Its arguments are fields of the sidecar or of its config.
+    """
+
+    def make(**changes):
+        settings = {"max_seq_length": 8, "max_predictions_per_seq": 2}
+        settings |= {n: v for n, v in changes.items() if n in _SETTINGS}
+        facts = {
+            "config": _CONFIG(**settings),
+            "corpus_files": [["corpus.txt", 99]],
+            "blocks": [0, 1],
+            "tokenizer_hash": "abc",
+            "vocab_size": 100,
+            "special_ids": SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4),
+            "forbidden_ids": [0, 1, 2, 3, 4],
+        }
+        facts |= {n: v for n, v in changes.items() if n not in _SETTINGS}
+        return sidecar.Sidecar(**facts)
+
+    return make
 
 
 def _serialize(values):
@@ -37,25 +51,24 @@ def _serialize(values):
 
 
 @pytest.fixture
-def write_records(tmp_path):
+def write_records(tmp_path, make_sidecar):
     """A function that writes a record file, and its sidecar if asked.
 
     Its arguments: file name, records (values by record name), `with_sidecar`,
-    and what the sidecar says differently. It returns the path.
+    and changes of the sidecar. It returns the path.
     """
 
-    def write(name, records, *, with_sidecar=True, **facts):
+    def write(name, records, *, with_sidecar=True, **changes):
         path = str(tmp_path / name)
         data = record_files.frame_records([_serialize(r) for r in records])
         (tmp_path / name).write_bytes(data)
         if with_sidecar:
             measured = {
-                "counts": {"records": len(records)},
+                "counts": BuildCounts(records=len(records)),
                 "num_bytes": len(data),
                 "sha256": hashlib.sha256(data).hexdigest(),
             }
-            values = _FACTS | measured | facts
-            sidecar.write(path, sidecar.Sidecar(**values))
+            sidecar.write(path, make_sidecar(**measured | changes))
         return path
 
     return write

@@ -192,7 +192,7 @@ def test_an_evaluation_of_one_record_is_filled_up(columns):
 
 
 def test_the_batch_must_divide_over_the_replicas():
-    with pytest.raises(ValueError, match="multiple of .* size 3, replicas 2"):
+    with pytest.raises(ValueError, match="multiple of .* size 3, 2 replicas"):
         bucketed_batches.plan_evaluation(
             LENGTHS, batch_size=3, padding=PADDING, num_replicas=2
         )

@@ -1,4 +1,3 @@
-import dataclasses
 import hashlib
 import json
 import resource
@@ -11,128 +10,21 @@ import pytest
 from albert_tf.data import (
     builder,
     corpus,
-    pretraining_config,
     pretraining_instances,
     record_files,
     sidecar,
 )
+from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
 
-MADE_BY = sidecar.Sidecar(
-    masking="static",
-    max_seq_length=128,
-    max_predictions_per_seq=20,
-    num_prediction_slots=20,
-    pair_objective="sop",
-    masked_lm_prob=0.15,
-    ngram=3,
-    favor_shorter_ngram=True,
-    do_whole_word_mask=True,
-    tokenizer_hash="abc",
-    vocab_size=30000,
-    special_ids={},
-    forbidden_ids=[],
-    flags={"dupe_factor": 40},
-    counts={},
-    num_bytes=0,
-    sha256="",
-)
-COUNTS = BuildCounts(records=2, documents=1)
-
-
-def finish(shard):
-    with open(shard.path, "wb") as file:
-        file.write(b"12345")
-    sidecar.write(shard.path, shard.finished_sidecar(COUNTS, 5, "sum"))
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
 
 
 @pytest.fixture
-def shard(tmp_path):
-    (shard,) = builder.plan_shards([str(tmp_path / "a")], 3, MADE_BY)
-    return shard
-
-
-def test_shards_get_neighbouring_blocks_and_all_of_them():
-    planned = builder.plan_shards(["a", "b", "c"], 8, MADE_BY)
-
-    assert [list(shard.blocks) for shard in planned] == [
-        [0, 1],
-        [2, 3, 4],
-        [5, 6, 7],
-    ]
-    assert planned[1].made_by.flags == {"dupe_factor": 40, "blocks": [2, 5]}
-
-
-def test_more_files_than_blocks_are_an_error():
-    with pytest.raises(ValueError, match="Name at most 1. Received: 2 files"):
-        builder.plan_shards(["a", "b"], 1, MADE_BY)
-
-
-def test_a_file_named_twice_is_an_error():
-    with pytest.raises(ValueError, match="named twice"):
-        builder.plan_shards(["a", "./a"], 5, MADE_BY)
-
-
-def test_a_shard_that_is_not_there_has_to_be_built(shard):
-    assert builder.finished_counts(shard) is None
-
-
-def test_a_finished_shard_tells_its_counts(shard):
-    finish(shard)
-
-    assert builder.finished_counts(shard) == COUNTS
-
-
-def test_a_shard_of_another_size_is_built_again(shard, caplog):
-    finish(shard)
-    with open(shard.path, "wb") as file:
-        file.write(b"123")
-
-    assert builder.finished_counts(shard) is None
-    assert "was cut short; it is built again" in caplog.text
-
-
-def test_a_sidecar_without_its_file_is_no_finished_shard(shard):
-    sidecar.write(shard.path, shard.finished_sidecar(COUNTS, 5, "sum"))
-
-    assert builder.finished_counts(shard) is None
-
-
-def test_a_file_that_no_sidecar_explains_is_not_overwritten(shard):
-    with open(shard.path, "wb") as file:
-        file.write(b"mine")
-
-    with pytest.raises(ValueError, match="no sidecar says what made it"):
-        builder.finished_counts(shard)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"max_seq_length": 512}, "max_seq_length is 128 there, 512 wanted"),
-        ({"tokenizer_hash": "xyz"}, "tokenizer_hash is 'abc' there"),
-        ({"flags": {"dupe_factor": 5}}, "dupe_factor is 40 there, 5 wanted"),
-    ],
-)
-def test_a_shard_of_another_build_is_an_error_that_says_what_differs(
-    shard, change, message
-):
-    finish(shard)
-    made_by = dataclasses.replace(shard.made_by, **change)
-    other = dataclasses.replace(shard, made_by=made_by)
-
-    with pytest.raises(ValueError, match=f"{message}.*Remove it, or choose"):
-        builder.finished_counts(other)
-
-
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
-
-
-@pytest.fixture
-def vocabulary(tmp_path):
+def vocab_file(tmp_path):
     path = tmp_path / "vocab.txt"
-    path.write_text("\n".join(PIECES) + "\n")
-    return pretraining_config.Vocabulary(vocab_file=str(path))
+    path.write_text("\n".join(TOKENS) + "\n")
+    return path
 
 
 @pytest.fixture
@@ -150,24 +42,19 @@ def text(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def build(vocabulary, text, tmp_path):
+def build(vocab_file, text, tmp_path):
     """Builds into files of these names, with these settings."""
 
-    def run(*names, num_workers=1, input_files=None, **changes):
+    def run(*names, **changes):
         settings = {
+            "input_file": str(text),
+            "output_file": ",".join(str(tmp_path / name) for name in names),
+            "vocab_file": str(vocab_file),
             "max_seq_length": 24,
             "max_predictions_per_seq": 4,
             "dupe_factor": 2,
         }
-        return builder.build(
-            config=pretraining_config.PretrainingDataConfig(
-                **settings | changes
-            ),
-            vocabulary=vocabulary,
-            input_files=str(input_files or text),
-            output_files=[str(tmp_path / name) for name in names],
-            num_workers=num_workers,
-        )
+        return builder.build(PretrainingDataConfig(**settings | changes))
 
     return run
 
@@ -181,42 +68,59 @@ def test_any_number_of_workers_writes_the_same_bytes(build, tmp_path):
 
 def test_several_files_hold_together_what_one_file_holds(build, tmp_path):
     build("whole")
-    build("a", "b", "c")
+    build(*"abcd")
 
-    parts = b"".join((tmp_path / name).read_bytes() for name in "abc")
+    parts = b"".join((tmp_path / name).read_bytes() for name in "abcd")
     assert parts == (tmp_path / "whole").read_bytes()
-    assert all((tmp_path / name).stat().st_size for name in "abc")
+    # 6 blocks, evenly and in order.
+    blocks = [sidecar.read(tmp_path / name).blocks for name in "abcd"]
+    assert blocks == [[0, 1], [1, 3], [3, 4], [4, 6]]
 
 
-def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocabulary):
+def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     report = build("out", random_seed=7)
 
     made_by = sidecar.read(tmp_path / "out")
     content = (tmp_path / "out").read_bytes()
+    assert made_by.config == report.config
+    assert made_by.config.vocab_file == str(vocab_file)
     assert made_by.num_bytes == len(content)
     assert made_by.sha256 == hashlib.sha256(content).hexdigest()
-    assert made_by.tokenizer_hash == vocabulary.load().hash
-    assert made_by.special_ids["mask"] == 4
-    assert made_by.flags["random_seed"] == 7
-    assert made_by.flags["corpus_files"][0][0] == "corpus.txt"
+    assert made_by.tokenizer_hash == report.config.load_tokenizer().hash
+    assert made_by.special_ids.mask == 4
+    assert made_by.corpus_files[0][0] == "corpus.txt"
     offsets, _ = record_files.index_records(tmp_path / "out")
-    assert made_by.counts["records"] == len(offsets) == report.counts.records
+    assert made_by.counts.records == len(offsets) == report.counts.records
     assert report.counts.documents == 12
     assert report.counts.sentences == 48
     assert report.counts.tokens == 48 * 8
+    values = json.loads((tmp_path / "out.json").read_text())
+    assert values["config"]["random_seed"] == 7
 
 
 def test_finished_files_are_kept(build, tmp_path):
     first = build("a", "b")
     written = (tmp_path / "a").stat().st_mtime_ns
+    # A sidecar without its file is no finished file.
     (tmp_path / "b").unlink()
 
-    again = build("a", "b")
+    again = build("a", "b", num_workers=2)
 
     assert (tmp_path / "a").stat().st_mtime_ns == written
     assert again.counts == first.counts
     assert again.kept_files == (str(tmp_path / "a"),)
     assert 0 < again.built.records < first.built.records
+
+
+def test_a_file_that_was_cut_short_is_built_again(build, tmp_path, caplog):
+    build("out")
+    whole = (tmp_path / "out").read_bytes()
+    (tmp_path / "out").write_bytes(whole[:-1])
+
+    build("out")
+
+    assert "was cut short; building it again" in caplog.text
+    assert (tmp_path / "out").read_bytes() == whole
 
 
 def test_a_stopped_build_leaves_whole_files_and_goes_on(
@@ -243,24 +147,6 @@ def test_a_stopped_build_leaves_whole_files_and_goes_on(
         assert (tmp_path / name).read_bytes() == whole
 
 
-def test_a_file_of_another_build_is_not_overwritten(build, tmp_path):
-    build("out")
-    content = (tmp_path / "out").read_bytes()
-
-    with pytest.raises(ValueError, match="ngram is 3 there, 2 wanted"):
-        build("out", ngram=2)
-
-    assert (tmp_path / "out").read_bytes() == content
-
-
-def test_a_corpus_that_changed_is_another_build(build, text):
-    build("out")
-    text.write_text(text.read_text() + "a b c\n")
-
-    with pytest.raises(ValueError, match="corpus_files is"):
-        build("out")
-
-
 def test_a_full_disk_is_an_error_that_names_the_file(build, tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
@@ -274,21 +160,49 @@ def test_a_full_disk_is_an_error_that_names_the_file(build, tmp_path):
     assert not list(tmp_path.glob("out*"))
 
 
-@pytest.mark.parametrize("content", ["", "\n\n \n"])
-def test_an_empty_corpus_is_an_error(build, tmp_path, content):
-    empty = tmp_path / "empty.txt"
-    empty.write_text(content)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ngram": 2}, "ngram is 3 there, 2 here"),
+        ({"max_seq_length": 32}, "max_seq_length is 24 there, 32 here"),
+        ({"corpus": "a b c\na b\n"}, "corpus_files is"),
+        ({"vocabulary": "e\n"}, "tokenizer_hash is"),
+        ({"sidecar": None}, "exists already, and no sidecar says what made it"),
+    ],
+)
+def test_a_file_of_another_build_is_not_overwritten(
+    build, tmp_path, text, vocab_file, changes, message
+):
+    build("out")
+    content = (tmp_path / "out").read_bytes()
+    changes = dict(changes)
+    text.write_text(text.read_text() + changes.pop("corpus", ""))
+    tokens = vocab_file.read_text() + changes.pop("vocabulary", "")
+    vocab_file.write_text(tokens)
+    if "sidecar" in changes:
+        changes.pop("sidecar")
+        (tmp_path / "out.json").unlink()
 
-    with pytest.raises(ValueError, match=r"has no sentence: .*empty\.txt"):
-        build("out", input_files=empty)
+    with pytest.raises(ValueError, match=f"{message}.*Remove it, or choose"):
+        build("out", **changes)
+
+    assert (tmp_path / "out").read_bytes() == content
 
 
-def test_a_corpus_of_one_sentence_has_no_pair(build, tmp_path):
-    lonely = tmp_path / "lonely.txt"
-    lonely.write_text("a b c d\n")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"has no sentence: .*other\.txt"),
+        ("\n\n \n", r"has no sentence: .*other\.txt"),
+        ("a b c d\n", "1 sentences: a pair needs two"),
+    ],
+)
+def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):
+    other = tmp_path / "other.txt"
+    other.write_text(content)
 
-    with pytest.raises(ValueError, match="1 sentences: a pair needs two"):
-        build("out", input_files=lonely)
+    with pytest.raises(ValueError, match=message):
+        build("out", input_file=str(other))
 
     assert not list(tmp_path.glob("out*"))
 
@@ -297,27 +211,33 @@ def test_a_corpus_of_one_sentence_is_enough_without_pairs(build, tmp_path):
     lonely = tmp_path / "lonely.txt"
     lonely.write_text("a b c d\n")
 
-    report = build("out", input_files=lonely, pair_objective="none")
+    report = build("out", input_file=str(lonely), pair_objective="none")
 
     assert report.counts.records == 2
 
 
-def test_more_files_than_the_corpus_has_blocks_are_an_error(build):
-    with pytest.raises(ValueError, match="Name at most 6. Received: 7 files"):
-        build(*"abcdefg")
-
-
-@pytest.mark.parametrize(("names", "num_workers"), [((), 1), (("out",), 0)])
-def test_a_build_needs_a_worker_and_an_output(build, names, num_workers):
-    with pytest.raises(ValueError, match="at least one worker and one output"):
-        build(*names, num_workers=num_workers)
+@pytest.mark.parametrize(
+    ("names", "changes", "message"),
+    [
+        ("abcdefg", {}, "Name at most 6. Received: 7 files"),
+        (("a", "./a"), {}, "named twice"),
+        ((), {}, "`output_file` must be given"),
+        ("a", {"input_file": None}, "`input_file` must be given"),
+        ("a", {"vocab_file": None}, "No vocabulary is given"),
+    ],
+)
+def test_files_that_cannot_be_built_are_an_error(
+    build, names, changes, message
+):
+    with pytest.raises(ValueError, match=message):
+        build(*names, **changes)
 
 
 def test_many_unknown_tokens_are_warned_of(build, tmp_path, caplog):
     foreign = tmp_path / "foreign.txt"
     foreign.write_text("a b c d x\nx x x a\n")
 
-    build("out", input_files=foreign)
+    build("out", input_file=str(foreign))
 
     # 4 of 9.
     assert "44.4% of the tokens are unknown" in caplog.text
@@ -335,17 +255,62 @@ def test_nothing_on_the_way_imports_tensorflow():
     assert result.stdout.split() == ["False", "False"]
 
 
-def test_the_sidecar_is_readable_json(build, tmp_path):
-    build("out")
+COUNTS = BuildCounts(
+    documents=3,
+    sentences=1200,
+    tokens=20_000,
+    unknown_tokens=50,
+    chunks_without_pair=7,
+    records=400,
+    label_1_records=190,
+    record_tokens=40_000,
+    masked_tokens=6_000,
+)
 
-    values = json.loads((tmp_path / "out.json").read_text())
 
-    assert values["flags"]["blocks"] == [0, 6]
+def summary(*, built=COUNTS, kept_files=(), **settings):
+    """The lines of a printed report, by name."""
+    report = builder.BuildReport(
+        config=PretrainingDataConfig(max_seq_length=128, **settings),
+        counts=COUNTS,
+        built=built,
+        kept_files=kept_files,
+        seconds=2.0,
+    )
+    pairs = (line.partition("  ") for line in str(report).splitlines())
+    return {name: value.strip() for name, _, value in pairs}
 
 
-def test_the_sidecar_says_where_the_vocabulary_lay(build, vocabulary, tmp_path):
-    build("one")
+def test_the_summary_of_a_static_build():
+    assert summary() == {
+        "documents": "3",
+        "sentences": "1,200",
+        "tokens": "20,000",
+        "unknown tokens": "0.25%",
+        "records": "400",
+        "chunks without a pair": "7",
+        "label 1": "47.5%",
+        "mean length": "100.0 of 128",
+        "padding": "21.9%",  # 1 - 100 / 128
+        "masked tokens": "15.0%",
+        "tokens a second": "10,000 read, 20,000 written",
+    }
 
-    flags = sidecar.read(tmp_path / "one").flags
-    assert flags["vocab_file"] == vocabulary.vocab_file
-    assert flags["spm_model_file"] is None
+
+@pytest.mark.parametrize(
+    ("changes", "name", "value"),
+    [
+        ({"masking": "dynamic"}, "label 1", "half, drawn when read"),
+        ({"masking": "dynamic"}, "masked tokens", "drawn when read"),
+        (
+            {"masking": "dynamic", "pair_objective": "nsp"},
+            "label 1",
+            "47.5%",
+        ),
+        ({"pair_objective": "none"}, "label 1", "no pairs"),
+        ({"built": BuildCounts()}, "tokens a second", "nothing to build"),
+        ({"kept_files": ("a", "b")}, "b is finished; it is kept", ""),
+    ],
+)
+def test_the_summary_of_other_builds(changes, name, value):
+    assert summary(**changes)[name] == value

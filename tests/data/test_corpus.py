@@ -11,19 +11,16 @@ def sentences_of(*paths):
     return [document.sentences() for document in documents]
 
 
-def test_a_blank_line_ends_a_document(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("One.\nTwo.\n\n \t\nThree.\n")
-
-    assert sentences_of(path) == [["One.", "Two."], ["Three."]]
-
-
-def test_a_new_file_starts_a_new_document(tmp_path):
+def test_a_blank_line_or_the_end_of_a_file_ends_a_document(tmp_path):
     first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("One.\nTwo.")
-    second.write_text("Three.")
+    first.write_text("One.\nTwo.\n\n \t\nThree.")
+    second.write_text("Four.")
 
-    assert sentences_of(first, second) == [["One.", "Two."], ["Three."]]
+    assert sentences_of(first, second) == [
+        ["One.", "Two."],
+        ["Three."],
+        ["Four."],
+    ]
 
 
 def test_json_lines_are_documents_split_into_sentences(tmp_path):
@@ -48,30 +45,25 @@ def test_compressed_files_read_like_plain_ones(tmp_path, name):
     assert sentences_of(compressed) == sentences_of(plain)
 
 
-def test_bad_json_is_an_error_that_names_file_and_line(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "One."}\nTwo.\n')
-
-    with pytest.raises(ValueError, match=r"a\.jsonl', line 2: not JSON"):
-        sentences_of(path)
-
-
 @pytest.mark.parametrize(
-    "line", ['{"body": "One."}', '"One."', '{"text": 1}', '{"text": "\\ud800"}']
+    ("name", "line", "message"),
+    [
+        ("a.jsonl", b"Two.", r"a\.jsonl', line 2 is not JSON"),
+        *(
+            ("a.jsonl", line, "line 2 has no 'text' that is a string")
+            for line in (
+                *(b'{"body": "One."}', b'"One."'),
+                *(b'{"text": 1}', b'{"text": "\\ud800"}'),
+            )
+        ),
+        ("a.txt", b"Caf\xe9.", "line 2"),
+    ],
 )
-def test_json_without_text_is_an_error_that_names_the_line(tmp_path, line):
-    path = tmp_path / "a.jsonl"
-    path.write_text(f'{{"text": "One."}}\n{line}\n')
+def test_a_bad_line_is_an_error_that_names_it(tmp_path, name, line, message):
+    path = tmp_path / name
+    path.write_bytes(b'{"text": "One."}\n' + line + b"\n")
 
-    with pytest.raises(ValueError, match="line 2: no 'text' that is a string"):
-        sentences_of(path)
-
-
-def test_text_that_is_not_utf_8_is_an_error_that_names_the_line(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"One.\nCaf\xe9.\n")
-
-    with pytest.raises(ValueError, match="line 2"):
+    with pytest.raises(ValueError, match=message):
         sentences_of(path)
 
 

@@ -64,7 +64,7 @@ def test_shards_and_replicas_divide_each_step_in_order():
 
 
 def test_a_batch_that_replicas_cannot_divide_is_refused():
-    with pytest.raises(ValueError, match="batch size 10, replicas 6"):
+    with pytest.raises(ValueError, match="batch size 10, 6 replicas"):
         _share(global_batch_size=10)
 
 

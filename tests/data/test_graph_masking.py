@@ -1,34 +1,40 @@
+import types
+
 import numpy as np
+import pytest
 import tensorflow as tf
 from scipy import stats
 
-from albert_tf.data import graph_masking, masking, sidecar
+from albert_tf.data import graph_masking, masking
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.text.special_tokens import SpecialIds
 
 _CLS, _SEP, _MASK = 2, 3, 4
 _FIRST_ID = 5
 
 
-def _settings(**changes):
-    values = {
-        "masking": "dynamic",
-        "max_seq_length": 64,
-        "max_predictions_per_seq": 10,
-        "num_prediction_slots": 10,
-        "pair_objective": "sop",
-        "masked_lm_prob": 0.15,
-        "ngram": 3,
-        "favor_shorter_ngram": True,
-        "do_whole_word_mask": True,
-        "tokenizer_hash": "h",
-        "vocab_size": 1000,
-        "special_ids": {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
-        "forbidden_ids": list(range(_FIRST_ID)),
-        "flags": {},
-        "counts": {},
-        "num_bytes": 0,
-        "sha256": "",
-    }
-    return sidecar.Sidecar(**(values | changes))
+@pytest.fixture
+def draw(make_sidecar):
+    """A function that draws a batch; S = 64 and P = 10 unless changed."""
+
+    def draw_batch(rows, *, indices=None, epoch=0, seed=11, **changes):
+        settings = {
+            "masking": "dynamic",
+            "max_seq_length": 64,
+            "max_predictions_per_seq": 10,
+            "vocab_size": 1000,
+        }
+        own = np.arange(len(rows)) if indices is None else np.array(indices)
+        batch = graph_masking.draw_batch(
+            _batch(rows),
+            epochs=tf.constant(np.full(len(rows), epoch), tf.int64),
+            indices=tf.constant(own, tf.int64),
+            seed=seed,
+            facts=make_sidecar(**settings | changes),
+        )
+        return {name: tensor.numpy() for name, tensor in batch.items()}
+
+    return draw_batch
 
 
 def _random_pairs(num_rows, *, max_tokens=61, seed=0):
@@ -62,18 +68,6 @@ def _batch(rows):
     }
 
 
-def _draw(rows, *, settings=None, indices=None, epoch=0, seed=11):
-    indices = np.arange(len(rows)) if indices is None else np.array(indices)
-    batch = graph_masking.draw_batch(
-        _batch(rows),
-        epochs=tf.constant(np.full(len(rows), epoch), tf.int64),
-        indices=tf.constant(indices, tf.int64),
-        seed=seed,
-        settings=settings or _settings(),
-    )
-    return {name: tensor.numpy() for name, tensor in batch.items()}
-
-
 def _restored(batch):
     """The rows with the masked tokens put back."""
     ids = batch["input_ids"].copy()
@@ -92,11 +86,10 @@ def _row(pair_ids, *, boundary=None, size_a, label=0):
     }
 
 
-def test_a_pair_is_laid_out_in_order_or_swapped():
-    settings = _settings(max_seq_length=10, num_prediction_slots=3)
+def test_a_pair_is_laid_out_in_order_or_swapped(draw):
     rows = [_row([11, 12, 13, 14, 15], size_a=2)] * 20
 
-    batch = _draw(rows, settings=settings)
+    batch = draw(rows, max_seq_length=10, max_predictions_per_seq=3)
 
     in_order = [_CLS, 11, 12, _SEP, 13, 14, 15, _SEP, 0, 0]
     swapped = [_CLS, 13, 14, 15, _SEP, 11, 12, _SEP, 0, 0]
@@ -110,47 +103,42 @@ def test_a_pair_is_laid_out_in_order_or_swapped():
         assert batch["input_mask"][row].tolist() == [1] * 8 + [0] * 2
 
 
-def test_a_single_segment_has_one_separator():
-    settings = _settings(
-        max_seq_length=6, num_prediction_slots=2, pair_objective="none"
-    )
+_SHORT = {"max_seq_length": 8, "max_predictions_per_seq": 2}
 
-    batch = _draw([_row([11, 12, 13], size_a=3)], settings=settings)
 
-    assert _restored(batch).tolist() == [[_CLS, 11, 12, 13, _SEP, 0]]
-    assert batch["segment_ids"].tolist() == [[0] * 6]
-    assert batch["input_mask"].tolist() == [[1] * 5 + [0]]
+def test_a_single_segment_has_one_separator(draw):
+    rows = [_row([11, 12, 13], size_a=3)]
+
+    batch = draw(rows, pair_objective="none", **_SHORT)
+
+    assert _restored(batch).tolist() == [[_CLS, 11, 12, 13, _SEP, 0, 0, 0]]
+    assert batch["segment_ids"].tolist() == [[0] * 8]
+    assert batch["input_mask"].tolist() == [[1] * 5 + [0] * 3]
     assert batch["sentence_order_labels"].tolist() == [0]
 
 
-def test_unrelated_pairs_keep_their_order_and_label():
-    rows = [_row([11, 12, 13], size_a=2, label=1)] * 30
+@pytest.mark.parametrize(
+    ("objective", "label"), [("sop", 1), ("nsp", 1), ("nsp", 0)]
+)
+def test_pairs_without_an_order_keep_their_place_and_label(
+    draw, objective, label
+):
+    rows = [_row([11, 12, 13], size_a=2, label=label)] * 30
 
-    for objective in ("sop", "nsp"):
-        settings = _settings(max_seq_length=6, pair_objective=objective)
-        batch = _draw(rows, settings=settings)
+    batch = draw(rows, pair_objective=objective, **_SHORT)
 
-        assert set(batch["sentence_order_labels"]) == {1}
-        assert _restored(batch)[:, 1:3].tolist() == [[11, 12]] * 30
-
-
-def test_next_sentence_pairs_are_never_swapped():
-    settings = _settings(max_seq_length=6, pair_objective="nsp")
-
-    batch = _draw([_row([11, 12, 13], size_a=2)] * 30, settings=settings)
-
-    assert set(batch["sentence_order_labels"]) == {0}
+    assert set(batch["sentence_order_labels"]) == {label}
     assert _restored(batch)[:, 1:3].tolist() == [[11, 12]] * 30
 
 
-def test_half_of_the_pairs_are_swapped():
-    labels = _draw(_random_pairs(2000))["sentence_order_labels"]
+def test_half_of_the_pairs_are_swapped(draw):
+    labels = draw(_random_pairs(2000))["sentence_order_labels"]
 
     assert stats.binomtest(int(labels.sum()), labels.size).pvalue > 1e-3
 
 
-def test_shapes_and_types_are_those_of_the_task():
-    batch = _draw(_random_pairs(7))
+def test_shapes_and_types_are_those_of_the_task(draw):
+    batch = draw(_random_pairs(7))
 
     wide = {"input_ids", "input_mask", "segment_ids"}
     for name in wide:
@@ -167,8 +155,8 @@ def test_shapes_and_types_are_those_of_the_task():
     }
 
 
-def test_unused_slots_are_zero_and_positions_ascend():
-    batch = _draw(_random_pairs(300))
+def test_unused_slots_are_zero_and_positions_ascend(draw):
+    batch = draw(_random_pairs(300))
 
     used = batch["masked_lm_weights"] == 1
     positions = batch["masked_lm_positions"]
@@ -179,8 +167,8 @@ def test_unused_slots_are_zero_and_positions_ascend():
     assert (used[:, :-1] >= used[:, 1:]).all()
 
 
-def test_the_budget_is_met_and_special_tokens_are_never_masked():
-    batch = _draw(_random_pairs(1000))
+def test_the_budget_is_met_and_special_tokens_are_never_masked(draw):
+    batch = draw(_random_pairs(1000))
 
     lengths = batch["input_mask"].sum(axis=1)
     expected = [min(10, max(1, round(int(n) * 0.15))) for n in lengths]
@@ -191,18 +179,16 @@ def test_the_budget_is_met_and_special_tokens_are_never_masked():
     assert (batch["masked_lm_ids"][batch["masked_lm_weights"] > 0] > 4).all()
 
 
-def test_a_share_of_zero_masks_nothing():
-    batch = _draw(_random_pairs(5), settings=_settings(masked_lm_prob=0.0))
-
-    assert not batch["masked_lm_weights"].any()
-
-
-def test_words_are_masked_whole_and_end_with_their_segment():
+def test_words_are_masked_whole_and_end_with_their_segment(draw):
     # The second segment starts within a word: a word of its own here.
     row = _row([11, 12, 13, 14, 15, 16], boundary=[1, 0, 0] * 2, size_a=2)
-    settings = _settings(max_seq_length=9, masked_lm_prob=0.6, ngram=3)
 
-    batch = _draw([row] * 400, settings=settings)
+    batch = draw(
+        [row] * 400,
+        max_seq_length=9,
+        max_predictions_per_seq=6,
+        masked_lm_prob=0.6,
+    )
 
     masked = {
         tuple(ids[ids > 0].tolist()) for ids in np.sort(batch["masked_lm_ids"])
@@ -216,23 +202,24 @@ def test_words_are_masked_whole_and_end_with_their_segment():
     }
 
 
-def test_without_whole_words_every_token_stands_alone():
+def test_without_whole_words_every_token_stands_alone(draw):
     row = _row([11, 12, 13, 14], boundary=[1, 0, 0, 0], size_a=4)
-    settings = _settings(
-        max_seq_length=8,
+
+    batch = draw(
+        [row] * 200,
         pair_objective="none",
         do_whole_word_mask=False,
         ngram=1,
+        **_SHORT,
     )
 
-    ids = _draw([row] * 200, settings=settings)["masked_lm_ids"]
-
+    ids = batch["masked_lm_ids"]
     assert set(ids[:, 0].tolist()) == {11, 12, 13, 14}
     assert (ids[:, 1:] == 0).all()
 
 
-def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10():
-    batch = _draw(_random_pairs(3000))
+def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10(draw):
+    batch = draw(_random_pairs(3000))
 
     rows, slots = np.nonzero(batch["masked_lm_weights"])
     shown = batch["input_ids"][rows, batch["masked_lm_positions"][rows, slots]]
@@ -247,14 +234,13 @@ def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10():
     assert stats.chisquare(kinds, chance * len(rows)).pvalue > 1e-3
 
 
-def test_replacements_are_uniform_over_the_allowed_tokens():
+def test_replacements_are_uniform_over_the_allowed_tokens(draw):
     allowed = [5, 7, 8, 9]
-    settings = _settings(vocab_size=10, forbidden_ids=[0, 1, 2, 3, 4, 6])
     rows = _random_pairs(3000)  # Ids above 9 stand for no allowed token...
     for row in rows:
         row["pair_ids"] = np.maximum(row["pair_ids"], 20)  # ...on purpose.
 
-    batch = _draw(rows, settings=settings)
+    batch = draw(rows, vocab_size=10, forbidden_ids=[0, 1, 2, 3, 4, 6])
 
     places, slots = np.nonzero(batch["masked_lm_weights"])
     positions = batch["masked_lm_positions"][places, slots]
@@ -265,24 +251,24 @@ def test_replacements_are_uniform_over_the_allowed_tokens():
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_a_row_gets_the_same_masks_in_any_batch():
+def test_a_row_gets_the_same_masks_in_any_batch(draw):
     rows = _random_pairs(8)
-    together = _draw(rows, indices=range(40, 48))
+    together = draw(rows, indices=range(40, 48))
 
     for place, row in enumerate(rows):
-        alone = _draw([row], indices=[40 + place])
+        alone = draw([row], indices=[40 + place])
         for name, values in alone.items():
             np.testing.assert_array_equal(values[0], together[name][place])
 
 
-def test_epochs_seeds_and_examples_get_different_masks():
+def test_epochs_seeds_and_examples_get_different_masks(draw):
     rows = _random_pairs(50)
-    first = _draw(rows)["masked_lm_positions"]
+    first = draw(rows)["masked_lm_positions"]
 
     for other in (
-        _draw(rows, epoch=1),
-        _draw(rows, seed=12),
-        _draw(rows, indices=range(50, 100)),
+        draw(rows, epoch=1),
+        draw(rows, seed=12),
+        draw(rows, indices=range(50, 100)),
     ):
         same = (other["masked_lm_positions"] == first).all(axis=1)
         assert same.mean() < 0.1
@@ -303,10 +289,9 @@ def _masked(batch_positions, weights, width):
     return masked
 
 
-def test_masks_follow_the_law_of_the_static_ones():
-    settings = _settings()
+def test_masks_follow_the_law_of_the_static_ones(draw):
     rows = _random_pairs(3000)
-    batch = _draw(rows, settings=settings)
+    batch = draw(rows)
     ids = _restored(batch)
     static = masking.mask_rows(
         np.random.default_rng(5),
@@ -314,14 +299,11 @@ def test_masks_follow_the_law_of_the_static_ones():
         lengths=batch["input_mask"].sum(axis=1),
         is_maskable=ids > 4,
         is_word_start=_word_starts(rows, batch),
-        masking=masking.Masking(
-            masked_lm_prob=0.15,
-            max_predictions=10,
-            ngram=3,
-            favor_shorter_ngram=True,
-            permute=False,
-            mask_id=_MASK,
-            replacement_ids=np.arange(5, 1000),
+        config=PretrainingDataConfig(max_predictions_per_seq=10),
+        tokenizer=types.SimpleNamespace(
+            vocab_size=1000,
+            special_ids=SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=_MASK),
+            forbidden_ids=np.arange(_FIRST_ID),
         ),
     )
 
@@ -336,10 +318,10 @@ def test_masks_follow_the_law_of_the_static_ones():
     assert stats.chi2_contingency(places).pvalue > 1e-3
 
 
-def test_longer_ngrams_can_be_favoured():
+def test_longer_ngrams_can_be_favoured(draw):
     def mean_run(favor_shorter_ngram):
-        settings = _settings(favor_shorter_ngram=favor_shorter_ngram)
-        batch = _draw(_random_pairs(500), settings=settings)
+        rows = _random_pairs(500)
+        batch = draw(rows, favor_shorter_ngram=favor_shorter_ngram)
         counts = _run_lengths(
             _masked(
                 batch["masked_lm_positions"], batch["masked_lm_weights"], 64
@@ -389,18 +371,14 @@ def test_absorbing_counters_gives_the_published_splitmix64_outputs():
     assert outputs.numpy().tolist() == _SPLITMIX_OF_1234567
 
 
-def test_draws_are_uniform():
+def test_draws_are_uniform_and_so_is_every_bit():
     values = graph_masking.uniform(_bits()).numpy()
 
     counts, _ = np.histogram(values, bins=64, range=(0, 1))
     assert values.min() >= 0
     assert values.max() < 1
     assert stats.chisquare(counts).pvalue > 1e-3
-
-
-def test_every_bit_is_set_half_the_time():
     bits = _bits().numpy().reshape(-1)
-
     for place in range(64):
         ones = int(((bits >> np.uint64(place)) & np.uint64(1)).sum())
         assert stats.binomtest(ones, bits.size).pvalue > 1e-5

@@ -2,79 +2,60 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import graph_spans
+from albert_tf.data import graph_spans, spans
 
 
-def _random_spans(rng, num_rows, num_words, max_words):
-    """Spans over words of 1 to 4 tokens, with a wall that none crosses."""
-    start = np.cumsum(rng.integers(1, 5, [num_rows, num_words + 1]), axis=1)
-    wall = rng.integers(1, num_words, [num_rows, 1])
-    word = np.arange(num_words + 1)[None]
-    available = np.where(word <= wall, wall, num_words) - word
-    drawn = rng.integers(1, max_words + 1, start.shape)
-    return graph_spans.Spans(
-        start=tf.constant(start, tf.int32),
-        num_words=tf.constant(np.minimum(drawn, available), tf.int32),
-        priority=tf.constant(
-            np.argsort(rng.random(start.shape), axis=1), tf.int64
+def _in_graph(num_words, order, bounds, budget, max_words):
+    """The graph's choice; a word is added that ends the row."""
+    padding = [[0, 0], [0, 1]]
+    rank = np.argsort(order, axis=1)
+    chosen = graph_spans.choose_spans(
+        graph_spans.Spans(
+            start=tf.constant(bounds, tf.int32),
+            num_words=tf.constant(np.pad(num_words, padding), tf.int32),
+            priority=tf.constant(
+                np.pad(rank, padding, constant_values=rank.shape[1]), tf.int64
+            ),
+            max_words=max_words,
         ),
-        max_words=max_words,
+        tf.constant(budget, tf.int32),
     )
-
-
-def _choose_by_loop(start, num_words, priority, budget):
-    """The rule as the reference writes it, for one row."""
-    covered = np.zeros(len(start), bool)
-    left = budget
-    for word in np.argsort(priority):
-        count = num_words[word]
-        while count and start[word + count] - start[word] > left:
-            count -= 1
-        if count and not covered[word : word + count].any():
-            covered[word : word + count] = True
-            left -= start[word + count] - start[word]
-    return covered
+    assert not chosen[:, -1].numpy().any()
+    return chosen[:, :-1].numpy()
 
 
 @pytest.mark.parametrize("max_words", [1, 3, 5])
-def test_rounds_give_exactly_what_the_loop_gives(max_words):
+def test_the_graph_chooses_the_same_spans_as_numpy(max_words):
     rng = np.random.default_rng(max_words)
-    spans = _random_spans(rng, 300, 40, max_words)
-    budget = rng.integers(1, 60, [300]).astype(np.int32)
+    shape = (300, 40)
+    # A wall that no span crosses, as between two segments.
+    word, wall = np.arange(40), rng.integers(1, 40, (300, 1))
+    left = np.where(word < wall, wall, 40) - word
+    num_words = np.minimum(rng.integers(1, max_words + 1, shape), left)
+    order = np.argsort(rng.random(shape), axis=1)
+    bounds = np.zeros((300, 41), np.int64)
+    np.cumsum(rng.integers(1, 5, shape), axis=1, out=bounds[:, 1:])
+    budget = rng.integers(1, 60, 300)
 
-    covered = graph_spans.choose_words(spans, tf.constant(budget)).numpy()
+    chosen = _in_graph(num_words, order, bounds, budget, max_words)
 
-    for row in range(300):
-        expected = _choose_by_loop(
-            spans.start[row].numpy(),
-            spans.num_words[row].numpy(),
-            spans.priority[row].numpy(),
-            budget[row],
-        )
-        np.testing.assert_array_equal(covered[row], expected)
-
-
-def test_a_span_that_exceeds_the_budget_is_shortened_by_words():
-    spans = graph_spans.Spans(
-        start=tf.constant([[1, 3, 5, 7]]),
-        num_words=tf.constant([[3, 0, 0, 0]]),
-        priority=tf.constant([[0, 1, 2, 3]], tf.int64),
-        max_words=3,
-    )
-
-    covered = graph_spans.choose_words(spans, tf.constant([5]))
-
-    assert covered.numpy().tolist() == [[True, True, False, False]]
+    expected = spans.choose_spans(num_words, order, bounds, budget=budget)
+    assert expected.any(axis=1).mean() > 0.9
+    np.testing.assert_array_equal(chosen, expected)
 
 
-def test_a_budget_smaller_than_every_word_masks_nothing():
-    spans = graph_spans.Spans(
-        start=tf.constant([[1, 3, 5]]),
-        num_words=tf.constant([[1, 1, 0]]),
-        priority=tf.constant([[0, 1, 2]], tf.int64),
-        max_words=3,
-    )
+@pytest.mark.parametrize(
+    ("num_words", "budget", "expected"),
+    [
+        ([3, 0, 0], 5, [True, True, False]),
+        ([1, 1, 1], 1, [False, False, False]),
+    ],
+)
+def test_a_span_is_shortened_by_words_or_skipped(num_words, budget, expected):
+    # Words of two tokens.
+    bounds = np.array([[0, 2, 4, 6]])
+    order = np.array([[0, 1, 2]])
 
-    covered = graph_spans.choose_words(spans, tf.constant([1]))
+    chosen = _in_graph(np.array([num_words]), order, bounds, [budget], 3)
 
-    assert not covered.numpy().any()
+    assert chosen.tolist() == [expected]

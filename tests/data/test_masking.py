@@ -1,8 +1,12 @@
+import types
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from albert_tf.data import masking
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.text.special_tokens import SpecialIds
 
 # [CLS] a a' b [SEP] c' d d' d' [SEP] pad, where ' continues a word.
 IS_MASKABLE = np.array([[0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0]], bool)
@@ -15,12 +19,10 @@ def test_tokens_join_the_word_before_them_but_not_across_a_separator():
     # Words: a a' | b | c' | d d' d'; 4 stands for no word.
     assert words.of_token.tolist() == [[4, 0, 0, 1, 4, 2, 3, 3, 3, 4, 4]]
     assert words.bounds.tolist() == [[0, 2, 3, 4, 7]]
-
-
-def test_words_left_are_counted_to_the_end_of_the_segment():
-    words = masking.find_words(IS_MASKABLE, IS_WORD_START)
-
     assert words.num_left.tolist() == [[2, 1, 2, 1]]
+    marked = np.array([[True, False, False, True]])
+    tokens = masking.words_to_tokens(words, marked)
+    assert np.nonzero(tokens[0])[0].tolist() == [1, 2, 6, 7, 8]
 
 
 def test_a_row_with_fewer_words_proposes_nothing_beyond_them():
@@ -32,30 +34,14 @@ def test_a_row_with_fewer_words_proposes_nothing_beyond_them():
     assert words.bounds.tolist() == [[0, 1, 2, 3], [0, 1, 1, 1]]
 
 
-def test_marked_words_become_marked_tokens():
-    words = masking.find_words(IS_MASKABLE, IS_WORD_START)
-
-    tokens = masking.words_to_tokens(
-        words, np.array([[True, False, False, True]])
-    )
-
-    assert np.nonzero(tokens[0])[0].tolist() == [1, 2, 6, 7, 8]
-
-
 CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 2, 3, 4, 5, 100
 
 
-def settings(**changes):
-    values = {
-        "masked_lm_prob": 0.15,
-        "max_predictions": 20,
-        "ngram": 3,
-        "favor_shorter_ngram": True,
-        "permute": False,
-        "mask_id": MASK,
-        "replacement_ids": np.arange(FIRST_ID, VOCAB_SIZE, dtype=np.int32),
-    }
-    return masking.Masking(**values | changes)
+TOKENIZER = types.SimpleNamespace(
+    vocab_size=VOCAB_SIZE,
+    special_ids=SpecialIds(pad=0, unk=1, cls=CLS, sep=SEP, mask=MASK),
+    forbidden_ids=np.arange(FIRST_ID),
+)
 
 
 def rows(rng, num_rows=300, size=60):
@@ -78,7 +64,10 @@ def rows(rng, num_rows=300, size=60):
 
 def mask(batch, seed=1, **changes):
     return masking.mask_rows(
-        np.random.default_rng(seed), masking=settings(**changes), **batch
+        np.random.default_rng(seed),
+        config=PretrainingDataConfig(**changes),
+        tokenizer=TOKENIZER,
+        **batch,
     )
 
 
@@ -90,24 +79,27 @@ def restore(masked):
     return ids
 
 
-def test_ngram_probabilities_follow_one_over_n():
+def num_to_predict(lengths):
+    return masking.num_to_predict(np.array(lengths), PretrainingDataConfig())
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_ngram_probabilities_follow_one_over_n(is_reversed):
     # 1 + 1/2 + 1/3 = 11/6, so p = 6/11, 3/11, 2/11.
-    probabilities = masking.ngram_length_probabilities(ngram=3)
+    expected = [6 / 11, 3 / 11, 2 / 11]
 
-    np.testing.assert_allclose(probabilities, [6 / 11, 3 / 11, 2 / 11])
-
-
-def test_ngram_probabilities_can_be_reversed():
     probabilities = masking.ngram_length_probabilities(
-        ngram=3, favor_shorter_ngram=False
+        ngram=3, favor_shorter_ngram=not is_reversed
     )
 
-    np.testing.assert_allclose(probabilities, [2 / 11, 3 / 11, 6 / 11])
+    np.testing.assert_allclose(
+        probabilities, expected[::-1] if is_reversed else expected
+    )
 
 
 def test_drawn_lengths_follow_their_law():
-    lengths = masking.draw_lengths(
-        np.random.default_rng(0), (110_000,), settings()
+    lengths = masking.draw_span_lengths(
+        np.random.default_rng(0), (110_000,), PretrainingDataConfig(ngram=3)
     )
 
     counts = np.bincount(lengths)[1:]
@@ -116,27 +108,14 @@ def test_drawn_lengths_follow_their_law():
 
 def test_the_number_to_predict_is_rounded_to_even_at_halves():
     # 10 x 0.15 = 1.5 and 30 x 0.15 = 4.5.
-    wanted = masking.num_to_predict(
-        np.array([3, 10, 30, 128, 512]), masked_lm_prob=0.15, max_predictions=20
-    )
-
-    assert wanted.tolist() == [1, 2, 4, 19, 20]
-
-
-def test_probability_0_masks_nothing():
-    batch = rows(np.random.default_rng(0), num_rows=4)
-
-    masked = mask(batch, masked_lm_prob=0.0)
-
-    np.testing.assert_array_equal(masked.input_ids, batch["input_ids"])
-    assert not masked.weights.any()
+    assert num_to_predict([3, 10, 30, 128, 512]).tolist() == [1, 2, 4, 19, 20]
 
 
 @pytest.mark.parametrize("permute", [False, True])
 def test_targets_restore_the_row(permute):
     batch = rows(np.random.default_rng(0))
 
-    masked = mask(batch, permute=permute)
+    masked = mask(batch, do_permutation=permute)
 
     np.testing.assert_array_equal(restore(masked), batch["input_ids"])
     assert (masked.input_ids != batch["input_ids"]).any()
@@ -144,7 +123,7 @@ def test_targets_restore_the_row(permute):
 
 @pytest.mark.parametrize("permute", [False, True])
 def test_positions_ascend_and_unused_slots_are_0(permute):
-    masked = mask(rows(np.random.default_rng(0)), permute=permute)
+    masked = mask(rows(np.random.default_rng(0)), do_permutation=permute)
 
     used = masked.weights == 1
     assert masked.positions.shape == (300, 40 if permute else 20)
@@ -156,22 +135,22 @@ def test_positions_ascend_and_unused_slots_are_0(permute):
 def test_special_tokens_and_padding_are_never_masked():
     batch = rows(np.random.default_rng(0))
 
-    masked = mask(batch, permute=True)
+    masked = mask(batch, do_permutation=True)
 
     row, slot = np.nonzero(masked.weights)
     assert batch["is_maskable"][row, masked.positions[row, slot]].all()
 
 
-def test_rows_of_single_tokens_are_masked_to_the_budget_exactly():
+@pytest.mark.parametrize("permute", [False, True])
+def test_rows_of_single_tokens_are_masked_to_the_budget_exactly(permute):
     batch = rows(np.random.default_rng(0))
     batch["is_word_start"][:] = True
 
-    masked = mask(batch)
+    masked = mask(batch, do_permutation=permute)
 
-    wanted = masking.num_to_predict(
-        batch["lengths"], masked_lm_prob=0.15, max_predictions=20
-    )
-    np.testing.assert_array_equal(masked.weights.sum(axis=1), wanted)
+    # Permutation adds as many targets again.
+    expected = num_to_predict(batch["lengths"]) * (2 if permute else 1)
+    np.testing.assert_array_equal(masked.weights.sum(axis=1), expected)
 
 
 def test_words_are_masked_whole():
@@ -188,13 +167,20 @@ def test_words_are_masked_whole():
     assert (hidden[:, 1:] == hidden[:, :-1])[joined].all()
 
 
-def test_hidden_tokens_are_replaced_80_10_10():
-    ids = np.full((2000, 50), 7, np.int32)
-    hidden = np.ones(ids.shape, bool)
-
-    replaced = masking.replace(
-        np.random.default_rng(0), ids, hidden, masking=settings()
+def replace(ids, replacement_ids):
+    return masking.replace_tokens(
+        np.random.default_rng(0),
+        ids,
+        np.ones(ids.shape, bool),
+        mask_id=MASK,
+        replacement_ids=replacement_ids,
     )
+
+
+def test_masked_tokens_are_replaced_80_10_10():
+    ids = np.full((2000, 50), 7, np.int32)
+
+    replaced = replace(ids, np.arange(FIRST_ID, VOCAB_SIZE))
 
     # 1 of the 95 random tokens is the original one.
     num_masked, num_kept = (replaced == MASK).sum(), (replaced == 7).sum()
@@ -205,15 +191,10 @@ def test_hidden_tokens_are_replaced_80_10_10():
 
 
 def test_random_tokens_are_uniform_over_those_allowed():
-    ids = np.full((2000, 500), MASK, np.int32)
-    allowed = np.array([6, 8, 9, 30], np.int32)
+    allowed = masking.replacement_ids(10, np.array([0, 1, 2, 3, 4, 6]))
+    assert allowed.tolist() == [5, 7, 8, 9]
 
-    replaced = masking.replace(
-        np.random.default_rng(0),
-        ids,
-        np.ones(ids.shape, bool),
-        masking=settings(replacement_ids=allowed),
-    )
+    replaced = replace(np.full((2000, 500), MASK, np.int32), allowed)
 
     drawn, counts = np.unique(replaced[replaced != MASK], return_counts=True)
     assert drawn.tolist() == allowed.tolist()
@@ -225,23 +206,11 @@ def test_permuted_tokens_change_places_within_their_row():
     moved = np.zeros(ids.shape, bool)
     moved[0, 3:12], moved[1, 5:9] = True, True
 
-    permuted = masking.permute(np.random.default_rng(0), ids, moved)
+    permuted = masking.permute_tokens(np.random.default_rng(0), ids, moved)
 
     np.testing.assert_array_equal(permuted[~moved], ids[~moved])
     assert (permuted[moved] != ids[moved]).any()
     np.testing.assert_array_equal(np.sort(permuted, axis=1), ids)
-
-
-def test_permutation_adds_as_many_targets_again():
-    batch = rows(np.random.default_rng(0))
-    batch["is_word_start"][:] = True
-
-    masked = mask(batch, permute=True)
-
-    wanted = masking.num_to_predict(
-        batch["lengths"], masked_lm_prob=0.15, max_predictions=20
-    )
-    np.testing.assert_array_equal(masked.weights.sum(axis=1), 2 * wanted)
 
 
 def test_the_same_seed_gives_the_same_masks():

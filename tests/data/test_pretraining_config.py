@@ -1,27 +1,30 @@
 import pytest
 
-from albert_tf.data import pretraining_config
+from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 
 def test_the_defaults_are_the_original_s():
-    config = pretraining_config.PretrainingDataConfig()
+    config = PretrainingDataConfig()
 
     assert config.max_seq_length == 512
     assert config.num_prediction_slots == 20
     assert config.dupe_factor == 40
+    assert config.pair_objective == "sop"
     assert config.token_budget == 509
 
 
-def test_single_segments_have_one_separator_less():
-    config = pretraining_config.PretrainingDataConfig(pair_objective="none")
-
-    assert config.token_budget == 510
-
-
-def test_permutation_doubles_the_prediction_slots():
-    config = pretraining_config.PretrainingDataConfig(do_permutation=True)
-
-    assert config.num_prediction_slots == 40
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [
+        ({"pair_objective": "none"}, "token_budget", 510),
+        ({"do_permutation": True}, "num_prediction_slots", 40),
+        ({"masking": "dynamic"}, "dupe_factor", 1),
+        ({"masking": "dynamic", "dupe_factor": 5}, "dupe_factor", 5),
+        ({"random_next_sentence": True}, "pair_objective", "nsp"),
+    ],
+)
+def test_settings_follow_from_others(settings, name, value):
+    assert getattr(PretrainingDataConfig(**settings), name) == value
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,7 @@ def test_permutation_doubles_the_prediction_slots():
     [
         ("masking", "none"),
         ("pair_objective", "order"),
+        ("runner", "cluster"),
         ("max_seq_length", 7),
         ("max_predictions_per_seq", 0),
         ("max_predictions_per_seq", 510),
@@ -39,28 +43,49 @@ def test_permutation_doubles_the_prediction_slots():
         ("short_seq_prob", 1.5),
         ("ngram", 0),
         ("dupe_factor", 0),
+        ("num_workers", 0),
         ("random_seed", -1),
     ],
 )
 def test_an_impossible_value_is_an_error_that_names_the_field(field, value):
     with pytest.raises(ValueError, match=f"`{field}` must be .*Received"):
-        pretraining_config.PretrainingDataConfig(**{field: value})
+        PretrainingDataConfig(**{field: value})
 
 
-def test_dynamic_masks_do_not_permute():
-    with pytest.raises(ValueError, match="`do_permutation` needs"):
-        pretraining_config.PretrainingDataConfig(
-            masking="dynamic", do_permutation=True
-        )
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"masking": "dynamic", "do_permutation": True},
+            "`do_permutation` needs",
+        ),
+        (
+            {"pair_objective": "nsp", "reference_pairs": True},
+            "`reference_pairs` changes",
+        ),
+        (
+            {"pair_objective": "sop", "random_next_sentence": True},
+            "`random_next_sentence` means",
+        ),
+    ],
+)
+def test_settings_that_exclude_each_other_are_an_error(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PretrainingDataConfig(**settings)
 
 
-def test_reference_pairs_need_sentence_order():
-    with pytest.raises(ValueError, match="`reference_pairs` changes"):
-        pretraining_config.PretrainingDataConfig(
-            pair_objective="nsp", reference_pairs=True
-        )
+def test_records_do_not_depend_on_where_files_are_or_who_builds():
+    here = PretrainingDataConfig(pair_objective="nsp")
+    there = PretrainingDataConfig(
+        input_file="a",
+        output_file="b",
+        vocab_file="c",
+        num_workers=2,
+        random_next_sentence=True,
+    )
 
-
-def test_a_vocabulary_needs_a_file():
-    with pytest.raises(ValueError, match="No vocabulary"):
-        pretraining_config.Vocabulary().load()
+    assert here.record_settings() == there.record_settings()
+    assert (
+        here.record_settings()
+        != PretrainingDataConfig(ngram=2).record_settings()
+    )

@@ -11,8 +11,9 @@ from albert_tf.data import (
     record_files,
     segment_pairs,
 )
+from albert_tf.text.tokenizer import load_tokenizer
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
 
@@ -20,8 +21,8 @@ WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     letters = [f"##{word[-1]}" for word in WORDS]
-    path.write_text("\n".join([*PIECES, "word", *letters]) + "\n")
-    return pretraining_config.Vocabulary(vocab_file=path).load()
+    path.write_text("\n".join([*SPECIALS, "word", *letters]) + "\n")
+    return load_tokenizer(vocab_file=path)
 
 
 def text_block(num_documents=6, num_sentences=9, number=0, seed=0):
@@ -275,7 +276,7 @@ def golden(shared_data):
 
 
 def golden_records(shared_data, tmp_path, **changes):
-    vocabulary = pretraining_config.Vocabulary(
+    tokenizer = load_tokenizer(
         spm_model_file=shared_data / "data/spm/30k-clean.model"
     )
     text = shared_data / "golden/pretraining_data/corpus.txt"
@@ -283,7 +284,7 @@ def golden_records(shared_data, tmp_path, **changes):
     settings = pretraining_config.PretrainingDataConfig(
         max_seq_length=128, dupe_factor=2, **changes
     )
-    records, _ = build(tmp_path, block, vocabulary.load(), settings)
+    records, _ = build(tmp_path, block, tokenizer, settings)
     return stack(records)
 
 

@@ -7,7 +7,7 @@ from albert_tf.data import segment_pairs
 def block(*documents):
     """A block of documents given by the lengths of their sentences."""
     lengths = [length for document in documents for length in document]
-    return segment_pairs.PieceBlock(
+    return segment_pairs.TokenBlock(
         ids=np.arange(sum(lengths), dtype=np.int32),
         sentence_starts=np.cumsum([0, *lengths]),
         document_starts=np.cumsum([0, *map(len, documents)]),
@@ -141,16 +141,9 @@ def test_sentences_that_an_unrelated_one_stands_in_for_are_used_next():
         ends = (pairs.a_start + used)[here]
         assert pairs.a_start[here].tolist() == [document, *ends[:-1]]
         assert ends[-1] == document + 60
-
-
-def test_an_unrelated_segment_fills_the_pair_up_to_its_target():
-    pairs = segment_pairs.next_sentence_pairs(
-        block([3] * 20, [3] * 20), rng(), budget=12, short_prob=0.0
-    )
-
-    unrelated = pairs.label == 1
-    total = (pairs.a_length + pairs.b_length)[unrelated]
-    reaches_end = ((pairs.b_start + pairs.b_length) % 60 == 0)[unrelated]
+    # An unrelated B fills the pair up to its target.
+    total = (pairs.a_length + pairs.b_length)[pairs.label == 1]
+    reaches_end = ((pairs.b_start + pairs.b_length) % 60 == 0)[pairs.label == 1]
     assert ((total == 12) | reaches_end).all()
 
 
@@ -173,8 +166,13 @@ def test_single_segments_cover_the_text():
     assert not segments.b_length.any() and not segments.label.any()
 
 
-def test_half_of_the_pairs_are_swapped_and_labelled():
+def test_half_of_the_pairs_in_order_are_swapped_and_labelled():
     pairs = pairs_of(*[(0, 3, 3, 5)] * 4000)
+    unrelated = segment_pairs.Pairs(
+        **vars(pairs) | {"label": np.ones(4000, np.int64)}
+    )
+    kept = segment_pairs.swap_half(unrelated, rng())
+    assert (kept.a_start == 0).all() and (kept.label == 1).all()
 
     swapped = segment_pairs.swap_half(pairs, rng())
 
@@ -185,21 +183,11 @@ def test_half_of_the_pairs_are_swapped_and_labelled():
     assert (swapped.b_start[~is_swapped] == 3).all()
 
 
-def test_unrelated_pairs_are_not_swapped():
-    pairs = pairs_of(*[(0, 3, 30, 5)] * 50)
-    unrelated = segment_pairs.Pairs(
-        **vars(pairs) | {"label": np.ones(50, np.int64)}
-    )
-
-    swapped = segment_pairs.swap_half(unrelated, rng())
-
-    assert (swapped.a_start == 0).all() and (swapped.label == 1).all()
-
-
 def test_truncation_leaves_the_lengths_that_the_loop_leaves():
     lengths = [(a, b) for a in range(1, 15) for b in range(1, 15)]
     pairs = pairs_of(*[(100, a, 200, b) for a, b in lengths])
 
+    # With a budget of 40 all pairs fit.
     for budget in (2, 7, 10, 40):
         cut = segment_pairs.truncate(pairs, rng(), budget=budget)
 
@@ -229,15 +217,6 @@ def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
 
     assert (cut.a_length + cut.b_length == budget).all()
     assert abs((cut.a_length > cut.b_length).sum() - 2000) < 4 * np.sqrt(1000)
-
-
-def test_pairs_that_fit_are_not_cut():
-    pairs = pairs_of((3, 4, 7, 5), (0, 1, 1, 1))
-
-    cut = segment_pairs.truncate(pairs, rng(), budget=9, random_ties=True)
-
-    for name, values in vars(pairs).items():
-        np.testing.assert_array_equal(vars(cut)[name], values)
 
 
 def test_a_block_without_documents_has_no_pairs():

@@ -22,7 +22,11 @@ def spm_model_file(tmp_path_factory, sentences):
     text = folder / "text.txt"
     text.write_text("\n".join(sentences), encoding="utf-8")
     summary = vocabulary_training.train(
-        input_files=[text], output_prefix=folder / "vocabulary", vocab_size=130
+        vocabulary_training.VocabularyTrainingConfig(
+            input_file=str(text),
+            output_prefix=str(folder / "vocabulary"),
+            vocab_size=130,
+        )
     )
     return summary.model_file
 
@@ -53,7 +57,7 @@ def test_each_blank_hides_one_whole_word(sentences, tokenizer):
     for blank in blanks:
         restored = list(blank.ids)
         assert restored[blank.position] == tokenizer.special_ids.mask
-        restored[blank.position] = tokenizer.piece_to_id(
+        restored[blank.position] = tokenizer.token_to_id(
             f"▁{blank.word.lower()}"
         )
         sentence = blank.text.replace("[MASK]", blank.word)
@@ -78,7 +82,7 @@ def test_parts_of_words_and_sentences_of_other_lengths_are_not_used(tokenizer):
 
 def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     blanks = report.choose_blanks(sentences, tokenizer)
-    token_id = tokenizer.piece_to_id("▁parser")
+    token_id = tokenizer.token_to_id("▁parser")
     bias = np.zeros(tokenizer.vocab_size)
     bias[token_id] = 9.0
     bias[token_id + 1] = 8.0

@@ -1,4 +1,4 @@
-"""The container, the clients and the exporter speak of the same things."""
+"""The container, the clients and the exporter agree on names and ports."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import pytest
 import rest_client
 
 from albert_tf.export import version_folder
-from albert_tf.export.export_config import ExportJob
+from albert_tf.export.export_config import ExportConfig
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def test_the_rest_client_asks_the_port_and_the_model_of_the_container(compose):
 
 
 def test_the_requests_that_warm_up_are_for_that_model(compose):
-    job = ExportJob(init_checkpoint="x", export_dir="y")
+    config = ExportConfig(init_checkpoint="x", export_dir="y")
 
-    assert f"MODEL_NAME: {job.model_name}\n" in compose
+    assert f"MODEL_NAME: {config.model_name}\n" in compose
 
 
 def test_the_batching_file_is_the_one_that_an_export_writes(compose):

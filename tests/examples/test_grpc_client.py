@@ -22,7 +22,7 @@ import load_generator
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from albert_tf.export import saved_model
-from albert_tf.export.export_config import ExportJob
+from albert_tf.export.export_config import ExportConfig
 
 CHECKPOINT = (
     pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
@@ -92,12 +92,12 @@ def _running(service):
 @pytest.fixture(scope="module")
 def export(tiny_spm_model, tmp_path_factory):
     """An encoder that takes raw text, and the address that serves it."""
-    job = ExportJob(
+    config = ExportConfig(
         init_checkpoint=str(CHECKPOINT),
         export_dir=str(tmp_path_factory.mktemp("served")),
         spm_model_file=str(tiny_spm_model),
     )
-    service = _SavedModelService(saved_model.run(job).path)
+    service = _SavedModelService(saved_model.export(config).path)
     with _running(service) as address:
         yield service.model, address
 

@@ -85,8 +85,8 @@ def test_an_error_is_one_line(rest_server, run_main, instance, message):
     [
         ((502, "sorry"), "HTTP Error 502: Bad Gateway"),
         ((404, {}), "HTTP Error 404: Not Found"),
-        ((200, {"outputs": 1}), "albert is no model of TF Serving.*outputs"),
-        ((200, [1]), "albert is no model of TF Serving.*1"),
+        ((200, {"outputs": 1}), "albert is not a model of TF Serving.*outputs"),
+        ((200, [1]), "albert is not a model of TF Serving.*1"),
     ],
 )
 def test_another_server_is_one_line(rest_server, run_main, answer, message):

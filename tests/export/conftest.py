@@ -1,8 +1,9 @@
-"""Tokenizers and their graphs, made once, and texts that are hard on them."""
+"""Tokenizers and exports, made once, and texts that are hard on them."""
 
 import copy
 import dataclasses
 import functools
+import pathlib
 import random
 import string
 import unicodedata
@@ -10,12 +11,14 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tensorflow.core.framework import tensor_pb2
 
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import exported_text, saved_model
-from albert_tf.export.export_config import ExportJob
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -32,122 +35,95 @@ class GraphTokenizer:
     """A text graph that is called like a tokenizer, on many texts.
 
     Args:
-        vocabulary: What both loaders take.
+        vocabulary: Arguments of both loaders.
     """
 
     def __init__(self, **vocabulary):
         self.graph = exported_text.load_text_graph(**vocabulary)
         self.tokenizer = tokenizer.load_tokenizer(**vocabulary)
-        self.functions = {}
 
-    def run(self, texts, *, with_offsets):
-        """Returns ids, row ids and, if asked for, starts and ends."""
-        if with_offsets not in self.functions:
-            self.functions[with_offsets] = tf.function(
-                functools.partial(self._run, with_offsets=with_offsets),
-                autograph=False,
-                input_signature=[tf.TensorSpec([None], tf.string)],
-            )
+    def tokenize(self, texts, *, with_offsets):
+        """Returns the tokens of str or bytes."""
         encoded = [t if isinstance(t, bytes) else t.encode() for t in texts]
-        found = self.functions[with_offsets](tf.constant(encoded, tf.string))
-        return [array.numpy() for array in found]
-
-    def _run(self, texts, *, with_offsets):
-        tokens = self.graph(texts, with_offsets=with_offsets)
-        offsets = (tokens.starts, tokens.ends) if with_offsets else ()
-        return tokens.ids, tokens.row_ids, *offsets
+        encoded = tf.constant(encoded, tf.string)
+        return self.graph(encoded, with_offsets=with_offsets)
 
     def encode(self, texts):
         """Returns the ids of each text."""
-        ids, rows = self.run(texts, with_offsets=False)
-        return _split(ids.tolist(), rows, len(texts))
+        tokens = self.tokenize(texts, with_offsets=False)
+        return _split(tokens.ids, tokens)
 
     def encode_with_offsets(self, texts):
         """Returns ids and offsets of each text."""
-        ids, rows, *offsets = self.run(texts, with_offsets=True)
-        spans = list(zip(*(array.tolist() for array in offsets), strict=True))
-        both = (
-            _split(ids.tolist(), rows, len(texts)),
-            _split(spans, rows, len(texts)),
-        )
+        tokens = self.tokenize(texts, with_offsets=True)
+        starts, ends = tokens.starts.numpy(), tokens.ends.numpy()
+        spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        both = _split(tokens.ids, tokens), _split(spans, tokens)
         return list(zip(*both, strict=True))
 
     def differences(self, texts):
         """Returns the texts on which graph and tokenizer do not agree."""
         found = self.encode_with_offsets(texts)
         expected = map(self.tokenizer.encode_with_offsets, texts)
-        return [
-            (text, ours, theirs)
-            for text, ours, theirs in zip(texts, found, expected, strict=True)
-            if ours != theirs
-        ]
+        return _different(texts, found, expected)
 
     def id_differences(self, texts):
-        """Likewise, without offsets, and faster."""
+        """Returns the same without offsets, which is faster."""
         ids, lengths = self.tokenizer.encode_batch(texts)
         expected = np.split(ids, np.cumsum(lengths)[:-1])
         found = self.encode(texts)
-        return [
-            (text, ours, theirs.tolist())
-            for text, ours, theirs in zip(texts, found, expected, strict=True)
-            if ours != theirs.tolist()
-        ]
+        return _different(texts, found, [row.tolist() for row in expected])
 
 
-def _split(values, rows, num_rows):
-    bounds = np.searchsorted(rows, np.arange(num_rows + 1)).tolist()
+def _split(values, tokens):
+    values = values if isinstance(values, list) else values.numpy().tolist()
+    rows = np.arange(tokens.num_rows + 1)
+    bounds = np.searchsorted(tokens.row_ids, rows).tolist()
     return [values[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-@pytest.fixture(scope="session")
-def english(shared_data):
-    """The released English vocabulary."""
-    return GraphTokenizer(
-        spm_model_file=str(shared_data / "data" / "spm" / "30k-clean.model")
-    )
+def _different(texts, found, expected):
+    return [
+        row
+        for row in zip(texts, found, expected, strict=True)
+        if row[1] != row[2]
+    ]
 
 
 @pytest.fixture(scope="session")
-def cased_english(shared_data):
-    """The same, without lower-casing."""
-    return GraphTokenizer(
-        spm_model_file=str(shared_data / "data" / "spm" / "30k-clean.model"),
-        do_lower_case=False,
-    )
-
-
-def _chinese_vocabulary(shared_data):
-    folder = shared_data / "data" / "checkpoint_albert_base_zh_google"
-    return str(folder / "vocab_chinese.txt")
+def graph_tokenizer():
+    """Makes a `GraphTokenizer` of any vocabulary."""
+    return GraphTokenizer
 
 
 @pytest.fixture(scope="session")
-def chinese(shared_data):
-    """The released Chinese vocabulary."""
-    return GraphTokenizer(vocab_file=_chinese_vocabulary(shared_data))
+def graph_of(shared_data):
+    """Returns the released vocabularies by name, each made once.
 
+    Names are `english` and `chinese`, and with `cased_` before them the same
+    without lower-casing.
+    """
+    chinese = "checkpoint_albert_base_zh_google/vocab_chinese.txt"
+    files = {
+        "english": {"spm_model_file": "spm/30k-clean.model"},
+        "chinese": {"vocab_file": chinese},
+    }
 
-@pytest.fixture(scope="session")
-def cased_chinese(shared_data):
-    """The same, without lower-casing."""
-    return GraphTokenizer(
-        vocab_file=_chinese_vocabulary(shared_data), do_lower_case=False
-    )
+    @functools.cache
+    def make(name):
+        [(kind, path)] = files[name.removeprefix("cased_")].items()
+        return GraphTokenizer(
+            **{kind: str(shared_data / "data" / path)},
+            do_lower_case=not name.startswith("cased_"),
+        )
+
+    return make
 
 
 @pytest.fixture(scope="session")
 def tiny(tiny_spm_model):
     """A vocabulary that every machine can make."""
     return GraphTokenizer(spm_model_file=str(tiny_spm_model))
-
-
-@pytest.fixture(scope="session")
-def all_code_points():
-    """Every code point once, in texts of 64."""
-    characters = [chr(c) for c in range(NUM_CODE_POINTS) if c not in SURROGATES]
-    return [
-        "".join(characters[i : i + 64]) for i in range(0, len(characters), 64)
-    ]
 
 
 class TextMaker:
@@ -166,6 +142,7 @@ class TextMaker:
             c for c in assigned if unicodedata.bidirectional(c) in ("R", "AL")
         ]
         emoji = [chr(c) for c in range(0x1F1E6, 0x1FA00)]
+        self.assigned = assigned
         self.pools = [
             assigned,
             marks,
@@ -192,7 +169,7 @@ class TextMaker:
 
     def plain(self, rng):
         """A short text of any assigned characters."""
-        return "".join(rng.choices(self.pools[0], k=rng.randint(0, 20)))
+        return "".join(rng.choices(self.assigned, k=rng.randint(0, 20)))
 
     def many(self, kind, number, seed):
         """A list of texts."""
@@ -205,12 +182,6 @@ def text_maker():
     return TextMaker()
 
 
-@pytest.fixture(scope="session")
-def graph_tokenizer():
-    """Makes a `GraphTokenizer` of any vocabulary."""
-    return GraphTokenizer
-
-
 TINY_CONFIG = AlbertConfig(
     vocab_size=300,
     embedding_size=8,
@@ -221,22 +192,55 @@ TINY_CONFIG = AlbertConfig(
     max_position_embeddings=64,
 )
 SQUAD_VALUES = {
+    "task": "squad",
     "max_seq_length": 40,
     "doc_stride": 9,
     "max_query_length": 12,
     "n_best_size": 6,
     "max_answer_length": 7,
 }
+BEAMS = {"start_n_top": 4, "end_n_top": 3}
+LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
+# Name: a model, and the settings of its export.
+EXPORTS = {
+    "encoder": (PretrainingModel, {}, {"max_seq_length": 48, "tflite": True}),
+    "classifier": (
+        ClassifierModel,
+        {"num_labels": len(LABELS)},
+        {
+            "task": "classifier",
+            "labels": LABELS,
+            "max_seq_length": 20,
+            "tflite": True,
+        },
+    ),
+    "regression": (
+        ClassifierModel,
+        {"num_labels": 1},
+        {"task": "classifier", "max_seq_length": 20},
+    ),
+    "squad_1": (SpanModel, {}, {**SQUAD_VALUES, "tflite": True}),
+    "squad_2": (
+        BeamSpanModel,
+        BEAMS,
+        {**SQUAD_VALUES, **BEAMS, "null_score_diff_threshold": 0.2},
+    ),
+    "race": (
+        MultipleChoiceModel,
+        {},
+        {"task": "race", "max_seq_length": 32, "max_qa_length": 10},
+    ),
+}
 
 
 class ExportedTask:
-    """A tiny model with large random weights, and what is served of it.
+    """A tiny model with large random weights, and its export.
 
     Args:
         model: The model; it gets the weights.
         folder: For the checkpoint and the export.
         vocabulary: SentencePiece model; or WordPiece vocabulary, `.txt`.
-        **values: Of the `ExportJob`.
+        **values: Fields of the `ExportConfig`.
     """
 
     def __init__(self, model, folder, vocabulary, **values):
@@ -245,57 +249,56 @@ class ExportedTask:
             scale = 0.5 if len(weight.shape) > 1 else 0.1
             noise = scale * rng.standard_normal(weight.shape)
             weight.assign_add(noise.astype(np.float32))
-        arrays = {
-            name: variable.numpy()
-            for name, variable in variable_names.variables_by_tf1_name(
-                model.weights
-            ).items()
-        }
-        checkpoint = Checkpoint(
-            arrays=arrays, config=model.config, vocabulary=str(vocabulary)
-        )
-        tf1.write_ours(str(folder), checkpoint)
+        _write_checkpoint(folder, model, vocabulary=str(vocabulary))
         self.model = model
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(
             spm_model_file=None if is_wordpiece else vocabulary,
             vocab_file=vocabulary if is_wordpiece else None,
         )
-        self.job = ExportJob(
+        self.config = ExportConfig(
             init_checkpoint=str(folder),
             export_dir=str(folder / "served"),
             **values,
         )
-        self._serve()
+        self._export()
 
-    def _serve(self):
-        self.summary = saved_model.run(self.job)
+    def _export(self):
+        self.summary = saved_model.export(self.config)
         # Kept, because its functions do not keep it.
         self._loaded = tf.saved_model.load(self.summary.path)
 
     def again(self, **changes):
-        """Returns the same model, exported with changes to its job."""
+        """Returns the same model, exported with changes to its config."""
         other = copy.copy(self)
-        other.job = dataclasses.replace(self.job, **changes)
-        other._serve()
+        other.config = dataclasses.replace(self.config, **changes)
+        other._export()
         return other
 
     def ask(self, signature="serving_default", /, **inputs):
-        """Returns what is answered, as arrays."""
+        """Returns the outputs of a signature as arrays."""
         found = self._loaded.signatures[signature](
             **{name: tf.constant(values) for name, values in inputs.items()}
         )
         return {name: values.numpy() for name, values in found.items()}
 
-    def outputs_of(self, records, names):
+    def outputs_of(self, records, paddings):
         """Returns the model's outputs for records, padded to one length."""
         batch = {
             name: pad_rows([record[name] for record in records], padding)
-            for name, padding in names.items()
+            for name, padding in paddings.items()
         }
         return {
             name: values.numpy() for name, values in self.model(batch).items()
         }
+
+
+def _write_checkpoint(folder, model, **beside):
+    """Writes the weights of a model, and what lies beside them."""
+    by_name = variable_names.variables_by_tf1_name(model.weights)
+    arrays = {name: variable.numpy() for name, variable in by_name.items()}
+    checkpoint = Checkpoint(arrays=arrays, config=model.config, **beside)
+    tf1.write_ours(str(folder), checkpoint)
 
 
 def pad_rows(rows, padding):
@@ -308,19 +311,37 @@ def pad_rows(rows, padding):
 
 
 @pytest.fixture(scope="session")
+def write_checkpoint():
+    return _write_checkpoint
+
+
+@pytest.fixture(scope="session")
 def tiny_config():
     return TINY_CONFIG
 
 
 @pytest.fixture(scope="session")
 def export_task(tiny_spm_model, tmp_path_factory):
-    """Makes an `ExportedTask` of a model and fields of an `ExportJob`."""
+    """Exports a model of `EXPORTS` with any vocabulary and changes."""
 
-    def export(model, vocabulary=tiny_spm_model, **values):
+    def export(name, vocabulary=tiny_spm_model, sizes=None, **changes):
+        model_class, own_sizes, values = EXPORTS[name]
+        model = model_class(TINY_CONFIG, **(sizes or own_sizes))
         folder = tmp_path_factory.mktemp("exported")
-        return ExportedTask(model, folder, vocabulary, **values)
+        return ExportedTask(model, folder, vocabulary, **values | changes)
 
     return export
+
+
+@pytest.fixture(scope="session")
+def exported(export_task):
+    """Returns the exports of `EXPORTS` by name, each made once."""
+    return functools.cache(export_task)
+
+
+@pytest.fixture(scope="session")
+def exported_encoder(exported):
+    return exported("encoder")
 
 
 @pytest.fixture(scope="session")
@@ -338,7 +359,7 @@ def tiny_chinese_vocabulary(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def chinese_texts():
-    """Texts of tokens of that vocabulary, and of some that it has not."""
+    """Texts of tokens of that vocabulary, and of some that it lacks."""
     rng = random.Random(5)
     characters = [chr(code_point) for code_point in range(0x4E00, 0x4F00)]
     others = ["，", "。", " ", "word ", "½ ", "Ünit ", "龘", "1,234", "\0"]
@@ -349,69 +370,63 @@ def chinese_texts():
     return ["", *texts, "漢" * 20]
 
 
-@pytest.fixture(scope="session")
-def served_encoder(export_task):
-    """An encoder with its pretraining heads; also as `.tflite`."""
-    model = PretrainingModel(TINY_CONFIG)
-    return export_task(model, max_seq_length=48, tflite=True)
+# The messages of TensorFlow Serving, as far as they are used:
+# message -> (field, number, type).
+_MESSAGES = {
+    "PredictionLog": [("predict_log", 6, "PredictLog")],
+    "PredictLog": [("request", 1, "PredictRequest")],
+    "PredictRequest": [
+        ("model_spec", 1, "ModelSpec"),
+        ("inputs", 2, "InputsEntry"),
+    ],
+    "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
+    "InputsEntry": [("key", 1, "string"), ("value", 2, "bytes")],
+}
 
 
-@pytest.fixture(scope="session")
-def served_classifier(export_task):
-    """A classifier with eight labels; also as `.tflite`."""
-    labels = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
-    return export_task(
-        ClassifierModel(TINY_CONFIG, num_labels=len(labels)),
-        task="classifier",
-        labels=labels,
-        max_seq_length=20,
-        tflite=True,
+def _prediction_log():
+    """Returns the class of the message, from its published definition."""
+    proto = descriptor_pb2.FieldDescriptorProto
+    types = {"string": proto.TYPE_STRING, "bytes": proto.TYPE_BYTES}
+    file = descriptor_pb2.FileDescriptorProto(
+        name="prediction_log.proto", package="test", syntax="proto3"
+    )
+    for message_name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=message_name)
+        for name, number, kind in fields:
+            is_repeated = name == "inputs"
+            message.field.add(
+                name=name,
+                number=number,
+                label=proto.LABEL_REPEATED
+                if is_repeated
+                else proto.LABEL_OPTIONAL,
+                type=types.get(kind, proto.TYPE_MESSAGE),
+                type_name=None if kind in types else f".test.{kind}",
+            )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(
+        pool.FindMessageTypeByName("test.PredictionLog")
     )
 
 
 @pytest.fixture(scope="session")
-def served_regression(export_task):
-    """A classifier that gives a number."""
-    return export_task(
-        ClassifierModel(TINY_CONFIG, num_labels=1),
-        task="classifier",
-        max_seq_length=20,
-    )
+def read_warmup():
+    """Reads model, signature and inputs of each request of a SavedModel."""
+    message = _prediction_log()
 
+    def read(folder):
+        path = pathlib.Path(folder, "assets.extra/tf_serving_warmup_requests")
+        for record in tf.data.TFRecordDataset(str(path)):
+            request = message.FromString(record.numpy()).predict_log.request
+            inputs = {
+                entry.key: tf.make_ndarray(
+                    tensor_pb2.TensorProto.FromString(entry.value)
+                )
+                for entry in request.inputs
+            }
+            spec = request.model_spec
+            yield spec.name, spec.signature_name, inputs
 
-@pytest.fixture(scope="session")
-def squad_values():
-    """Fields of an `ExportJob`."""
-    return SQUAD_VALUES
-
-
-@pytest.fixture(scope="session")
-def served_squad_1(export_task):
-    """A model of SQuAD 1.1; also as `.tflite`."""
-    return export_task(
-        SpanModel(TINY_CONFIG), task="squad", tflite=True, **SQUAD_VALUES
-    )
-
-
-@pytest.fixture(scope="session")
-def served_squad_2(export_task):
-    """A model of SQuAD 2.0."""
-    return export_task(
-        BeamSpanModel(TINY_CONFIG, start_n_top=4, end_n_top=3),
-        task="squad",
-        start_n_top=4,
-        end_n_top=3,
-        null_threshold=0.2,
-        **SQUAD_VALUES,
-    )
-
-
-@pytest.fixture(scope="session")
-def served_race(export_task):
-    """A multiple-choice model of four options."""
-    return export_task(
-        MultipleChoiceModel(TINY_CONFIG),
-        task="race",
-        max_seq_length=32,
-        max_qa_length=10,
-    )
+    return lambda folder: list(read(folder))

@@ -21,7 +21,7 @@ def test_a_graph_of_allowed_operations():
 def test_a_call_into_python_is_refused():
     found = trace(lambda x: tf.numpy_function(np.sin, [x], tf.float32), VALUES)
 
-    with pytest.raises(ValueError, match="'tokens' has PyFunc, which"):
+    with pytest.raises(ValueError, match="'tokens' contains PyFunc, which"):
         allowed_operations.check(found, "tokens")
 
 

@@ -6,9 +6,7 @@ from albert_tf.export import context_windows
 from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text.special_tokens import SpecialIds
 
-SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 SIZES = [(2, 0), (0, 1), (1, 9), (9, 30), (3, 31), (4, 100)]
 
 
@@ -33,7 +31,7 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
     )
     tokens = tokens_of(SIZES)
 
-    found = context_windows.lay_windows(tokens, lengths)
+    found = context_windows.split_contexts(tokens, lengths)
     owners = context_windows.best_windows(found, tf.size(tokens.ids)).numpy()
 
     number = 0
@@ -58,21 +56,3 @@ def test_windows_and_owners_are_those_of_python(max_seq_length, doc_stride):
         )
         number, first = own.stop, first + context
     assert number == len(found.rows)
-
-
-def test_a_window_as_input_of_the_model():
-    lengths = WindowLengths(max_seq_length=9, doc_stride=2, max_query_length=2)
-    tokens = tokens_of([(3, 5)])
-    found = context_windows.lay_windows(tokens, lengths).slice(0, 1)
-
-    packed = found.pack(tokens.ids, SPECIAL, min_length=10)
-    token, is_inside = found.places(tf.constant(10))
-
-    assert packed["input_ids"].numpy().tolist() == [
-        [2, 100, 101, 3, 103, 104, 105, 106, 3, 0]
-    ]
-    assert packed["segment_ids"].numpy().tolist() == [[0] * 4 + [1] * 5 + [0]]
-    assert token.numpy().tolist() == [[0, 0, 0, 0, 3, 4, 5, 6, 0, 0]]
-    assert is_inside.numpy().tolist() == [
-        [False] * 4 + [True] * 4 + [False] * 2
-    ]

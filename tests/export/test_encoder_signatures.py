@@ -1,56 +1,128 @@
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
-from albert_tf.export import allowed_operations, encoder_signatures
-from albert_tf.export.exported_encoder import ServedWeights
+from albert_tf.export import encoder_signatures
+from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
-CONFIG = AlbertConfig(
-    vocab_size=300,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=9,
-)
-
-
-def signatures_of(model, tiny):
-    weights = ServedWeights(model.weights, precision="float32")
-    found = encoder_signatures.make_signatures(
-        model, weights, tiny.graph, max_seq_length=9
-    )
-    return {one.name: one for one in found}
+TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
+OTHERS = ["It was old.", "x", "b " * 300, ""]
 
 
 @pytest.mark.parametrize(
-    ("make", "names"),
+    ("model_class", "values", "names"),
     [
-        (AlbertModel, ["serving_default", "tokens"]),
+        (AlbertModel, {}, ["serving_default", "tokens"]),
         (
-            lambda config: PretrainingModel(config, objectives=["sop"]),
+            PretrainingModel,
+            {"objectives": ["sop"]},
             ["serving_default", "tokens", "sop"],
         ),
     ],
 )
-def test_a_model_is_asked_only_what_it_has_a_head_for(make, names, tiny):
-    assert list(signatures_of(make(CONFIG), tiny)) == names
+def test_there_are_signatures_for_the_heads_that_the_model_has(
+    model_class, values, names, tiny, tiny_config
+):
+    model = model_class(tiny_config, **values)
+    weights = ExportedWeights(model.weights, precision="float32")
+
+    found = encoder_signatures.make_signatures(
+        model, weights, tiny.graph, max_seq_length=9
+    )
+
+    assert [one.name for one in found] == names
 
 
-def test_warming_up_asks_every_signature_with_its_own_inputs(tiny):
-    for name, one in signatures_of(PretrainingModel(CONFIG), tiny).items():
-        inputs = one.function.function_type.parameters
-        assert one.warmup, name
-        for request in one.warmup:
-            assert set(request) == set(inputs), name
+def ids_of(texts, others, tokenizer, max_seq_length):
+    """As documented: `[CLS] a [SEP] b [SEP]`, in Python."""
+    special = tokenizer.special_ids
+    rows = []
+    for text_a, text_b in zip(texts, others, strict=True):
+        a, b = tokenizer.encode(text_a), tokenizer.encode(text_b)
+        while len(a) + len(b) > max_seq_length - (3 if b else 2):
+            (a if len(a) > len(b) else b).pop()
+        first = [special.cls, *a, special.sep]
+        rows.append((first, [*b, special.sep] if b else []))
+    length = max(len(a) + len(b) for a, b in rows)
+    batch = {
+        name: np.zeros((len(rows), length), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for row, (a, b) in enumerate(rows):
+        batch["input_ids"][row, : len(a) + len(b)] = [*a, *b]
+        batch["input_mask"][row, : len(a) + len(b)] = 1
+        batch["segment_ids"][row, len(a) : len(a) + len(b)] = 1
+    return batch
 
 
-@pytest.mark.parametrize("vocabulary", ["english", "chinese"])
-def test_the_text_half_is_made_of_allowed_operations(vocabulary, request):
-    graph = request.getfixturevalue(vocabulary)
-    for with_offsets in (False, True):
-        graph.run(["a"], with_offsets=with_offsets)
-        function = graph.functions[with_offsets]
-        allowed_operations.check(function.get_concrete_function(), vocabulary)
+def test_raw_text_gives_what_the_model_gives_for_its_ids(exported_encoder):
+    found = exported_encoder.ask(text_a=TEXTS, text_b=OTHERS)
+
+    batch = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 48)
+    expected = exported_encoder.model.albert(batch)
+    assert found["sequence_output"].shape == (4, 48, 16)
+    mask = batch["input_mask"][:, :, None]
+    np.testing.assert_allclose(
+        found["sequence_output"] * mask,
+        expected["sequence_output"] * mask,
+        atol=1e-5,
+    )
+    np.testing.assert_allclose(
+        found["pooled_output"], expected["pooled_output"], atol=1e-5
+    )
+
+
+def test_the_pretraining_heads(exported_encoder):
+    ids = ids_of(TEXTS, OTHERS, exported_encoder.tokenizer, 20)
+    positions = np.array([[1, 3], [0, 1], [2, 19], [1, 2]], np.int32)
+
+    mlm = exported_encoder.ask("mlm", **ids, mlm_positions=positions)
+    sop = exported_encoder.ask("sop", **ids)
+
+    expected = exported_encoder.model({**ids, "masked_lm_positions": positions})
+    np.testing.assert_allclose(
+        mlm["mlm_logits"], expected["masked_lm_logits"], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        np.exp(sop["sop_log_probs"]),
+        tf.nn.softmax(expected["sentence_order_logits"]),
+        atol=1e-5,
+    )
+    tokens = exported_encoder.ask("tokens", **ids)
+    for outputs in (mlm, sop):
+        np.testing.assert_array_equal(
+            outputs["pooled_output"], tokens["pooled_output"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "words"),
+    [
+        (
+            "serving_default",
+            {"text_a": ["a", "b"], "text_b": ["c"]},
+            "same number of strings",
+        ),
+        (
+            "tokens",
+            {
+                name: np.ones((1, 65), np.int32)
+                for name in ("input_ids", "input_mask", "segment_ids")
+            },
+            "at most 64 tokens",
+        ),
+        ("fill_mask", {"text": ["[MASK]" * 9]}, r"at most 8 \[MASK\]"),
+        (
+            "fill_mask",
+            {"text": ["the house " * 50 + "[MASK]"]},
+            "lies behind the cut",
+        ),
+    ],
+)
+def test_impossible_requests_are_invalid_arguments(
+    signature, inputs, words, exported_encoder
+):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+        exported_encoder.ask(signature, **inputs)

@@ -1,33 +1,38 @@
 import pytest
 
-from albert_tf.export.export_config import ExportJob
+from albert_tf.export.export_config import ExportConfig
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"task": "poetry"}, "`task` must be one of encoder.*'poetry'"),
+        ({"export_dir": ""}, "--init_checkpoint and --export_dir must be"),
+        ({"task": "poetry"}, "`task` must be one of encoder.*task='poetry'"),
         ({"precision": "int8"}, "`precision` must be one of float32, bfloat16"),
-        ({"version": 0}, "`version` must be 1 or more. Received: 0"),
-        ({"num_choices": 1}, "`num_choices` must be 2 or more. Received: 1"),
-        ({"labels": ("a", "b")}, "`labels` are a classifier's.*labels=a,b"),
+        ({"export_version": 0}, "`export_version` must be .* at least 1"),
+        ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
+        ({"labels": ("a", "b")}, "`labels` can only be given.*labels=a,b"),
         (
             {"precision": "bfloat16", "tflite": True},
             "`tflite` needs precision='float32'. Received.*bfloat16",
         ),
-        ({"task": "race", "tflite": True}, "`tflite` is for encoder, class"),
+        ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
     ],
 )
 def test_impossible_values(values, words):
     with pytest.raises(ValueError, match=words):
-        ExportJob(init_checkpoint="a", export_dir="b", **values)
+        ExportConfig(**{"init_checkpoint": "a", "export_dir": "b"} | values)
 
 
-def test_the_length_of_a_task():
-    def length(**values):
-        job = ExportJob(init_checkpoint="a", export_dir="b", **values)
-        return job.known_seq_length
+@pytest.mark.parametrize(
+    ("values", "length"),
+    [
+        ({}, 512),
+        ({"task": "squad"}, 384),
+        ({"task": "squad", "max_seq_length": 100}, 100),
+    ],
+)
+def test_the_sequence_length_of_a_task(values, length):
+    config = ExportConfig(init_checkpoint="a", export_dir="b", **values)
 
-    assert length() == 512
-    assert length(task="squad") == 384
-    assert length(task="squad", max_seq_length=100) == 100
+    assert config.seq_length == length

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.export.exported_encoder import ServedEncoder, ServedWeights
+from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.modeling.albert_model import AlbertModel
 
 
@@ -17,14 +17,14 @@ def layer():
 
 
 def test_matrices_are_halved_and_vectors_are_not(layer):
-    weights = ServedWeights(layer.weights, precision="bfloat16")
+    weights = ExportedWeights(layer.weights, precision="bfloat16")
 
     assert [copy.dtype for copy in weights.copies] == [tf.bfloat16, tf.float32]
     np.testing.assert_array_equal(weights.copies[1], layer.bias)
 
 
 def test_within_the_scope_the_layer_reads_the_copies(layer):
-    weights = ServedWeights(layer.weights, precision="float32")
+    weights = ExportedWeights(layer.weights, precision="float32")
     values = tf.ones((1, 2))
     expected = layer(values).numpy()
     for variable in layer.weights:
@@ -38,7 +38,7 @@ def test_within_the_scope_the_layer_reads_the_copies(layer):
 
 
 def test_a_graph_reads_nothing_else(layer):
-    weights = ServedWeights(layer.weights, precision="float32")
+    weights = ExportedWeights(layer.weights, precision="float32")
 
     @tf.function(autograph=False)
     def call(values):
@@ -64,8 +64,8 @@ SIZES = {
 
 def make(**values):
     model = AlbertModel(AlbertConfig(**{**SIZES, **values}))
-    weights = ServedWeights(model.weights, precision="float32")
-    return model, ServedEncoder(model, weights)
+    weights = ExportedWeights(model.weights, precision="float32")
+    return model, ExportedEncoder(model, weights)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,6 @@ def test_a_deeper_model_that_shares_has_hardly_more_operations():
     assert num_nodes(num_hidden_layers=12) < num_nodes() + 12
 
 
-def test_a_sequence_that_is_too_long():
-    ids = tf.zeros((1, 10), tf.int32)
-    _, encoder = make()
-
-    with pytest.raises(tf.errors.InvalidArgumentError, match="at most 9"):
-        encoder(ids, ids, ids)
-
-
 def test_inputs_of_different_shapes():
     same, others = (2, 4), [(1, 4), (2, 1), (3, 4), (2, 5)]
     _, encoder = make()
@@ -127,5 +119,7 @@ def test_inputs_of_different_shapes():
         for place in range(3)
     ]:
         inputs = [tf.zeros(shape, tf.int32) for shape in shapes]
-        with pytest.raises(tf.errors.InvalidArgumentError, match="one shape"):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="the same shape"
+        ):
             encoder(*inputs)

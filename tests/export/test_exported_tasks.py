@@ -3,7 +3,7 @@ import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.export import exported_tasks
-from albert_tf.export.export_config import ExportJob
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
@@ -18,8 +18,10 @@ ONE_OUTPUT = {"output_weights": (1, 16), "output_bias": (1,)}
 
 def make(task, shapes, config, **values):
     source = Checkpoint(arrays={n: np.zeros(s) for n, s in shapes.items()})
-    job = ExportJob(init_checkpoint="run", export_dir="b", task=task, **values)
-    return exported_tasks.make_model(job, source, config)
+    settings = ExportConfig(
+        init_checkpoint="run", export_dir="b", task=task, **values
+    )
+    return exported_tasks.make_model(settings, source, config)
 
 
 @pytest.mark.parametrize(
@@ -49,14 +51,14 @@ def test_a_classifier_has_the_labels_of_its_head(tiny_config):
 @pytest.mark.parametrize(
     ("task", "shapes", "values", "words"),
     [
-        ("classifier", {}, {}, "no head for --task=classifier.*heads: none"),
-        ("squad", TASK, {}, "heads: task; wanted: cls/squad or beam"),
+        ("classifier", {}, {}, "no head for --task=classifier.*Received: none"),
+        ("squad", TASK, {}, "Expected: cls/squad or beam. Received: task"),
         ("race", TASK, {}, "has 3 outputs, a multiple-choice model has 1"),
         (
             "squad",
             {"start_logits/dense/bias": (1,)},
             {"tflite": True},
-            "`tflite` is for version 1.1 of SQuAD",
+            "`tflite` is available for version 1.1 of SQuAD",
         ),
         (
             "race",
@@ -72,6 +74,8 @@ def test_a_classifier_has_the_labels_of_its_head(tiny_config):
         ),
     ],
 )
-def test_what_a_task_cannot_do_with(task, shapes, values, words, tiny_config):
+def test_checkpoints_and_settings_that_do_not_fit_the_task(
+    task, shapes, values, words, tiny_config
+):
     with pytest.raises(ValueError, match=words):
         make(task, shapes, tiny_config, **values)

@@ -1,48 +1,13 @@
-"""Graph and Python give the same ids and offsets: on everything."""
+"""Graph and Python give the same ids and offsets, on everything."""
 
 import json
 
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import exported_text
-from albert_tf.export.exported_text import ServedText
+from albert_tf.export import allowed_operations, exported_text
 
-TEXTS = tf.constant(["The house.", "", "Café ½"])
-
-
-def test_the_tokens_are_the_same(tiny):
-    served = ServedText(tiny.graph)
-
-    for with_offsets in (False, True):
-        found = served(TEXTS, with_offsets=with_offsets)
-        expected = tiny.graph(TEXTS, with_offsets=with_offsets)
-        for name in ("ids", "row_ids", "num_rows", "starts", "ends"):
-            ours, theirs = getattr(found, name), getattr(expected, name)
-            if theirs is None:
-                assert ours is None
-            else:
-                assert ours.numpy().tolist() == theirs.numpy().tolist()
-    assert served.tokens == tiny.graph.tokens
-    assert served.special_ids == tiny.graph.special_ids
-
-
-def test_a_graph_that_uses_it_twice_has_it_once(tiny):
-    def num_nodes(times):
-        served = ServedText(tiny.graph)
-
-        @tf.function(autograph=False)
-        def call(texts):
-            return [served(texts).ids for _ in range(times)]
-
-        spec = tf.TensorSpec([None], tf.string)
-        graph = call.get_concrete_function(spec).graph.as_graph_def()
-        return sum(len(f.node_def) for f in graph.library.function)
-
-    assert num_nodes(2) == num_nodes(1)
-
-
-# To trace one takes seconds; ids of the cased ones are compared below, too.
+# Tracing one takes seconds; ids of the cased ones are also compared below.
 VOCABULARIES = [
     "english",
     "chinese",
@@ -77,32 +42,36 @@ HARD_CASES = [
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_hard_cases(name, request):
-    assert request.getfixturevalue(name).differences(HARD_CASES) == []
+def test_hard_cases(name, graph_of):
+    assert graph_of(name).differences(HARD_CASES) == []
 
 
 @pytest.mark.parametrize("name", ["english", "chinese"])
-def test_random_texts(name, request, text_maker):
+def test_random_texts(name, graph_of, text_maker):
     texts = text_maker.many("hard", 2_000, seed=1)
     texts += text_maker.many("plain", 1_000, seed=2)
 
-    assert request.getfixturevalue(name).differences(texts) == []
+    assert graph_of(name).differences(texts) == []
+
+
+def in_texts_of_64(characters):
+    joined = "".join(characters)
+    return [joined[i : i + 64] for i in range(0, len(joined), 64)]
 
 
 @pytest.mark.parametrize("name", ["english", "chinese", "cased_chinese"])
-def test_every_assigned_code_point(name, request, text_maker):
-    assigned = "".join(text_maker.pools[0])
-    texts = [assigned[i : i + 64] for i in range(0, len(assigned), 64)]
+def test_every_assigned_code_point(name, graph_of, text_maker):
+    texts = in_texts_of_64(text_maker.assigned)
 
-    assert request.getfixturevalue(name).id_differences(texts) == []
+    assert graph_of(name).id_differences(texts) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cased_english", "cased_chinese"])
-def test_random_cased_texts(name, request, text_maker):
+def test_random_cased_texts(name, graph_of, text_maker):
     texts = text_maker.many("hard", 20_000, seed=3)
 
-    assert request.getfixturevalue(name).differences(texts) == []
+    assert graph_of(name).differences(texts) == []
 
 
 @pytest.mark.parametrize(
@@ -112,15 +81,13 @@ def test_random_cased_texts(name, request, text_maker):
         (("cased_chinese", "chinese"), "wordpiece_zh.json"),
     ],
 )
-def test_what_the_original_gave(names, file, request, shared_data):
+def test_what_the_original_gave(names, file, graph_of, shared_data):
     path = shared_data / "golden" / "tokenization" / file
     recorded = json.loads(path.read_text())
 
     for do_lower_case, name in enumerate(names):
         cases = [c for c in recorded if c["do_lower_case"] == do_lower_case]
-        found = request.getfixturevalue(name).encode(
-            [case["text"] for case in cases]
-        )
+        found = graph_of(name).encode([case["text"] for case in cases])
         assert cases
         assert found == [case["ids"] for case in cases]
 
@@ -132,8 +99,8 @@ def test_a_vocabulary_of_ones_own(tiny, text_maker):
 
 
 @pytest.mark.parametrize("name", ["english", "chinese"])
-def test_bytes_that_are_not_utf_8_count_as_replacements(name, request):
-    graph = request.getfixturevalue(name)
+def test_bytes_that_are_not_utf_8_count_as_replacements(name, graph_of):
+    graph = graph_of(name)
     texts = [
         b"\xff\xfea",
         b"a\xe2\x82",
@@ -149,11 +116,11 @@ def test_bytes_that_are_not_utf_8_count_as_replacements(name, request):
 
 
 @pytest.mark.parametrize("name", ["english", "chinese"])
-def test_texts_of_100_000_characters(name, request):
+def test_texts_of_100_000_characters(name, graph_of):
     texts = [character * 100_000 for character in "e 漢\u0301"]
     texts += ["short", "", "the end " * 12_500]
 
-    assert request.getfixturevalue(name).differences(texts) == []
+    assert graph_of(name).differences(texts) == []
 
 
 def test_no_texts(tiny):
@@ -163,17 +130,59 @@ def test_no_texts(tiny):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["english", "chinese"])
-def test_a_million_random_and_20_000_hard_texts(
-    name, request, text_maker, all_code_points
-):
-    graph = request.getfixturevalue(name)
+def test_a_million_random_and_20_000_hard_texts(name, graph_of, text_maker):
+    graph = graph_of(name)
 
     for seed in range(50):
         texts = text_maker.many("plain", 20_000, seed=1_000 + seed)
         assert graph.differences(texts) == []
     hard_texts = text_maker.many("hard", 20_000, seed=2_000)
     assert graph.differences(hard_texts) == []
-    assert graph.differences(all_code_points) == []
+    is_surrogate = range(0xD800, 0xE000).__contains__
+    code_points = [c for c in range(0x110000) if not is_surrogate(c)]
+    assert graph.differences(in_texts_of_64(map(chr, code_points))) == []
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_the_graph_knows_what_the_tokenizer_knows(name, graph_of):
+    graph, tokenizer = graph_of(name).graph, graph_of(name).tokenizer
+
+    assert graph.special_ids == tokenizer.special_ids
+    assert graph.vocab_size == tokenizer.vocab_size == len(graph.tokens)
+    assert graph.tokens[1234] == tokenizer.id_to_token(1234)
+
+
+def test_offsets_are_absent_unless_requested(tiny):
+    found = tiny.graph(tf.constant(["a"]))
+
+    assert (found.starts, found.ends) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["english", "chinese"])
+def test_the_graph_is_made_of_allowed_operations_once(name, graph_of):
+    graph = graph_of(name).graph
+
+    def trace(times, with_offsets):
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+        )
+        def call(texts):
+            found = [
+                graph(texts, with_offsets=with_offsets) for _ in range(times)
+            ]
+            return [one.ids for one in found]
+
+        return call.get_concrete_function()
+
+    for with_offsets in (False, True):
+        once, twice = trace(1, with_offsets), trace(2, with_offsets)
+        allowed_operations.check(once, name)
+        assert num_nodes(once) == num_nodes(twice)
+
+
+def num_nodes(function):
+    library = function.graph.as_graph_def().library.function
+    return sum(len(one.node_def) for one in library)
 
 
 def test_no_vocabulary():

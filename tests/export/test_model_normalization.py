@@ -12,22 +12,24 @@ LETTERS = {"a", "b", "é", "ﬁ", "\u1112", "\u1161", "\u11ab", "①", "\x07"}
 
 
 @pytest.fixture(scope="module")
-def charsmap_of_tiny(tiny_spm_model):
-    model = sentencepiece_model_pb2.ModelProto.FromString(
+def tiny_model(tiny_spm_model):
+    return sentencepiece_model_pb2.ModelProto.FromString(
         tiny_spm_model.read_bytes()
     )
-    return model.normalizer_spec.precompiled_charsmap
 
 
 @pytest.fixture(scope="module")
-def rules_of(charsmap_of_tiny):
-    return lambda alphabet: model_normalization.read_rules(
-        charsmap_of_tiny, alphabet
-    )
+def charsmap(tiny_model):
+    return tiny_model.normalizer_spec.precompiled_charsmap
 
 
-def test_rules_of_one_character_and_of_several(rules_of):
-    assert rules_of(LETTERS) == {
+@pytest.fixture(scope="module")
+def library(tiny_spm_model):
+    return sentencepiece.SentencePieceProcessor(model_file=str(tiny_spm_model))
+
+
+def test_rules_of_one_character_and_of_several(charsmap):
+    assert model_normalization.read_rules(charsmap, LETTERS) == {
         "ﬁ": "fi",
         "①": "1",
         "\x07": "",
@@ -36,12 +38,10 @@ def test_rules_of_one_character_and_of_several(rules_of):
     }
 
 
-def test_the_rules_are_what_the_library_does(rules_of, tiny_spm_model):
-    library = sentencepiece.SentencePieceProcessor(
-        model_file=str(tiny_spm_model)
-    )
+def test_the_rules_are_what_the_library_does(charsmap, library):
     alphabet = {chr(c) for c in [*range(0x21, 0x2000), *range(0x3040, 0x3400)]}
-    rules = {s: t for s, t in rules_of(alphabet).items() if "▁" not in t}
+    rules = model_normalization.read_rules(charsmap, alphabet)
+    rules = {s: t for s, t in rules.items() if "▁" not in t}
 
     assert len(rules) > 3_000
     for sequence, text in rules.items():
@@ -53,19 +53,19 @@ def test_no_rules():
     assert model_normalization.read_rules(b"", LETTERS) == {}
 
 
-def test_damaged_rules(charsmap_of_tiny):
-    without_texts = charsmap_of_tiny[: -len(charsmap_of_tiny) // 4]
+def test_damaged_rules(charsmap):
+    without_texts = charsmap[: -len(charsmap) // 4]
 
-    with pytest.raises(ValueError, match="normalisation rules .* are damaged"):
+    with pytest.raises(ValueError, match="normalization rules .* are damaged"):
         model_normalization.read_rules(without_texts, LETTERS)
 
 
 @pytest.fixture(scope="module")
-def english_normalization():
+def english():
     return SentencePieceNormalization(do_lower_case=True)
 
 
-def normalized(found, num_rows):
+def rows_of(found, num_rows):
     rows = [""] * num_rows
     for code_point, row in zip(
         found.code_points.numpy(), found.row_ids.numpy(), strict=True
@@ -74,52 +74,37 @@ def normalized(found, num_rows):
     return rows
 
 
-def test_the_longest_rule_applies_and_user_defined_pieces_are_kept(
-    english_normalization,
-):
+def test_the_longest_rule_applies_and_user_defined_pieces_are_kept(english):
     model = ModelNormalization(
         {"a": "1", "ab": "2 3", "c": "", "(": "x", "d": " "}, frozenset("(")
     )
 
-    found = model(
-        english_normalization(tf.constant(["aab(", "ca d dba", "dd"]))
-    )
+    found = model(english(tf.constant(["aab(", "ca d dba", "dd"])))
 
-    assert normalized(found, 3) == ["▁12▁3(", "▁1▁b1", ""]
+    assert rows_of(found, 3) == ["▁12▁3(", "▁1▁b1", ""]
     assert found.origins.numpy().tolist() == [0, 0, 1, 1, 1, 3, 4, 5, 6, 10, 11]
     assert found.ends.numpy().tolist() == [4, 12, 14]
 
 
-def test_a_rule_over_several_characters_stays_in_its_row(
-    english_normalization,
-):
+def test_a_rule_over_several_characters_stays_in_its_row(english):
     model = ModelNormalization({"ab": "c"}, frozenset())
 
-    found = model(english_normalization(tf.constant(["a", "b", "abab"])))
+    found = model(english(tf.constant(["a", "b", "abab"])))
 
-    assert normalized(found, 3) == ["▁a", "▁b", "▁cc"]
+    assert rows_of(found, 3) == ["▁a", "▁b", "▁cc"]
 
 
-def test_what_the_library_does(
-    tiny_spm_model, english_normalization, text_maker
-):
-    library = sentencepiece.SentencePieceProcessor(
-        model_file=str(tiny_spm_model)
-    )
-    proto = sentencepiece_model_pb2.ModelProto.FromString(
-        tiny_spm_model.read_bytes()
-    )
+def test_what_the_library_does(tiny_model, library, english, text_maker):
     rules = model_normalization.read_rules(
-        proto.normalizer_spec.precompiled_charsmap,
-        english_normalization.alphabet,
+        tiny_model.normalizer_spec.precompiled_charsmap, english.alphabet
     )
-    symbols = {piece.piece for piece in proto.pieces if piece.type == 4}
+    symbols = {piece.piece for piece in tiny_model.pieces if piece.type == 4}
     model = ModelNormalization(rules, frozenset(symbols))
     texts = text_maker.many("hard", 500, seed=7)
 
-    found = model(english_normalization(tf.constant(texts)))
+    found = model(english(tf.constant(texts)))
 
-    assert normalized(found, len(texts)) == [
+    assert rows_of(found, len(texts)) == [
         library.normalize(normalization.normalize(text, do_lower_case=True))
         for text in texts
     ]

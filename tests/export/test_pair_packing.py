@@ -3,7 +3,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import pair_packing
-from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.tokens import Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
@@ -35,19 +34,16 @@ def test_a_pair_and_a_single_text():
     }
 
 
-def test_texts_without_tokens():
-    packed = pack([[], []], [[], [6]], 16)
-
-    assert packed["input_ids"] == [[2, 3, 0, 0], [2, 3, 6, 3]]
-    assert packed["segment_ids"] == [[0, 0, 0, 0], [0, 0, 1, 1]]
-
-
-def test_no_pairs():
-    assert pack([], [], 8)["input_ids"] == []
-
-
-def test_a_single_text_is_cut_at_its_end():
-    assert pack([[7, 8, 9, 10]], [[]], 5)["input_ids"] == [[2, 7, 8, 9, 3]]
+@pytest.mark.parametrize(
+    ("texts_a", "texts_b", "max_seq_length", "input_ids"),
+    [
+        ([[], []], [[], [6]], 16, [[2, 3, 0, 0], [2, 3, 6, 3]]),
+        ([], [], 8, []),
+        ([[7, 8, 9, 10]], [[]], 5, [[2, 7, 8, 9, 3]]),
+    ],
+)
+def test_empty_and_long_texts(texts_a, texts_b, max_seq_length, input_ids):
+    assert pack(texts_a, texts_b, max_seq_length)["input_ids"] == input_ids
 
 
 @pytest.mark.parametrize("max_seq_length", range(5, 14))
@@ -72,21 +68,3 @@ def pop_longest(size_a, size_b, room):
         else:
             size_b -= 1
     return [int(size_a), int(size_b)]
-
-
-def test_ranges_of_tokens_with_a_separator_behind_an_empty_one():
-    ids = tf.range(100, 110)
-    first = Ranges(starts=tf.constant([0, 4]), sizes=tf.constant([2, 1]))
-    second = Ranges(starts=tf.constant([7, 0]), sizes=tf.constant([1, 0]))
-
-    def ids_of(**values):
-        packed = pair_packing.pack_ranges(
-            ids, first, second, special=SPECIAL, **values
-        )
-        return packed["input_ids"].numpy().tolist()
-
-    assert ids_of() == [[2, 100, 101, 3, 107, 3], [2, 104, 3, 3, 0, 0]]
-    assert ids_of(is_pair=tf.constant([True, False]), min_length=7) == [
-        [2, 100, 101, 3, 107, 3, 0],
-        [2, 104, 3, 0, 0, 0, 0],
-    ]

@@ -8,30 +8,45 @@ import tensorflow as tf
 
 from albert_tf.export import race_signatures
 from albert_tf.metrics.classification import softmax
-from albert_tf.modeling.sequence_models import MultipleChoiceModel
 from albert_tf.tasks.race import examples, features, passage_files
 from albert_tf.tasks.race.examples import MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
 
-QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
-OPTIONS = ["one", "", "zwölf 漢", "_"]
+BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
+BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
+ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
+QUESTIONS = [
+    "What is it?",
+    "It is _ .",
+    "_",
+    "",
+    "Both _ and ＿ of them ︳",
+    "The question that is too long to fit, is it not? Where was the man?",
+]
+
+
+def example(article, question, options, number=1):
+    return MultipleChoiceExample(
+        guid=str(number),
+        passage_id="",
+        article=article,
+        question=question,
+        options=tuple(options),
+    )
 
 
 def test_options_take_the_places_of_blanks():
     found = race_signatures.complete(
-        tf.constant(QUESTIONS), tf.constant([OPTIONS] * len(QUESTIONS))
+        tf.constant(BLANK_QUESTIONS),
+        tf.constant([BLANK_OPTIONS] * len(BLANK_QUESTIONS)),
     )
 
     expected = [
         text
-        for question in QUESTIONS
-        for text in MultipleChoiceExample(
-            guid="1",
-            passage_id="1",
-            article="",
-            question=question,
-            options=tuple(OPTIONS),
-        ).choice_texts()
+        for question in BLANK_QUESTIONS
+        for text in example("", question, BLANK_OPTIONS).choice_texts()
     ]
     assert [text.decode() for text in found.numpy()] == expected
 
@@ -52,40 +67,10 @@ def test_texts_that_grow_too_long_are_an_invalid_argument():
         race_signatures.complete(question, options)
 
 
-INPUTS = ("input_ids", "input_mask", "segment_ids")
-race_signatures_OPTIONS = (
-    "a house",
-    "",
-    "the very long option of them all",
-    "Café ½",
-)
-ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
-race_signatures_QUESTIONS = [
-    "What is it?",
-    "It is _ .",
-    "_",
-    "",
-    "Both _ and ＿ of them ︳",
-    "The question that is too long to fit, is it not? Where was the man?",
-]
-
-
-def example(article, question, options, number):
-    return MultipleChoiceExample(
-        guid=str(number),
-        passage_id="",
-        article=article,
-        question=question,
-        options=options,
-    )
-
-
 MADE = [
-    example(article, question, race_signatures_OPTIONS, i)
-    for i, (article, question) in enumerate(
-        (article, question)
-        for article in ARTICLES
-        for question in race_signatures_QUESTIONS
+    example(article, question, OPTIONS, number)
+    for number, (article, question) in enumerate(
+        itertools.product(ARTICLES, QUESTIONS)
     )
 ]
 
@@ -93,8 +78,8 @@ MADE = [
 def python_logits(exported, examples):
     """Features and model, as a fine-tuning run makes them."""
     lengths = ChoiceLengths(
-        max_seq_length=exported.job.max_seq_length,
-        max_qa_length=exported.job.max_qa_length,
+        max_seq_length=exported.config.max_seq_length,
+        max_qa_length=exported.config.max_qa_length,
     )
     records = list(features.make_records(examples, exported.tokenizer, lengths))
     rows = []
@@ -120,22 +105,14 @@ def check_equal(exported, examples):
     )
 
 
-def test_made_questions(served_race):
-    check_equal(served_race, MADE)
+def test_made_questions(exported):
+    check_equal(exported("race"), MADE)
 
 
-def test_chinese_questions(
-    export_task, tiny_config, tiny_chinese_vocabulary, chinese_texts
-):
-    exported = export_task(
-        MultipleChoiceModel(tiny_config),
-        tiny_chinese_vocabulary,
-        task="race",
-        max_seq_length=32,
-        max_qa_length=10,
-    )
+def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
+    exported = export_task("race", tiny_chinese_vocabulary)
     examples = [
-        example(article, question, tuple(chinese_texts[:4]), number)
+        example(article, question, chinese_texts[:4], number)
         for number, (article, question) in enumerate(
             itertools.product(chinese_texts, [*chinese_texts, "一_丁＿？"])
         )
@@ -144,53 +121,11 @@ def test_chinese_questions(
     check_equal(exported, examples)
 
 
-def test_real_questions(served_race, shared_data):
+def test_real_questions(exported, shared_data):
     folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
     files = sorted(folder.glob("*.txt"))[:6]
     examples = [
-        one for file in files for one in passage_files.read_passages(file)
+        one for file in files for one in passage_files.read_questions(file)
     ]
 
-    check_equal(served_race, examples)
-
-
-def test_ids(served_race):
-    ids = np.random.default_rng(1).integers(5, 300, (3, 4, 11), np.int32)
-    batch = {
-        "input_ids": ids,
-        "input_mask": ids * 0 + 1,
-        "segment_ids": ids * 0,
-    }
-
-    found = served_race.ask("tokens", **batch)
-
-    logits = served_race.model(batch)["logits"]
-    assert set(found) == {"logits", "probabilities"}
-    np.testing.assert_allclose(found["logits"], logits, atol=1e-5)
-    np.testing.assert_allclose(
-        found["probabilities"], softmax(logits.numpy()), atol=1e-5
-    )
-
-
-def test_no_questions(served_race):
-    none = tf.constant([], tf.string)
-
-    found = served_race.ask(
-        article=none, question=none, options=tf.reshape(none, (0, 4))
-    )
-
-    assert found["choice"].shape == (0,)
-    assert found["probabilities"].shape == (0, 4)
-
-
-def test_a_text_of_100_000_characters(served_race):
-    article = "the house on the hill " * 5_000
-    question = "is _ " * 2_000
-
-    found = served_race.ask(
-        article=[article],
-        question=[question],
-        options=[["a", "the house", "", article[:20]]],
-    )
-
-    assert np.isfinite(found["probabilities"]).all()
+    check_equal(exported("race"), examples)

@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import pytest
@@ -24,43 +23,51 @@ def changed(tiny_spm_model, tmp_path_factory):
     return change
 
 
-def test_numbers_are_cut_from_commas(changed, graph_tokenizer):
-    def add_pieces(model):
-        for piece in ("▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,"):
-            model.pieces.add(piece=piece, score=-1.0, type=PIECES.NORMAL)
+def add_pieces(kind, pieces):
+    def add(model):
+        for piece in pieces:
+            model.pieces.add(piece=piece, score=-1.0, type=kind)
 
-    found = graph_tokenizer(spm_model_file=changed(add_pieces))
-
-    assert (
-        found.differences(
-            ["1,", "a 1, 2,", "¨ 1,", "1974,x3, 9,9,", "12,2,", "1 ,2,\u0301,"]
-        )
-        == []
-    )
+    return add
 
 
-def test_user_defined_pieces_of_several_characters(
-    changed, graph_tokenizer, text_maker
+def free_mask(model):
+    for piece in model.pieces:
+        if piece.piece == "[MASK]":
+            piece.type = PIECES.USER_DEFINED
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        pytest.param(
+            add_pieces(
+                PIECES.NORMAL, ["▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,"]
+            ),
+            ["1,", "a 1, 2,", "¨ 1,", "1974,x3, 9,9,", "12,2,", "1 ,2,\u0301,"],
+            id="numbers-are-cut-from-commas",
+        ),
+        pytest.param(
+            add_pieces(
+                PIECES.USER_DEFINED,
+                ["ee(", "\u1112\u1161", "the", "½½", "e 1"],
+            ),
+            ["the eee( other", "\u1112\u1161\u11ab", "e 1 the½½½"],
+            id="user-defined-pieces-of-several-characters",
+        ),
+        pytest.param(
+            free_mask,
+            ["[mask] [MASK] x"],
+            id="special-pieces-that-text-could-become",
+        ),
+    ],
+)
+def test_models_with_other_pieces(
+    change, texts, changed, graph_tokenizer, text_maker
 ):
-    def add_pieces(model):
-        for piece in ("ee(", "\u1112\u1161", "the", "½½", "e 1"):
-            model.pieces.add(piece=piece, type=PIECES.USER_DEFINED)
-
-    found = graph_tokenizer(spm_model_file=changed(add_pieces))
-    texts = ["the eee( other", "\u1112\u1161\u11ab", "e 1 the½½½"]
+    found = graph_tokenizer(spm_model_file=changed(change))
 
     assert found.differences(texts + text_maker.many("hard", 300, 5)) == []
-
-
-def test_special_pieces_that_text_could_become(changed, graph_tokenizer):
-    def free_mask(model):
-        for piece in model.pieces:
-            if piece.piece == "[MASK]":
-                piece.type = PIECES.USER_DEFINED
-
-    found = graph_tokenizer(spm_model_file=changed(free_mask))
-
-    assert found.differences(["[mask] [MASK] x"]) == []
 
 
 def _set(part, name, value):
@@ -94,7 +101,3 @@ def test_a_model_of_another_kind_is_refused(change, words, changed):
 def test_a_missing_file():
     with pytest.raises(FileNotFoundError, match="no SentencePiece model"):
         SentencePieceGraph("none.model")
-
-
-def test_the_special_ids_are_the_tokenizers(tiny):
-    assert dataclasses.astuple(tiny.graph.special_ids) == (0, 1, 2, 3, 4)

@@ -1,8 +1,12 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from albert_tf.export import span_search
-from albert_tf.export.span_search import Allowed, Spans
+from albert_tf.export.exported_encoder import ExportedWeights
+from albert_tf.export.span_search import LogitScorer, Spans
+from albert_tf.modeling.span_models import SpanModel
+from albert_tf.tasks.squad.predictions import SpanLimits
 
 STARTS = tf.constant([[1.0, 5.0, 3.0, 5.0]])
 ENDS = tf.constant([[2.0, 0.0, 4.0, 1.0]])
@@ -14,12 +18,11 @@ def listed(spans):
     return list(zip(*(c.numpy().tolist() for c in columns), strict=True))
 
 
-def allowed(is_start=(1, 1, 1, 1), is_end=(1, 1, 1, 1), max_answer_length=4):
-    return Allowed(
-        is_start=tf.constant([is_start]) > 0,
-        is_end=tf.constant([is_end]) > 0,
-        max_answer_length=max_answer_length,
-    )
+def best_of(spans, **limits):
+    everywhere = tf.fill([1, 4], True)
+    limits = {"is_start": everywhere, "is_end": everywhere} | limits
+    limits = {"max_answer_length": 4} | limits
+    return listed(span_search.best_spans(spans, **limits))
 
 
 def test_the_likeliest_starts_with_the_likeliest_ends():
@@ -62,40 +65,39 @@ def test_spans_of_beams():
     ]
 
 
-def test_the_best_candidate_of_a_window():
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, (1, 2, 9)),
+        ({"max_answer_length": 1}, (2, 2, 7)),
+        ({"is_start": [[False, False, True, True]]}, (2, 2, 7)),
+        ({"is_end": [[False, True, False, True]]}, (1, 3, 6)),
+        ({"is_start": [[False] * 4]}, (0, 0, -np.inf)),
+    ],
+)
+def test_the_best_valid_span_of_a_window(limits, expected):
     spans = span_search.all_spans(STARTS, ENDS, 4)
 
-    def best(**values):
-        return listed(span_search.best_of_windows(spans, allowed(**values)))
-
-    assert best() == [(1, 2, 9)]
-    assert best(max_answer_length=1) == [(2, 2, 7)]
-    assert best(is_start=(0, 0, 1, 1)) == [(2, 2, 7)]
-    assert best(is_end=(0, 1, 0, 1)) == [(1, 3, 6)]
-    assert best(is_start=(0, 0, 0, 0))[0][2] == -np.inf
+    assert best_of(spans, **limits) == [expected]
 
 
-def test_of_spans_that_are_as_good_the_first_counts():
+def test_of_equally_good_spans_the_first_counts():
     spans = Spans(
         starts=tf.constant([[0, 3, 1]]),
         ends=tf.constant([[0, 3, 1]]),
         scores=tf.constant([[1.0, 2.0, 2.0]], tf.float64),
     )
 
-    found = span_search.best_of_windows(spans, allowed())
-
-    assert listed(found) == [(3, 3, 2)]
+    assert best_of(spans) == [(3, 3, 2)]
 
 
-def test_a_span_that_ends_before_it_starts_is_none():
+def test_a_span_that_ends_before_it_starts_is_not_valid():
     spans = span_search.likeliest_spans(STARTS, ENDS, 1)
-
-    found = span_search.best_of_windows(
-        Spans(starts=spans.ends, ends=spans.starts, scores=spans.scores),
-        allowed(),
+    reversed_spans = Spans(
+        starts=spans.ends, ends=spans.starts, scores=spans.scores
     )
 
-    assert listed(found)[0][2] == -np.inf
+    assert best_of(reversed_spans)[0][2] == -np.inf
 
 
 def test_the_best_window_of_each_question():
@@ -106,3 +108,20 @@ def test_the_best_window_of_each_question():
     found = span_search.best_window(scores, rows, tf.constant(3))
 
     assert found.numpy().tolist() == [1, 6, 4]
+
+
+MASK = tf.constant([[1] * 7 + [0], [1] * 4 + [0] * 4])
+
+
+def test_padding_is_never_among_the_likeliest(tiny_config):
+    model = SpanModel(tiny_config)
+    weights = ExportedWeights(model.weights, precision="float32")
+    logits = tf.constant([[0.0, 1, 2, 3, 9, 9, 9, 9]] * 2)
+    outputs = {"start_logits": logits, "end_logits": logits}
+    scorer = LogitScorer(model, weights)
+
+    likeliest, every = scorer.spans(outputs, MASK, SpanLimits(n_best_size=2))
+
+    assert set(likeliest.starts[1].numpy()) == {2, 3}
+    assert set(every.starts[1].numpy()) == set(range(8))
+    assert scorer.null_scores(outputs).numpy().tolist() == [0, 0]

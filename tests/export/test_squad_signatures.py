@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import squad_signatures
-from albert_tf.modeling.span_models import SpanModel
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
@@ -88,22 +87,23 @@ def real_pairs(shared_data, number):
 
 def python_predictions(exported, examples, *, is_version_2):
     """Features, model and predictions, as a fine-tuning run makes them."""
-    job = exported.job
+    config = exported.config
     data = SquadData(
-        exported.tokenizer,
+        tokenizer=exported.tokenizer,
         lengths=WindowLengths(
-            max_seq_length=job.max_seq_length,
-            doc_stride=job.doc_stride,
-            max_query_length=job.max_query_length,
+            max_seq_length=config.max_seq_length,
+            doc_stride=config.doc_stride,
+            max_query_length=config.max_query_length,
         ),
         limits=SpanLimits(
-            n_best_size=job.n_best_size,
-            max_answer_length=job.max_answer_length,
+            n_best_size=config.n_best_size,
+            max_answer_length=config.max_answer_length,
         ),
         version_2_with_negative=is_version_2,
-        null_threshold=job.null_threshold,
+        null_score_diff_threshold=config.null_score_diff_threshold,
     )
-    records = list(data.records(examples, is_training=False))
+    questions = data.questions(examples)
+    records = list(data.records(questions, is_training=False))
     inputs = INPUTS | ({"p_mask": 1} if is_version_2 else {})
     outputs = exported.outputs_of(records, inputs)
     if not is_version_2:
@@ -112,8 +112,8 @@ def python_predictions(exported, examples, *, is_version_2):
             name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
             for name, rows in outputs.items()
         }
-    found = data.predict(examples, outputs)
-    return found, data.final_texts(found)
+    found = data.predict(questions, outputs)
+    return found, data.final_texts(found, data.null_threshold({}))
 
 
 def check_equal(exported, pairs, *, is_version_2):
@@ -142,89 +142,44 @@ def check_equal(exported, pairs, *, is_version_2):
     return texts
 
 
-def test_version_1_answers_as_the_python_path(served_squad_1):
-    texts = check_equal(served_squad_1, PAIRS, is_version_2=False)
+@pytest.mark.parametrize("version", [1, 2])
+def test_made_questions(version, exported):
+    texts = check_equal(
+        exported(f"squad_{version}"), PAIRS, is_version_2=version == 2
+    )
 
-    assert [bool(text) for text in texts] == [
-        bool(context.strip()) for _, context in PAIRS
-    ]
-
-
-def test_version_2_answers_as_the_python_path(served_squad_2):
-    texts = check_equal(served_squad_2, PAIRS, is_version_2=True)
-
+    if version == 1:
+        assert [bool(text) for text in texts] == [
+            bool(context.strip()) for _, context in PAIRS
+        ]
     assert any(texts)
 
 
-def test_chinese_questions(
-    export_task,
-    tiny_config,
-    tiny_chinese_vocabulary,
-    squad_values,
-    chinese_texts,
-):
-    exported = export_task(
-        SpanModel(tiny_config),
-        tiny_chinese_vocabulary,
-        task="squad",
-        **squad_values,
-    )
-
+def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
+    exported = export_task("squad_1", tiny_chinese_vocabulary, tflite=False)
     pairs = [*itertools.product(chinese_texts, repeat=2)]
+
     texts = check_equal(exported, pairs, is_version_2=False)
+
     assert [bool(text) for text in texts] == [bool(c) for _, c in pairs]
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_real_questions(version, request, shared_data):
-    exported = request.getfixturevalue(f"served_squad_{version}")
+def test_real_questions(version, exported, shared_data):
+    pairs = real_pairs(shared_data, 40)
 
     texts = check_equal(
-        exported, real_pairs(shared_data, 40), is_version_2=version == 2
+        exported(f"squad_{version}"), pairs, is_version_2=version == 2
     )
 
     assert len(set(texts)) > 10
 
 
-def test_ids_give_logits(served_squad_1):
-    ids = np.random.default_rng(1).integers(5, 300, (3, 11), np.int32)
-    batch = {
-        "input_ids": ids,
-        "input_mask": ids * 0 + 1,
-        "segment_ids": ids * 0,
-    }
-
-    found = served_squad_1.ask("tokens", **batch)
-
-    expected = served_squad_1.model(batch)
-    assert set(found) == {"start_logits", "end_logits"}
-    for name in found:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
-
-
-def test_ids_give_beams(served_squad_2):
-    special = served_squad_2.tokenizer.special_ids
-    row = [special.cls, 9, 8, special.sep, 20, 21, 22, 23, 24, special.sep]
-    ids = np.array([[*row, 0, 0]], np.int32)
-    mask = np.array([[1] * 10 + [0] * 2], np.int32)
-    segments = np.array([[0] * 4 + [1] * 6 + [0] * 2], np.int32)
-    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
-
-    found = served_squad_2.ask("tokens", **batch)
-
-    p_mask = np.ones((1, 12), np.float32)
-    p_mask[0, [0, *range(4, 9)]] = 0
-    expected = served_squad_2.model(batch | {"p_mask": p_mask})
-    assert set(found) == set(expected)
-    for name in found:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-4)
-
-
-def test_a_context_of_100_000_characters(served_squad_1):
+def test_a_context_of_100_000_characters(exported):
     word = "the house and the hill "
     contexts = [word * (100_000 // len(word)), "漢" * 100_000, "\0" * 1000]
 
-    found = served_squad_1.ask(question=["Where?"] * 3, context=contexts)
+    found = exported("squad_1").ask(question=["Where?"] * 3, context=contexts)
 
     for context, answer, start, end in zip(
         contexts, found["answer"], found["start"], found["end"], strict=True
@@ -233,37 +188,21 @@ def test_a_context_of_100_000_characters(served_squad_1):
     assert found["answer"][0]
 
 
-def test_bytes_that_are_not_utf_8_count_as_replacements(served_squad_1):
+def test_bytes_that_are_not_utf_8_count_as_replacements(exported):
     context = b"the \xff\xfe house \xe2\x82 stood"
 
-    found = served_squad_1.ask(question=["x"], context=[context])
+    found = exported("squad_1").ask(question=["x"], context=[context])
 
     text = context.decode(errors="replace")
     start, end = found["start"][0], found["end"][0]
     assert found["answer"][0].decode() == text[start:end] != ""
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_no_questions(version, request):
-    exported = request.getfixturevalue(f"served_squad_{version}")
-    none = np.array([], object)
+def test_the_company_of_other_questions_changes_no_answer(exported):
+    ask = exported("squad_1").ask
+    questions, contexts = zip(*PAIRS, strict=True)
 
-    found = exported.ask(
-        question=tf.constant(none, tf.string),
-        context=tf.constant(none, tf.string),
-    )
+    together = ask(question=questions, context=contexts)["answer"]
 
-    assert [values.shape for values in found.values()] == [(0,)] * 5
-
-
-def test_the_company_of_other_questions_changes_no_answer(served_squad_1):
-    ask = served_squad_1.ask
-    together = ask(
-        question=[q for q, _ in PAIRS], context=[c for _, c in PAIRS]
-    )["answer"]
-    alone = [
-        served_squad_1.ask(question=[q], context=[c])["answer"]
-        for q, c in PAIRS
-    ]
-
+    alone = [ask(question=[q], context=[c])["answer"] for q, c in PAIRS]
     assert list(together) == list(itertools.chain(*alone))

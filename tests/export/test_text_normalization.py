@@ -22,58 +22,47 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["lower", "cased"])
-def do_lower_case(request):
-    return request.param
-
-
-def rows(found):
-    """Text, raw starts and raw ends of each row."""
-    result = []
-    for row in range(found.raw_sizes.shape[0]):
+def rows_of(found):
+    """Returns text, raw starts and raw ends of each row."""
+    for row, raw_length in enumerate(found.raw_lengths.numpy().tolist()):
         mask = found.row_ids.numpy() == row
-        result.append(
-            (
-                "".join(map(chr, found.code_points.numpy()[mask])),
-                found.raw_starts.numpy()[mask].tolist(),
-                found.raw_ends.numpy()[mask].tolist(),
-                int(found.raw_sizes[row]),
-            )
+        yield (
+            "".join(map(chr, found.code_points.numpy()[mask])),
+            found.raw_starts.numpy()[mask].tolist(),
+            found.raw_ends.numpy()[mask].tolist(),
+            raw_length,
         )
-    return result
 
 
-def expected(traced):
-    return (
-        "".join(" " if c.isspace() else c for c in traced.text),
-        traced.starts.tolist(),
-        traced.ends.tolist(),
-        traced.raw_size,
-    )
-
-
-def test_normalisation_for_sentencepiece(do_lower_case):
-    graph = SentencePieceNormalization(do_lower_case=do_lower_case)
-
-    assert rows(graph(tf.constant(TEXTS))) == [
-        expected(
-            normalization.normalize_traced(text, do_lower_case=do_lower_case)
-        )
-        for text in TEXTS
+def split_words_traced(text, *, do_lower_case):
+    return normalization.split_words_traced(text, do_lower_case=do_lower_case)[
+        0
     ]
 
 
-def test_normalisation_for_wordpiece(do_lower_case):
-    graph = WordPieceNormalization(do_lower_case=do_lower_case)
+@pytest.mark.parametrize("do_lower_case", [True, False], ids=["lower", "cased"])
+@pytest.mark.parametrize(
+    ("graph_class", "normalize"),
+    [
+        (SentencePieceNormalization, normalization.normalize_traced),
+        (WordPieceNormalization, split_words_traced),
+    ],
+)
+def test_text_and_places_are_those_of_python(
+    graph_class, normalize, do_lower_case
+):
+    graph = graph_class(do_lower_case=do_lower_case)
 
-    assert rows(graph(tf.constant(TEXTS))) == [
-        expected(
-            normalization.split_words_traced(text, do_lower_case=do_lower_case)[
-                0
-            ]
+    found = rows_of(graph(tf.constant(TEXTS)))
+
+    for text, row in zip(TEXTS, found, strict=True):
+        traced = normalize(text, do_lower_case=do_lower_case)
+        assert row == (
+            "".join(" " if c.isspace() else c for c in traced.text),
+            traced.starts.tolist(),
+            traced.ends.tolist(),
+            traced.raw_size,
         )
-        for text in TEXTS
-    ]
 
 
 def test_spans_are_mapped_as_in_python():
@@ -84,13 +73,12 @@ def test_spans_are_mapped_as_in_python():
     spans = [(a, b) for a in range(size + 1) for b in range(a, size + 1)]
     found = graph(tf.constant(["x y", text, ""]))
 
-    starts, ends = found.raw_spans(
+    raw_spans = found.raw_spans(
         tf.constant([a + 3 for a, _ in spans]),
         tf.constant([b + 3 for _, b in spans]),
         tf.ones(len(spans), tf.int32),
     )
 
-    assert [
-        starts.numpy().tolist(),
-        ends.numpy().tolist(),
-    ] == traced.raw_spans(spans).tolist()
+    assert [ends.numpy().tolist() for ends in raw_spans] == traced.raw_spans(
+        spans
+    ).tolist()

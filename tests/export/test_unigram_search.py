@@ -23,21 +23,28 @@ def walk(trie, *rows, states=None):
     return np.stack(found, 1).tolist()
 
 
-def test_what_begins_at_each_place():
-    trie = Trie({"a": 0, "ab": 5, "b": 2, "bab": 1})
-
-    assert trie.depth == 3
-    assert walk(trie, "abab", "c") == [
-        [0, 5, NOTHING],
-        [2, NOTHING, 1],
-        [0, 5, NOTHING],
-        [2, NOTHING, NOTHING],
-        [NOTHING] * 3,
-    ]
-
-
-def test_sequences_lie_within_a_row():
-    assert walk(Trie({"ab": 0}), "a", "b") == [[NOTHING] * 2] * 2
+@pytest.mark.parametrize(
+    ("numbers", "rows", "expected"),
+    [
+        (
+            {"a": 0, "ab": 5, "b": 2, "bab": 1},
+            ["abab", "c"],
+            [
+                [0, 5, NOTHING],
+                [2, NOTHING, 1],
+                [0, 5, NOTHING],
+                [2, NOTHING, NOTHING],
+                [NOTHING] * 3,
+            ],
+        ),
+        # Sequences lie within a row.
+        ({"ab": 0}, ["a", "b"], [[NOTHING] * 2] * 2),
+        # Numbers that need more than 16 bits.
+        ({"a": 70_000}, ["a"], [[70_000]]),
+    ],
+)
+def test_sequences_that_start_at_each_place(numbers, rows, expected):
+    assert walk(Trie(numbers), *rows) == expected
 
 
 def test_beginning_after_a_prefix():
@@ -50,10 +57,6 @@ def test_beginning_after_a_prefix():
         [NOTHING] * 3,
     ]
     assert trie.state("x") == -1
-
-
-def test_numbers_that_need_more_than_16_bits():
-    assert walk(Trie({"a": 70_000}), "a") == [[70_000]]
 
 
 def test_a_trie_against_a_search():
@@ -104,28 +107,42 @@ def make(scores, user_defined=()):
     )
 
 
-def test_the_best_sum_of_scores_wins():
-    search = make({"a": -1.0, "b": -1.0, "ab": -1.5, "bc": -1.2, "c": -5.0})
-
-    assert cut(search, "abc", "ab") == [(0, 1), (1, 4), (3, 3)]
-
-
-def test_a_character_without_a_piece():
-    assert cut(make({"a": -1.0}), "xa", "") == [(0, 0), (1, 1)]
-
-
-def test_of_equal_sums_the_longest_last_piece_wins():
-    assert cut(make({"e": -1.0, "ee": -1.0}), "eee") == [(0, 1), (1, 2)]
-
-
-def test_a_user_defined_piece_beats_what_is_in_it():
-    search = make({"a": -1.0, "b": -1.0, "ab": -0.2}, ["b("])
-
-    assert cut(search, "ab(") == [(0, 1), (1, 4)]
-
-
-def test_no_text():
-    assert cut(make({"a": -1.0}), "", "") == []
+@pytest.mark.parametrize(
+    ("scores", "user_defined", "rows", "expected"),
+    [
+        pytest.param(
+            {"a": -1.0, "b": -1.0, "ab": -1.5, "bc": -1.2, "c": -5.0},
+            (),
+            ["abc", "ab"],
+            [(0, 1), (1, 4), (3, 3)],
+            id="the best total wins",
+        ),
+        pytest.param(
+            {"a": -1.0},
+            (),
+            ["xa", ""],
+            [(0, 0), (1, 1)],
+            id="a character without a piece",
+        ),
+        pytest.param(
+            {"e": -1.0, "ee": -1.0},
+            (),
+            ["eee"],
+            [(0, 1), (1, 2)],
+            id="of equal totals, the longest last piece wins",
+        ),
+        pytest.param(
+            {"a": -1.0, "b": -1.0, "ab": -0.2},
+            ["b("],
+            ["ab("],
+            [(0, 1), (1, 4)],
+            id="a user-defined piece wins",
+        ),
+        pytest.param({"a": -1.0}, (), ["", ""], [], id="no text"),
+    ],
+)
+def test_the_segmentation(scores, user_defined, rows, expected):
+    assert cut(make(scores, user_defined), *rows) == expected
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -3,9 +3,6 @@ import pathlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tensorflow.core.framework import tensor_pb2
 
 from albert_tf.export import version_folder
 
@@ -53,105 +50,67 @@ def test_a_version_is_not_written_over(tmp_path):
     (tmp_path / "4").mkdir()
 
     with (
-        pytest.raises(ValueError, match="4 exists already.*Pass another"),
+        pytest.raises(
+            ValueError, match="4 exists already.*Pass another.*export_version=4"
+        ),
         version_folder.new_version(tmp_path, 4),
     ):
         pass
 
 
-def test_what_is_not_a_folder_gets_no_versions(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("mine")
+@pytest.mark.parametrize("name", ["", "new", "new/er/served"])
+def test_a_folder_that_can_be_made_is_accepted_and_not_made(name, tmp_path):
+    version_folder.check_writable(tmp_path / name)
 
-    for make in (
-        lambda: version_folder.next_version(path),
-        lambda: version_folder.new_version(path, 1).__enter__(),
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_relative_folder_is_below_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert version_folder.check_writable("served") == "served"
+
+    (tmp_path / "served").write_text("mine")
+    for use in (
+        version_folder.check_writable,
+        version_folder.next_version,
+        lambda path: version_folder.new_version(path, 1).__enter__(),
     ):
-        with pytest.raises(ValueError, match="file is there, and not a folder"):
-            make()
-    assert path.read_text() == "mine"
+        with pytest.raises(ValueError, match="'served' is not a folder"):
+            use("served")
+        with pytest.raises(ValueError, match="'served' is not a folder"):
+            use("served/below")
+    assert (tmp_path / "served").read_text() == "mine"
 
 
-# The messages of TensorFlow Serving, as far as they are used:
-# message -> (field, number, type, is it repeated).
-_MESSAGES = {
-    "PredictionLog": [("predict_log", 6, "PredictLog", False)],
-    "PredictLog": [("request", 1, "PredictRequest", False)],
-    "PredictRequest": [
-        ("model_spec", 1, "ModelSpec", False),
-        ("inputs", 2, "InputsEntry", True),
-    ],
-    "ModelSpec": [("name", 1, "", False), ("signature_name", 3, "", False)],
-    "InputsEntry": [("key", 1, "", False), ("value", 2, "bytes", False)],
-}
+def test_a_folder_that_may_not_be_written_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+
+    with pytest.raises(
+        ValueError,
+        match="--export_dir=.*new cannot be written: .* not a folder that this",
+    ):
+        version_folder.check_writable(tmp_path / "new")
 
 
-@pytest.fixture(scope="module")
-def prediction_log():
-    """The class of the message, made from its published definition."""
-    field_type = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="prediction_log.proto", package="test", syntax="proto3"
-    )
-    for message_name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=message_name)
-        for name, number, kind, is_repeated in fields:
-            field = message.field.add(name=name, number=number)
-            field.label = (
-                field_type.LABEL_REPEATED
-                if is_repeated
-                else field_type.LABEL_OPTIONAL
-            )
-            if kind in ("", "bytes"):
-                field.type = (
-                    field_type.TYPE_BYTES if kind else field_type.TYPE_STRING
-                )
-            else:
-                field.type = field_type.TYPE_MESSAGE
-                field.type_name = f".test.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName("test.PredictionLog")
-    )
+def test_a_remote_folder_is_refused():
+    with pytest.raises(ValueError, match="'gs://bucket' is a remote path"):
+        version_folder.check_writable("gs://bucket")
 
 
-def test_a_record_is_a_prediction_log(prediction_log):
+def test_requests_are_read_back_by_the_published_definition(
+    tmp_path, read_warmup
+):
     ids = np.arange(300, dtype=np.int32).reshape(2, 150)
     texts = np.array(["a", "é"], object)
 
-    log = prediction_log.FromString(
-        version_folder.prediction_log(
-            "albert", "tokens", {"ids": ids, "texts": texts}
-        )
-    )
-
-    request = log.predict_log.request
-    assert request.model_spec.name == "albert"
-    assert request.model_spec.signature_name == "tokens"
-    found = {
-        entry.key: tf.make_ndarray(
-            tensor_pb2.TensorProto.FromString(entry.value)
-        )
-        for entry in request.inputs
-    }
-    np.testing.assert_array_equal(found["ids"], ids)
-    assert [text.decode() for text in found["texts"]] == ["a", "é"]
-
-
-def test_the_file_lies_where_tf_serving_looks(prediction_log, tmp_path):
-    request = {"text_a": np.array(["x"], object)}
-    version_folder.write(
+    version_folder.write_warmup(
         str(tmp_path),
-        [("serving_default", request), ("other", request)],
+        [("tokens", {"ids": ids, "texts": texts}), ("other", {"texts": texts})],
         model_name="m",
     )
 
-    path = tmp_path / "assets.extra" / "tf_serving_warmup_requests"
-    logs = [
-        prediction_log.FromString(record.numpy())
-        for record in tf.data.TFRecordDataset(str(path))
-    ]
-    assert [
-        log.predict_log.request.model_spec.signature_name for log in logs
-    ] == ["serving_default", "other"]
+    first, second = read_warmup(tmp_path)
+    assert (first[:2], second[:2]) == (("m", "tokens"), ("m", "other"))
+    np.testing.assert_array_equal(first[2]["ids"], ids)
+    assert [text.decode() for text in first[2]["texts"]] == ["a", "é"]

@@ -31,7 +31,7 @@ def small(tmp_path_factory, graph_tokenizer):
 def test_words_are_cut_into_the_longest_tokens(text, tokens, small):
     found = small.encode([text, "x"])[0]
 
-    assert [small.tokenizer.id_to_piece(i) for i in found] == tokens
+    assert [small.tokenizer.id_to_token(i) for i in found] == tokens
 
 
 def test_a_word_that_is_too_long_may_be_a_token(

@@ -55,7 +55,7 @@ class RecordedHead:
     @property
     def weights(self):
         """The recorded weights of encoder and head, by TF1 name."""
-        return tf1.read_arrays(_PARITY / "model_base", with_slots=False) | {
+        return tf1.read_weights(_PARITY / "model_base") | {
             key.removeprefix("var/"): self.numbers[key]
             for key in self.numbers.files
             if key.startswith("var/")

@@ -9,7 +9,7 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 def test_the_defaults_are_those_of_the_paper():
     config = OptimizerConfig()
 
-    assert config.name == "lamb"
+    assert config.optimizer == "lamb"
     assert config.learning_rate == 0.00176
     assert (config.num_train_steps, config.num_warmup_steps) == (125000, 3125)
 
@@ -17,10 +17,10 @@ def test_the_defaults_are_those_of_the_paper():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "sgd"}, "`name` must be one of lamb, adamw. Received.*'sgd'"),
+        ({"optimizer": "sgd"}, "`optimizer` must be one of lamb, adamw.*'sgd'"),
         (
-            {"name": "adamw", "corrected_lamb": True},
-            "`corrected_lamb` needs name='lamb'.*'adamw'",
+            {"optimizer": "adamw", "corrected_lamb": True},
+            "`corrected_lamb` needs optimizer='lamb'.*'adamw'",
         ),
         (
             {"learning_rate": 0.0},
@@ -31,8 +31,8 @@ def test_the_defaults_are_those_of_the_paper():
         ({"clip_norm": 0.0}, "`clip_norm` must be .* above 0"),
         ({"clip_norm": float("inf")}, "`clip_norm` must be a finite number"),
         ({"epsilon": -1e-6}, "`epsilon` must be .* above 0"),
-        ({"weight_decay": -0.1}, "`weight_decay` must be .* of at least 0"),
-        ({"poly_power": -1.0}, "`poly_power` must be .* of at least 0"),
+        ({"weight_decay": -0.1}, "`weight_decay` must be .* at least 0"),
+        ({"poly_power": -1.0}, "`poly_power` must be .* at least 0"),
         ({"beta_1": 1.0}, "`beta_1` must be .* above 0 and below 1"),
         ({"beta_2": 0.0}, "`beta_2` must be .* above 0 and below 1"),
         ({"num_train_steps": 0}, "`num_train_steps` must be .* at least 1"),
@@ -49,11 +49,11 @@ def test_the_defaults_are_those_of_the_paper():
                 "num_warmup_steps": 60,
                 "start_warmup_step": 50,
             },
-            "inside its warm-up.*start_warmup_step=50",
+            "during its warm-up.*start_warmup_step=50",
         ),
     ],
 )
-def test_impossible_settings_are_refused_by_name(values, message):
+def test_invalid_settings_are_named(values, message):
     with pytest.raises(ValueError, match=message):
         OptimizerConfig(**values)
 

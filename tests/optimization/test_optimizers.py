@@ -1,3 +1,4 @@
+import dataclasses
 import importlib.util
 import os
 import pathlib
@@ -11,6 +12,23 @@ import pytest
 
 from albert_tf.optimization import clipping, optimizers, schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
+
+_PARITY = pathlib.Path(__file__).parents[1] / "parity"
+# The expressions of google-research/albert, optimization.py.
+_REFERENCE = re.compile("LayerNorm|layer_norm|bias")
+_STEMS = (
+    "adamw",
+    "lamb",
+    "adamw_clip",
+    "lamb_clip",
+    "adamw_high_rate",
+    "lamb_high_rate",
+)
+_TOLERANCE = 2e-6
+
+needs_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="needs TensorFlow's backend"
+)
 
 
 def _array(*values):
@@ -31,7 +49,7 @@ def test_moments_move_a_tenth_and_a_thousandth_of_the_way():
     np.testing.assert_allclose(v, [3.001, 0.016], rtol=1e-6)
 
 
-def test_epsilon_stands_outside_the_root():
+def test_epsilon_is_added_to_the_root():
     direction = optimizers.update_direction(
         _array(1.0), _array(0.0), _array(5.0), epsilon=1e-6, weight_decay=0.0
     )
@@ -39,7 +57,7 @@ def test_epsilon_stands_outside_the_root():
     np.testing.assert_allclose(direction, [1e6], rtol=1e-6)
 
 
-def test_decay_joins_the_direction():
+def test_decay_is_part_of_the_direction():
     direction = optimizers.update_direction(
         _array(1.0, 0.0),
         _array(4.0, 0.0),
@@ -86,69 +104,35 @@ def test_corrected_moments_of_a_constant_gradient_are_its_own(step):
     np.testing.assert_allclose(v, 9.0, rtol=5e-7)
 
 
-# The expressions of google-research/albert, optimization.py.
-_REFERENCE = re.compile("LayerNorm|layer_norm|bias")
+@pytest.mark.parametrize("model", ["model_base", "model_groups"])
+def test_the_reference_excludes_the_same_weights(model):
+    import tensorflow as tf
 
+    stored = tf.train.load_checkpoint(str(_PARITY / model / "model.ckpt-best"))
+    state = ("/adam_m", "/adam_v", "global_step")
+    names = {
+        name
+        for name in stored.get_variable_to_shape_map()
+        if not name.endswith(state)
+    }
 
-def _check_against_reference(names):
     excluded = {name for name in names if optimizers.is_excluded(name)}
 
     assert excluded == {name for name in names if _REFERENCE.search(name)}
-    assert set() < excluded < set(names)
+    assert set() < excluded < names
 
 
-@pytest.mark.parametrize("stem", ["lamb", "adamw_clip"])
-def test_the_role_decides_as_the_reference_on_recorded_names(recorded, stem):
-    keys = [key for key in recorded(stem) if key.startswith("init/")]
-
-    _check_against_reference([key.removeprefix("init/") for key in keys])
-
-
-@pytest.mark.parametrize("model", ["model_base", "model_groups"])
-def test_the_role_decides_as_the_reference_on_released_names(
-    shared_data, model
-):
-    import tensorflow as tf
-
-    prefix = shared_data / "golden" / model / "model.ckpt-best"
-    names = tf.train.load_checkpoint(str(prefix)).get_variable_to_shape_map()
-
-    _check_against_reference(
-        [
-            name
-            for name in names
-            if not name.endswith(("/adam_m", "/adam_v", "global_step"))
-        ]
-    )
-
-
-def test_a_kernel_below_a_layer_named_after_bias_is_decayed():
-    assert not optimizers.is_excluded("bias_head/kernel")
-    assert not optimizers.is_excluded("kernel")
-
-
-def test_a_bare_bias_is_excluded():
-    assert optimizers.is_excluded("bias")
-
-
-_STEMS = (
-    "adamw",
-    "lamb",
-    "adamw_clip",
-    "lamb_clip",
-    "adamw_high_rate",
-    "lamb_high_rate",
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("bias_head/kernel", False), ("kernel", False), ("bias", True)],
 )
-_TOLERANCE = 2e-6
-
-needs_tensorflow = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="a matter of TensorFlow"
-)
+def test_only_the_last_part_of_a_name_decides(path, expected):
+    assert optimizers.is_excluded(path) == expected
 
 
 def _config(stem, arrays):
     return OptimizerConfig(
-        name=stem.split("_")[0],
+        optimizer=stem.split("_")[0],
         learning_rate=float(arrays["init_lr"]),
         num_train_steps=int(arrays["num_train_steps"]),
         num_warmup_steps=int(arrays["num_warmup_steps"]),
@@ -198,16 +182,10 @@ class _RecordedRun:
                 )
 
 
-def test_recorded_rates_make_the_recorded_steps(run):
-    for step in range(run.num_steps):
-        run.take_step(run.gradients(step), run.arrays["lr"][step])
-
-        run.check(step)
-
-
-def test_our_own_schedule_makes_the_recorded_steps(run):
+def test_single_updates_make_the_recorded_steps(run):
     for step in range(run.num_steps):
         rate = schedules.learning_rate(step, run.config)
+        np.testing.assert_allclose(rate, run.arrays["lr"][step], rtol=1e-6)
         run.take_step(run.gradients(step), rate)
 
         run.check(step)
@@ -255,7 +233,7 @@ def test_weights_of_a_short_type_are_refused(make_variable):
     kernel = make_variable("kernel", np.ones(3), dtype="bfloat16")
 
     with pytest.raises(
-        ValueError, match="must be float32.*`mixed_`.*kernel of type bfloat16"
+        ValueError, match="must be float32.*`mixed_` .*kernel of type bfloat16"
     ):
         optimizers.AlbertAdamW(0.1).build([kernel])
 
@@ -363,44 +341,36 @@ def test_slots_survive_a_tensorflow_checkpoint(make_variable, tmp_path):
         assert restored.numpy().all()
 
 
-def _environment(**extra):
-    """This process's environment, without what pytest put there."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    return kept | {"TF_CPP_MIN_LOG_LEVEL": "2"} | extra
-
-
-# Compares the strategy's update with plain updates of twin variables.
-_TWO_REPLICAS = """
-import keras
-import numpy as np
-import tensorflow as tf
-from albert_tf.optimization import optimizers
-
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(
-    cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+@needs_tensorflow
+@pytest.mark.parametrize(
+    ("optimizer_class", "options"),
+    [
+        (optimizers.AlbertAdamW, {}),
+        (optimizers.AlbertLamb, {}),
+        (optimizers.AlbertLamb, {"corrected": True}),
+    ],
 )
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-rng = np.random.default_rng(0)
-shapes = {"kernel": (5, 3), "bias": (3,)}
-starts = {n: rng.normal(size=s).astype("float32") for n, s in shapes.items()}
+def test_two_replicas_step_as_one(make_variable, optimizer_class, options):
+    import tensorflow as tf
 
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    rng = np.random.default_rng(0)
+    shapes = {"kernel": (5, 3), "bias": (3,)}
+    starts = {n: rng.normal(size=s).astype("f") for n, s in shapes.items()}
 
-def make(optimizer_class, **options):
-    variables = [keras.Variable(v, name=n) for n, v in starts.items()]
-    optimizer = optimizer_class(0.1, **options)
-    optimizer.build(variables)
-    return variables, optimizer
+    def make():
+        variables = [make_variable(n, value) for n, value in starts.items()]
+        optimizer = optimizer_class(0.1, **options)
+        optimizer.build(variables)
+        return variables, optimizer
 
-
-def compare(optimizer_class, **options):
-    plain, plain_optimizer = make(optimizer_class, **options)
+    plain, plain_optimizer = make()
     with strategy.scope():
-        mirrored, mirrored_optimizer = make(optimizer_class, **options)
+        mirrored, mirrored_optimizer = make()
 
     @tf.function
     def take_step(gradients, rate):
-        for gradient, variable in zip(gradients, mirrored):
+        for gradient, variable in zip(gradients, mirrored, strict=True):
             strategy.extended.update(
                 variable.value,
                 lambda value, g, r: mirrored_optimizer.update_step(g, value, r),
@@ -411,19 +381,18 @@ def compare(optimizer_class, **options):
     for step in range(4):
         rate = tf.constant(0.1 / (step + 1))
         gradients = [
-            tf.constant(rng.normal(size=v.shape).astype("float32"))
-            for v in plain
+            tf.constant(rng.normal(size=v.shape).astype("f")) for v in plain
         ]
         take_step(gradients, rate)
-        for gradient, variable in zip(gradients, plain):
+        for gradient, variable in zip(gradients, plain, strict=True):
             plain_optimizer.update_step(gradient, variable, rate)
         plain_optimizer.iterations.assign_add(1)
 
-    for variable, twin in zip(plain, mirrored):
+    for variable, twin in zip(plain, mirrored, strict=True):
         ours = [variable, *plain_optimizer.slots(variable)]
         theirs = [twin, *mirrored_optimizer.slots(twin)]
         assert np.abs(variable.numpy() - starts[variable.name]).max() > 0.01
-        for one, many in zip(ours, theirs):
+        for one, many in zip(ours, theirs, strict=True):
             copies = strategy.experimental_local_results(many.value)
             assert len({copy.device for copy in copies}) == 2
             for copy in copies:
@@ -432,79 +401,64 @@ def compare(optimizer_class, **options):
                 )
 
 
-compare(optimizers.AlbertAdamW)
-compare(optimizers.AlbertLamb)
-compare(optimizers.AlbertLamb, corrected=True)
-"""
-
-
-@needs_tensorflow
-def test_two_replicas_step_as_one():
-    result = subprocess.run(
-        [sys.executable, "-c", _TWO_REPLICAS],
-        capture_output=True,
-        text=True,
-        env=_environment(CUDA_VISIBLE_DEVICES=""),
-        check=False,
-    )
-
-    assert result.returncode == 0, result.stderr
-
-
 @needs_tensorflow
 def test_all_of_it_holds_on_the_jax_back_end():
     if importlib.util.find_spec("jax") is None:
         pytest.skip("jax is not installed; it is in the extra `dev`")
-    folder = pathlib.Path(__file__).parent
-    parts = ("clipping", "factory", "optimizers", "schedules", "update_rules")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     result = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider"),
-            *(folder / f"test_{part}.py" for part in parts),
+            pathlib.Path(__file__).parent,
         ],
         capture_output=True,
         text=True,
-        env=_environment(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu"),
+        env=kept | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
         check=False,
     )
 
     assert result.returncode == 0, result.stdout
     # Said only on another back end than TensorFlow.
-    assert "a matter of TensorFlow" in result.stdout
+    assert "needs TensorFlow's backend" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("name", "optimizer_class"),
     [("adamw", optimizers.AlbertAdamW), ("lamb", optimizers.AlbertLamb)],
 )
-def test_the_name_chooses_the_optimizer(name, optimizer_class):
-    optimizer = optimizers.create_optimizer(OptimizerConfig(name=name))
+def test_the_name_selects_the_optimizer(name, optimizer_class):
+    optimizer = optimizers.create_optimizer(OptimizerConfig(optimizer=name))
 
     assert type(optimizer) is optimizer_class
 
 
-def test_every_setting_reaches_the_optimizer():
-    optimizer = optimizers.create_optimizer(
-        OptimizerConfig(
-            weight_decay=0.1,
-            beta_1=0.8,
-            beta_2=0.95,
-            epsilon=1e-4,
-            clip_norm=0.5,
-            corrected_lamb=True,
-            num_train_steps=7,
-            num_warmup_steps=3,
-        )
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _RunConfig(OptimizerConfig):
+    """Has more fields, like the config of a run."""
 
-    described = optimizer.get_config()
-    assert described["weight_decay"] == 0.1
-    assert described["beta_1"] == 0.8
-    assert described["beta_2"] == 0.95
-    assert described["epsilon"] == 1e-4
-    assert described["global_clipnorm"] == 0.5
-    assert described["corrected"] is True
-    assert described["learning_rate"]["config"]["num_train_steps"] == 7
+    output_dir: str
+
+
+def test_every_setting_reaches_the_optimizer():
+    values = {
+        "weight_decay": 0.1,
+        "beta_1": 0.8,
+        "beta_2": 0.95,
+        "epsilon": 1e-4,
+        "clip_norm": 0.5,
+        "corrected_lamb": True,
+        "num_train_steps": 7,
+        "num_warmup_steps": 3,
+    }
+    config = _RunConfig(output_dir="x", **values)
+
+    described = optimizers.create_optimizer(config).get_config()
+
+    schedule = described["learning_rate"]["config"]
+    assert schedule == dataclasses.asdict(OptimizerConfig(**values))
+    names = {"clip_norm": "global_clipnorm", "corrected_lamb": "corrected"}
+    for name in list(values)[:-2]:
+        assert described[names.get(name, name)] == values[name]
 
 
 @pytest.mark.parametrize("name", ["adamw", "lamb"])
@@ -513,7 +467,7 @@ def test_keras_fit_steps_as_a_loop_of_our_own(name, make_variable, check_close):
     inputs = rng.normal(size=(16, 5)).astype("float32")
     targets = 9 * rng.normal(size=(16, 3)).astype("float32")
     config = OptimizerConfig(
-        name=name, learning_rate=0.1, num_train_steps=8, num_warmup_steps=2
+        optimizer=name, learning_rate=0.1, num_train_steps=8, num_warmup_steps=2
     )
     model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3)])
     weights = [make_variable(w.name, w.numpy()) for w in model.weights]

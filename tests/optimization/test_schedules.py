@@ -1,5 +1,3 @@
-"""Levels of the model, from the embeddings to the head."""
-
 import keras
 import numpy as np
 import pytest
@@ -10,6 +8,10 @@ from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 _CASES = ("power1", "power2", "no_warmup", "late_warmup")
+EMBEDDINGS = "albert/embeddings/word_embeddings"
+PROJECTION = "albert/encoder/embedding_projection/kernel"
+POOLER = "albert/pooler/kernel"
+HEAD = "sentence_order_head/output_weights"
 
 
 def _config(params):
@@ -119,13 +121,7 @@ def test_the_keras_schedule_comes_back_from_its_config():
     assert float(again(5)) == float(schedule(5)) > 0
 
 
-EMBEDDINGS = "albert/embeddings/word_embeddings"
-PROJECTION = "albert/encoder/embedding_projection/kernel"
-POOLER = "albert/pooler/kernel"
-HEAD = "sentence_order_head/output_weights"
-
-
-def factors(decay=0.5, freeze_embeddings=False, **settings):
+def multipliers(decay=0.5, freeze_embeddings=False, **settings):
     values = {
         "vocab_size": 9,
         "embedding_size": 3,
@@ -143,57 +139,70 @@ def factors(decay=0.5, freeze_embeddings=False, **settings):
     )
 
 
-def block(half, number):
-    names = {"attention": "query", "feed_forward": "intermediate"}
-    return f"albert/encoder/{half}_{number}_0/{names[half]}/kernel"
+def attention(number):
+    return f"albert/encoder/attention_{number}_0/query/kernel"
 
 
-def test_a_shared_block_makes_four_levels():
-    found = factors()
-
-    assert found[EMBEDDINGS] == found["albert/embeddings/layer_norm/beta"]
-    assert [
-        found[name]
-        for name in (
-            EMBEDDINGS,
-            PROJECTION,
-            block("attention", 0),
-            block("feed_forward", 0),
-            POOLER,
-            HEAD,
-        )
-    ] == [0.125, 0.25, 0.5, 0.5, 1, 1]
+def feed_forward(number):
+    return f"albert/encoder/feed_forward_{number}_0/intermediate/kernel"
 
 
-def test_without_a_projection_there_is_no_level_for_it():
-    assert factors(embedding_size=4)[EMBEDDINGS] == 0.25
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            # Four levels; a layer norm is on that of its neighbours.
+            {},
+            {
+                EMBEDDINGS: 0.125,
+                "albert/embeddings/layer_norm/beta": 0.125,
+                PROJECTION: 0.25,
+                attention(0): 0.5,
+                feed_forward(0): 0.5,
+                POOLER: 1,
+                HEAD: 1,
+            },
+        ),
+        # Without a projection there is no level for it.
+        ({"embedding_size": 4}, {EMBEDDINGS: 0.25}),
+        (
+            # Each group is a level.
+            {"num_hidden_groups": 2},
+            {
+                attention(1): 0.5,
+                feed_forward(1): 0.5,
+                attention(0): 0.25,
+                EMBEDDINGS: 0.0625,
+            },
+        ),
+        (
+            # A shared half belongs to the last layers that use it.
+            {"parameter_sharing": "attention"},
+            {
+                attention(0): 0.5,
+                feed_forward(3): 0.5,
+                feed_forward(2): 0.25,
+                feed_forward(1): 0.125,
+                feed_forward(0): 0.0625,
+            },
+        ),
+    ],
+)
+def test_each_level_has_half_the_rate_of_the_level_above(settings, expected):
+    found = multipliers(**settings)
+
+    assert {path: found[path] for path in expected} == expected
 
 
-def test_each_group_is_a_level():
-    found = factors(num_hidden_groups=2)
-
-    assert found[block("attention", 1)] == found[block("feed_forward", 1)]
-    assert found[block("attention", 1)] == 0.5
-    assert found[block("attention", 0)] == 0.25
-    assert found[EMBEDDINGS] == 0.0625
-
-
-def test_a_half_that_is_shared_stands_with_the_last_layers_it_serves():
-    found = factors(parameter_sharing="attention")
-
-    own = [found[block("feed_forward", layer)] for layer in range(4)]
-    assert own == [0.0625, 0.125, 0.25, 0.5]
-    assert found[block("attention", 0)] == 0.5
-
-
-def test_without_decay_all_learn_alike():
-    assert set(factors(decay=1.0).values()) == {1.0}
+def test_without_decay_all_rates_are_equal():
+    assert set(multipliers(decay=1.0).values()) == {1.0}
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.5])
-def test_frozen_embeddings_have_the_factor_0_and_no_others(decay):
-    free, frozen = factors(decay), factors(decay, freeze_embeddings=True)
+def test_only_frozen_embeddings_have_the_multiplier_0(decay):
+    free = multipliers(decay)
+    frozen = multipliers(decay, freeze_embeddings=True)
 
-    for name, factor in frozen.items():
+    for name, multiplier in frozen.items():
         is_embedding = name.startswith("albert/embeddings/")
-        assert factor == (0 if is_embedding else free[name])
+        assert multiplier == (0 if is_embedding else free[name])

@@ -70,7 +70,7 @@ def test_help_answers_at_once():
         ("--vocab_size=many", "many"),
         ("--character_coverage=3", "character_coverage"),
         ("--no_such_flag", "no_such_flag"),
-        ("--output_prefix=", "--output_prefix must be given"),
+        ("--output_prefix=", "`output_prefix` must be given"),
     ],
 )
 def test_bad_input_ends_with_one_line(tiny_corpus, tmp_path, flag, message):

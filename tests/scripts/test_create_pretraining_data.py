@@ -62,8 +62,8 @@ def test_records_a_sidecar_and_a_summary_are_made(run, folder):
 
     assert result.returncode == 0, result.stderr
     offsets, _ = record_files.index_records(folder / "out.tf_record")
-    assert made_by(folder).counts["records"] == len(offsets)
-    assert made_by(folder).flags["dupe_factor"] == 40
+    assert made_by(folder).counts.records == len(offsets)
+    assert made_by(folder).config.dupe_factor == 40
     assert "documents              2" in result.stdout
     assert "tokens a second" in result.stdout
     assert "\r" not in result.stderr  # No progress bar outside a terminal.
@@ -73,8 +73,8 @@ def test_dynamic_records_are_made_once_by_default(run, folder):
     result = run("--masking=dynamic")
 
     assert result.returncode == 0, result.stderr
-    assert made_by(folder).masking == "dynamic"
-    assert made_by(folder).flags["dupe_factor"] == 1
+    assert made_by(folder).config.masking == "dynamic"
+    assert made_by(folder).config.dupe_factor == 1
 
 
 def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
@@ -93,20 +93,20 @@ def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
     )
 
     assert result.returncode == 0, result.stderr
-    facts = made_by(folder)
-    assert facts.pair_objective == "nsp"
-    assert facts.num_prediction_slots == 6
-    assert not facts.favor_shorter_ngram and not facts.do_whole_word_mask
-    assert facts.ngram == 2 and facts.masked_lm_prob == 0.2
-    assert facts.flags["short_seq_prob"] == 0.3
-    assert facts.flags["random_seed"] == 4
-    assert not facts.flags["do_lower_case"]
+    config = made_by(folder).config
+    assert config.pair_objective == "nsp"
+    assert config.num_prediction_slots == 6
+    assert not config.favor_shorter_ngram and not config.do_whole_word_mask
+    assert config.ngram == 2 and config.masked_lm_prob == 0.2
+    assert config.short_seq_prob == 0.3
+    assert config.random_seed == 4
+    assert not config.do_lower_case
 
 
 def test_a_conflict_of_pair_flags_is_an_error(run):
     result = run("--random_next_sentence", "--pair_objective=sop")
 
-    assert_fails(result, "--random_next_sentence", "--pair_objective=sop")
+    assert_fails(result, "`random_next_sentence`", "pair_objective='sop'")
 
 
 def test_a_second_run_keeps_what_is_finished(run):
@@ -125,7 +125,7 @@ def test_a_second_run_keeps_what_is_finished(run):
         ("--vocab_file=none.txt", ["none.txt"]),
         ("--vocab_file=", ["No vocabulary is given"]),
         ("--max_predictions_per_seq=14", ["`max_predictions_per_seq`", "13"]),
-        ("--max_seq_length=4", ["`max_seq_length` must be at least 8"]),
+        ("--max_seq_length=4", ["`max_seq_length`", "at least 8"]),
         ("--masked_lm_prob=1.5", ["`masked_lm_prob`"]),
         ("--num_workers=0", ["num_workers=0"]),
         ("--runner=beam", ["runner", "beam"]),

@@ -34,7 +34,7 @@ def test_a_checkpoint_is_exported(run_script, tiny_spm_model, tmp_path):
         (["--task=poetry"], "should be one of <encoder"),
         (
             [f"--init_checkpoint={_BASE}", "--export_dir=x", "--labels=a,b"],
-            "`labels` are a classifier's",
+            "`labels` can only be given for task=classifier",
         ),
         (
             [f"--init_checkpoint={_BASE}", "--export_dir=x"],

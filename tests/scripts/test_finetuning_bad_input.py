@@ -152,7 +152,7 @@ def test_the_folder_of_another_run_is_left_as_it_is(
     other_rows = f"--train_file={inputs / 'three.tsv'}"
     for script, flags, words in (
         ("run_squad.py", (*squad, questions), "(now 'squad_v1')"),
-        (CLASSIFIER, (*table_flags, other_rows), "has learnt 'a', 'b'"),
+        (CLASSIFIER, (*table_flags, other_rows), "was trained with 'a', 'b'"),
         (CLASSIFIER, (*table_flags, "--num_seeds=2", "--do_eval"), "seeds_fro"),
         (CLASSIFIER, (*table_flags, "--learning_rate=1"), "learning_rate=5e-0"),
     ):

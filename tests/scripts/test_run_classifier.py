@@ -432,7 +432,7 @@ MNLI = ("--task_name=mnli", "--do_eval")
         (("--task_name=mnli",), "pass --do_train, --do_eval or --do_predict"),
         (MNLI, "--data_dir or --eval_file must be given"),
         ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
-        ((*MNLI, "--text_columns=a"), "--text_columns is for --task_name=cus"),
+        ((*MNLI, "--text_columns=a"), "--text_columns needs --task_name=cus"),
         ((*MNLI, "--export_dir=s3://b/c"), "'s3://b/c' is a remote path"),
         ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
         (
@@ -447,7 +447,7 @@ MNLI = ("--task_name=mnli", "--do_eval")
         ),
         (
             (*CUSTOM, "--do_predict", "--regression", "--labels=a,b"),
-            "--labels names labels, --regression predicts numbers",
+            "--labels is for classification, --regression is",
         ),
     ],
 )
@@ -463,11 +463,11 @@ def test_flags_that_do_not_fit_are_one_line(extra, words, run):
 @pytest.mark.parametrize(
     ("name", "row", "words"),
     [
-        ("dev", '{"what": "a", "folder": "new"}', "line 7: the label is 'new'"),
-        ("dev", '{"what": "a"}', "line 7: the object has no 'folder'"),
-        ("dev", '{"folder": "spam"}', "line 7: the object has no 'what'"),
+        ("dev", '{"what": "a", "folder": "new"}', "Received: 'new'"),
+        ("dev", '{"what": "a"}', "line 7: the object has no key 'folder'"),
+        ("dev", '{"folder": "spam"}', "line 7: the object has no key 'what'"),
         ("train", '{"what": "a", "folder": ""}', "line 13: the label is empty"),
-        ("train", "what", "line 13: not JSON"),
+        ("train", "what", "line 13 is not JSON"),
     ],
 )
 def test_a_bad_row_is_named_before_anything_is_trained(

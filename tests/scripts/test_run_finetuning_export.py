@@ -4,8 +4,8 @@ import os
 import types
 
 import pytest
-
 import run_finetuning_export
+
 from albert_tf.config import AlbertConfig
 from albert_tf.export.export_config import ExportJob
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
+import run_finetuning_flags
 from absl import flags
 
-import run_finetuning_flags
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training.run_config import (
@@ -45,7 +45,7 @@ def parse(tmp_path, monkeypatch):
             run_finetuning_flags.Defaults(
                 training=TrainingConfig(train_batch_size=32),
                 optimizer=OptimizerConfig(
-                    name="adamw", num_train_steps=1000, num_warmup_steps=0
+                    optimizer="adamw", num_train_steps=1000, num_warmup_steps=0
                 ),
                 finetuning=FinetuningConfig(max_seq_length=16),
                 num_train_epochs=epochs,
@@ -116,7 +116,7 @@ def test_the_original_s_spellings_are_the_same_flags(job):
     assert made.training.keep_checkpoint_max == 2
     assert made.optimizer.num_train_steps == 70
     assert made.optimizer.num_warmup_steps == 7
-    assert made.optimizer.name == "adamw"
+    assert made.optimizer.optimizer == "adamw"
     assert made.finetuning == FinetuningConfig(
         max_seq_length=16,
         predict_batch_size=3,

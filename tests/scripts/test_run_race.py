@@ -348,7 +348,7 @@ def test_one_level_alone(other_run):
 def test_the_record_files_of_the_original_are_not_read(other_run):
     done, folder = other_run
 
-    assert "--train_file=cache/train.tf_record is not read" in done.stderr
+    assert "--train_file=cache/train.tf_record is ignored" in done.stderr
     assert not (folder / "cache").exists()
 
 
@@ -458,18 +458,18 @@ def bad_files(tmp_path_factory):
         ("--export_dir=gs://bucket/x", ["'gs://bucket/x' is a remote path"]),
         ("--data_dir=", ["--data_dir or --train_file must be given"]),
         ("--data_dir=nowhere", ["nowhere/RACE/train", "--data_dir must be"]),
-        ("--high_only --middle_only", ["--high_only", "nothing"]),
+        ("--high_only --middle_only", ["--high_only", "no question"]),
         ("--max_qa_length=29", ["`max_seq_length`", "max_qa_length=29"]),
-        ("--max_qa_length=0", ["`max_qa_length` must be at least 1"]),
+        ("--max_qa_length=0", ["`max_qa_length` must be a whole number of at least 1"]),
         ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
         ("--train_batch_size=0", ["`train_batch_size`"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
         ("--task_name=cola", ["task_name", "race"]),
-        ("--options_field=article", ["need a name each", "'article'"]),
+        ("--options_field=article", ["must have its own name", "'article'"]),
         ("--train_file=none.jsonl", ["no file", "none.jsonl"]),
         ("--train_file={bad}/few.jsonl", ["line 2, question q2", "options"]),
-        ("--train_file={bad}/twice.jsonl", ["two questions with the id 'q1'"]),
-        ("--train_file={bad}/empty.jsonl", ["there is no question in it"]),
+        ("--train_file={bad}/twice.jsonl", ["two questions have the id 'q1'"]),
+        ("--train_file={bad}/empty.jsonl", ["has no questions"]),
         ("--train_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
         ("--eval_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
         ("--eval_file={bad}/good.jsonl --high_only", ["no question", "high"]),

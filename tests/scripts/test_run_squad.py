@@ -272,7 +272,7 @@ def test_the_report_has_squads_sections(version, finished_run):
 def test_the_record_files_of_the_original_are_not_read(finished_run):
     done, _ = finished_run("v1")
 
-    assert "--train_feature_file=train.tf_record is not read" in done.stderr
+    assert "--train_feature_file=train.tf_record is ignored" in done.stderr
 
 
 @pytest.fixture
@@ -316,7 +316,7 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
 
     done, folder = predict("v2", trained / weights)
 
-    assert "No null threshold is known" not in done.stderr
+    assert "The null threshold is not known" not in done.stderr
     threshold = read(trained / "eval_results.json")["null_threshold"]
     found = read(folder / "predictions.json")
     for guid, odds in read(folder / "null_odds.json").items():
@@ -331,7 +331,7 @@ def test_weights_without_a_run_have_no_threshold(
 
     done, _ = predict("v2", tmp_path / "weights")
 
-    assert "No null threshold is known: 0.0 is taken" in done.stderr
+    assert "The null threshold is not known; using 0.0" in done.stderr
 
 
 def test_a_run_that_is_only_used_has_its_threshold(
@@ -351,7 +351,7 @@ def test_a_run_that_is_only_used_has_its_threshold(
     )
 
     assert done.returncode == 0, done.stderr
-    assert "No null threshold is known" not in done.stderr
+    assert "The null threshold is not known" not in done.stderr
     assert len(read(tmp_path / "run" / "predictions.json")) == 3
 
 
@@ -470,12 +470,12 @@ def test_real_questions_from_command_line_to_scores(
         ("--train_file={files}/asked.json", ["question q20", "no answers"]),
         ("--train_file={files}/train-v2.json", ["--version_2_with_negative"]),
         ("--eval_file={files}/asked.json", ["question q20", "no answers"]),
-        ("--doc_stride=0", ["`doc_stride` must be at least 1"]),
+        ("--doc_stride=0", ["`doc_stride` must be a whole number of at least 1"]),
         ("--max_query_length=29", ["`max_seq_length`", "max_query_length=29"]),
         ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
-        ("--n_best_size=0", ["`n_best_size` must be at least 1"]),
+        ("--n_best_size=0", ["`n_best_size` must be a whole number of at least 1"]),
         ("--max_answer_length=0", ["`max_answer_length`"]),
-        ("--start_n_top=0", ["`start_n_top` must be at least 1"]),
+        ("--start_n_top=0", ["`start_n_top` must be a whole number of at least 1"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
         ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
         ("--albert_config_file=base_v2", ["300 tokens", "vocab_size=30000"]),

@@ -1,4 +1,9 @@
-"""What every task that is fine-tuned has in common."""
+"""What all tasks have in common: both halves, and the sets of examples."""
+
+import dataclasses
+import json
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -7,9 +12,21 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, tf1, variable_names
 from albert_tf.config import AlbertConfig
+from albert_tf.tasks import task as task_lib
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.task import ClassificationTask
+from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.examples import MultipleChoiceExample
+from albert_tf.tasks.race.features import ChoiceLengths
 from albert_tf.tasks.race.task import MultipleChoiceTask
-from albert_tf.tasks.task import FinetuningTask
+from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.examples import Answer, SquadExample
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.task import BeamSpanTask, SpanTask
+from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.task import ExampleSet, Sets
 
 # B = 3, C = 2, S = 6.
 CONFIG = AlbertConfig(
@@ -23,6 +40,7 @@ CONFIG = AlbertConfig(
     hidden_dropout_prob=0.1,
     attention_probs_dropout_prob=0.1,
 )
+SEED = tf.constant([1, 2])
 ROWS = {
     "input_ids": [[2, 4, 5, 3, 6, 3], [2, 7, 3, 8, 3, 0], [2, 9, 10, 3, 4, 3]],
     "input_mask": [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]],
@@ -34,7 +52,22 @@ CHOICES = {
     name: tf.stack([rows, tf.roll(rows, 1, axis=0)], axis=1)
     for name, rows in SINGLE.items()
 }
-CASES = {
+SPANS = SINGLE | {
+    "start_positions": tf.constant([4, 3, 0]),
+    "end_positions": tf.constant([4, 3, 0]),
+    "p_mask": tf.constant(
+        [[0.0, 1, 1, 1, 0, 1], [0.0, 1, 1, 0, 1, 1], [0.0, 1, 1, 1, 0, 1]]
+    ),
+    "is_impossible": tf.constant([0.0, 0.0, 1.0]),
+}
+MASKED = SINGLE | {
+    "masked_lm_positions": tf.constant([[1, 0], [1, 3], [2, 0]]),
+    "masked_lm_ids": tf.constant([[9, 0], [6, 8], [4, 0]]),
+    "masked_lm_weights": tf.constant([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]]),
+    "sentence_order_labels": tf.constant([0, 1, 1]),
+}
+# By name, what makes the model half, and a batch.
+FINETUNING = {
     "classification": (
         lambda **more: ClassificationTask(CONFIG, num_labels=3, **more),
         SINGLE | {"label_ids": tf.constant([2, 0, 1])},
@@ -47,30 +80,58 @@ CASES = {
         lambda **more: MultipleChoiceTask(CONFIG, **more),
         CHOICES | {"label_ids": tf.constant([0, 1, 1])},
     ),
+    "squad_v1": (lambda **more: SpanTask(CONFIG, **more), SPANS),
+    "squad_v2": (
+        lambda **more: BeamSpanTask(CONFIG, start_n_top=2, end_n_top=2, **more),
+        SPANS,
+    ),
+}
+ALL = FINETUNING | {
+    "pretraining": (lambda **more: PretrainingTask(CONFIG, **more), MASKED)
 }
 # Adding the same to all that a softmax compares changes nothing: to every
-# key's score, or to every choice's.
-NO_EFFECT = {name: ("key/bias",) for name in CASES} | {
-    "multiple_choice": ("key/bias", "output_bias")
+# key's score, every choice's, or every position's.
+NO_EFFECT = {
+    "multiple_choice": ("key/bias", "output_bias"),
+    "squad_v1": ("key/bias", "output_bias"),
+    "squad_v2": (
+        "key/bias",
+        "start_dense/bias",
+        "end_layer_norm/beta",
+        "end_dense_1/bias",
+    ),
 }
+# Spans do not depend on the pooled output.
+NO_GRADIENT = {"squad_v1": "pooler", "squad_v2": "pooler"}
+PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 NUM_STEPS = 60
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=ALL)
 def case(request):
-    """The name of a task, what makes it, and a batch."""
-    return request.param, *CASES[request.param]
+    """What makes the model half, and a batch, of every task."""
+    return ALL[request.param]
+
+
+@pytest.fixture(params=FINETUNING)
+def finetuning_case(request):
+    """What makes the model half, and a batch, of a task that predicts."""
+    return FINETUNING[request.param]
 
 
 def loss_of(task, batch, seed=None):
-    return task.loss(batch, task.loss_denominators(batch), seed=seed)[0]
+    return task.loss(batch, task.loss_denominators(batch), seed=seed)
+
+
+def as_floats(totals):
+    return {name: float(value) for name, value in totals.items()}
 
 
 def gradients_of(task, batch, seed):
     weights = task.model.trainable_variables
     with tf.GradientTape() as tape:
-        loss = loss_of(task, batch, seed)
-    return loss, tape.gradient(loss, [weight.value for weight in weights])
+        loss, _ = loss_of(task, batch, seed)
+    return tape.gradient(loss, [weight.value for weight in weights])
 
 
 def assert_same_outputs(found, wanted, **tolerance):
@@ -79,44 +140,123 @@ def assert_same_outputs(found, wanted, **tolerance):
         np.testing.assert_allclose(value, wanted[name], **tolerance)
 
 
-def test_it_is_a_task_for_fine_tuning(case):
-    _, make_task, _ = case
+def names_of(protocol):
+    own = {*vars(protocol), *vars(protocol).get("__annotations__", ())}
+    return {name for name in own if not name.startswith("_")}
 
-    task: FinetuningTask = make_task()
 
-    promised = {"model", "total_names", "loss_denominators", "loss", "outputs"}
-    promised |= {"training_scores", "evaluation_scores", "sequence_outputs"}
-    for name in promised:
+def test_every_task_has_what_the_protocol_names(case):
+    task = case[0]()
+
+    for name in names_of(task_lib.Task):
         assert hasattr(task, name), name
 
 
-def test_what_it_returns_has_the_keys_and_shapes_it_promises(case):
-    _, make_task, batch = case
+def test_every_task_that_predicts_has_outputs(finetuning_case):
+    task = finetuning_case[0]()
+
+    for name in names_of(task_lib.FinetuningTask):
+        assert hasattr(task, name), name
+
+
+def test_losses_and_totals_have_their_names_and_shapes(case):
+    make_task, batch = case
     task = make_task()
 
     loss_denominators = task.loss_denominators(batch)
-    loss, sums = task.loss(batch, loss_denominators, seed=tf.constant([1, 2]))
+    loss, totals = task.loss(batch, loss_denominators, seed=SEED)
 
-    assert set(sums) == set(task.total_names)
-    assert float(sums["examples"]) == 3
-    assert float(sums["tokens"]) == float(
-        tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
-    )
-    for value in [loss, *loss_denominators.values(), *sums.values()]:
+    assert set(totals) == set(task.total_names)
+    assert float(totals["examples"]) == 3
+    assert float(totals["tokens"]) == np.sum(batch["input_mask"])
+    for value in [loss, *loss_denominators.values(), *totals.values()]:
         assert (value.dtype, value.shape) == (tf.float32, [])
-    scores = task.training_scores({k: float(v) for k, v in sums.items()})
+    scores = task.training_scores(as_floats(totals))
     assert scores["loss"] == pytest.approx(float(loss), rel=1e-5)
 
 
-def test_it_trains(case):
-    _, make_task, batch = case
+def test_shares_of_the_loss_add_up_to_that_of_the_whole_batch(case):
+    make_task, batch = case
+    task = make_task()
+    loss_denominators = task.loss_denominators(batch)
+
+    whole, _ = loss_of(task, batch)
+    shares = [
+        task.loss(
+            {name: value[row : row + 1] for name, value in batch.items()},
+            loss_denominators,
+            seed=None,
+        )[0]
+        for row in range(3)
+    ]
+
+    # Of pretraining, the rows have 1, 2 and 1 targets: a mean of means is
+    # another number.
+    assert float(sum(shares)) == pytest.approx(float(whole), rel=1e-6)
+
+
+def test_rows_that_pad_a_batch_count_nowhere(case):
+    make_task, batch = case
+    task = make_task()
+    first = {name: value[:2] for name, value in batch.items()}
+    weights = tf.constant([1.0, 1.0, 0.0])
+    padded = batch | {"example_weights": weights}
+    if "masked_lm_weights" in batch:
+        targets = batch["masked_lm_weights"] * weights[:, None]
+        padded["masked_lm_weights"] = targets
+
+    loss, totals = loss_of(task, first)
+    same_loss, same_totals = loss_of(task, padded)
+
+    assert float(same_loss) == pytest.approx(float(loss), rel=1e-5)
+    assert as_floats(same_totals) == pytest.approx(as_floats(totals), rel=1e-5)
+
+
+def test_dropout_acts_only_with_a_seed_and_follows_it(case):
+    make_task, batch = case
+    task = make_task()
+
+    first, again, other, none, none_again = (
+        float(loss_of(task, batch, seed)[0])
+        for seed in (SEED, SEED, SEED + 1, None, None)
+    )
+
+    assert first == again
+    assert none == none_again
+    assert len({first, other, none}) == 3
+
+
+def test_every_weight_gets_a_gradient(request, case):
+    make_task, batch = case
+    task = make_task()
+    name = request.node.callspec.params["case"]
+    no_effect = NO_EFFECT.get(name, "key/bias")
+
+    gradients = gradients_of(task, batch, SEED)
+
+    for weight, gradient in zip(
+        task.model.trainable_variables, gradients, strict=True
+    ):
+        if NO_GRADIENT.get(name, "nothing") in weight.path:
+            assert gradient is None, weight.path
+            continue
+        assert gradient is not None, weight.path
+        largest = float(tf.reduce_max(tf.abs(tf.convert_to_tensor(gradient))))
+        if weight.path.endswith(no_effect):
+            assert largest < 1e-6, weight.path
+        else:
+            assert 0 < largest < np.inf, weight.path
+
+
+def test_every_task_trains(case):
+    make_task, batch = case
     task = make_task()
     optimizer = keras.optimizers.Adam(0.01)
-    before = float(loss_of(task, batch))
+    before = float(loss_of(task, batch)[0])
 
     @tf.function
     def step(seed):
-        _, gradients = gradients_of(task, batch, seed)
+        gradients = gradients_of(task, batch, seed)
         pairs = zip(gradients, task.model.trainable_variables, strict=True)
         optimizer.apply_gradients([p for p in pairs if p[0] is not None])
 
@@ -124,28 +264,61 @@ def test_it_trains(case):
     for number in range(NUM_STEPS):
         step(tf.constant([number, 0]))
 
-    assert float(loss_of(task, batch)) < 0.5 * before
+    assert float(loss_of(task, batch)[0]) < 0.5 * before
 
 
-def test_every_weight_gets_a_gradient(case):
-    name, make_task, batch = case
+def test_the_seed_decides_the_weights(case):
+    make_task, batch = case
+
+    losses = [
+        float(loss_of(make_task(seed=seed), batch)[0]) for seed in (1, 1, 2)
+    ]
+
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_padding_changes_no_output_and_no_loss(case):
+    make_task, batch = case
     task = make_task()
+    longer = {
+        name: tf.pad(
+            value,
+            [[0, 0]] * (len(value.shape) - 1) + [[0, 2]],
+            constant_values=PAD_VALUES[name],
+        )
+        if name in PAD_VALUES
+        else value
+        for name, value in batch.items()
+    }
 
-    _, gradients = gradients_of(task, batch, tf.constant([1, 2]))
+    # As in the original, the softmax of version 1.1 is over padding, too.
+    if not isinstance(task, SpanTask):
+        assert float(loss_of(task, longer)[0]) == pytest.approx(
+            float(loss_of(task, batch)[0]), rel=1e-5
+        )
+    if not hasattr(task, "outputs"):
+        return
+    found = {
+        name: value[:, :6] if name in task.sequence_outputs else value
+        for name, value in task.outputs(longer).items()
+    }
+    assert_same_outputs(found, task.outputs(batch), rtol=1e-5, atol=1e-6)
 
-    for weight, gradient in zip(
-        task.model.trainable_variables, gradients, strict=True
-    ):
-        assert gradient is not None, weight.path
-        largest = float(tf.reduce_max(tf.abs(tf.convert_to_tensor(gradient))))
-        if weight.path.endswith(NO_EFFECT[name]):
-            assert largest < 1e-6, weight.path
-        else:
-            assert 0 < largest < np.inf, weight.path
+
+def test_no_examples_at_all_evaluate_to_zero(case):
+    task = case[0]()
+    nothing = dict.fromkeys(task.total_names, 0.0)
+
+    scores = task.evaluation_scores(nothing)
+
+    assert scores
+    assert set(scores.values()) == {0.0}
 
 
-def test_it_predicts_the_same_when_it_is_saved_and_loaded(case, tmp_path):
-    _, make_task, batch = case
+def test_predictions_are_the_same_after_saving_and_loading(
+    finetuning_case, tmp_path
+):
+    make_task, batch = finetuning_case
     task, other = make_task(seed=1), make_task(seed=2)
     wanted = task.outputs(batch)
     variables = variable_names.variables_by_tf1_name(task.model.weights)
@@ -164,59 +337,178 @@ def test_it_predicts_the_same_when_it_is_saved_and_loaded(case, tmp_path):
     assert_same_outputs(other.outputs(batch), wanted, rtol=0)
 
 
-def test_it_predicts_the_same_each_time(case):
-    # Dropout is for training alone.
-    _, make_task, batch = case
-    task = make_task()
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_outputs_have_no_dropout_and_are_never_of_half_precision(
+    finetuning_case, dtype
+):
+    make_task, batch = finetuning_case
+    task = make_task(dtype=dtype)
 
     first, second = task.outputs(batch), task.outputs(batch)
 
     assert_same_outputs(first, second, rtol=0)
-    for value in first.values():
+    assert task.sequence_outputs <= set(first)
+    for name, value in first.items():
         assert value.dtype in (tf.float32, tf.int32)
         assert value.shape[0] == 3
+        if name in task.sequence_outputs:
+            assert value.shape[1] == 6
 
 
-def test_the_seed_decides_the_weights(case):
-    _, make_task, batch = case
+@pytest.fixture(params=["classification", "regression", "race", "v1", "v2"])
+def data_case(request, words):
+    """A data half, two labelled examples, and outputs for their records."""
+    kind = request.param
+    if kind == "race":
+        data = MultipleChoiceData(
+            tokenizer=words,
+            lengths=ChoiceLengths(max_seq_length=32, max_qa_length=16),
+            num_choices=2,
+        )
+        examples = [
+            MultipleChoiceExample(
+                guid=guid,
+                passage_id="1",
+                article="Snow is white.",
+                question="What is _ ?",
+                options=("white", "black"),
+                label=0,
+            )
+            for guid in ("q1", "q2")
+        ]
+        return data, examples, {"logits": np.eye(2, dtype=np.float32)}
+    if kind in ("v1", "v2"):
+        data = SquadData(
+            tokenizer=words,
+            lengths=WindowLengths(max_seq_length=40, max_query_length=8),
+            limits=SpanLimits(),
+            version_2_with_negative=kind == "v2",
+        )
+        answers = (Answer(text="white", start=8),)
+        examples = data.questions(
+            [
+                SquadExample(
+                    guid=guid,
+                    question="What?",
+                    context="Snow is white.",
+                    answers=answers,
+                )
+                for guid in ("q1", "q2")
+            ]
+        )
+        names = ("start_logits", "end_logits")
+        outputs = {name: np.zeros([2, 30], np.float32) for name in names}
+        if kind == "v2":
+            outputs = {
+                "start_top_log_probs": np.zeros([2, 2], np.float32),
+                "start_top_index": np.full([2, 2], 9),
+                "end_top_log_probs": np.zeros([2, 2], np.float32),
+                "end_top_index": np.full([2, 2], 9),
+                "cls_logits": np.zeros(2, np.float32),
+            }
+        return data, examples, outputs
+    labels = ("ham", "spam") if kind == "classification" else ()
+    data = ClassificationData(
+        name="kind",
+        labels=labels,
+        score_names=("accuracy",) if labels else ("pearson",),
+        tokenizer=words,
+        max_seq_length=12,
+    )
+    examples = [
+        ClassificationExample(guid=str(i), text_a="Snow is white.", label=i)
+        for i in range(2)
+    ]
+    logits = np.array([[0.5, 1.0], [3.0, 2.0]], np.float32)
+    return data, examples, {"logits": logits[:, : len(labels) or 1]}
 
-    losses = [float(loss_of(make_task(seed=seed), batch)) for seed in (1, 1, 2)]
 
-    assert losses[0] == losses[1] != losses[2]
+def test_every_data_half_has_what_the_protocol_names(data_case):
+    data, _, _ = data_case
+
+    for name in names_of(task_lib.TaskData):
+        assert hasattr(data, name), name
+    assert data.vocab_size == data.tokenizer.vocab_size
 
 
-def test_padding_changes_no_output_and_no_loss(case):
-    _, make_task, batch = case
-    task = make_task()
-    longer = {
-        name: tf.pad(value, [[0, 0]] * (len(value.shape) - 1) + [[0, 2]])
-        if name in ROWS
-        else value
-        for name, value in batch.items()
-    }
+@pytest.mark.parametrize("is_training", [True, False])
+def test_records_have_the_arrays_of_the_specs(data_case, is_training):
+    data, examples, _ = data_case
 
-    found = {
-        name: value[:, :6] if name in task.sequence_outputs else value
-        for name, value in task.outputs(longer).items()
-    }
+    records = list(data.records(examples, is_training=is_training))
 
-    assert_same_outputs(found, task.outputs(batch), rtol=1e-5, atol=1e-6)
-    assert float(loss_of(task, longer)) == pytest.approx(
-        float(loss_of(task, batch)), rel=1e-5
+    assert len(records) == 2
+    for record in records:
+        assert set(record) == {spec.name for spec in data.array_specs}
+        length = record["input_ids"].shape[-1]
+        for spec in data.array_specs:
+            shape = (*spec.shape, length) if spec.is_sequence else spec.shape
+            assert record[spec.name].shape == shape
+            assert record[spec.name].dtype == spec.dtype
+    pad_values = {spec.name: spec.pad_value for spec in data.array_specs}
+    assert pad_values["input_ids"] == data.tokenizer.special_ids.pad
+    assert pad_values["input_mask"] == 0
+
+
+def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):
+    data, _, _ = data_case
+
+    settings = json.loads(json.dumps(data.settings))
+
+    assert settings["task"] == data.name
+    assert settings["tokenizer"] == data.tokenizer.hash
+    assert settings["max_seq_length"] > 0
+    other = dataclasses.replace(
+        data,
+        **{"max_seq_length": 99}
+        if hasattr(data, "max_seq_length")
+        else {"lengths": dataclasses.replace(data.lengths, max_seq_length=99)},
+    )
+    assert other.settings != data.settings
+
+
+def test_the_scores_have_the_primary_metric(data_case):
+    data, examples, outputs = data_case
+
+    scores = data.scores(examples, outputs)
+
+    assert data.primary_metric in scores
+    assert {type(value) for value in scores.values()} == {float}
+
+
+def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
+    data, examples, outputs = data_case
+
+    for scores in ({}, data.scores(examples, outputs)):
+        paths = data.write_predictions(examples, outputs, str(tmp_path), scores)
+        sections = data.report_sections(examples, outputs, scores)
+
+        assert sorted(paths) == sorted(map(str, tmp_path.iterdir()))
+        for section in sections:
+            assert section["title"]
+
+
+def test_all_sets_of_a_run_come_in_its_order():
+    train, main, other = (
+        ExampleSet(examples=[], data=name, name="") for name in "abc"
     )
 
+    sets = Sets(train=train, evaluation=(main, other), prediction=(main,))
 
-def test_examples_that_weigh_nothing_change_nothing(case):
-    _, make_task, batch = case
-    task = make_task()
-    first = {name: value[:2] for name, value in batch.items()}
-    filled = batch | {"example_weights": tf.constant([1.0, 1.0, 0.0])}
+    assert sets.all == (train, main, other, main)
+    assert sets.data == "a"
+    assert Sets(prediction=(other,)).data == "c"
 
-    loss, sums = task.loss(first, task.loss_denominators(first), seed=None)
-    same_loss, same = task.loss(
-        filled, task.loss_denominators(filled), seed=None
+
+@pytest.mark.parametrize(
+    "module",
+    ["task", "classification.sets", "race.sets", "squad.sets"],
+)
+def test_flags_and_protocols_are_imported_without_slow_libraries(module):
+    slow = ("tensorflow", "keras", "sklearn", "scipy")
+    code = (
+        f"import sys; import albert_tf.tasks.{module}; "
+        f"sys.exit(any(name in sys.modules for name in {slow}))"
     )
 
-    assert float(same_loss) == pytest.approx(float(loss), rel=1e-5)
-    for name, value in sums.items():
-        assert float(same[name]) == pytest.approx(float(value), rel=1e-5)
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -5,18 +5,21 @@ import pytest
 from albert_tf.text import lines
 
 
-def test_lines_come_without_their_ends(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one\r\ntwo\n\nlast", ["one", "two", "", "last"]),
+        # Only line feeds end a line.
+        ("a\u2028b\x0bc\x85d\n", ["a\u2028b\x0bc\x85d"]),
+        # A byte order mark is removed at the start only.
+        ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
+    ],
+)
+def test_lines_come_without_their_ends(tmp_path, text, expected):
     path = tmp_path / "a.txt"
-    path.write_bytes(b"one\r\ntwo\n\nlast")
+    path.write_bytes(text.encode())
 
-    assert list(lines.read_lines(path)) == ["one", "two", "", "last"]
-
-
-def test_only_line_feeds_end_a_line(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("a\u2028b\x0bc\x85d\n".encode())
-
-    assert list(lines.read_lines(path)) == ["a\u2028b\x0bc\x85d"]
+    assert list(lines.read_lines(path)) == expected
 
 
 def test_a_gzipped_file_reads_like_a_plain_one(tmp_path):
@@ -26,34 +29,26 @@ def test_a_gzipped_file_reads_like_a_plain_one(tmp_path):
     assert list(lines.read_lines(path)) == ["Zoë", "André"]
 
 
-def test_a_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffone\n\ufefftwo\n".encode())
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("latin.txt", b"good\ncaf\xe9\n", "latin.txt, line 2: not UTF-8 .* 3"),
+        (
+            "a.gz",
+            gzip.compress(b"some words\n" * 99)[:-20],
+            "damaged gzip data",
+        ),
+        ("a.gz", b"not gzip at all", "damaged gzip data"),
+    ],
+)
+def test_damaged_data_is_an_error(tmp_path, name, data, message):
+    path = tmp_path / name
+    path.write_bytes(data)
 
-    assert list(lines.read_lines(path)) == ["one", "\ufefftwo"]
-
-
-def test_bytes_that_are_not_utf8_are_named_by_file_and_line(tmp_path):
-    path = tmp_path / "latin.txt"
-    path.write_bytes(b"good\ncaf\xe9\n")
-
-    with pytest.raises(ValueError, match=r"latin.txt, line 2: not UTF-8 .* 3"):
+    with pytest.raises(ValueError, match=message):
         list(lines.read_lines(path))
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file .*nowhere.txt"):
         list(lines.read_lines(tmp_path / "nowhere.txt"))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [gzip.compress(b"some words\n" * 99)[:-20], b"not gzip at all"],
-    ids=["cut short", "no gzip"],
-)
-def test_damaged_gzip_data_is_an_error(tmp_path, data):
-    path = tmp_path / "a.gz"
-    path.write_bytes(data)
-
-    with pytest.raises(ValueError, match="damaged gzip data"):
-        list(lines.read_lines(path))

@@ -22,6 +22,11 @@ def reference_normalize(text, do_lower_case):
     return text.lower() if do_lower_case else text
 
 
+def traced_text(text, *, do_lower_case=True):
+    normalized = normalization.normalize(text, do_lower_case=do_lower_case)
+    return normalization.trace_all([text], [normalized])
+
+
 @settings(deadline=None)
 @given(texts, st.booleans())
 def test_normalize_equals_the_reference(text, do_lower_case):
@@ -33,7 +38,7 @@ def test_normalize_equals_the_reference(text, do_lower_case):
 @settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=127)))
 def test_ascii_takes_the_short_way_to_the_same_result(text):
-    # A character that normalisation drops forces the long way.
+    # A character that normalization drops forces the long way.
     long_way = normalization.normalize(text + "\u0301", do_lower_case=True)
 
     assert normalization.normalize(text, do_lower_case=True) == (
@@ -59,17 +64,6 @@ def test_lower_casing_never_changes_the_length_of_decomposed_text():
 
 @settings(deadline=None)
 @given(texts, st.booleans())
-def test_traced_text_equals_normalized_text(text, do_lower_case):
-    traced = normalization.normalize_traced(text, do_lower_case=do_lower_case)
-
-    assert traced.text == normalization.normalize(
-        text, do_lower_case=do_lower_case
-    )
-    assert len(traced.starts) == len(traced.ends) == len(traced.text)
-
-
-@settings(deadline=None)
-@given(texts, st.booleans())
 def test_traced_words_equal_split_words(text, do_lower_case):
     traced, words = normalization.split_words_traced(
         text, do_lower_case=do_lower_case
@@ -83,15 +77,13 @@ def test_traced_words_equal_split_words(text, do_lower_case):
 @settings(deadline=None)
 @given(st.lists(texts, max_size=5), st.booleans())
 def test_many_texts_are_traced_as_one_by_one(batch, do_lower_case):
-    rows = [
-        normalization.normalize_traced(text, do_lower_case=do_lower_case)
-        for text in batch
-    ]
+    rows = [traced_text(text, do_lower_case=do_lower_case) for text in batch]
 
     found = normalization.trace_all(batch, [row.text for row in rows])
 
     assert found.text == " ".join(row.text for row in rows)
     assert found.raw_size == len(" ".join(batch))
+    assert len(found.starts) == len(found.ends) == len(found.text)
     begins = normalization.starts_of([row.text for row in rows])
     raw_begins = normalization.starts_of(batch)
     for row, begin, raw_begin in zip(rows, begins, raw_begins, strict=True):
@@ -124,7 +116,7 @@ def reference_raw_spans(traced, spans):
 @settings(deadline=None)
 @given(texts, st.booleans(), st.data())
 def test_raw_spans_are_those_of_a_loop(text, do_lower_case, data):
-    traced = normalization.normalize_traced(text, do_lower_case=do_lower_case)
+    traced = traced_text(text, do_lower_case=do_lower_case)
     place = st.integers(0, len(traced.text))
     spans = data.draw(
         st.lists(st.tuples(place, place).map(lambda s: tuple(sorted(s))))
@@ -133,35 +125,23 @@ def test_raw_spans_are_those_of_a_loop(text, do_lower_case, data):
     assert raw_spans(traced, spans) == reference_raw_spans(traced, spans)
 
 
-def test_characters_are_traced_to_the_raw_text():
-    #       0123456
-    text = " Cafe\u0301 ½"
-
-    traced = normalization.normalize_traced(text, do_lower_case=True)
-
-    assert traced.text == "cafe 1⁄2"
-    # The accent belongs to the e; the half is the origin of three characters.
-    assert raw_spans(traced, [(0, 4), (3, 4)]) == [(1, 6), (4, 6)]
-    assert raw_spans(traced, [(5, 6), (6, 8)]) == [(7, 8), (7, 8)]
-
-
-def test_raw_spans_leave_out_the_spaces_around_them():
-    traced = normalization.normalize_traced("a   b", do_lower_case=True)
-
-    assert raw_spans(traced, [(0, 2), (1, 3)]) == [(0, 1), (4, 5)]
-
-
-def test_a_span_of_a_space_is_empty_and_lies_where_the_next_word_starts():
-    traced = normalization.normalize_traced("a   b  ", do_lower_case=True)
-
-    assert raw_spans(traced, [(1, 2)]) == [(4, 4)]
-    assert raw_spans(traced, [(3, 3)]) == [(7, 7)]
-
-
-def test_an_empty_span_inside_one_raw_character_does_not_run_backwards():
-    traced = normalization.normalize_traced("½", do_lower_case=True)
-
-    assert raw_spans(traced, [(0, 1), (1, 1), (2, 3)]) == [(0, 1)] * 3
+@pytest.mark.parametrize(
+    ("text", "spans", "expected"),
+    [
+        # The accent belongs to the e; the half is the origin of `1⁄2`.
+        (" Cafe\u0301 ½", [(0, 4), (3, 4)], [(1, 6), (4, 6)]),
+        (" Cafe\u0301 ½", [(5, 6), (6, 8)], [(7, 8), (7, 8)]),
+        # Spaces around a span are left out.
+        ("a   b", [(0, 2), (1, 3)], [(0, 1), (4, 5)]),
+        # The span of a space is empty, where the next word starts.
+        ("a   b  ", [(1, 2)], [(4, 4)]),
+        ("a   b  ", [(3, 3)], [(7, 7)]),
+        # An empty span inside one raw character does not run backwards.
+        ("½", [(0, 1), (1, 1), (2, 3)], [(0, 1)] * 3),
+    ],
+)
+def test_spans_are_traced_to_the_raw_text(text, spans, expected):
+    assert raw_spans(traced_text(text), spans) == expected
 
 
 @pytest.mark.parametrize(

@@ -14,31 +14,22 @@ def encode(ids_a, ids_b, length):
     )
 
 
-def test_a_text_alone_stands_between_two_special_tokens():
-    assert encode([7, 8], None, 9) == ([2, 7, 8, 3], [0, 0, 0, 0])
-
-
-def test_a_second_text_has_segment_1_with_its_last_special_token():
-    assert encode([7, 8], [9], 9) == ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])
-
-
-def test_an_empty_second_text_is_none():
-    assert encode([7, 8], [], 9) == encode([7, 8], None, 9)
-
-
-def test_an_empty_first_text_leaves_its_special_tokens():
-    assert encode([], [9], 5) == ([2, 3, 9, 3], [0, 0, 1, 1])
-    assert encode([], None, 3) == ([2, 3], [0, 0])
-
-
-def test_a_text_alone_is_cut_at_its_end():
-    assert encode(range(10, 20), None, 5) == ([2, 10, 11, 12, 3], [0] * 5)
-
-
-def test_texts_that_fit_exactly_are_not_cut():
-    ids, _ = encode([7, 8], [9, 10], 7)
-
-    assert ids == [2, 7, 8, 3, 9, 10, 3]
+@pytest.mark.parametrize(
+    ("ids_a", "ids_b", "length", "expected"),
+    [
+        ([7, 8], None, 9, ([2, 7, 8, 3], [0, 0, 0, 0])),
+        ([7, 8], [9], 9, ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])),
+        # An empty second text is none; an empty first text is one.
+        ([7, 8], [], 9, ([2, 7, 8, 3], [0, 0, 0, 0])),
+        ([], [9], 5, ([2, 3, 9, 3], [0, 0, 1, 1])),
+        ([], None, 3, ([2, 3], [0, 0])),
+        # A text alone is cut at its end; texts that just fit are not.
+        (range(10, 20), None, 5, ([2, 10, 11, 12, 3], [0] * 5)),
+        ([7, 8], [9, 10], 7, ([2, 7, 8, 3, 9, 10, 3], [0] * 4 + [1] * 3)),
+    ],
+)
+def test_texts_are_joined_with_special_tokens(ids_a, ids_b, length, expected):
+    assert encode(ids_a, ids_b, length) == expected
 
 
 def test_the_lengths_are_those_of_taking_the_last_token_of_the_longer_text():

@@ -44,24 +44,21 @@ def test_missing_special_tokens_are_named_with_the_file():
         ("▁", True),
     ],
 )
-def test_what_starts_a_unit_of_masking(token, starts):
+def test_what_starts_a_word(token, starts):
     assert special_tokens.sentencepiece_word_starts([token]).tolist() == [
         starts
     ]
 
 
-def test_every_punctuation_mark_is_a_unit():
+def test_every_punctuation_mark_starts_a_word():
     tokens = list(string.punctuation)
 
     assert special_tokens.sentencepiece_word_starts(tokens).all()
 
 
-def test_only_continuations_do_not_start_a_word_of_wordpiece():
-    starts = special_tokens.wordpiece_word_starts(["a", "##a", "#", "[CLS]"])
-
-    assert starts.tolist() == [True, False, True, True]
-
-
-def test_empty_vocabularies_are_fine():
-    assert special_tokens.sentencepiece_word_starts([]).shape == (0,)
-    assert special_tokens.wordpiece_word_starts([]).shape == (0,)
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [(["a", "##a", "#", "[CLS]"], [True, False, True, True]), ([], [])],
+)
+def test_only_continuations_do_not_start_a_word_of_wordpiece(tokens, expected):
+    assert special_tokens.wordpiece_word_starts(tokens).tolist() == expected

@@ -1,63 +1,166 @@
+"""What both tokenizers promise, and how they are loaded."""
+
 import inspect
+import pickle
+import shutil
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from albert_tf.text import tokenizer as tokenizer_module
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.tokenizer import Tokenizer, Vocabulary, load_tokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
+
+BOTH = pytest.mark.parametrize("kind", ["comma", "wordpiece"])
+texts = st.text(max_size=40) | st.text(
+    st.sampled_from(
+        "the ab  unaffable,,.1239xéE\u0301½한\u1112你好!İ[MASK]<pad>\x00"
+    ),
+    max_size=40,
+)
 
 
 @pytest.fixture
-def vocab_file(tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nA\n")
-    return path
+def tokenizer(kind, request):
+    return request.getfixturevalue(kind)
 
 
-def test_a_model_file_loads_sentencepiece(tiny_spm_model):
-    loaded = tokenizer_module.load_tokenizer(spm_model_file=tiny_spm_model)
+@pytest.fixture
+def file_of(kind, request):
+    name = {"comma": "comma_model", "wordpiece": "wordpiece_file"}[kind]
+    return request.getfixturevalue(name)
+
+
+@pytest.mark.parametrize("made", [SentencePieceTokenizer, WordPieceTokenizer])
+def test_both_tokenizers_offer_what_the_protocol_says(made):
+    for name, method in inspect.getmembers(Tokenizer, inspect.isfunction):
+        if not name.startswith("_"):
+            assert inspect.signature(getattr(made, name)) == (
+                inspect.signature(method)
+            )
+
+
+@BOTH
+@given(batch=st.lists(texts, max_size=6))
+def test_a_batch_equals_its_texts_one_by_one(batch, tokenizer):
+    ids, lengths = tokenizer.encode_batch(batch)
+
+    rows = np.split(ids, np.cumsum(lengths)[:-1]) if batch else []
+    assert [r.tolist() for r in rows] == [tokenizer.encode(t) for t in batch]
+    assert lengths.shape == (len(batch),)
+
+
+@BOTH
+@given(batch=st.lists(texts, max_size=6))
+def test_a_batch_has_the_spans_of_its_texts_one_by_one(batch, tokenizer):
+    ids, lengths, (starts, ends) = tokenizer.encode_batch_with_offsets(batch)
+
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64)
+    assert (starts.dtype, ends.dtype) == (np.int32, np.int32)
+    last = np.cumsum(lengths)
+    assert [
+        (ids[own].tolist(), list(zip(starts[own], ends[own], strict=True)))
+        for own in map(slice, last - lengths, last)
+    ] == [tokenizer.encode_with_offsets(text) for text in batch]
+
+
+@BOTH
+@given(text=texts)
+def test_spans_lie_in_the_text_and_never_go_back(text, tokenizer):
+    ids, spans = tokenizer.encode_with_offsets(text)
+
+    assert ids == tokenizer.encode(text)
+    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    starts, ends = zip(*spans, strict=True) if spans else ((), ())
+    assert list(starts) == sorted(starts)
+    assert list(ends) == sorted(ends)
+
+
+@BOTH
+def test_nothing_gives_no_ids(tokenizer):
+    assert tokenizer.encode(" \t\n") == []
+    assert tokenizer.encode_with_offsets("") == ([], [])
+    ids, lengths = tokenizer.encode_batch(["", "a", ""])
+    assert lengths.tolist() == [0, len(ids), 0]
+
+
+@BOTH
+def test_tokens_and_ids_are_each_others_inverse(tokenizer):
+    for token_id in range(tokenizer.vocab_size):
+        token = tokenizer.id_to_token(token_id)
+        assert tokenizer.token_to_id(token) == token_id
+    unknown = tokenizer.token_to_id("no such token")
+    assert unknown == tokenizer.special_ids.unk
+
+
+@BOTH
+@pytest.mark.parametrize("beyond", [-1, 0])
+def test_an_id_outside_the_vocabulary_is_an_error(tokenizer, beyond):
+    token_id = -1 if beyond < 0 else tokenizer.vocab_size
+    message = (
+        f"`token_id` must be .* at most {tokenizer.vocab_size - 1}.*{token_id}"
+    )
+    with pytest.raises(ValueError, match=message):
+        tokenizer.id_to_token(token_id)
+    with pytest.raises(ValueError, match=message):
+        tokenizer.decode([token_id])
+
+
+@BOTH
+def test_the_hash_depends_on_content_and_case_only(
+    tokenizer, file_of, tmp_path, tiny_spm_model
+):
+    copy = shutil.copy(file_of, tmp_path / "elsewhere")
+    load = type(tokenizer)
+
+    assert load(copy).hash == tokenizer.hash
+    assert load(copy, do_lower_case=False).hash != tokenizer.hash
+    assert SentencePieceTokenizer(tiny_spm_model).hash != tokenizer.hash
+    assert len(tokenizer.hash) == 64
+
+
+@BOTH
+def test_a_tokenizer_can_be_sent_to_another_process(tokenizer):
+    copy = pickle.loads(pickle.dumps(tokenizer))
+
+    assert copy.encode("un 1974, it") == tokenizer.encode("un 1974, it")
+
+
+def test_a_vocabulary_file_loads_wordpiece(wordpiece_file):
+    loaded = load_tokenizer(vocab_file=wordpiece_file, do_lower_case=False)
+
+    assert isinstance(loaded, WordPieceTokenizer)
+    assert not loaded.do_lower_case
+
+
+def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
+    loaded = Vocabulary(
+        spm_model_file=str(tiny_spm_model), vocab_file="nowhere.txt"
+    ).load_tokenizer()
 
     assert isinstance(loaded, SentencePieceTokenizer)
     assert loaded.do_lower_case
 
 
-def test_a_vocabulary_file_loads_wordpiece(vocab_file):
-    loaded = tokenizer_module.load_tokenizer(
-        vocab_file=vocab_file, do_lower_case=False
-    )
-
-    assert isinstance(loaded, WordPieceTokenizer)
-    assert loaded.encode("A a") == [6, 5]
-
-
-def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
-    loaded = tokenizer_module.load_tokenizer(
-        spm_model_file=tiny_spm_model, vocab_file="nowhere.txt"
-    )
-
-    assert isinstance(loaded, SentencePieceTokenizer)
-
-
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_no_file_at_all_is_an_error(nothing):
-    with pytest.raises(ValueError, match="No vocabulary is given"):
-        tokenizer_module.load_tokenizer(
-            spm_model_file=nothing, vocab_file=nothing
-        )
-
-
-def test_a_missing_file_is_an_error_that_names_it():
-    with pytest.raises(FileNotFoundError, match="nowhere.model"):
-        tokenizer_module.load_tokenizer(spm_model_file="nowhere.model")
-    with pytest.raises(FileNotFoundError, match="nowhere.txt"):
-        tokenizer_module.load_tokenizer(vocab_file="nowhere.txt")
-
-
-@pytest.mark.parametrize("made", [SentencePieceTokenizer, WordPieceTokenizer])
-def test_both_tokenizers_offer_what_the_protocol_says(made):
-    methods = inspect.getmembers(tokenizer_module.Tokenizer, inspect.isfunction)
-    for name, method in methods:
-        if not name.startswith("_"):
-            assert inspect.signature(getattr(made, name)) == (
-                inspect.signature(method)
-            )
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({}, ValueError, "No vocabulary is given"),
+        (
+            {"spm_model_file": "", "vocab_file": ""},
+            ValueError,
+            "No vocabulary is given",
+        ),
+        (
+            {"spm_model_file": "nowhere.model"},
+            FileNotFoundError,
+            "no SentencePiece model 'nowhere.model'",
+        ),
+        ({"vocab_file": "nowhere.txt"}, FileNotFoundError, "nowhere.txt"),
+    ],
+)
+def test_no_file_is_an_error(settings, error, message):
+    with pytest.raises(error, match=message):
+        load_tokenizer(**settings)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 
 import keras
 import numpy as np
@@ -11,20 +12,22 @@ import tensorflow as tf
 from tensorflow.python.framework import config as tf_config
 
 from albert_tf import features, files
+from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.heads import SentenceOrderHead
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, divergence, step
-from albert_tf.training.run_config import (
-    ExampleSet,
-    FinetuningConfig,
-    FinetuningJob,
-    TrainingConfig,
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.training import (
+    distribution,
+    divergence,
+    finetune,
+    metric_log,
+    step,
 )
+from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special tokens
@@ -73,34 +76,35 @@ class Trainer:
 
     def __init__(
         self,
-        settings,
+        config,
         *,
         strategy=None,
-        config=None,
         task=None,
-        dtype="float32",
-        **step_options,
+        learning_rate_multipliers=None,
     ):
         self.strategy = strategy or tf.distribute.get_strategy()
-        self.settings = settings
+        self.config = config
+        multipliers = learning_rate_multipliers or {}
         with self.strategy.scope():
             self.task = task or PretrainingTask(
-                config or make_config(), dtype=dtype, seed=3
+                config.albert_config, dtype=config.dtype_policy, seed=3
             )
-            self.optimizer = optimizers.create_optimizer(settings)
-            self.optimizer.build(self.task.model.trainable_variables)
+            self.optimizer = optimizers.create_optimizer(config)
+            self.optimizer.build(
+                step.trained_variables(self.task.model, multipliers)
+            )
         self.step = step.TrainStep(
-            self.task,
-            self.optimizer,
-            settings,
-            self.strategy,
-            step.StepOptions(**step_options),
+            config,
+            task=self.task,
+            optimizer=self.optimizer,
+            strategy=self.strategy,
+            learning_rate_multipliers=multipliers,
         )
 
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
 
-        def make(*_):
+        def make(**_):
             parts = {
                 name: values.reshape(
                     (-1, values.shape[1] // replicas, *values.shape[2:])
@@ -111,16 +115,16 @@ class Trainer:
 
         return distribution.distribute(self.strategy, make)
 
-    def run(self, batches, *, per_call=None, first_step=0, loss_scale=None):
+    def run(self, batches, *, per_call=None, loss_scale=None):
         """Returns one dict a step, and the loss scale after the last."""
         iterator = iter(self.dataset(batches))
         num_steps = len(batches["input_ids"])
-        state = tf.constant(loss_scale or divergence.initial())
+        state = tf.constant(loss_scale or divergence.initial_loss_scale())
         rows = []
         for start in range(0, num_steps, per_call or num_steps):
             values, state = self.step.run(
                 iterator,
-                tf.constant(first_step + start, tf.int64),
+                tf.constant(start, tf.int64),
                 tf.constant(per_call or num_steps),
                 tf.constant(1.0),
                 state,
@@ -137,84 +141,130 @@ class Trainer:
         }
 
 
-class OrderTask:
-    """A linear classifier of 8 numbers: what the loop can train quickly."""
+class LabelTask:
+    """The loss and the metric totals of a task with two labels."""
 
     total_names = ("examples", "tokens", "loss_sum", "weight")
+
+    def loss_denominators(self, batch):
+        return {"labels": tf.reduce_sum(self.weights(batch))}
+
+    def loss(self, batch, loss_denominators, *, seed):
+        weights = self.weights(batch)
+        sums = losses.sentence_order_sums(
+            self.logits(batch, seed), batch["label_ids"], weights
+        )
+        return sums.loss / loss_denominators["labels"], {
+            "examples": tf.reduce_sum(tf.sign(weights)),
+            "tokens": self.num_tokens(batch),
+            "loss_sum": sums.loss,
+            "weight": sums.weight,
+        }
+
+    def training_scores(self, totals):
+        return {"loss": totals["loss_sum"] / totals["weight"]}
+
+    def evaluation_scores(self, totals):
+        return self.training_scores(totals)
+
+
+class OrderTask(LabelTask):
+    """A linear classifier of 8 numbers: what the loop can train quickly."""
 
     def __init__(self):
         head = SentenceOrderHead(make_config(), seed=0)
         inputs = keras.Input((8,))
         self.model = keras.Model(inputs, head(inputs))
 
-    def loss_denominators(self, batch):
-        return {"order": tf.reduce_sum(batch["weights"])}
+    def logits(self, batch, seed):
+        return self.model(batch["inputs"], training=seed is not None)
 
-    def loss(self, batch, loss_denominators, *, seed):
-        logits = self.model(batch["inputs"], training=seed is not None)
-        sums = losses.sentence_order_sums(
-            logits, batch["labels"], batch["weights"]
-        )
-        examples = tf.cast(tf.shape(batch["labels"])[0], tf.float32)
-        return sums.loss / loss_denominators["order"], {
-            "examples": examples,
-            "tokens": 3 * examples,
-            "loss_sum": sums.loss,
-            "weight": sums.weight,
-        }
+    def weights(self, batch):
+        return batch["weights"]
 
-    def training_scores(self, sums):
-        return {"loss": sums["loss_sum"] / sums["weight"]}
-
-    def evaluation_scores(self, sums):
-        return {"negative_loss": -sums["loss_sum"] / sums["weight"]}
+    def num_tokens(self, batch):
+        return 3.0 * tf.cast(tf.shape(batch["weights"])[0], tf.float32)
 
 
-def make_settings(**values):
+class EagerConfig(RunConfig):
+    """Evaluates before the first step and detects jumps, as pretraining."""
+
+    evaluates_start = True
+    detects_jumps = True
+
+
+def make_run_config(*, like_pretraining=False, **values):
     """LAMB with a constant rate, so that runs of any length are alike."""
     defaults = {
+        "albert_config": make_config(),
+        "output_dir": "unused",
         "learning_rate": 0.01,
         "num_train_steps": 100,
         "num_warmup_steps": 0,
         "poly_power": 0.0,
+        "random_seed": 0,
     }
-    return OptimizerConfig(**defaults | values)
+    kind = EagerConfig if like_pretraining else RunConfig
+    return kind(**defaults | values)
 
 
 @pytest.fixture
-def tiny_config():
-    """A function that makes the shape of a tiny model."""
-    return make_config
+def lines_of():
+    """A function that reads a run's log, without what depends on the clock."""
+
+    def read(output_dir):
+        lines = metric_log.read_lines(str(output_dir))
+        json.dumps(lines, allow_nan=False)  # JSON has no NaN
+        return [
+            {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
+            for line in lines
+        ]
+
+    return read
 
 
 @pytest.fixture
-def tiny_batches():
-    """A function that makes global batches for it."""
-    return make_batches
+def arrays_of():
+    """A function that reads a run's checkpoint of a step."""
+
+    def read(output_dir, step):
+        name = f"step-{step:08d}"
+        folder = os.path.join(output_dir, "checkpoints", name)
+        return tf1.read(os.path.join(folder, run_checkpoints.MODEL_PREFIX))
+
+    return read
 
 
 @pytest.fixture
-def settings():
-    """A function that makes settings of an optimizer."""
-    return make_settings
+def terminate_at(monkeypatch):
+    """A function after which this process gets a SIGTERM, once, at a step."""
+
+    def patch(step_to_stop_at):
+        write = metric_log.MetricLog.write
+
+        def write_and_stop(log, step, values):
+            write(log, step, values)
+            if step == step_to_stop_at:
+                monkeypatch.setattr(metric_log.MetricLog, "write", write)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        monkeypatch.setattr(metric_log.MetricLog, "write", write_and_stop)
+
+    return patch
 
 
-@pytest.fixture
-def trainer():
-    """The class that trains the tiny model on given batches."""
-    return Trainer
-
-
-@pytest.fixture
-def order_task():
-    """The class of a task that is quick to train."""
-    return OrderTask
+# Functions and classes that tests call.
+tiny_config = pytest.fixture(lambda: make_config)
+tiny_batches = pytest.fixture(lambda: make_batches)
+run_config = pytest.fixture(lambda: make_run_config)
+trainer = pytest.fixture(lambda: Trainer)
+order_task = pytest.fixture(lambda: OrderTask)
 
 
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy("mirrored")
+    return distribution.create_strategy(make_run_config(strategy="mirrored"))
 
 
 @pytest.fixture
@@ -262,12 +312,15 @@ class WordData:
                 "label_ids": np.array(example.label, np.int32),
             }
 
+    def report_sections(self, examples, outputs, scores):
+        return []
+
     def scores(self, examples, outputs):
         labels = [example.label for example in examples]
         predictions = np.argmax(outputs["logits"], axis=-1)
         return {"accuracy": float(np.mean(predictions == labels))}
 
-    def write_predictions(self, examples, outputs, output_dir):
+    def write_predictions(self, examples, outputs, output_dir, scores):
         path = os.path.join(output_dir, "predictions.json")
         answers = {
             example.guid: int(np.argmax(row))
@@ -277,10 +330,9 @@ class WordData:
         return [path]
 
 
-class WordTask:
+class WordTask(LabelTask):
     """A tiny ALBERT whose sentence-order head says which label it is."""
 
-    total_names = ("examples", "tokens", "loss_sum", "weight")
     sequence_outputs = frozenset({"token_sums"})
 
     def __init__(self, config, *, seed, dtype):
@@ -288,33 +340,19 @@ class WordTask:
             config, objectives=("sop",), seed=seed, dtype=dtype
         )
 
-    def loss_denominators(self, batch):
-        return {"words": tf.reduce_sum(batch["example_weights"])}
-
-    def loss(self, batch, loss_denominators, *, seed):
+    def logits(self, batch, seed):
         outputs = self.model(batch, training=seed is not None, seed=seed)
-        weights = batch["example_weights"]
-        sums = losses.sentence_order_sums(
-            outputs["sentence_order_logits"], batch["label_ids"], weights
-        )
-        tokens = tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
-        return sums.loss / loss_denominators["words"], {
-            "examples": tf.reduce_sum(weights),
-            "tokens": tokens,
-            "loss_sum": sums.loss,
-            "weight": sums.weight,
-        }
+        return outputs["sentence_order_logits"]
 
-    def training_scores(self, sums):
-        return {"loss": sums["loss_sum"] / sums["weight"]}
+    def weights(self, batch):
+        return batch["example_weights"]
 
-    def evaluation_scores(self, sums):
-        return self.training_scores(sums)
+    def num_tokens(self, batch):
+        return tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
 
     def outputs(self, batch):
-        outputs = self.model(batch, training=False)
         return {
-            "logits": outputs["sentence_order_logits"],
+            "logits": self.logits(batch, seed=None),
             "token_sums": tf.cast(batch["input_ids"] * 2, tf.float32),
         }
 
@@ -333,37 +371,85 @@ def make_sentences(number, seed=0):
     return sentences
 
 
-@pytest.fixture
-def sentences():
-    """A function that makes examples of a task that is easily learnt."""
-    return make_sentences
+sentences = pytest.fixture(lambda: make_sentences)
+word_data = pytest.fixture(lambda: WordData)
+word_task = pytest.fixture(lambda: WordTask)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a fine-tuning run is called with."""
+
+    config: FinetuningConfig
+    sets: Sets
+    make_task: type
+
+    @property
+    def output_dir(self):
+        return self.config.output_dir
+
+    def run(self):
+        return finetune.run(self.config, self.sets, self.make_task)
+
+    def replace(self, **changes):
+        """Returns a job in which settings, sets or the task differ."""
+        make_task = changes.pop("make_task", self.make_task)
+        data = changes.pop("data", None)
+        names = {"train", "evaluation", "prediction"} & set(changes)
+        sets = dataclasses.replace(
+            self.sets, **{name: changes.pop(name) for name in names}
+        )
+        if data:
+            of_data = {
+                id(one): dataclasses.replace(one, data=data) for one in sets.all
+            }
+            sets = Sets(
+                train=of_data.get(id(sets.train)),
+                evaluation=tuple(of_data[id(s)] for s in sets.evaluation),
+                prediction=tuple(of_data[id(s)] for s in sets.prediction),
+            )
+        config = dataclasses.replace(self.config, **changes)
+        return Job(config, sets, make_task)
 
 
 @pytest.fixture
-def word_data():
-    """The class of that task's data half."""
-    return WordData
+def example_set():
+    """A function that makes a set of examples that are easily learnt."""
+
+    def make(number, seed=0, name="", data=None):
+        examples = make_sentences(number, seed)
+        return ExampleSet(examples=examples, data=data or WordData(), name=name)
+
+    return make
 
 
 @pytest.fixture
-def word_task():
-    """The class of that task's TensorFlow half."""
-    return WordTask
+def job(example_set, tmp_path):
+    """A function that makes a fine-tuning job; changes as in `Job.replace`."""
 
+    def make(output="run", **changes):
+        num_steps = changes.get("num_train_steps", 60)
+        config = FinetuningConfig(
+            albert_config=make_config(),
+            output_dir=str(tmp_path / output),
+            optimizer="adamw",
+            learning_rate=0.01,
+            poly_power=0.0,
+            num_train_steps=num_steps,
+            num_warmup_steps=min(5, num_steps // 2),
+            train_batch_size=8,
+            eval_batch_size=4,
+            predict_batch_size=4,
+            save_checkpoints_steps=20,
+            log_steps=10,
+            strategy="one",
+            max_seq_length=S,
+            do_train=True,
+            flags_text="--do_train\n",
+        )
+        sets = Sets(
+            train=example_set(40, seed=1), evaluation=(example_set(30, seed=2),)
+        )
+        return Job(config, sets, WordTask).replace(**changes)
 
-@pytest.fixture
-def untrained_job(
-    tiny_config, word_data, word_task, sentences, settings, tmp_path
-):
-    """A fine-tuning job of five sentences, whose folder is not there yet."""
-    return FinetuningJob(
-        config=tiny_config(),
-        training=TrainingConfig(num_train_steps=100),
-        finetuning=FinetuningConfig(max_seq_length=16),
-        optimizer=settings(),
-        data=word_data(),
-        make_task=word_task,
-        output_dir=str(tmp_path / "run"),
-        train_set=ExampleSet(examples=sentences(5)),
-        eval_sets=(ExampleSet(examples=sentences(3)),),
-    )
+    return make

@@ -1,14 +1,10 @@
-"""When a run is said to learn nothing.
-
-What a restart changes, and what it leaves behind.
-"""
+"""Which runs count as degenerate, and what a restart changes and keeps."""
 
 import json
 
 import numpy as np
 import pytest
 
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training import collapse
 from albert_tf.training.collapse import Attempts
 
@@ -35,12 +31,12 @@ def problem(log, num_train_steps=STEPS, num_warmup_steps=10, chance=0.6931):
     )
 
 
-def test_a_loss_that_knows_no_text_is_a_problem_from_half_way():
+def test_a_loss_at_chance_level_is_a_problem_from_half_way():
     stuck = [1.5, 1.2, *[0.695] * 18]
 
     assert problem(lines(stuck[:9])) is None
     assert problem(lines(stuck[:10])) == (
-        "the loss is 0.695, and a model that knows no text has 0.6931"
+        "the loss is 0.695, and that at chance level is 0.6931"
     )
 
 
@@ -54,12 +50,19 @@ def test_the_first_line_alone_does_not_say_where_the_loss_is(interval):
     assert problem(more, num_train_steps=93, chance=2.7)
 
 
-def test_a_loss_that_comes_down_is_none():
-    assert problem(lines(np.linspace(0.7, 0.6, 20))) is None
-
-
-def test_a_loss_that_is_not_finite_is_not_averaged():
-    assert problem(lines([0.7, 0.7, *[None] * 3, *[0.5] * 10])) is None
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param([], id="no_log"),
+        pytest.param(lines(np.linspace(0.7, 0.6, 20)), id="falling"),
+        pytest.param(
+            lines([0.7, 0.7, *[None] * 3, *[0.5] * 10]), id="not_finite"
+        ),
+        pytest.param(lines([0.6] * 20), id="knows_the_task_already"),
+    ],
+)
+def test_other_runs_have_no_problem(log):
+    assert problem(log) is None
 
 
 @pytest.mark.parametrize(
@@ -75,13 +78,9 @@ def test_labels_alone_give_their_entropy_or_their_variance(labels, expected):
     assert collapse.chance_loss(np.array(labels)) == pytest.approx(expected)
 
 
-def test_weights_that_know_the_task_need_not_learn_it():
-    assert problem(lines([0.6] * 20)) is None
-
-
 def test_three_constant_evaluations_in_a_row_are_a_problem():
     losses = [0.7, 0.7, *[0.68] * 18]
-    constant = "3 evaluations in a row gave all records the same prediction"
+    constant = "3 evaluations in a row predicted the same for all records"
 
     assert problem(lines(losses[:4], [1] * 4)) is None  # a fifth of the run
     assert problem(lines(losses[:5], [1] * 5)) == constant
@@ -102,10 +101,6 @@ def test_short_runs_are_not_judged(num_steps, is_judged):
     log = lines([0.7] * 9)
 
     assert bool(problem(log, num_train_steps=num_steps)) == is_judged
-
-
-def test_a_run_without_a_log_is_not_judged():
-    assert problem([]) is None
 
 
 ZEROS = np.zeros((4, 3), np.float32)
@@ -170,27 +165,32 @@ def test_labels_say_nothing_of_other_outputs():
     assert not collapse.are_constant(predictions(40, 1), np.arange(80) % 2)
 
 
-def warmups(num_warmup_steps, start=0):
-    config = OptimizerConfig(
-        num_train_steps=100,
+@pytest.mark.parametrize(
+    ("num_warmup_steps", "start", "expected"),
+    [
+        (0, 0, [0, 10, 20, 30]),
+        (8, 0, [8, 16, 32, 50]),
+        (8, 30, [8, 16, 20, 20]),
+        (60, 0, [60, 60, 60, 60]),
+    ],
+)
+def test_each_attempt_has_another_seed_and_a_longer_warm_up(
+    num_warmup_steps, start, expected, run_config
+):
+    config = run_config(
         num_warmup_steps=num_warmup_steps,
         start_warmup_step=start,
+        random_seed=7,
     )
-    tried = [Attempts(problems=("no",) * number) for number in range(4)]
-    return [one.optimizer(config).num_warmup_steps for one in tried]
+    tried = [
+        Attempts(problems=("no",) * number).config(config)
+        for number in range(4)
+    ]
 
-
-def test_each_attempt_warms_up_longer_until_the_middle_of_the_run():
-    assert warmups(0) == [0, 10, 20, 30]
-    assert warmups(8) == [8, 16, 32, 50]
-    assert warmups(8, start=30) == [8, 16, 20, 20]
-    assert warmups(60) == [60, 60, 60, 60]
-
-
-def test_the_first_attempt_has_the_seed_of_the_run_and_others_far_ones():
-    seeds = [Attempts(problems=("no",) * n).seed(7) for n in range(3)]
-
-    assert seeds == [7, 1_000_010, 2_000_013]
+    assert [one.num_warmup_steps for one in tried] == expected
+    assert [one.random_seed for one in tried] == [
+        7 + 1_000_003 * number for number in range(4)
+    ]
 
 
 @pytest.fixture
@@ -206,12 +206,12 @@ def folder(tmp_path):
 
 
 def test_a_failure_makes_room_and_keeps_the_log(folder):
-    assert collapse.read(str(folder)) == Attempts()
+    assert collapse.read_attempts(str(folder)) == Attempts()
 
-    failed = collapse.fail(str(folder), Attempts(), "it stuck")
+    collapse.fail_attempt(str(folder), Attempts(), "it stuck")
 
-    assert failed == Attempts(problems=("it stuck",))
-    assert collapse.read(str(folder)) == failed
+    failed = Attempts(problems=("it stuck",))
+    assert collapse.read_attempts(str(folder)) == failed
     assert {path.name for path in folder.iterdir()} == {
         "attempts.json",
         "attempt-0.jsonl",
@@ -223,6 +223,8 @@ def test_a_clearing_that_was_killed_is_finished(folder):
     values = {"problems": ["it stuck"], "is_cleared": False}
     (folder / "attempts.json").write_text(json.dumps(values))
 
-    assert collapse.read(str(folder)) == Attempts(problems=("it stuck",))
+    assert collapse.read_attempts(str(folder)) == Attempts(
+        problems=("it stuck",)
+    )
     assert not (folder / "checkpoints").exists()
     assert (folder / "attempt-0.jsonl").exists()

@@ -1,9 +1,4 @@
-"""Outputs come back in the order of the records, however many replicas.
-
-What is said of a run's sets; whole runs are in test_finetune.
-"""
-
-import types
+"""Scores and outputs come in the order of the records, on any devices."""
 
 import numpy as np
 import pytest
@@ -15,8 +10,8 @@ from albert_tf.data import feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import distribution, evaluation
-from albert_tf.training.records import RecordSet, RecordSets
 
+S = 16
 SCORES = (
     "masked_lm_loss",
     "masked_lm_accuracy",
@@ -25,8 +20,16 @@ SCORES = (
 )
 
 
-def one_device(task):
-    return evaluation.Evaluator(task, tf.distribute.get_strategy())
+def evaluate(task, batches, strategy=None):
+    evaluator = evaluation.Evaluator(
+        task,
+        strategy or tf.distribute.get_strategy(),
+        batches=batches,
+        primary_metric=SCORES[1],
+    )
+    scores = evaluator.evaluate()
+    assert evaluator.evaluate() == scores  # nothing is left over
+    return scores
 
 
 def test_scores_equal_the_recorded_ones_however_the_set_is_cut(shared_data):
@@ -46,8 +49,7 @@ def test_scores_equal_the_recorded_ones_however_the_set_is_cut(shared_data):
 
     # The three sequences have 5, 3 and 1 targets.
     for batch_size in (3, 2, 1):
-        batches = rows.batch(batch_size)
-        assert one_device(task).run(batches) == wanted
+        assert evaluate(task, rows.batch(batch_size)) == wanted
 
 
 @pytest.fixture
@@ -69,10 +71,10 @@ def records(tiny_batches):
 
 def test_rows_that_fill_up_the_last_batch_do_not_count(records, tiny_config):
     whole, padded = records
-    evaluator = one_device(PretrainingTask(tiny_config()))
+    task = PretrainingTask(tiny_config())
 
-    assert evaluator.run(padded) == pytest.approx(
-        evaluator.run(whole), rel=1e-5
+    assert evaluate(task, padded) == pytest.approx(
+        evaluate(task, whole), rel=1e-5
     )
 
 
@@ -80,13 +82,14 @@ def test_two_replicas_give_the_scores_of_one(
     records, tiny_config, two_replicas
 ):
     whole, _ = records
-    alone = one_device(PretrainingTask(tiny_config())).run(whole)
+    alone = evaluate(PretrainingTask(tiny_config()), whole)
     with two_replicas.scope():
         task = PretrainingTask(tiny_config())
-    evaluator = evaluation.Evaluator(task, two_replicas)
 
-    together = evaluator.run(
-        distribution.distribute(two_replicas, lambda *_: whole)
+    together = evaluate(
+        task,
+        distribution.distribute(two_replicas, lambda **_: whole),
+        two_replicas,
     )
 
     assert together == pytest.approx(alone, rel=1e-5)
@@ -97,9 +100,8 @@ def test_an_evaluation_drops_nothing_and_changes_no_weight(
 ):
     task = PretrainingTask(tiny_config(dropout=0.5))
     before = [np.array(v) for v in task.model.trainable_variables]
-    evaluator = one_device(task)
 
-    assert evaluator.run(records[0]) == evaluator.run(records[0])
+    assert evaluate(task, records[0]) == evaluate(task, records[0])
     for old, variable in zip(
         before, task.model.trainable_variables, strict=True
     ):
@@ -107,13 +109,8 @@ def test_an_evaluation_drops_nothing_and_changes_no_weight(
 
 
 def test_nothing_to_evaluate_is_an_error(tiny_config):
-    evaluator = one_device(PretrainingTask(tiny_config()))
-
-    with pytest.raises(ValueError, match="nothing to evaluate: no records"):
-        evaluator.run([])
-
-
-S = 16
+    with pytest.raises(ValueError, match="There are no records to evaluate"):
+        evaluate(PretrainingTask(tiny_config()), [])
 
 
 @pytest.fixture
@@ -178,97 +175,3 @@ def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
 
     for part in two_replicas.experimental_local_results(rows):
         assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]
-
-
-@pytest.fixture
-def evaluated_sets_records(word_data):
-    """A function that makes a set of records with given labels, or none."""
-
-    def make(labels, num_records=16, data=None):
-        data = data or word_data()
-        specs = data.array_specs
-        arrays = {"input_ids": np.ones(3)}
-        if labels is None:
-            specs = specs[:1]
-            rows = [arrays] * num_records
-        else:
-            names = ("input_ids", "input_mask", "segment_ids")
-            arrays = {name: np.ones(3) for name in names}
-            rows = [arrays | {"label_ids": np.array(one)} for one in labels]
-        columns = feature_cache.collect(rows, specs, max_seq_length=3)
-        return RecordSet(
-            name="", examples=(), data=data, columns=columns, key="key"
-        )
-
-    return make
-
-
-@pytest.fixture
-def judged(evaluated_sets_records):
-    """A function that makes the sets of a run with given logits."""
-
-    def make(labels, logits=None, **settings):
-        main = evaluated_sets_records(labels, **settings)
-        calls = []
-
-        def run(columns, batch_size):
-            calls.append(batch_size)
-            return {"logits": np.array(logits, np.float32)}
-
-        sets = RecordSets(train=None, evaluation=(main,), prediction=())
-        job = types.SimpleNamespace(
-            training=types.SimpleNamespace(eval_batch_size=5)
-        )
-        made = evaluation.EvaluatedSets(
-            job, sets, types.SimpleNamespace(run=run)
-        )
-        return made, calls
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [([0, 1] * 8, True), ([1] * 16, False), ([0, 1] * 7, False), (None, True)],
-)
-def test_only_large_sets_of_several_labels_are_judged(labels, expected, judged):
-    made, _ = judged(labels, np.eye(2)[[0] * 16])
-
-    assert made.can_be_judged == expected
-    assert bool(made.verdict()) == expected
-
-
-def test_without_an_evaluation_there_is_no_verdict():
-    sets = RecordSets(train=None, evaluation=(), prediction=())
-
-    made = evaluation.EvaluatedSets(None, sets, None)
-
-    assert made.verdict() is None
-
-
-@pytest.mark.parametrize(
-    ("num_others", "words"),
-    [(0, "All 40 records"), (1, "All but a few of 40"), (2, None)],
-)
-def test_a_verdict_says_how_many_predictions_are_the_same(
-    num_others, words, judged
-):
-    predictions = np.arange(40) < num_others
-    made, _ = judged([0, 1] * 20, np.eye(2)[predictions.astype(int)])
-
-    verdict = made.verdict()
-
-    assert (verdict or "").startswith(words or "")
-    assert bool(verdict) == bool(words)
-
-
-def test_outputs_are_computed_anew_after_the_weights_have_changed(judged):
-    made, calls = judged([0, 1] * 8, np.eye(2)[[0] * 16])
-    made.verdict()
-    made.verdict()
-    assert calls == [5]
-
-    made.forget()
-    made.verdict()
-
-    assert calls == [5, 5]

@@ -1,78 +1,16 @@
 """Whole fine-tuning runs of a tiny model on a task that is easily learnt."""
 
-import dataclasses
 import json
 import math
 import os
-import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import tf1, train_state
-from albert_tf.training import finetune, metric_log
-from albert_tf.training.run_config import (
-    ExampleSet,
-    FinetuningConfig,
-    FinetuningJob,
-    TrainingConfig,
-)
+from albert_tf.training import distribution, finetune
 
-S = 16
 NUM_STEPS = 60
-
-
-@pytest.fixture
-def job(sentences, word_data, word_task, tiny_config, settings, tmp_path):
-    """A function that makes a job; settings of its configs by name, too."""
-    training_names = {f.name for f in dataclasses.fields(TrainingConfig)}
-    own_names = {f.name for f in dataclasses.fields(FinetuningConfig)}
-
-    def make(output="run", **changes):
-        training = TrainingConfig(
-            **{
-                "train_batch_size": 8,
-                "eval_batch_size": 4,
-                "num_train_steps": NUM_STEPS,
-                "save_checkpoints_steps": 20,
-                "log_steps": 10,
-                "strategy": "one",
-            }
-            | {n: changes.pop(n) for n in training_names & set(changes)}
-        )
-        own = FinetuningConfig(
-            **{"max_seq_length": S, "predict_batch_size": 4}
-            | {n: changes.pop(n) for n in own_names & set(changes)}
-        )
-        rate = changes.pop("learning_rate", 0.01)
-        values = {
-            "config": tiny_config(),
-            "training": training,
-            "finetuning": own,
-            "optimizer": settings(
-                name="adamw",
-                learning_rate=rate,
-                num_train_steps=training.num_train_steps,
-                num_warmup_steps=min(5, training.num_train_steps // 2),
-            ),
-            "data": word_data(),
-            "make_task": word_task,
-            "output_dir": str(tmp_path / output),
-            "train_set": ExampleSet(examples=sentences(40, seed=1)),
-            "eval_sets": (ExampleSet(examples=sentences(30, seed=2)),),
-            "flags_text": "--do_train\n",
-        }
-        return FinetuningJob(**values | changes)
-
-    return make
-
-
-def lines_of(output_dir):
-    return [
-        {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
-        for line in metric_log.read_lines(output_dir)
-    ]
 
 
 def read_json(*path):
@@ -80,16 +18,11 @@ def read_json(*path):
         return json.load(file)
 
 
-def arrays_of(output_dir, step=NUM_STEPS):
-    folder = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1.read(os.path.join(folder, train_state.MODEL_PREFIX))
+def test_a_run_learns_and_leaves_what_was_promised(job, example_set):
+    unlabelled = example_set(9, seed=3, name="new")
+    one = job(prediction=(unlabelled,))
 
-
-def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
-    unlabelled = ExampleSet(examples=sentences(9, seed=3), name="new")
-    one = job(predict_sets=(unlabelled,))
-
-    scores = finetune.run(one)
+    scores = one.run()
 
     assert set(scores) == {"accuracy", "global_step"}
     assert scores["accuracy"] > 0.8
@@ -98,16 +31,20 @@ def test_a_run_learns_and_leaves_what_was_promised(job, sentences):
         os.listdir(one.output_dir)
     )
     predictions = read_json(one.output_dir, "eval", "predictions.json")
-    right = [predictions[x.guid] == x.label for x in one.eval_sets[0].examples]
+    right = [
+        predictions[x.guid] == x.label for x in one.sets.evaluation[0].examples
+    ]
     assert np.mean(right) == pytest.approx(scores["accuracy"])
     answers = read_json(one.output_dir, "new", "predictions.json")
     assert list(answers) == [x.guid for x in unlabelled.examples]
 
 
-def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
+def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
+    job, lines_of
+):
     one = job(num_train_steps=20, save_checkpoints_steps=10)
 
-    finetune.run(one)
+    one.run()
 
     lines = lines_of(one.output_dir)
     assert [(x["step"], "loss" in x) for x in lines] == [
@@ -124,11 +61,17 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
 
 
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])
-def test_a_stopped_run_goes_on_to_the_same_bits(
-    strategy, job, tiny_config, monkeypatch, deterministic
+def test_a_stopped_run_resumes_to_the_same_bits(
+    strategy,
+    job,
+    tiny_config,
+    terminate_at,
+    lines_of,
+    arrays_of,
+    deterministic,
 ):
     options = {
-        "config": tiny_config(dropout=0.1),
+        "albert_config": tiny_config(dropout=0.1),
         "gradient_accumulation_steps": 2,
         "strategy": strategy,
         "deterministic": True,
@@ -136,39 +79,29 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
         "freeze_embeddings": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
-    scores = finetune.run(whole)
-    write = metric_log.MetricLog.write
+    scores = whole.run()
+    terminate_at(30)
+    assert stopped.run() is None
+    assert "eval_results.json" not in os.listdir(stopped.output_dir)
 
-    def write_and_stop(log, step, values):
-        write(log, step, values)
-        if step == 30:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(metric_log.MetricLog, "write", write_and_stop)
-        assert finetune.run(stopped) is None
-    assert not os.path.exists(
-        os.path.join(stopped.output_dir, "eval_results.json")
-    )
-
-    assert finetune.run(stopped) == scores
+    assert stopped.run() == scores
     assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
-    one, other = arrays_of(stopped.output_dir), arrays_of(whole.output_dir)
+    one, other = (arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole))
     assert set(one) == set(other)
+    start = arrays_of(whole.output_dir, 0)
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name], err_msg=name)
-    for name in (n for n in one if n.startswith("bert/embeddings/")):
-        first = arrays_of(whole.output_dir, 0)[name]
-        np.testing.assert_array_equal(one[name], first, err_msg=name)
+        if name.startswith("bert/embeddings/"):
+            np.testing.assert_array_equal(array, start[name], err_msg=name)
 
 
-def test_two_replicas_that_accumulate_give_the_run_of_one(job):
+def test_two_replicas_that_accumulate_give_the_run_of_one(job, lines_of):
     one = job("one")
     two = job("two", strategy="mirrored", gradient_accumulation_steps=2)
 
-    scores = finetune.run(one)
+    scores = one.run()
 
-    assert finetune.run(two) == pytest.approx(scores, rel=1e-4)
+    assert two.run() == pytest.approx(scores, rel=1e-4)
     for ours, theirs in zip(
         lines_of(one.output_dir), lines_of(two.output_dir), strict=True
     ):
@@ -181,7 +114,7 @@ def test_two_replicas_that_accumulate_give_the_run_of_one(job):
 
 @pytest.fixture
 def mute_task(word_task):
-    """A task that says the same of all records, in the attempts of `mute`."""
+    """A task that predicts a constant in its first `num_mute` attempts."""
 
     class MuteTask(word_task):
         num_mute = 2
@@ -223,7 +156,7 @@ def early_mute_task(word_task):
 
 
 def test_an_evaluation_with_one_prediction_is_never_the_best(
-    job, word_data, early_mute_task
+    job, word_data, early_mute_task, lines_of
 ):
     class Flattering(word_data):
         def scores(self, examples, outputs):
@@ -236,7 +169,7 @@ def test_an_evaluation_with_one_prediction_is_never_the_best(
     )
     early_mute_task.num_evaluations = 1
 
-    scores = finetune.run(one)
+    scores = one.run()
 
     lines = [x for x in lines_of(one.output_dir) if "eval_accuracy" in x]
     assert [x["eval_constant_predictions"] for x in lines] == [1, 1, 0]
@@ -246,10 +179,10 @@ def test_an_evaluation_with_one_prediction_is_never_the_best(
 def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
     restarted = job(make_task=mute_task)
 
-    scores = finetune.run(restarted)
+    scores = restarted.run()
 
     assert scores["accuracy"] > 0.8
-    assert "Starting again with random_seed=1012348, num_warmup_steps=10." in (
+    assert "Restarting with random_seed=1012348, num_warmup_steps=10." in (
         caplog.text
     )
     assert "random_seed=2012351, num_warmup_steps=20." in caplog.text
@@ -258,7 +191,7 @@ def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
         "All 30 records of the evaluation set got the same prediction"
     )
     assert os.path.exists(os.path.join(restarted.output_dir, "attempt-1.jsonl"))
-    assert finetune.run(restarted) == scores
+    assert restarted.run() == scores
 
 
 def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
@@ -274,20 +207,21 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
         with pytest.raises(
             ValueError,
             match=r"All 2 attempts .* no result\. Attempt 1: At step 15, 3 "
-            "evaluations in a row gave all records the same prediction; 2: ",
+            "evaluations in a row predicted the same for all records; 2: ",
         ):
-            finetune.run(stuck)
+            stuck.run()
 
-    assert not os.path.exists(
-        os.path.join(stuck.output_dir, "eval_results.json")
-    )
+    assert "eval_results.json" not in os.listdir(stuck.output_dir)
     assert mute_task.num_mute == 8
 
 
-def test_a_collapse_may_be_ignored(job, mute_task, caplog):
-    ignored = job(make_task=mute_task, on_collapse="ignore")
+@pytest.mark.parametrize(
+    "changes", [{"on_collapse": "ignore"}, {"num_train_steps": 6}]
+)
+def test_constant_predictions_may_be_ignored(changes, job, mute_task, caplog):
+    ignored = job(make_task=mute_task, **changes)
 
-    scores = finetune.run(ignored)
+    scores = ignored.run()
 
     assert 0 < scores["accuracy"] < 1
     assert scores["constant_predictions"] == 1
@@ -297,19 +231,13 @@ def test_a_collapse_may_be_ignored(job, mute_task, caplog):
     )
 
 
-def test_a_short_run_is_not_judged(job, mute_task):
-    scores = finetune.run(job(make_task=mute_task, num_train_steps=6))
-
-    assert scores["constant_predictions"] == 1
-
-
 def test_seeds_give_median_spread_and_the_predictions_of_the_best(
-    job, sentences
+    job, example_set
 ):
-    new = ExampleSet(examples=sentences(9, seed=3))
-    several = job(num_seeds=2, num_train_steps=30, predict_sets=(new,))
+    new = example_set(9, seed=3)
+    several = job(num_seeds=2, num_train_steps=30, prediction=(new,))
 
-    scores = finetune.run(several)
+    scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
     seeds = results.pop("seeds")
@@ -332,53 +260,59 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(
     answers = read_json(several.output_dir, "predictions.json")
     assert list(answers) == [x.guid for x in new.examples]
 
-    assert finetune.run(several) == scores
+    assert several.run() == scores
 
 
-def test_seeds_of_which_none_learns_give_no_result(job, mute_task):
-    mute_task.num_mute = 10
-    several = job(
-        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
-    )
-
-    with pytest.raises(
-        ValueError, match="None of the 2 seeds gives a result. The first: All 1"
-    ):
-        finetune.run(several)
+NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
+IGNORE = {"on_collapse": "ignore", "num_train_steps": 50}
 
 
-def test_a_seed_that_does_not_learn_is_told_and_left_out(
-    job, mute_task, caplog
+@pytest.mark.parametrize(
+    ("changes", "failure", "restarts"),
+    [
+        (NO_RESTART, "All 1 attempts of the run in", [0]),
+        (IGNORE, "Its predictions are constant.", [0]),
+        ({}, None, [1, 0]),
+    ],
+)
+def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
+    changes, failure, restarts, job, mute_task, caplog
 ):
     mute_task.num_mute = 1
-    several = job(
-        make_task=mute_task, num_seeds=2, max_restarts=0, num_train_steps=50
-    )
+    several = job(make_task=mute_task, num_seeds=2, **changes)
 
-    scores = finetune.run(several)
+    scores = several.run()
 
     results = read_json(several.output_dir, "eval_results.json")
-    assert (scores["num_seeds"], scores["accuracy_std"]) == (1, 0.0)
-    assert scores["num_failed_seeds"] == 1
-    assert "1 of 2 seeds give no result, and are left out of the" in caplog.text
-    assert list(results["seeds"]) == ["12346"]
-    assert "All 1 attempts" in results["failed_seeds"]["12345"]
+    seeds = results["seeds"].values()
+    assert [own["restarts"] for own in seeds] == restarts
+    assert scores["num_seeds"] == len(restarts)
+    assert scores["num_failed_seeds"] == 2 - len(restarts)
+    if failure:
+        assert scores["accuracy_std"] == 0
+        assert list(results["seeds"]) == ["12346"]
+        ((seed, text),) = results["failed_seeds"].items()
+        assert seed == "12345"
+        assert text.startswith(failure)
+        assert "1 of 2 seeds give no result and are left out" in caplog.text
 
 
-def test_a_seed_whose_collapse_is_ignored_is_left_out_too(job, mute_task):
-    mute_task.num_mute = 1
-    several = job(
-        make_task=mute_task,
-        num_seeds=2,
-        on_collapse="ignore",
-        num_train_steps=50,
-    )
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (NO_RESTART, "All 1 attempts"),
+        ({"num_train_steps": 10, "learning_rate": 1e30}, "Training diverged"),
+    ],
+)
+def test_seeds_that_all_fail_are_an_error(changes, message, job, mute_task):
+    mute_task.num_mute = 10 if changes is NO_RESTART else 0
+    several = job(make_task=mute_task, num_seeds=2, **changes)
 
-    scores = finetune.run(several)
-
-    results = read_json(several.output_dir, "eval_results.json")
-    assert (scores["num_seeds"], scores["num_failed_seeds"]) == (1, 1)
-    assert results["failed_seeds"] == {"12345": "Its predictions are constant."}
+    with pytest.raises(
+        ValueError,
+        match=f"None of the 2 seeds gives a result. The first: {message}",
+    ):
+        several.run()
 
 
 def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
@@ -391,177 +325,155 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job, word_task):
     one = job(make_task=Spoilt, save_checkpoints_steps=20)
 
     with pytest.raises(ValueError, match="Training diverged at step 45"):
-        finetune.run(one)
+        one.run()
 
     assert os.listdir(os.path.join(one.output_dir, "best"))
     assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
-    trained = dataclasses.replace(one, train_set=None, make_task=word_task)
-    assert finetune.run(trained)["global_step"] in (20, 40)
+    trained = one.replace(train=None, make_task=word_task)
+    assert trained.run()["global_step"] in (20, 40)
 
 
-def test_seeds_that_diverge_are_failures(job):
-    several = job(num_seeds=2, num_train_steps=10, learning_rate=1e30)
-
-    with pytest.raises(ValueError, match="None of the 2 .*: Training"):
-        finetune.run(several)
-
-
-def test_a_seed_that_was_restarted_says_so(job, mute_task):
-    mute_task.num_mute = 1
-    several = job(make_task=mute_task, num_seeds=2)
-
-    finetune.run(several)
-
-    results = read_json(several.output_dir, "eval_results.json")
-    restarts = [own["restarts"] for own in results["seeds"].values()]
-    assert restarts == [1, 0]
-
-
-def test_training_ends_when_scores_do_not_get_better(job):
+def test_training_ends_when_scores_do_not_get_better(job, lines_of):
     one = job(
         num_train_steps=400,
         save_checkpoints_steps=10,
         early_stopping_patience=2,
     )
 
-    scores = finetune.run(one)
+    scores = one.run()
 
     last = lines_of(one.output_dir)[-1]["step"]
     assert last == scores["global_step"] + 20 < 400
-    assert finetune.run(one) == scores
+    assert one.run() == scores
     assert lines_of(one.output_dir)[-1]["step"] == last
 
 
-def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, sentences):
+def test_a_second_evaluation_set_has_its_name_behind_its_keys(job, example_set):
     sets = (
-        ExampleSet(examples=sentences(10, seed=2)),
-        ExampleSet(examples=sentences(12, seed=5), name="other"),
+        example_set(10, seed=2),
+        example_set(12, seed=5, name="other"),
     )
-    scores = finetune.run(job(eval_sets=sets, num_train_steps=4))
+    scores = job(evaluation=sets, num_train_steps=4).run()
 
     assert list(scores) == ["accuracy", "accuracy_other", "global_step"]
 
 
-def test_a_trained_folder_evaluates_and_predicts_alone(job, sentences):
+def test_a_trained_folder_evaluates_and_predicts_alone(job, example_set):
     trained = job(num_train_steps=20, init_checkpoint=None)
-    scores = finetune.run(trained)
-    new = ExampleSet(examples=sentences(5, seed=3), name="new")
-    alone = dataclasses.replace(trained, train_set=None, predict_sets=(new,))
+    scores = trained.run()
+    new = example_set(5, seed=3, name="new")
+    alone = trained.replace(train=None, prediction=(new,))
 
-    assert finetune.run(alone) == scores
+    assert alone.run() == scores
     assert len(read_json(alone.output_dir, "new", "predictions.json")) == 5
     elsewhere = job(
         "elsewhere",
-        train_set=None,
-        eval_sets=(),
-        predict_sets=(new,),
+        train=None,
+        evaluation=(),
+        prediction=(new,),
         init_checkpoint=os.path.join(trained.output_dir, "best"),
     )
-    assert finetune.run(elsewhere) == {"global_step": scores["global_step"]}
+    assert elsewhere.run() == {"global_step": scores["global_step"]}
     assert read_json(elsewhere.output_dir, "new", "predictions.json") == (
         read_json(alone.output_dir, "new", "predictions.json")
     )
-    assert not os.path.exists(
-        os.path.join(elsewhere.output_dir, "eval_results.json")
-    )
+    assert "eval_results.json" not in os.listdir(elsewhere.output_dir)
 
 
 def test_weights_to_predict_with_must_be_somewhere(job):
     with pytest.raises(ValueError, match="no trained weights in '.*run'"):
-        finetune.run(job(train_set=None))
+        job(train=None).run()
     assert not os.path.exists(job().output_dir)
 
 
-def test_the_folder_of_another_task_is_refused(job, word_data):
+def test_the_folder_of_another_run_is_refused(job, word_data, example_set):
     trained = job(num_train_steps=2)
-    finetune.run(trained)
+    trained.run()
     other = word_data()
     other.name = "letters"
-
     names = os.listdir(trained.output_dir)
-    several = dataclasses.replace(trained.finetuning, num_seeds=2)
     weights = os.path.join(trained.output_dir, "best")
+
     for changes in (
         {},
-        {"train_set": None},
-        {"train_set": None, "init_checkpoint": weights},
-        {"finetuning": several},
+        {"train": None},
+        {"train": None, "init_checkpoint": weights},
+        {"num_seeds": 2},
     ):
         with pytest.raises(
             ValueError, match=r"another run, .*task='words' \(now 'letters'"
         ):
-            finetune.run(dataclasses.replace(trained, data=other, **changes))
+            trained.replace(data=other, **changes).run()
     assert os.listdir(trained.output_dir) == names
+    with pytest.raises(ValueError, match="another run, with records="):
+        trained.replace(train=example_set(40, seed=9)).run()
 
 
-def test_weights_of_other_labels_are_not_used_for_a_job(
-    job, word_data, sentences
-):
+def test_a_seed_of_other_settings_is_refused_before_anything_is_written(job):
+    several = job(num_seeds=2, num_train_steps=2)
+    several.run()
+    names = os.listdir(several.output_dir)
+
+    with pytest.raises(ValueError, match="seed-12345.*learning_rate"):
+        several.replace(learning_rate=1e-9).run()
+    assert os.listdir(several.output_dir) == names
+    assert several.replace(num_seeds=3).run()["num_seeds"] == 3
+
+
+def test_weights_of_other_labels_are_not_used(job, word_data, example_set):
     trained = job(num_train_steps=2, data=word_data(labels=["low", "high"]))
-    finetune.run(trained)
-    new = ExampleSet(examples=sentences(5, seed=3))
-    weights = os.path.join(trained.output_dir, "best")
+    trained.run()
     swapped = job(
         "new",
-        data=word_data(labels=["high", "low"]),
-        init_checkpoint=weights,
-        train_set=None,
-        eval_sets=(),
-        predict_sets=(new,),
-    )
+        init_checkpoint=os.path.join(trained.output_dir, "best"),
+        train=None,
+        evaluation=(),
+        prediction=(example_set(5, seed=3),),
+    ).replace(data=word_data(labels=["high", "low"]))
 
     with pytest.raises(
-        ValueError, match=r"trained with labels=\['low', 'high'\], and are to"
+        ValueError, match=r"trained with labels=\['low', 'high'\]\. Received"
     ):
-        finetune.run(swapped)
+        swapped.run()
     assert not os.path.exists(swapped.output_dir)
-    assert finetune.run(dataclasses.replace(swapped, data=trained.data))
+    assert swapped.replace(data=trained.sets.data).run()
 
 
-def test_weights_to_start_from_must_be_there_before_records_are_made(job):
-    for num_seeds in (1, 2):
-        one = job(init_checkpoint="nowhere", num_seeds=num_seeds)
-        with pytest.raises(FileNotFoundError, match="no checkpoint 'nowhere'"):
-            finetune.run(one)
-        assert not os.path.exists(one.output_dir)
+@pytest.mark.parametrize("num_seeds", [1, 2])
+def test_a_missing_checkpoint_is_an_error_before_records_are_made(
+    num_seeds, job
+):
+    one = job(init_checkpoint="nowhere", num_seeds=num_seeds)
 
-
-def test_other_training_examples_make_another_run(job, sentences):
-    trained = job(num_train_steps=2)
-    finetune.run(trained)
-    other = ExampleSet(examples=sentences(40, seed=9))
-
-    with pytest.raises(ValueError, match="another run, with records="):
-        finetune.run(dataclasses.replace(trained, train_set=other))
+    with pytest.raises(FileNotFoundError, match="no checkpoint 'nowhere'"):
+        one.run()
+    assert not os.path.exists(one.output_dir)
 
 
 def test_training_without_evaluation_leaves_its_last_weights(job):
-    blind = job(num_train_steps=3, eval_sets=())
+    blind = job(num_train_steps=3, evaluation=())
 
-    assert finetune.run(blind) == {"global_step": 3}
+    assert blind.run() == {"global_step": 3}
     assert not os.path.exists(os.path.join(blind.output_dir, "best"))
 
 
 @pytest.mark.parametrize(
-    "name", ["train_batch_size", "eval_batch_size", "predict_batch_size"]
+    "changes", [{"strategy": "mirrored"}, {"gradient_accumulation_steps": 2}]
 )
-def test_batches_must_divide_over_the_replicas(name, job):
-    odd = job(strategy="mirrored", **{name: 7})
-    odd = dataclasses.replace(odd, predict_sets=odd.eval_sets)
+def test_batches_that_cannot_be_divided_stop_a_run_before_it_starts(
+    changes, job
+):
+    odd = job(train_batch_size=7, **changes)
 
-    with pytest.raises(
-        ValueError, match=rf"`{name}` must be a multiple of .*\(2 x 1\).*=7"
-    ):
-        finetune.run(odd)
+    with pytest.raises(ValueError, match="`train_batch_size` must be a mult"):
+        odd.run()
     assert not os.path.exists(odd.output_dir)
 
 
-def test_batches_that_repeat_a_record_are_told(job, sentences, caplog):
-    few = ExampleSet(examples=sentences(5, seed=1))
+def test_batches_that_repeat_a_record_are_reported(job, example_set, caplog):
+    assert job(train=example_set(5, seed=1), num_train_steps=2).run()
 
-    assert finetune.run(job(train_set=few, num_train_steps=2))
-
-    assert "takes 8 records, and there are 5, so it takes some" in caplog.text
+    assert "has 8 records, but there are only 5, so some occur" in caplog.text
 
 
 def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
@@ -569,16 +481,46 @@ def test_a_score_that_is_not_defined_counts_as_0(job, word_data, caplog):
         def scores(self, examples, outputs):
             return {"accuracy": float("nan")}
 
-    scores = finetune.run(job(data=Undefined(), num_train_steps=2))
+    scores = job(data=Undefined(), num_train_steps=2).run()
 
     assert scores["accuracy"] == 0
-    assert "accuracy is nan, which is taken for 0" in caplog.text
+    assert "accuracy is nan; it is reported as 0." in caplog.text
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_other_precisions_train(precision, job):
-    assert finetune.run(job(precision=precision, num_train_steps=3))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "bfloat16"},
+        {"precision": "float16"},
+        {"jit_compile": True},
+    ],
+)
+def test_other_precisions_and_xla_train(changes, job):
+    assert job(num_train_steps=3, **changes).run()
 
 
-def test_xla_compiles_the_step(job):
-    assert finetune.run(job(jit_compile=True, num_train_steps=3))
+@pytest.mark.parametrize(
+    ("device", "jit_compile", "length", "expected"),
+    [
+        ("CPU", False, 50, 16),
+        ("GPU", True, 50, 64),
+        ("GPU", True, 512, 64),
+        ("TPU", False, 50, 50),
+    ],
+)
+def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
+    device, jit_compile, length, expected, job, tiny_config, monkeypatch
+):
+    monkeypatch.setattr(distribution, "device_type", lambda _: device)
+    config = job(
+        albert_config=tiny_config(max_position_embeddings=512),
+        max_seq_length=length,
+        jit_compile=jit_compile,
+    ).config
+
+    padding = finetune.padding_for(config, tf.distribute.get_strategy())
+
+    assert padding.bucket_width == expected
+    assert padding.max_seq_length == length
+    is_static = expected >= length
+    assert padding.static_length == (length if is_static else None)

@@ -30,17 +30,23 @@ def test_a_line_is_an_object_with_step_and_exact_values(written):
     ]
 
 
-def test_a_resumed_run_drops_the_lines_it_will_write_again(written):
-    metric_log.MetricLog(str(written), last_step=10).write(15, {"loss": 7.0})
+@pytest.mark.parametrize(("last_step", "kept"), [(None, []), (10, [5, 10])])
+def test_a_run_drops_the_lines_it_will_write_again(last_step, kept, written):
+    log = metric_log.MetricLog(str(written), last_step=last_step)
+    log.write(15, {"loss": 7.0})
 
-    assert [line["step"] for line in lines_of(written)] == [5, 10, 15]
+    assert [line["step"] for line in lines_of(written)] == [*kept, 15]
     assert lines_of(written)[-1]["loss"] == 7.0
 
 
-def test_a_run_that_starts_drops_what_a_killed_one_left(written):
-    metric_log.MetricLog(str(written), last_step=None)
+def test_scores_are_written_and_logged(tmp_path, caplog):
+    caplog.set_level("INFO")
+    log = metric_log.MetricLog(str(tmp_path), last_step=None)
 
-    assert lines_of(written) == []
+    log.write_scores(3, {"accuracy": 1 / 3})
+
+    assert lines_of(tmp_path) == [{"step": 3, "eval_accuracy": 1 / 3}]
+    assert "Evaluation after step 3: accuracy 0.3333" in caplog.text
 
 
 def test_a_line_that_a_kill_cut_short_is_dropped(written):
@@ -88,7 +94,7 @@ def test_only_the_process_that_writes_files_writes(written):
     before = sorted(path.name for path in written.iterdir())
     log = metric_log.MetricLog(str(written), last_step=5, is_writer=False)
 
-    log.write(10, {"loss": 1.0})
+    log.write_scores(10, {"loss": 1.0})
     log.rewind(0)
     log.close()
 

@@ -2,10 +2,9 @@
 
 import concurrent.futures
 import dataclasses
-import hashlib
 import json
 import os
-import signal
+import random
 import socket
 import subprocess
 import sys
@@ -13,12 +12,10 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf import features
-from albert_tf.checkpoints import tf1, train_state
 from albert_tf.config import AlbertConfig
-from albert_tf.data import record_files, sidecar
-from albert_tf.training import metric_log, pretrain
-from albert_tf.training.run_config import PretrainingRun, TrainingConfig
+from albert_tf.data import builder, pretraining_config
+from albert_tf.training import pretrain
+from albert_tf.training.run_config import PretrainingConfig
 
 S, P, V = 16, 4, 50
 NUM_STEPS = 6
@@ -29,46 +26,34 @@ SCORES = {
     "sentence_order_loss",
     "sentence_order_accuracy",
 }
+BEST = "masked_lm_accuracy"
 
 
-def write_records(path, batches, **facts):
-    """Writes the examples of global batches, and their sidecar."""
-    columns = {
-        name: values.reshape((-1, *values.shape[2:]))
-        for name, values in batches.items()
-    }
-    labels = columns["sentence_order_labels"]
-    columns["sentence_order_labels"] = labels[:, None]
-    columns["token_boundary"] = columns["input_mask"]
-    examples = record_files.encode_examples(
-        features.static_pretraining_features(
-            max_seq_length=S, max_predictions=P
-        ),
-        columns,
+def build_records(folder, *, num_documents, seed, initial="w"):
+    """Returns the path of records of random words, two for each document."""
+    words = [f"{initial}{10 + number}" for number in range(V - 5)]
+    special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special_tokens, *words]))
+    rng = random.Random(seed)
+    documents = [
+        [" ".join(rng.choices(words, k=rng.randint(3, 6))) for _ in range(6)]
+        for _ in range(num_documents)
+    ]
+    text = "\n\n".join("\n".join(document) for document in documents)
+    (folder / "text.txt").write_text(text)
+    path = str(folder / f"{num_documents}-{seed}.tfrecord")
+    builder.build(
+        pretraining_config.PretrainingDataConfig(
+            vocab_file=str(folder / "vocab.txt"),
+            input_file=str(folder / "text.txt"),
+            output_file=path,
+            max_seq_length=S,
+            max_predictions_per_seq=P,
+            dupe_factor=1,
+            short_seq_prob=0.0,
+        )
     )
-    data = record_files.frame_records(examples)
-    path.write_bytes(data)
-    values = {
-        "masking": "static",
-        "max_seq_length": S,
-        "max_predictions_per_seq": P,
-        "num_prediction_slots": P,
-        "pair_objective": "sop",
-        "masked_lm_prob": 0.15,
-        "ngram": 3,
-        "favor_shorter_ngram": True,
-        "do_whole_word_mask": True,
-        "tokenizer_hash": "abc",
-        "vocab_size": V,
-        "special_ids": {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4},
-        "forbidden_ids": [0, 1, 2, 3, 4],
-        "flags": {},
-        "counts": {"records": len(examples)},
-        "num_bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
-    sidecar.write(path, sidecar.Sidecar(**values | facts))
-    return str(path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -76,45 +61,41 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("pretrain")
 
 
-@pytest.fixture
-def records(folder, tiny_batches):
+@pytest.fixture(scope="module")
+def records(folder):
     """Paths of 20 records to train on and 10 to evaluate on."""
-    paths = folder / "train.tfrecord", folder / "eval.tfrecord"
-    for seed, (path, size) in enumerate(zip(paths, (20, 10), strict=True)):
-        if not path.exists():
-            write_records(path, tiny_batches(1, size=size, seed=seed))
-    return tuple(map(str, paths))
+    return [
+        build_records(folder, num_documents=number, seed=seed)
+        for number, seed in ((10, 0), (5, 1))
+    ]
 
 
 @pytest.fixture
-def job(records, tiny_config, settings, tmp_path):
-    """A function that makes a job; settings of the training by name, too."""
-    names = {field.name for field in dataclasses.fields(TrainingConfig)}
+def job(records, tiny_config, tmp_path):
+    """A function that makes the settings of a run."""
 
     def make(output="run", **changes):
-        training = TrainingConfig(
-            **{
-                "train_batch_size": 8,
-                "eval_batch_size": 4,
-                "num_train_steps": NUM_STEPS,
-                "save_checkpoints_steps": 3,
-                "log_steps": 2,
-                "strategy": "one",
-            }
-            | {name: changes.pop(name) for name in names & set(changes)}
-        )
+        num_steps = changes.get("num_train_steps", NUM_STEPS)
         values = {
-            "config": tiny_config(),
-            "training": training,
-            "optimizer": settings(num_train_steps=training.num_train_steps),
+            "albert_config": tiny_config(),
             "output_dir": str(tmp_path / output),
-            "input_files": records[0],
-            "eval_files": records[1],
+            "learning_rate": 0.01,
+            "num_train_steps": num_steps,
+            "num_warmup_steps": 0,
+            "poly_power": 0.0,
+            "train_batch_size": 8,
+            "eval_batch_size": 4,
+            "save_checkpoints_steps": 3,
+            "log_steps": 2,
+            "strategy": "one",
+            "input_file": records[0],
+            "eval_file": records[1],
+            "do_eval": True,
             "max_seq_length": S,
             "max_predictions_per_seq": P,
             "flags_text": "--do_train\n",
         }
-        return PretrainingRun(**values | changes)
+        return PretrainingConfig(**values | changes)
 
     return make
 
@@ -132,21 +113,6 @@ def trained(folder, job, scores_by_folder):
     if done.output_dir not in scores_by_folder:
         scores_by_folder[done.output_dir] = pretrain.run(done)
     return done, scores_by_folder[done.output_dir]
-
-
-def lines_of(output_dir):
-    path = os.path.join(output_dir, metric_log.FILE_NAME)
-    with open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file]
-    return [
-        {k: v for k, v in line.items() if k not in metric_log.TIMING_KEYS}
-        for line in lines
-    ]
-
-
-def arrays_of(output_dir, step=NUM_STEPS):
-    path = os.path.join(output_dir, "checkpoints", f"step-{step:08d}")
-    return tf1.read(os.path.join(path, train_state.MODEL_PREFIX))
 
 
 def assert_same_arrays(one, other):
@@ -173,12 +139,12 @@ def test_a_run_leaves_what_was_promised(trained):
         assert json.load(file) == scores
     assert set(scores) == SCORES | {"global_step"}
     config = os.path.join(done.output_dir, "albert_config.json")
-    assert AlbertConfig.from_json_file(config) == done.config
+    assert AlbertConfig.from_json_file(config) == done.albert_config
     with open(os.path.join(done.output_dir, "flags.txt")) as file:
         assert file.read() == done.flags_text
 
 
-def test_the_log_has_steps_and_evaluations_in_order(trained):
+def test_the_log_has_steps_and_evaluations_in_order(trained, lines_of):
     lines = lines_of(trained[0].output_dir)
 
     kinds = [(line["step"], "loss" in line) for line in lines]
@@ -201,7 +167,7 @@ def test_the_log_has_steps_and_evaluations_in_order(trained):
     assert set(lines[0]) == {"step", *(f"eval_{name}" for name in SCORES)}
 
 
-def test_the_scores_are_those_of_the_best_evaluation(trained):
+def test_the_scores_are_those_of_the_best_evaluation(trained, lines_of):
     done, scores = trained
 
     evaluations = {
@@ -213,38 +179,38 @@ def test_the_scores_are_those_of_the_best_evaluation(trained):
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-def test_a_finished_run_says_so_and_gives_its_scores_again(trained, caplog):
+def test_a_finished_run_says_so_and_gives_its_scores_again(
+    trained, caplog, lines_of
+):
     done, scores = trained
     lines = lines_of(done.output_dir)
     caplog.set_level("INFO")
 
     assert pretrain.run(done) == scores
-    assert "The run is finished: 6 steps are done." in caplog.text
+    assert "Training is finished after 6 steps." in caplog.text
     assert lines_of(done.output_dir) == lines
 
 
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])
-def test_a_stopped_run_goes_on_to_the_same_bits(
-    strategy, job, tiny_config, monkeypatch, deterministic
+def test_a_stopped_run_resumes_to_the_same_bits(
+    strategy,
+    job,
+    tiny_config,
+    terminate_at,
+    lines_of,
+    arrays_of,
+    deterministic,
 ):
     options = {
-        "config": tiny_config(dropout=0.1),
+        "albert_config": tiny_config(dropout=0.1),
         "gradient_accumulation_steps": 2,
         "strategy": strategy,
         "deterministic": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
     scores = pretrain.run(whole)
-    write = metric_log.MetricLog.write
-
-    def write_and_stop(log, step, values):
-        write(log, step, values)
-        if step == 4:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(metric_log.MetricLog, "write", write_and_stop)
-        assert pretrain.run(stopped) is None
+    terminate_at(4)
+    assert pretrain.run(stopped) is None
     assert not os.path.exists(
         os.path.join(stopped.output_dir, "eval_results.json")
     )
@@ -252,7 +218,8 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert pretrain.run(stopped) == scores
     assert lines_of(stopped.output_dir) == lines_of(whole.output_dir)
     assert_same_arrays(
-        arrays_of(stopped.output_dir), arrays_of(whole.output_dir)
+        arrays_of(stopped.output_dir, NUM_STEPS),
+        arrays_of(whole.output_dir, NUM_STEPS),
     )
 
 
@@ -267,7 +234,9 @@ def test_two_replicas_give_the_scores_of_one(trained, job):
 @pytest.mark.parametrize(
     ("objective", "name"), [("mlm", "masked_lm"), ("sop", "sentence_order")]
 )
-def test_one_objective_alone_is_trained_and_scored(objective, name, job):
+def test_one_objective_alone_is_trained_and_scored(
+    objective, name, job, lines_of
+):
     one = job(objectives=[objective], num_train_steps=2)
 
     scores = pretrain.run(one)
@@ -277,10 +246,12 @@ def test_one_objective_alone_is_trained_and_scored(objective, name, job):
     assert log["loss"] == log[f"{name}_loss"]
 
 
-def test_training_starts_from_the_weights_of_a_checkpoint(trained, job):
+def test_training_starts_from_the_weights_of_a_checkpoint(
+    trained, job, arrays_of
+):
     done, _ = trained
     start = os.path.join(done.output_dir, "checkpoints", "step-00000003")
-    again = job(init_checkpoint=start, num_train_steps=1, eval_files="")
+    again = job(init_checkpoint=start, num_train_steps=1, do_eval=False)
 
     pretrain.run(again)
 
@@ -292,14 +263,16 @@ def test_training_starts_from_the_weights_of_a_checkpoint(trained, job):
         np.testing.assert_array_equal(first[name], wanted, err_msg=name)
 
 
-def test_every_group_may_start_from_the_first(trained, job, tiny_config):
+def test_every_group_may_start_from_the_first(
+    trained, job, tiny_config, arrays_of
+):
     done, _ = trained
     grouped = job(
-        config=tiny_config(num_hidden_groups=2),
+        albert_config=tiny_config(num_hidden_groups=2),
         init_checkpoint=os.path.join(done.output_dir, "best"),
         init_from_group0=True,
         num_train_steps=1,
-        eval_files="",
+        do_eval=False,
     )
 
     pretrain.run(grouped)
@@ -312,8 +285,8 @@ def test_every_group_may_start_from_the_first(trained, job, tiny_config):
         np.testing.assert_array_equal(first[name], same)
 
 
-def test_a_head_may_start_anew(job):
-    no_evaluation = {"num_train_steps": 1, "eval_files": ""}
+def test_a_head_may_start_anew(job, arrays_of):
+    no_evaluation = {"num_train_steps": 1, "do_eval": False}
     one = job(objectives=("mlm",), **no_evaluation)
     pretrain.run(one)
     start = os.path.join(one.output_dir, "checkpoints", "step-00000001")
@@ -335,7 +308,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_no_folder(
 ):
     done, _ = trained
     wrong = job(
-        config=tiny_config(intermediate_size=20),
+        albert_config=tiny_config(intermediate_size=20),
         init_checkpoint=os.path.join(done.output_dir, "best"),
     )
 
@@ -347,7 +320,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_no_folder(
 def test_a_checkpoint_can_be_evaluated_alone(trained, job):
     done, scores = trained
     alone = job(
-        input_files="",
+        do_train=False,
         init_checkpoint=os.path.join(done.output_dir, "best"),
         train_batch_size=4096,
     )
@@ -358,7 +331,7 @@ def test_a_checkpoint_can_be_evaluated_alone(trained, job):
 
 def test_the_best_of_a_folder_can_be_evaluated_alone(trained):
     done, scores = trained
-    alone = dataclasses.replace(done, input_files="", flags_text="--do_eval\n")
+    alone = dataclasses.replace(done, do_train=False, flags_text="--do_eval\n")
 
     assert pretrain.run(alone) == scores
     with open(os.path.join(done.output_dir, "flags.txt")) as file:
@@ -366,7 +339,7 @@ def test_the_best_of_a_folder_can_be_evaluated_alone(trained):
 
 
 def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
-    blind = job(num_train_steps=2, eval_files="")
+    blind = job(num_train_steps=2, do_eval=False)
     seeing = job(num_train_steps=2)
     assert pretrain.run(blind) is None
 
@@ -375,29 +348,22 @@ def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
 
 def test_evaluation_needs_a_checkpoint(job):
     with pytest.raises(ValueError, match="no checkpoint to evaluate in .*run"):
-        pretrain.run(job(input_files=""))
+        pretrain.run(job(do_train=False))
 
 
-def test_the_folder_of_another_run_is_refused(trained):
+def test_the_folder_of_another_run_is_refused(trained, tmp_path):
     done, _ = trained
-    other = dataclasses.replace(
-        done, training=dataclasses.replace(done.training, random_seed=7)
-    )
+    others = build_records(tmp_path, num_documents=10, seed=9)
 
-    with pytest.raises(
-        ValueError,
-        match=r"belongs to another run, with random_seed=12345 \(now 7\)",
+    for changes, message in (
+        ({"random_seed": 7}, r"with random_seed=12345 \(now 7\)"),
+        ({"objectives": ("sop", "mlm")}, r"objectives=\['mlm', 'sop'\]"),
+        ({"input_file": others}, "with records="),
     ):
-        pretrain.run(other)
-
-
-def test_the_folder_of_a_run_on_other_records_is_refused(
-    trained, tmp_path, tiny_batches
-):
-    path = write_records(tmp_path / "other", tiny_batches(1, size=20, seed=9))
-
-    with pytest.raises(ValueError, match="another run, with records="):
-        pretrain.run(dataclasses.replace(trained[0], input_files=path))
+        with pytest.raises(
+            ValueError, match=f"belongs to another run, {message}"
+        ):
+            pretrain.run(dataclasses.replace(done, **changes))
 
 
 @pytest.mark.parametrize("name", ["train_batch_size", "eval_batch_size"])
@@ -416,28 +382,21 @@ def test_batches_must_divide_into_accumulation_steps(job):
         pretrain.run(job(gradient_accumulation_steps=3))
 
 
-def test_records_of_another_vocabulary_size_are_refused(job, tiny_config):
+def test_records_of_another_vocabulary_are_refused(job, tiny_config, tmp_path):
     with pytest.raises(
         ValueError, match="vocabulary of 50 tokens, .* vocab_size=51"
     ):
-        pretrain.run(job(config=tiny_config(vocab_size=51)))
-
-
-def test_records_of_two_tokenizers_are_refused(job, tmp_path, tiny_batches):
-    path = write_records(
-        tmp_path / "other", tiny_batches(1), tokenizer_hash="def"
-    )
-
+        pretrain.run(job(albert_config=tiny_config(vocab_size=51)))
+    path = build_records(tmp_path, num_documents=5, seed=1, initial="x")
     with pytest.raises(ValueError, match="different tokenizers"):
-        pretrain.run(job(eval_files=path))
+        pretrain.run(job(eval_file=path))
 
 
 WORKER = """
 import json, sys
 from albert_tf.config import AlbertConfig
-from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.training import pretrain
-from albert_tf.training.run_config import PretrainingRun, TrainingConfig
+from albert_tf.training.run_config import PretrainingConfig
 
 values = json.loads(sys.argv[1])
 stop_at = values.pop("stop_at")
@@ -449,13 +408,8 @@ def ask_and_stop(strategy, value):
     return ask(strategy, value or len(asked) == stop_at)
 
 pretrain.distribution.any_worker = ask_and_stop
-job = PretrainingRun(
-    config=AlbertConfig(**values.pop("config")),
-    training=TrainingConfig(**values.pop("training")),
-    optimizer=OptimizerConfig(**values.pop("optimizer")),
-    **values,
-)
-print(json.dumps(pretrain.run(job)))
+values["albert_config"] = AlbertConfig(**values["albert_config"])
+print(json.dumps(pretrain.run(PretrainingConfig(**values))))
 """
 
 
@@ -469,7 +423,6 @@ def run_workers(job, folders, stop_at=(None, None)):
     workers = []
     for index, folder in enumerate(folders):
         values = dataclasses.asdict(job)
-        values["training"].pop("tpu")
         values |= {"output_dir": folder, "stop_at": stop_at[index]}
         task = {"type": "worker", "index": index}
         cluster = {"cluster": {"worker": addresses}, "task": task}
@@ -499,7 +452,9 @@ def _end(worker):
 
 
 @pytest.mark.slow
-def test_two_workers_give_the_run_of_one(trained, job, tmp_path):
+def test_two_workers_give_the_run_of_one(
+    trained, job, tmp_path, lines_of, arrays_of
+):
     done, scores = trained
     shared = str(tmp_path / "shared")
     workers = job(strategy="multi_worker", deterministic=True)
@@ -517,8 +472,8 @@ def test_two_workers_give_the_run_of_one(trained, job, tmp_path):
     lines = lines_of(shared)
     for one, other in zip(lines, lines_of(done.output_dir), strict=True):
         assert one == pytest.approx(other, rel=1e-4)
-    arrays = arrays_of(shared)
-    for name, wanted in arrays_of(done.output_dir).items():
+    arrays = arrays_of(shared, NUM_STEPS)
+    for name, wanted in arrays_of(done.output_dir, NUM_STEPS).items():
         if "/key/bias" not in name:  # rounding noise, amplified
             scale = np.abs(wanted).max()
             assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name
@@ -529,5 +484,7 @@ def test_workers_with_folders_of_their_own_are_stopped(job, tmp_path):
     folders = [str(tmp_path / "one"), str(tmp_path / "two")]
     pretrain.run(job("one"))
 
-    with pytest.raises(AssertionError, match="Let --output_dir be a folder"):
+    with pytest.raises(
+        AssertionError, match="must be a folder that all workers"
+    ):
         run_workers(job(strategy="multi_worker"), folders)

@@ -1,4 +1,5 @@
-import functools
+"""The output directory of a run: fingerprint, lock, files, weights."""
+
 import json
 import os
 import signal
@@ -9,51 +10,111 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.training import run_folder
+from albert_tf.training.run_folder import RunFolder
 
-CONFIG = AlbertConfig(vocab_size=11)
-IDENTITY = {"random_seed": 1, "optimizer": {"name": "lamb"}, "objectives": None}
-
-
-def claim(folder, **changes):
-    run_folder.claim(str(folder), config=CONFIG, identity=IDENTITY | changes)
+FINGERPRINT = {"random_seed": 1, "config": {"vocab_size": 9}, "records": None}
 
 
-def test_a_new_folder_gets_the_config_and_the_identity(tmp_path):
-    folder = tmp_path / "deep" / "run"
+@pytest.fixture
+def claim(run_config):
+    """A function that claims a directory, as a training run does."""
 
-    claim(folder)
+    def claim(path, flags_text="", **changes):
+        folder = RunFolder(path=str(path), fingerprint=FINGERPRINT | changes)
+        with folder.locked():
+            folder.claim(run_config(flags_text=flags_text))
 
-    config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
-    assert config == CONFIG
-    identity = json.loads((folder / run_folder.IDENTITY_FILE).read_text())
-    assert identity == IDENTITY
+    return claim
 
 
-def test_the_same_run_may_come_again(tmp_path):
-    claim(tmp_path)
+def check(path, fingerprint):
+    RunFolder(path=str(path), fingerprint=fingerprint).check()
+
+
+def test_a_new_folder_gets_fingerprint_config_and_flags(
+    tmp_path, claim, tiny_config
+):
+    path = tmp_path / "deep" / "run"
+
+    claim(path, flags_text="--log_steps=5\n")
+
+    assert AlbertConfig.from_json_file(path / "albert_config.json") == (
+        tiny_config()
+    )
+    assert json.loads((path / "run.json").read_text()) == FINGERPRINT
+    assert (path / "flags.txt").read_text() == "--log_steps=5\n"
+
+
+def test_a_fingerprint_is_all_that_determines_the_numbers(run_config):
+    config = run_config()
+    values = run_folder.fingerprint(config, records="abc")
+
+    assert values["config"] == config.albert_config.to_dict()
+    assert values["records"] == "abc"
+    assert set(values) - {"config", "records"} == {
+        *("optimizer", "learning_rate", "poly_power", "num_train_steps"),
+        *("num_warmup_steps", "start_warmup_step", "corrected_lamb"),
+        *("weight_decay", "beta_1", "beta_2", "epsilon", "clip_norm"),
+        *("train_batch_size", "precision", "random_seed"),
+        *("init_checkpoint", "init_from_group0"),
+        *("layerwise_lr_decay", "freeze_embeddings"),
+    }
+    # Neither the number of devices nor of micro-batches changes the numbers.
+    same = run_config(strategy="mirrored", gradient_accumulation_steps=2)
+    assert run_folder.fingerprint(same, records="abc") == values
+
+
+def test_results_are_written_as_sorted_json(tmp_path):
+    run_folder.write_results(str(tmp_path), {"b": 0.1, "a": 3})
+
+    results = (tmp_path / run_folder.RESULTS_FILE).read_text()
+    assert results == '{\n  "a": 3,\n  "b": 0.1\n}\n'
+
+
+def test_the_same_run_may_come_again(tmp_path, claim):
+    claim(tmp_path, labels=(0, 1))
     (tmp_path / "checkpoints").mkdir()
 
-    claim(tmp_path)
+    claim(tmp_path, labels=(0, 1))
 
 
-def test_another_run_is_refused_by_the_settings_that_differ(tmp_path):
-    claim(tmp_path)
+@pytest.mark.parametrize(
+    ("before", "now", "message"),
+    [
+        (
+            {},
+            {"random_seed": 2},
+            r"another run, with random_seed=1 \(now 2\)\. Pass",
+        ),
+        (
+            {"precision": "float16"},
+            {},
+            r"with precision='float16' \(now None\)",
+        ),
+        (
+            {},
+            {"config": {"vocab_size": 8}},
+            r"with config\.vocab_size=9 \(now 8\)\. Pass",
+        ),
+        (dict.fromkeys("abcdefg", 1), dict.fromkeys("abcdefg", 2), "2 more"),
+        (
+            {"a": 1, "g": 1},
+            {"g": 2},
+            r"with g=1 \(now 2\); a=1 \(now None\)\. Pass",
+        ),
+        ({"records": "ab" * 32}, {}, r"abababab\.\.\. \(now None"),
+    ],
+)
+def test_another_run_is_refused_by_the_settings_that_differ(
+    before, now, message, tmp_path, claim
+):
+    claim(tmp_path, **before)
 
-    with pytest.raises(
-        ValueError,
-        match=r"belongs to another run, with random_seed=1 \(now 2\)\. Pass",
-    ):
-        claim(tmp_path, random_seed=2)
+    with pytest.raises(ValueError, match=message):
+        claim(tmp_path, **now)
 
 
-def test_settings_that_one_of_them_lacks_differ(tmp_path):
-    claim(tmp_path, precision="float16")
-
-    with pytest.raises(ValueError, match=r"precision='float16' \(now None\)"):
-        claim(tmp_path)
-
-
-def test_files_of_something_else_are_refused(tmp_path):
+def test_files_of_something_else_are_refused(tmp_path, claim):
     (tmp_path / "thesis.tex").write_text("")
 
     with pytest.raises(ValueError, match=r"files but no run\.json.*empty it"):
@@ -61,51 +122,46 @@ def test_files_of_something_else_are_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_file_is_no_folder(tmp_path):
+def test_a_file_is_no_folder(tmp_path, claim):
     (tmp_path / "run").write_text("")
 
-    with pytest.raises(ValueError, match="run' is a file. Pass a folder"):
+    with pytest.raises(ValueError, match="run' is a file. Pass a directory"):
         claim(tmp_path / "run")
 
 
-def test_what_differs_inside_a_setting_is_named_alone(tmp_path):
-    claim(tmp_path)
-
-    with pytest.raises(
-        ValueError, match=r"with optimizer\.name='lamb' \(now 'adamw'\)\. Pass"
-    ):
-        claim(tmp_path, optimizer={"name": "adamw"})
-
-
 def test_checking_writes_nothing(tmp_path):
-    run_folder.check(str(tmp_path / "run"), IDENTITY)
+    check(tmp_path / "run", FINGERPRINT)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
+    (tmp_path / run_folder.CACHE_FOLDER).mkdir()
+    (tmp_path / run_folder.LOCK_FILE).touch()
+
+    check(tmp_path, FINGERPRINT)
 
 
 @pytest.mark.parametrize(
     "left", ["run.json.partial", "run.json", "albert_config.json.partial"]
 )
 def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
-    left, tmp_path
+    left, tmp_path, claim, tiny_config
 ):
-    whole = tmp_path / "whole"
-    claim(whole)
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / left).write_bytes(b'{"rando')
     if left != "run.json.partial":
-        text = (whole / run_folder.IDENTITY_FILE).read_text()
-        (folder / run_folder.IDENTITY_FILE).write_text(text)
+        (folder / "run.json").write_text(json.dumps(FINGERPRINT))
 
     claim(folder)
 
     config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
-    assert config == CONFIG
+    assert config == tiny_config()
 
 
 def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
-    tmp_path, monkeypatch
+    tmp_path, claim, monkeypatch
 ):
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -118,51 +174,40 @@ def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
     claim(tmp_path)
 
 
-def test_flags_and_results_are_written_as_they_are(tmp_path):
-    run_folder.write_flags(str(tmp_path), "--log_steps=5\n")
-    run_folder.write_results(str(tmp_path), {"b": 0.1, "a": 3})
-
-    flags = (tmp_path / run_folder.FLAGS_FILE).read_text()
-    results = (tmp_path / run_folder.RESULTS_FILE).read_text()
-    assert flags == "--log_steps=5\n"
-    assert results == '{\n  "a": 3,\n  "b": 0.1\n}\n'
-
-
 def test_a_folder_that_is_locked_is_refused_and_then_free(tmp_path):
-    folder = tmp_path / "run"
-    with run_folder.locked(str(folder)):
-        (folder / "run.json").write_text("{}")
+    folder = RunFolder(path=str(tmp_path / "run"), fingerprint={"seed": 1})
+    with folder.locked():
+        (tmp_path / "run" / "run.json").write_text('{"seed": 1}')
         with (
             pytest.raises(ValueError, match="Another process is training in"),
-            run_folder.locked(str(folder)),
+            folder.locked(),
         ):
             pass
 
-    with run_folder.locked(str(folder)):
-        assert folder.exists()
+    with folder.locked():
+        assert (tmp_path / "run").exists()
 
 
 def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
     code = (
         "import os, signal, sys\n"
-        "from albert_tf.training import run_folder\n"
-        "with run_folder.locked(sys.argv[1]):\n"
-        "    open(os.path.join(sys.argv[1], 'run.json'), 'w')\n"
+        "from albert_tf.training.run_folder import RunFolder\n"
+        "with RunFolder(path=sys.argv[1], fingerprint={}).locked():\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    folder = str(tmp_path / "run")
-    done = subprocess.run([sys.executable, "-c", code, folder])
+    path = str(tmp_path / "run")
+    done = subprocess.run([sys.executable, "-c", code, path])
 
     assert done.returncode == -signal.SIGKILL
-    with run_folder.locked(folder):
-        assert os.path.exists(os.path.join(folder, run_folder.LOCK_FILE))
+    with RunFolder(path=path, fingerprint={}).locked():
+        assert os.path.exists(os.path.join(path, run_folder.LOCK_FILE))
 
 
 def test_a_new_folder_in_which_nothing_was_done_is_removed(tmp_path):
     new, old = tmp_path / "new", tmp_path / "old"
     old.mkdir()
     for folder in (new, old):
-        with run_folder.locked(str(folder)):
+        with RunFolder(path=str(folder), fingerprint={}).locked():
             assert folder.exists()
 
     assert not new.exists()
@@ -182,82 +227,39 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
 
     with (
         pytest.raises(ValueError, match="Another process"),
-        run_folder.locked(str(tmp_path)),
+        RunFolder(path=str(tmp_path), fingerprint={}).locked(),
     ):
         pass
 
 
-def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
-    (tmp_path / run_folder.CACHE_FOLDER).mkdir()
-    (tmp_path / run_folder.LOCK_FILE).touch()
-
-    run_folder.check(str(tmp_path), {"seed": 1})
-
-
-def make_weights(folder, init_checkpoint):
-    (folder / "best").mkdir()
-    identity = {"init_checkpoint": init_checkpoint}
-    (folder / "run.json").write_text(json.dumps(identity))
-    return str(folder / "best")
-
-
-@pytest.mark.parametrize("given", [None, "base"])
-@pytest.mark.parametrize("is_training", [True, False])
-def test_a_run_uses_the_weights_that_came_of_it(given, is_training, tmp_path):
-    trained = make_weights(tmp_path, given)
+@pytest.mark.parametrize("start", [None, "base"])
+@pytest.mark.parametrize(
+    ("given", "is_training", "uses_own"),
+    [("start", True, True), ("start", False, True)]
+    + [("other", True, True), ("other", False, False)],
+)
+def test_a_run_uses_the_weights_that_came_of_it_unless_others_are_given(
+    start, given, is_training, uses_own, tmp_path
+):
+    (tmp_path / "best").mkdir()
+    (tmp_path / "run.json").write_text(json.dumps({"init_checkpoint": start}))
 
     found = run_folder.weights_to_use(
-        str(tmp_path), given, is_training=is_training
+        str(tmp_path),
+        start if given == "start" else given,
+        is_training=is_training,
     )
 
-    assert found == trained
+    assert found == (str(tmp_path / "best") if uses_own else given)
 
 
-def test_other_weights_are_those_that_are_meant(tmp_path):
-    found = functools.partial(
-        run_folder.weights_to_use, str(tmp_path), "other", is_training=False
-    )
+def test_without_trained_weights_the_given_ones_are_used(tmp_path):
+    folder = str(tmp_path)
 
-    assert found() == "other"
-    make_weights(tmp_path, "base")
-    assert found() == "other"
-    assert run_folder.weights_to_use(
-        str(tmp_path), "other", is_training=True
-    ) == str(tmp_path / "best")
-
-
-@pytest.mark.parametrize(
-    ("given", "is_training"), [(None, False), ("base", True)]
-)
-def test_without_weights_there_is_nothing_to_use(given, is_training, tmp_path):
-    with pytest.raises(ValueError, match=r"There are no trained weights in '"):
-        run_folder.weights_to_use(str(tmp_path), given, is_training=is_training)
-
-
-def test_a_folder_is_used_for_the_same_model_only(tmp_path):
-    run_folder.check_use(str(tmp_path), {"task": "cola"})
-    (tmp_path / "run.json").write_text('{"task": "rte", "seed": 3}')
-
-    run_folder.check_use(str(tmp_path), {"task": "rte"})
-    with pytest.raises(ValueError, match=r"task='rte' \(now 'cola'\)"):
-        run_folder.check_use(str(tmp_path), {"task": "cola"})
-
-
-def test_of_many_differences_a_few_are_named(tmp_path):
-    names = "abcdefg"
-    (tmp_path / "run.json").write_text(json.dumps(dict.fromkeys(names, 1)))
-
-    with pytest.raises(ValueError, match=r"e=1 \(now 2\); 2 more\. Pass"):
-        run_folder.check(str(tmp_path), dict.fromkeys(names, 2))
-    with pytest.raises(ValueError, match=r"with g=1 \(now 2\); a=1 \(now None"):
-        run_folder.check(str(tmp_path), {"g": 2})
-
-
-def test_of_a_digest_the_first_digits_are_shown(tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps({"records": "ab" * 32}))
-
-    with pytest.raises(ValueError, match=r"records=abababab\.\.\. \(now None"):
-        run_folder.check(str(tmp_path), {"records": None})
+    assert run_folder.weights_to_use(folder, "a", is_training=False) == "a"
+    for given, is_training in ((None, False), ("base", True)):
+        with pytest.raises(ValueError, match="There are no trained weights in"):
+            run_folder.weights_to_use(folder, given, is_training=is_training)
 
 
 @pytest.mark.parametrize(
@@ -271,24 +273,41 @@ def test_of_a_digest_the_first_digits_are_shown(tmp_path):
         ("best", False),
     ],
 )
-def test_weights_know_the_run_that_made_them(path, is_known, tmp_path):
+def test_weights_know_the_run_that_made_them(path, is_known, tmp_path, claim):
     claim(tmp_path / "run")
 
-    found = run_folder.identity_of_weights(str(tmp_path / path))
+    found = run_folder.fingerprint_of_weights(str(tmp_path / path))
 
     assert bool(found) == is_known
 
 
+def test_weights_are_used_for_the_same_model_only(tmp_path, run_config):
+    config = run_config(output_dir=str(tmp_path))
+    run_folder.check_model(config, "cola")
+    found = {"config": config.albert_config.to_dict(), "task": "rte", "seed": 3}
+    (tmp_path / "run.json").write_text(json.dumps(found))
+
+    run_folder.check_model(config, "rte")
+    with pytest.raises(ValueError, match=r"task='rte' \(now 'cola'\)"):
+        run_folder.check_model(config, "cola")
+
+
 @pytest.mark.parametrize("text", ["", "[", "[]"])
-def test_a_damaged_identity_is_told(text, tmp_path):
+def test_a_damaged_fingerprint_is_an_error(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
 
-    for read in (run_folder.read_identity, run_folder.read_settings):
-        with pytest.raises(ValueError, match=r"run\.json is damaged"):
-            read(str(tmp_path))
+    with pytest.raises(ValueError, match=r"run\.json"):
+        run_folder.read_fingerprint(str(tmp_path))
 
 
-def test_the_settings_of_a_run_can_be_read(tmp_path):
-    assert run_folder.read_settings(str(tmp_path)) == {}
-    (tmp_path / "run.json").write_text('{"settings": {"labels": []}}')
-    assert run_folder.read_settings(str(tmp_path)) == {"labels": []}
+def test_checkpoints_say_what_they_are_for(tmp_path):
+    settings = {"labels": ["no", "yes"], "tokenizer": "abc"}
+    fingerprint = {"task": "rte", "settings": settings}
+
+    found = RunFolder(path=str(tmp_path), fingerprint=fingerprint).metadata
+
+    assert (found.task, found.labels) == ("rte", ("no", "yes"))
+    assert found.tokenizer_hash == "abc"
+    nothing = RunFolder(path=str(tmp_path), fingerprint={}).metadata
+    assert (nothing.task, nothing.labels) == (None, None)
+    assert nothing.tokenizer_hash is None

@@ -1,13 +1,21 @@
 """The summary of several seeds; whole runs are in test_finetune."""
 
-import dataclasses
-import json
-import os
-
 import pytest
 
-from albert_tf.training import finetune_folder, seeds
-from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training import seeds
+
+
+def test_each_seed_has_its_own_directory(job):
+    config = job(num_seeds=2).config
+
+    found = seeds.configs(config)
+
+    assert [one.random_seed for one in found] == [12345, 12346]
+    assert [one.output_dir for one in found] == [
+        f"{config.output_dir}/seed-{seed}" for seed in (12345, 12346)
+    ]
+    assert all(one.num_seeds == 1 for one in found)
+    assert seeds.configs(found[0]) == []
 
 
 def test_a_summary_has_median_spread_and_best_of_each_score():
@@ -36,31 +44,5 @@ def test_one_seed_has_no_spread():
 
 
 def test_a_seed_without_weights_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="no trained weights in .*seed-5"):
-        seeds._copy_weights(str(tmp_path / "seed-5"), str(tmp_path / "best"))
-
-
-def test_seeds_with_other_settings_are_refused_before_anything_is_written(
-    untrained_job,
-):
-    several = dataclasses.replace(
-        untrained_job,
-        finetuning=FinetuningConfig(max_seq_length=16, num_seeds=2),
-    )
-    seed = dataclasses.replace(
-        several,
-        output_dir=seeds.seed_folder(several.output_dir, 12346),
-        training=dataclasses.replace(several.training, random_seed=12346),
-    )
-    os.makedirs(seed.output_dir)
-    for folder, identity in (
-        (several.output_dir, seeds.run_identity(several)),
-        (seed.output_dir, finetune_folder.run_identity(seed, "made before")),
-    ):
-        with open(os.path.join(folder, "run.json"), "w") as file:
-            json.dump(identity, file)
-
-    slower = dataclasses.replace(several.optimizer, learning_rate=1e-9)
-    seeds.check_folder(several)
-    with pytest.raises(ValueError, match="seed-12346.*learning_rate"):
-        seeds.check_folder(dataclasses.replace(several, optimizer=slower))
+    with pytest.raises(ValueError, match="Seed 5 in .* has no weights"):
+        seeds.copy_best_weights(str(tmp_path), 5)

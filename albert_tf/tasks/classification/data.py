@@ -39,23 +39,23 @@ SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
 TEST_RESULTS = "test_results.tsv"
 DEFAULT_SUBMISSION = "predictions.tsv"
 
-# Examples whose texts are encoded by one call; more only takes memory.
+# Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationData:
-    """A `task_data.TaskData`: a label, or a number, for one text or two.
+    """A `task.TaskData`: a label, or a number, for one text or two.
 
     Args:
         name: Name of the task, such as `cola`.
-        labels: In the order of the logits; empty for regression.
-        score_names: Keys of `SCORES`; the first one is the primary_metric.
-        tokenizer: Makes tokens of the texts.
-        max_seq_length: Tokens of a record at most, special ones too.
-        submission_file: Name of the file with one prediction a row.
-        prediction_range: Least and largest number that a submission may have;
-            numbers beyond are set to it. None for any number.
+        labels: All labels in the order of the logits; empty for regression.
+        score_names: Keys of `SCORES`; the first one is the primary metric.
+        tokenizer: Tokenizer of the texts.
+        max_seq_length: Maximum length of a record, with special tokens.
+        submission_file: Name of the file with one prediction per row.
+        prediction_range: Smallest and largest number in a submission; numbers
+            outside are clipped. None for any number.
     """
 
     name: str
@@ -68,22 +68,17 @@ class ClassificationData:
 
     @property
     def is_regression(self) -> bool:
-        """Whether a number is predicted, and not a label."""
+        """Whether the task is to predict a number, not a label."""
         return not self.labels
 
     @property
-    def num_outputs(self) -> int:
-        """Number of logits, K: one for each label, or 1."""
-        return len(self.labels) or 1
-
-    @property
     def primary_metric(self) -> str:
-        """See `TaskData.primary_metric`."""
+        """The first of the scores."""
         return self.score_names[0]
 
     @property
     def vocab_size(self) -> int:
-        """See `TaskData.vocab_size`."""
+        """Size of the tokenizer's vocabulary."""
         return self.tokenizer.vocab_size
 
     @property
@@ -118,8 +113,8 @@ class ClassificationData:
     ) -> Iterator[Record]:
         """Yields one record for each example, in their order.
 
-        Examples without a label get label 0. What is cut is counted in the
-        log, not an error.
+        Examples without a label get label 0. How many texts are truncated is
+        logged.
         """
         del is_training
         num_cut = 0
@@ -136,7 +131,7 @@ class ClassificationData:
                 yield record
         if num_cut:
             logger.info(
-                "%d of %d examples are cut to %d tokens.",
+                "%d of %d examples are truncated to %d tokens.",
                 num_cut,
                 len(examples),
                 self.max_seq_length,
@@ -148,8 +143,8 @@ class ClassificationData:
         """Returns the task's scores.
 
         Args:
-            examples: With labels.
-            outputs: `logits`, float `[N, K]`.
+            examples: Examples with labels.
+            outputs: Has `logits`, float `[N, K]`.
 
         Raises:
             ValueError: An example has no label, or there is none.
@@ -161,7 +156,7 @@ class ClassificationData:
         }
 
     def predictions(self, outputs: Outputs) -> np.ndarray:
-        """Returns label places, int `[N]`; or the numbers, float `[N]`."""
+        """Returns indices of labels, int `[N]`; or numbers, float `[N]`."""
         logits = np.asarray(outputs["logits"])
         return logits[:, 0] if self.is_regression else logits.argmax(axis=-1)
 
@@ -170,17 +165,18 @@ class ClassificationData:
         examples: Sequence[ClassificationExample],
         outputs: Outputs,
         output_dir: str,
+        scores: Mapping[str, float],
     ) -> list[str]:
         """Writes `test_results.tsv` and the submission; returns their paths.
 
-        `test_results.tsv` has, as the original's, no header and in each row
+        `test_results.tsv`, as in the original, has no header and in each row
         the probabilities in the order of the labels (regression: the number
-        as the model has it). The submission has GLUE's header and in each row
-        the id and the label (regression: the number, within
-        `prediction_range`); the column `label` comes behind where all labels
-        are known. Rows are in the order of the examples; numbers have all
-        their digits.
+        that the model predicts). The submission has GLUE's header and in each
+        row the id and the label (regression: the number, clipped to
+        `prediction_range`), followed by the true label if all are known. Rows
+        are in the order of the examples; numbers have all their digits.
         """
+        del scores
         logits = np.asarray(outputs["logits"], np.float32)
         values = logits
         if not self.is_regression:
@@ -198,6 +194,16 @@ class ClassificationData:
         _write_rows(submission, itertools.chain([columns], rows))
         return [test_results, submission]
 
+    def report_sections(
+        self,
+        examples: Sequence[ClassificationExample],
+        outputs: Outputs,
+        scores: Mapping[str, float],
+    ) -> list[dict[str, Any]]:
+        """Returns no sections."""
+        del examples, outputs, scores
+        return []
+
     def _label(self, example: ClassificationExample) -> str:
         if self.is_regression:
             return str(example.label)
@@ -206,7 +212,7 @@ class ClassificationData:
     def _answers(self, outputs: Outputs) -> list[str]:
         predictions = self.predictions(outputs)
         if not self.is_regression:
-            return [self.labels[place] for place in predictions]
+            return [self.labels[index] for index in predictions]
         if self.prediction_range:
             predictions = np.clip(predictions, *self.prediction_range)
         return [_digits(number) for number in predictions]
@@ -214,7 +220,7 @@ class ClassificationData:
     def _encode(
         self, examples: Sequence[ClassificationExample]
     ) -> list[list[int]]:
-        """Returns ids of first and second text of each example, in turns."""
+        """Returns the ids of the first, then the second text of each."""
         texts = [
             text
             for example in examples
@@ -255,8 +261,8 @@ class ClassificationData:
         if None in labels:
             guid = examples[labels.index(None)].guid
             raise ValueError(
-                f"Example {guid!r} has no label, so there is nothing to score "
-                "it by. Evaluate on labelled examples."
+                f"Example {guid!r} has no label, so it cannot be scored. "
+                "Evaluate on labelled examples."
             )
         return np.array(labels)
 
@@ -266,9 +272,9 @@ def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:
 
 
 def _digits(number: np.floating) -> str:
-    """All digits of a float32, so that scores of what is read are the same.
+    """Writes all digits of a float32.
 
-    Fewer give the same float32 back, but not the same float64, and the
-    correlation of numbers that hardly differ shows it.
+    With fewer digits, correlations computed from the file as float64 would
+    differ from the reported ones, if the numbers hardly differ.
     """
     return str(float(np.float32(number)))

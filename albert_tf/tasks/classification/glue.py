@@ -3,8 +3,8 @@
 Data flow: GLUE's own TSV files -> [this file] -> examples.
 Floor: tasks. Plain Python.
 
-Columns are found by the names in a file's first row. Names, labels and the
-order of labels are those of the published files and of the original.
+Columns are found by name in the header row. Names, labels and the order of
+labels are those of the published files and of the original.
 
 Source: Wang et al. 2018 (GLUE) and gluebenchmark.com (submissions);
 google-research/albert, `classifier_utils` (processors).
@@ -31,13 +31,13 @@ DIAGNOSTIC = "ax"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SetFile:
-    """One file that is evaluated or predicted.
+    """One file of examples.
 
     Args:
-        path: Below the folder of all GLUE sets.
-        name: Of this set beside the task's first one, which has none.
-        submission_file: Name of the file that the leaderboard wants.
-        is_optional: Whether a run goes on without it.
+        path: Path below the folder of GLUE.
+        name: Name of an additional set; the main set has none.
+        submission_file: Name of the prediction file for the leaderboard.
+        is_optional: Whether the file may be missing.
     """
 
     path: str
@@ -51,20 +51,20 @@ class GlueDataset:
     """One task of GLUE.
 
     Args:
-        name: As `--task_name` has it.
+        name: Name of the task, as in `--task_name`.
         text_columns: One column or two.
-        label_column: Of the files to train on and to evaluate.
-        labels: In the order of the logits; empty for regression.
-        score_names: Scores of `ClassificationData`; the first one chooses the
-            best weights.
-        train_file: Below the folder of all GLUE sets.
-        eval_files: The first one gives the score that chooses.
-        predict_files: Without labels.
-        id_column: Column of the row's id, where a file has it.
-        labelled_header: Columns of labelled files that do not name them.
-        skips_broken_rows: Whether labelled rows of too few or too many fields
-            are left out and counted, or an error.
-        prediction_range: Least and largest number of a submission.
+        label_column: Column of the label, in files to train on and evaluate.
+        labels: All labels in the order of the logits; empty for regression.
+        score_names: Scores of `ClassificationData`; the first one is the
+            primary metric.
+        train_file: Path below the folder of GLUE.
+        eval_files: The first one is the main set.
+        predict_files: Files without labels.
+        id_column: Column of the row's id, in files that have it.
+        labelled_header: Columns of labelled files that have no header row.
+        skips_broken_rows: Whether labelled rows with too few or too many
+            fields are skipped and counted, or an error.
+        prediction_range: Smallest and largest number in a submission.
     """
 
     name: str
@@ -79,6 +79,14 @@ class GlueDataset:
     labelled_header: tuple[str, ...] | None = None
     skips_broken_rows: bool = False
     prediction_range: tuple[float, float] | None = None
+
+    def files(self, use: str) -> tuple[SetFile, ...]:
+        """Returns the files for `train`, `eval` or `predict`."""
+        return {
+            "train": (SetFile(path=self.train_file),),
+            "eval": self.eval_files,
+            "predict": self.predict_files,
+        }[use]
 
 
 _SENTENCES = ("sentence1", "sentence2")
@@ -196,7 +204,7 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
 
 
 def find_dataset(task_name: str) -> GlueDataset:
-    """Returns the entry of a task; capitals do not matter.
+    """Returns the entry of a task; the case of its name does not matter.
 
     Raises:
         ValueError: GLUE has no such task.
@@ -214,15 +222,14 @@ def find_dataset(task_name: str) -> GlueDataset:
 def existing_sets(
     data_dir: files.Path, set_files: Sequence[SetFile]
 ) -> list[SetFile]:
-    """Returns the sets whose file is there, and those that must be.
-
-    An optional file that is missing is told of in the log.
-    """
+    """Leaves out the optional sets whose file is missing, and logs them."""
     found = []
     for one in set_files:
         path = os.path.join(files.check_local(data_dir), one.path)
         if one.is_optional and not os.path.exists(path):
-            logger.info("There is no %s; %s is left out.", path, one.name)
+            logger.info(
+                "There is no file %s; skipping the set %s.", path, one.name
+            )
         else:
             found.append(one)
     return found
@@ -236,13 +243,13 @@ def read_examples(
     Args:
         dataset: The task.
         path: The file.
-        split: `train`, `dev` or `test`: begins the ids of rows that have
+        split: `train`, `dev` or `test`; start of the ids of rows that have
             none, as in the original (`dev-1` for the second line).
         is_labelled: Whether to read labels; else all are None.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: See `classification_files.read_examples`.
+        FileNotFoundError: The file does not exist.
+        ValueError: See `examples.read_examples`.
     """
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or table_files.read_header(path))

@@ -1,17 +1,14 @@
-"""What a question asks for: who, what, when, ..., or how a sentence goes on.
-
-Data flow: examples, predicted options -> [this file] -> report.
-Floor: tasks. Plain Python, NumPy.
-
-The rule is ours and goes by words alone; RACE does not label its questions.
-
-Multiple choice, the data half: records, accuracy, predictions.
+"""Multiple choice, the data half: records, accuracy, predictions.
 
 Data flow: examples -> records -> [model] -> logits -> scores, files.
 Floor: tasks. NumPy.
 
+The report has the accuracy by type of question: who, what, when, ..., or a
+sentence to complete. RACE does not label its questions; the rule is ours and
+looks at words alone.
+
 Source: google-research/albert, `run_race.py`, whose accuracy is that of all
-levels together; Lai et al. 2017 reports middle and high apart, too.
+levels together; Lai et al. 2017 also reports middle and high separately.
 """
 
 import dataclasses
@@ -23,13 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import features, files
+from albert_tf import files
+from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race import features as race_features
+from albert_tf.tasks.race import features
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
+
+PREDICTIONS_FILE = "predictions.jsonl"
+SCORES_FILE = "predict_results.json"
 
 QUESTION_TYPES = (
     "who",
@@ -41,7 +43,6 @@ QUESTION_TYPES = (
     "cloze",
     "other",
 )
-
 _TYPE_OF_WORD = {
     **{name: name for name in ("who", "what", "when", "where", "why", "how")},
     "whom": "who",
@@ -52,102 +53,42 @@ _WORD = re.compile(r"[^\W\d_]+")
 _QUESTION_MARK = re.compile(r"[?\uff1f]")
 
 
-def question_type(question: str) -> str:
-    """Returns one of `QUESTION_TYPES`.
-
-    A text with a blank, or without question mark and question word in front,
-    is a sentence to be completed. Else the first question word decides.
-
-    >>> question_type("According to the text, whose dog was lost?")
-    'who'
-    >>> question_type("We can learn from the story that _ .")
-    'cloze'
-    """
-    words = [word.lower() for word in _WORD.findall(question)]
-    asked = [_TYPE_OF_WORD[word] for word in words if word in _TYPE_OF_WORD]
-    if examples_lib.BLANK.search(question):
-        return "cloze"
-    if not _QUESTION_MARK.search(question) and (
-        not words or words[0] not in _TYPE_OF_WORD
-    ):
-        return "cloze"
-    return asked[0] if asked else "other"
-
-
-def accuracy_by_question_type(
-    examples: Sequence[MultipleChoiceExample], logits: np.ndarray
-) -> dict[str, dict[str, float]]:
-    """Returns how many questions of each type are answered rightly.
-
-    Args:
-        examples: The questions, N, all with a label.
-        logits: Float `[N, C]`, or anything with the same order of options.
-
-    Returns:
-        By question type, in the order of `QUESTION_TYPES` and without those
-        that do not occur: `num_questions`, `num_correct` and `accuracy`.
-
-    Raises:
-        ValueError: A question has no label.
-    """
-    labels = np.array(examples_lib.known_labels(examples))
-    is_correct = np.argmax(logits, axis=-1) == labels
-    types = np.array([question_type(e.question) for e in examples])
-    result = {}
-    for name in QUESTION_TYPES:
-        chosen = is_correct[types == name]
-        if chosen.size:
-            result[name] = {
-                "num_questions": int(chosen.size),
-                "num_correct": int(chosen.sum()),
-                "accuracy": float(chosen.mean()),
-            }
-    return result
-
-
-PREDICTIONS_FILE = "predictions.jsonl"
-SCORES_FILE = "predict_results.json"
-
-
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class MultipleChoiceData:
-    """A `task_data.TaskData` of `MultipleChoiceExample`s.
+    """A `task.TaskData` of `MultipleChoiceExample`s.
 
-    Its outputs hold `logits` `[N, C]`.
+    Its outputs are `logits` `[N, C]`.
 
     Args:
-        tokenizer: Makes ids of text.
-        lengths: How long a choice may be.
-        num_choices: C, the number of options of every question.
-
-    Raises:
-        ValueError: An example has another number of options, or lacks the
-            answer where one is needed.
+        tokenizer: Tokenizer of the texts.
+        lengths: Maximum length of a choice.
+        num_choices: Number of options of every question, C.
     """
 
-    name = "race"
-    primary_metric = "accuracy"
+    tokenizer: Tokenizer
+    lengths: ChoiceLengths
+    num_choices: int = 4
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        *,
-        lengths: ChoiceLengths,
-        num_choices: int = 4,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._lengths = lengths
-        self._num_choices = num_choices
+    @property
+    def name(self) -> str:
+        """`race`."""
+        return "race"
+
+    @property
+    def primary_metric(self) -> str:
+        """The accuracy of all levels together."""
+        return "accuracy"
 
     @property
     def vocab_size(self) -> int:
-        """See `TaskData.vocab_size`."""
-        return self._tokenizer.vocab_size
+        """Size of the tokenizer's vocabulary."""
+        return self.tokenizer.vocab_size
 
     @property
-    def array_specs(self) -> tuple[features.ArraySpec, ...]:
-        """See `TaskData.array_specs`."""
-        return race_features.array_specs(
-            self._num_choices, pad_id=self._tokenizer.special_ids.pad
+    def array_specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of a record."""
+        return features.array_specs(
+            self.num_choices, pad_id=self.tokenizer.special_ids.pad
         )
 
     @property
@@ -155,39 +96,39 @@ class MultipleChoiceData:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
-            **dataclasses.asdict(self._lengths),
-            "num_choices": self._num_choices,
-            "tokenizer": self._tokenizer.hash,
+            **dataclasses.asdict(self.lengths),
+            "num_choices": self.num_choices,
+            "tokenizer": self.tokenizer.hash,
         }
 
     def records(
         self, examples: Sequence[MultipleChoiceExample], *, is_training: bool
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """See `TaskData.records`; one for each example."""
+    ) -> Iterator[Record]:
+        """Yields a record for each example.
+
+        Raises:
+            ValueError: A question has another number of options; or, in
+                training, its answer is not known.
+        """
         if is_training:
             examples_lib.known_labels(examples)
         for example in examples:
-            if len(example.options) != self._num_choices:
+            if len(example.options) != self.num_choices:
                 raise ValueError(
-                    f"Question {example.guid} has {len(example.options)} "
-                    f"options; wanted {self._num_choices}, as the others have. "
-                    "Every question of a run needs the same number."
+                    f"Question {example.guid} must have {self.num_choices} "
+                    "options, as the other questions of the set. Received: "
+                    f"{len(example.options)}."
                 )
-        yield from race_features.make_records(
-            examples, self._tokenizer, self._lengths
-        )
+        yield from features.make_records(examples, self.tokenizer, self.lengths)
 
     def scores(
-        self,
-        examples: Sequence[MultipleChoiceExample],
-        outputs: Mapping[str, Any],
+        self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
     ) -> dict[str, float]:
         """Returns `accuracy`, `accuracy_middle` and `accuracy_high`.
 
-        The last two are there where the examples have such a level.
+        The last two are missing if no example has the level.
         """
-        labels = np.array(examples_lib.known_labels(examples))
-        is_correct = np.argmax(outputs["logits"], axis=-1) == labels
+        is_correct = _is_correct(examples, outputs)
         levels = np.array([example.level for example in examples])
         result = {"accuracy": float(np.mean(is_correct))}
         for level in LEVELS:
@@ -199,47 +140,79 @@ class MultipleChoiceData:
     def write_predictions(
         self,
         examples: Sequence[MultipleChoiceExample],
-        outputs: Mapping[str, Any],
+        outputs: Outputs,
         output_dir: str,
+        scores: Mapping[str, float],
     ) -> list[str]:
-        """Writes one line of JSON for each question.
+        """Writes one line of JSON for each question; returns the paths.
 
-        A line has `id`, `level` where there is one, `probabilities` in the
-        order of the options, `prediction` (a letter), and `answer` where it is
-        known. Where all answers are, their scores go into a second file.
+        A line has `id`, `level` if there is one, `probabilities` in the order
+        of the options, `prediction` (a letter), and `answer` if it is known.
+        If all answers are known, a second file has the scores.
         """
+        del scores
         rows = map(_prediction, examples, outputs["logits"])
         text = "".join(json.dumps(row) + "\n" for row in rows)
         paths = [os.path.join(output_dir, PREDICTIONS_FILE)]
         files.write_text(paths[0], text)
         if all(example.label is not None for example in examples):
             paths.append(os.path.join(output_dir, SCORES_FILE))
-            scores = self.scores(examples, outputs)
-            files.write_text(paths[1], json.dumps(scores, indent=2) + "\n")
+            files.write_json(paths[1], self.scores(examples, outputs))
         return paths
 
     def report_sections(
         self,
         examples: Sequence[MultipleChoiceExample],
-        outputs: Mapping[str, Any],
+        outputs: Outputs,
+        scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
         """Returns a table of the accuracy by type of question."""
-        found = accuracy_by_question_type(examples, outputs["logits"])
+        del scores
+        is_correct = _is_correct(examples, outputs)
+        types = np.array([question_type(e.question) for e in examples])
+        rows = []
+        for name in QUESTION_TYPES:
+            chosen = is_correct[types == name]
+            if chosen.size:
+                counts = str(chosen.size), str(chosen.sum())
+                rows.append([name, *counts, f"{chosen.mean():.4f}"])
         return [
             {
                 "title": "Accuracy by type of question",
                 "header": ["type", "questions", "right", "accuracy"],
-                "rows": [
-                    [
-                        name,
-                        str(row["num_questions"]),
-                        str(row["num_correct"]),
-                        f"{row['accuracy']:.4f}",
-                    ]
-                    for name, row in found.items()
-                ],
+                "rows": rows,
             }
         ]
+
+
+def question_type(question: str) -> str:
+    """Returns one of `QUESTION_TYPES`.
+
+    A text with a blank is a sentence to complete (`cloze`), and so is one
+    without a question mark that does not begin with a question word. Else the
+    first question word decides.
+
+    >>> question_type("According to the text, whose dog was lost?")
+    'who'
+    >>> question_type("We can learn from the story that _ .")
+    'cloze'
+    """
+    words = [word.lower() for word in _WORD.findall(question)]
+    is_asked = _QUESTION_MARK.search(question) or (
+        words and words[0] in _TYPE_OF_WORD
+    )
+    if examples_lib.BLANK.search(question) or not is_asked:
+        return "cloze"
+    asked = [_TYPE_OF_WORD[word] for word in words if word in _TYPE_OF_WORD]
+    return asked[0] if asked else "other"
+
+
+def _is_correct(
+    examples: Sequence[MultipleChoiceExample], outputs: Outputs
+) -> np.ndarray:
+    """Returns, bool `[N]`, which examples are answered correctly."""
+    labels = np.array(examples_lib.known_labels(examples))
+    return np.argmax(outputs["logits"], axis=-1) == labels
 
 
 def _prediction(

@@ -1,4 +1,4 @@
-"""A multiple-choice question, and what a set of them must agree on.
+"""Multiple-choice questions, and what the questions of a set must agree on.
 
 Data flow: files -> [this file] -> features, scores, predictions.
 Floor: tasks. Plain Python.
@@ -19,7 +19,7 @@ LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
 MAX_LISTED = 5
-# The underscore, and the characters that normalisation makes underscores of.
+# The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
 
 
@@ -28,12 +28,12 @@ class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
     Args:
-        guid: Its name, unique in a set.
-        passage_id: Name of the article, which several questions may share.
+        guid: Its id, unique in a set.
+        passage_id: Id of the article, which several questions may share.
         level: `middle` or `high` for RACE, else empty.
         article: The text to read.
         question: A question, or a sentence with blanks (`_`).
-        options: What may be the answer, C texts.
+        options: The possible answers, C texts.
         label: Index of the right option; None if it is not known.
     """
 
@@ -46,10 +46,10 @@ class MultipleChoiceExample:
     label: int | None = None
 
     def choice_texts(self) -> list[str]:
-        """Returns the question with each of the options in its place, C texts.
+        """Returns the question completed by each of the options, C texts.
 
-        An option takes the place of every blank; where there is none, it
-        follows the question.
+        The option replaces every blank; if there is none, it follows the
+        question.
 
         >>> MultipleChoiceExample(
         ...     guid="1", passage_id="1", article="Snow is white.",
@@ -63,31 +63,31 @@ class MultipleChoiceExample:
         return [f"{self.question} {option}" for option in self.options]
 
 
-def make_options(values: Any, where: str) -> tuple[str, ...]:
-    """Returns the options of a question as texts.
+def check_options(values: Any, where: str) -> tuple[str, ...]:
+    """Checks and returns the options of a question.
 
     Args:
-        values: What the file holds, which should be a list of texts.
+        values: What the file holds.
         where: File and question, for the error.
 
     Raises:
-        ValueError: It is no list of 2 to 26 texts.
+        ValueError: It is not a list of 2 to 26 strings.
     """
     is_list = isinstance(values, list)
     if not is_list or not MIN_OPTIONS <= len(values) <= len(LETTERS):
         got = f"{len(values)} of them" if is_list else f"{values!r}"
         raise ValueError(
             f"{where}: the options must be a list of {MIN_OPTIONS} to "
-            f"{len(LETTERS)} texts. Received: {got}. Complete the question, "
-            "or take it out."
+            f"{len(LETTERS)} strings. Received: {got}. Complete the question, "
+            "or remove it."
         )
     for letter, option in zip(LETTERS, values, strict=False):
-        make_text(option, f"option {letter}", where)
+        check_text(option, f"option {letter}", where)
     return tuple(values)
 
 
-def make_text(value: Any, what: str, where: str) -> str:
-    """Returns `value`, which must be a text.
+def check_text(value: Any, what: str, where: str) -> str:
+    """Checks that a value is a string, and returns it.
 
     Args:
         value: What the file holds.
@@ -95,17 +95,17 @@ def make_text(value: Any, what: str, where: str) -> str:
         where: File and question, for the error.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: It is not a string.
     """
     if not isinstance(value, str):
         raise ValueError(
-            f"{where}: {what} must be a text. Received: {value!r}. Complete "
-            "the question, or take it out."
+            f"{where}: {what} must be a string. Received: {value!r}. Complete "
+            "the question, or remove it."
         )
     return value
 
 
-def make_label(answer: Any, options: Sequence[str], where: str) -> int | None:
+def find_label(answer: Any, options: Sequence[str], where: str) -> int | None:
     """Returns the index of the right option.
 
     Args:
@@ -115,7 +115,7 @@ def make_label(answer: Any, options: Sequence[str], where: str) -> int | None:
         where: File and question, for the error.
 
     Raises:
-        ValueError: It names no option, or could name two.
+        ValueError: It means no option, or could mean several.
     """
     if answer is None:
         return None
@@ -126,63 +126,60 @@ def make_label(answer: Any, options: Sequence[str], where: str) -> int | None:
     elif type(answer) is int and 0 <= answer < len(options):
         found |= {answer}
     if len(found) != 1:
-        wanted = "none" if not found else "more than one"
+        count = "no" if not found else "more than one"
         raise ValueError(
             f"{where}: the answer must be a letter from A to {letters[-1]}, an "
             f"index from 0 to {len(options) - 1}, or the text of an option. "
-            f"Received: {answer!r}, which names {wanted} of the options. Leave "
-            "the answer out where it is not known."
+            f"Received: {answer!r}, which matches {count} option. Leave out "
+            "the answer if it is not known."
         )
     return found.pop()
 
 
 def check_examples(
     examples: Sequence[MultipleChoiceExample], where: str
-) -> int:
-    """Checks what a set must agree on, and warns of empty texts.
+) -> None:
+    """Checks what the questions of a set must agree on.
+
+    Empty texts are kept; a warning lists the questions that have one.
 
     Args:
         examples: The set.
-        where: Where it comes from, for the error.
-
-    Returns:
-        C, the number of options that every question has.
+        where: Its file or folder, for the error.
 
     Raises:
         ValueError: The set is empty, two questions have the same `guid`, or
             not all have the same number of options.
     """
     if not examples:
-        raise ValueError(f"{where}: there is no question in it.")
+        raise ValueError(f"{where} has no questions.")
     seen: set[str] = set()
     first = examples[0]
     for example in examples:
         if example.guid in seen:
             raise ValueError(
-                f"{where}: there are two questions with the id "
-                f"{example.guid!r}. Give each its own, since predictions are "
-                "told apart by it."
+                f"{where}: two questions have the id {example.guid!r}. Give "
+                "each question its own id; predictions are written by id."
             )
         seen.add(example.guid)
         if len(example.options) != len(first.options):
             raise ValueError(
                 f"{where}: question {example.guid} has "
                 f"{len(example.options)} options, question {first.guid} has "
-                f"{len(first.options)}. Every question of a set needs the "
+                f"{len(first.options)}. All questions of a set must have the "
                 "same number."
             )
     empty = [example.guid for example in examples if _has_empty_text(example)]
     if empty:
         _logger.warning(
             "%s: %d of %d questions have an empty article, question or "
-            "option and are used as they are: %s%s",
+            "option; they are kept: %s%s",
             where,
             len(empty),
             len(examples),
             ", ".join(empty[:MAX_LISTED]),
             ", ..." if len(empty) > MAX_LISTED else "",
         )
-    return len(first.options)
 
 
 def _has_empty_text(example: MultipleChoiceExample) -> bool:
@@ -194,7 +191,7 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
     """Returns the label of every example.
 
     Raises:
-        ValueError: One has none; the message names it.
+        ValueError: The label of an example is not known.
     """
     labels = [
         example.label for example in examples if example.label is not None
@@ -202,8 +199,8 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
     if len(labels) < len(examples):
         unknown = [example for example in examples if example.label is None]
         raise ValueError(
-            f"{len(unknown)} of {len(examples)} questions have no answer, "
-            f"question {unknown[0].guid} among them. To train or to score, "
+            f"{len(unknown)} of {len(examples)} questions have no answer, for "
+            f"example question {unknown[0].guid}. For training and scoring, "
             "every question needs one; without answers, use --do_predict."
         )
     return labels

@@ -1,11 +1,11 @@
-"""Questions as numbers: each choice a pair of article and completed question.
+"""Questions as numbers: each choice pairs the article with the question.
 
 Data flow: examples -> [this file] -> records -> batches.
 Floor: tasks. NumPy.
 
 A choice is `[CLS] article [SEP] question and option [SEP]`, with segment ids 0
-and, behind the first `[SEP]`, 1. Of question and option the last tokens are
-kept, of the article the first.
+up to the first `[SEP]` and 1 behind it. If a choice is too long, question and
+option keep their last tokens, the article its first.
 
 Source: google-research/albert, `race_utils.convert_single_example`.
 """
@@ -17,63 +17,60 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from albert_tf import features
+from albert_tf import checks
+from albert_tf.features import ArraySpec
 from albert_tf.tasks.race.examples import MultipleChoiceExample
+from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
 # [CLS] and two [SEP].
-NUM_SPECIAL_PIECES = 3
-# Articles that are encoded in one call; memory against overhead.
+NUM_SPECIAL_TOKENS = 3
+# Articles encoded by one call: more would take more memory, save no time.
 ARTICLES_PER_CALL = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceLengths:
-    """How long a choice may be, in tokens.
+    """Maximum length of a choice, in tokens.
 
     Args:
-        max_seq_length: S, of the whole row.
-        max_qa_length: Of question and option.
+        max_seq_length: Maximum length of a sequence, S: article, question,
+            option and special tokens.
+        max_qa_length: Maximum length of question and option together.
 
     Raises:
-        ValueError: No token of an article would fit beside the longest
-            question, or `max_qa_length` is below 1.
+        ValueError: `max_qa_length` is below 1, or the longest question would
+            leave no room for the article.
     """
 
     max_seq_length: int = 512
     max_qa_length: int = 128
 
     def __post_init__(self) -> None:
-        if self.max_qa_length < 1:
-            raise ValueError(
-                "`max_qa_length` must be at least 1. Received: max_qa_length="
-                f"{self.max_qa_length}."
-            )
-        if self.max_seq_length <= self.max_qa_length + NUM_SPECIAL_PIECES:
+        checks.check_integer("max_qa_length", self.max_qa_length, at_least=1)
+        if self.max_seq_length <= self.max_qa_length + NUM_SPECIAL_TOKENS:
             raise ValueError(
                 "`max_seq_length` must be greater than `max_qa_length` + "
-                f"{NUM_SPECIAL_PIECES}, to leave room for the article. "
+                f"{NUM_SPECIAL_TOKENS}, to leave room for the article. "
                 f"Received: max_seq_length={self.max_seq_length}, "
                 f"max_qa_length={self.max_qa_length}. Raise the first or lower "
                 "the second."
             )
 
 
-def array_specs(
-    num_choices: int, *, pad_id: int
-) -> tuple[features.ArraySpec, ...]:
+def array_specs(num_choices: int, *, pad_id: int) -> tuple[ArraySpec, ...]:
     """Returns the arrays of a record.
 
     Args:
-        num_choices: C.
+        num_choices: Number of choices, C.
         pad_id: Id of the padding token.
     """
     pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
     rows = (
-        features.ArraySpec(
+        ArraySpec(
             name=name,
             dtype="int32",
             shape=(num_choices,),
@@ -82,23 +79,24 @@ def array_specs(
         )
         for name, pad_value in pad_values.items()
     )
-    return (*rows, features.ArraySpec(name="label_ids", dtype="int32"))
+    return (*rows, ArraySpec(name="label_ids", dtype="int32"))
 
 
 def make_records(
     examples: Sequence[MultipleChoiceExample],
     tokenizer: Tokenizer,
     lengths: ChoiceLengths,
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[Record]:
     """Yields the record of each example, in order.
 
-    The article of neighbouring examples is encoded once. What is cut is
-    counted, and logged at the end.
+    The article of neighbouring examples is encoded once. How many texts are
+    truncated is logged at the end.
 
     Args:
-        examples: The questions; those of an article should be neighbours.
-        tokenizer: Makes ids of text.
-        lengths: How long a choice may be.
+        examples: The questions; those about the same article should be
+            neighbours.
+        tokenizer: Tokenizer of the texts.
+        lengths: Maximum length of a choice.
 
     Yields:
         Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
@@ -124,7 +122,7 @@ def make_records(
                     "label_ids": np.array(example.label or 0, np.int32),
                 }
     _logger.info(
-        "%d questions made numbers; cut to fit: the article of %d, the "
+        "Made records of %d questions; truncated the article of %d, and the "
         "question or an option of %d.",
         len(examples),
         num_cut_articles,
@@ -161,7 +159,7 @@ def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[np.ndarray]:
 
 def _room(choices: Sequence[np.ndarray], lengths: ChoiceLengths) -> list[int]:
     """Returns how many tokens of the article fit beside each choice."""
-    room = lengths.max_seq_length - NUM_SPECIAL_PIECES
+    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
     return [room - min(len(c), lengths.max_qa_length) for c in choices]
 
 
@@ -169,9 +167,9 @@ def _rows(
     articles: Sequence[np.ndarray],
     choices: Sequence[np.ndarray],
     special: SpecialIds,
-) -> dict[str, np.ndarray]:
+) -> Record:
     sizes = [
-        len(article) + len(choice) + NUM_SPECIAL_PIECES
+        len(article) + len(choice) + NUM_SPECIAL_TOKENS
         for article, choice in zip(articles, choices, strict=True)
     ]
     shape = (len(sizes), max(sizes))

@@ -15,19 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import features, files
+from albert_tf import files
+from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import features as squad_features
-from albert_tf.tasks.squad import predictions, report, windows
+from albert_tf.tasks.squad import features, predictions, report
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import (
     QuestionPrediction,
     SpanLimits,
     SpanPrediction,
 )
-from albert_tf.tasks.squad.windows import WindowedQuestion, WindowLengths
-from albert_tf.tasks.task import Outputs
+from albert_tf.tasks.squad.windows import (
+    Questions,
+    WindowedQuestion,
+    WindowLengths,
+)
+from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -41,67 +45,52 @@ _DEFAULT_THRESHOLD = 0.0
 _NULL_LOGITS = "cls_logits"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadData:
-    """A `task_data.TaskData` of `SquadExample`s.
+    """A `task.TaskData` whose examples are `Questions`.
 
-    Its outputs are those of a `SpanModel`, or of a `BeamSpanModel` in version
-    2.0, for each window.
-
-    The null threshold of version 2.0, below which the null odds of a question
-    must be for it to be answered, is the given one; or the one with the
-    highest F1 on the examples that were scored last; or, if none were, the
-    saved one; or 0.
+    Its outputs are, for each window, those of a `SpanModel`, or of a
+    `BeamSpanModel` in version 2.0.
 
     Args:
-        tokenizer: Makes ids of text.
-        lengths: How long questions and windows may be.
+        tokenizer: Tokenizer of questions and contexts.
+        lengths: Lengths of questions and windows.
         limits: Which spans are considered, and how many are kept.
         version_2_with_negative: Whether questions may have no answer.
-        null_threshold: The threshold; None to tune it.
-        saved_threshold: The threshold that an earlier run has tuned.
+        null_score_diff_threshold: Null threshold to use; None to use the
+            best one for the evaluated questions.
+        saved_threshold: Null threshold that an earlier run has chosen, for
+            predictions without an evaluation.
     """
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        *,
-        lengths: WindowLengths,
-        limits: SpanLimits,
-        version_2_with_negative: bool = False,
-        null_threshold: float | None = None,
-        saved_threshold: float | None = None,
-    ) -> None:
-        self._tokenizer = tokenizer
-        self._lengths = lengths
-        self._limits = limits
-        self._is_version_2 = version_2_with_negative
-        self._null_threshold = null_threshold
-        self._tuned_threshold = saved_threshold
-        self._windowed: list[
-            tuple[Sequence[SquadExample], list[WindowedQuestion]]
-        ] = []
+    tokenizer: Tokenizer
+    lengths: WindowLengths
+    limits: SpanLimits
+    version_2_with_negative: bool = False
+    null_score_diff_threshold: float | None = None
+    saved_threshold: float | None = None
 
     @property
     def name(self) -> str:
         """`squad_v1` or `squad_v2`."""
-        return "squad_v2" if self._is_version_2 else "squad_v1"
+        return "squad_v2" if self.version_2_with_negative else "squad_v1"
 
     @property
     def primary_metric(self) -> str:
-        """F1, by which the reference chooses, too."""
+        """F1, as in the reference."""
         return "f1"
 
     @property
     def vocab_size(self) -> int:
-        """See `TaskData.vocab_size`."""
-        return self._tokenizer.vocab_size
+        """Size of the tokenizer's vocabulary."""
+        return self.tokenizer.vocab_size
 
     @property
-    def array_specs(self) -> tuple[features.ArraySpec, ...]:
-        """See `TaskData.array_specs`."""
-        return squad_features.array_specs(
-            version_2_with_negative=self._is_version_2,
-            pad_id=self._tokenizer.special_ids.pad,
+    def array_specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of a record."""
+        return features.array_specs(
+            version_2_with_negative=self.version_2_with_negative,
+            pad_id=self.tokenizer.special_ids.pad,
         )
 
     @property
@@ -109,97 +98,124 @@ class SquadData:
         """See `TaskData.settings`."""
         return {
             "task": self.name,
-            **dataclasses.asdict(self._lengths),
-            "tokenizer": self._tokenizer.hash,
+            **dataclasses.asdict(self.lengths),
+            "tokenizer": self.tokenizer.hash,
         }
 
-    @property
-    def null_threshold(self) -> float:
-        """The threshold as it is now."""
-        for threshold in (self._null_threshold, self._tuned_threshold):
-            if threshold is not None:
-                return threshold
-        return _DEFAULT_THRESHOLD
+    def questions(self, examples: Sequence[SquadExample]) -> Questions:
+        """Returns examples as the questions that the other methods take."""
+        return Questions(examples, self.tokenizer, self.lengths)
 
     def records(
-        self, examples: Sequence[SquadExample], *, is_training: bool
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """See `TaskData.records`; one for each window."""
-        special = self._tokenizer.special_ids
+        self, examples: Questions, *, is_training: bool
+    ) -> Iterator[Record]:
+        """Yields a record for each window; see `TaskData.records`."""
+        special = self.tokenizer.special_ids
         if is_training:
-            self._check(examples)
-            found = squad_features.training_records(
-                self._split(examples), special
-            )
+            self._check_answers(examples)
+            # Training does not need the windows again; they are not kept.
+            found = features.training_records(examples.split(), special)
         else:
-            found = squad_features.prediction_records(
-                self._questions(examples), special
-            )
+            found = features.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
         for record in found:
             yield {name: record[name] for name in names}
 
     def predict(
-        self, examples: Sequence[SquadExample], outputs: Outputs
+        self, examples: Questions, outputs: Outputs
     ) -> list[QuestionPrediction]:
-        """Returns a prediction for each example, before the null threshold.
+        """Returns the prediction for each question, without a null threshold.
 
         Args:
             examples: The questions.
-            outputs: Of all their windows, in the order of the records.
+            outputs: Outputs for all their windows, in the order of the
+                records.
         """
         found = []
         row = 0
-        for question in self._questions(examples):
+        for question in examples.windowed:
             own = slice(row, row + len(question.windows))
             found.append(self._predict(question, outputs, own))
             row = own.stop
         return found
 
-    def scores(
-        self, examples: Sequence[SquadExample], outputs: Outputs
-    ) -> dict[str, float]:
-        """Returns the official scores, 0 to 100; tunes the null threshold.
+    def null_threshold(self, scores: Mapping[str, float]) -> float:
+        """Returns the null threshold of version 2.0 that predictions use.
 
-        Version 1.1: `exact_match`, `f1`. Version 2.0: `exact` and `f1`, also
-        with `HasAns_` and `NoAns_` for the questions with and without an
-        answer, and `null_threshold`.
+        A question is answered where its null odds are below the threshold.
+
+        Args:
+            scores: What `scores` returned; empty if nothing was evaluated.
+
+        Returns:
+            The given threshold; else that of the scores; else that of an
+            earlier run; else 0.
         """
-        self._check(examples)
-        found = self.predict(examples, outputs)
-        if self._is_version_2 and self._null_threshold is None:
-            self._tuned_threshold = _best_threshold(examples, found)
-        return self._scores(examples, found)
+        for threshold in (
+            self.null_score_diff_threshold,
+            scores.get(THRESHOLD_KEY),
+            self.saved_threshold,
+        ):
+            if threshold is not None:
+                return threshold
+        return _DEFAULT_THRESHOLD
 
-    def final_texts(self, found: Sequence[QuestionPrediction]) -> list[str]:
-        """Returns the answers after the null threshold; "" for none."""
-        if not self._is_version_2:
-            return [one.text for one in found]
+    def scores(self, examples: Questions, outputs: Outputs) -> dict[str, float]:
+        """Returns the official scores, 0 to 100.
+
+        Returns:
+            Version 1.1: `exact_match` and `f1`. Version 2.0: `exact` and
+            `f1`, also with the prefixes `HasAns_` and `NoAns_` for the
+            questions with and without an answer, and `null_threshold`, the
+            one with the highest F1 unless it is given.
+        """
+        self._check_answers(examples)
+        found = self.predict(examples, outputs)
+        threshold = self.null_score_diff_threshold
+        if threshold is None and self.version_2_with_negative:
+            threshold = _best_threshold(examples, found)
+        return self._scores(examples, found, threshold or 0.0)
+
+    def final_texts(
+        self, found: Sequence[QuestionPrediction], null_threshold: float
+    ) -> list[str]:
+        """Returns the answers; "" where version 2.0 predicts that none is."""
         return [
-            one.text if one.null_odds < self.null_threshold else ""
+            one.text
+            if not self.version_2_with_negative
+            or one.null_odds < null_threshold
+            else ""
             for one in found
         ]
 
     def write_predictions(
         self,
-        examples: Sequence[SquadExample],
+        examples: Questions,
         outputs: Outputs,
         output_dir: str,
+        scores: Mapping[str, float],
     ) -> list[str]:
-        """Writes what is predicted, by id of the question.
+        """Writes the predictions by id of the question; returns the paths.
 
-        `predictions.json` has the answers, "" where there is none;
-        `nbest_predictions.json` the likeliest ones; in version 2.0
-        `null_odds.json` the odds of none. Where all true answers are known,
-        their scores go into another file.
+        `predictions.json` has the answers, "" for no answer;
+        `nbest_predictions.json` the best answers before the null threshold;
+        in version 2.0, `null_odds.json` the null odds. If all true answers
+        are known, `predict_results.json` has the scores of the predictions.
+
+        Args:
+            examples: The questions.
+            outputs: Outputs for all their windows.
+            output_dir: Directory for the files.
+            scores: See `null_threshold`.
         """
         found = self.predict(examples, outputs)
-        self._check_threshold()
+        threshold = self.null_threshold(scores)
+        self._warn_of_default_threshold(scores)
         content: dict[str, Any] = {
-            PREDICTIONS_FILE: self.final_texts(found),
-            N_BEST_FILE: [list(map(_row, one.spans)) for one in found],
+            PREDICTIONS_FILE: self.final_texts(found, threshold),
+            N_BEST_FILE: [list(map(_span_row, one.spans)) for one in found],
         }
-        if self._is_version_2:
+        if self.version_2_with_negative:
             content[NULL_ODDS_FILE] = [one.null_odds for one in found]
         guids = [example.guid for example in examples]
         content = {
@@ -207,9 +223,9 @@ class SquadData:
             for name, values in content.items()
         }
         if examples_lib.are_answers_known(
-            examples, version_2_with_negative=self._is_version_2
+            examples, version_2_with_negative=self.version_2_with_negative
         ):
-            content[SCORES_FILE] = self._scores(examples, found)
+            content[SCORES_FILE] = self._scores(examples, found, threshold)
         paths = []
         for name, values in content.items():
             paths.append(os.path.join(output_dir, name))
@@ -217,87 +233,81 @@ class SquadData:
         return paths
 
     def report_sections(
-        self, examples: Sequence[SquadExample], outputs: Outputs
+        self,
+        examples: Questions,
+        outputs: Outputs,
+        scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
-        """Returns the curve of the null threshold, and the worst errors."""
+        """Returns the worst errors and, in 2.0, the scores by threshold."""
         found = self.predict(examples, outputs)
-        errors = report.worst_errors(examples, found, self.final_texts(found))
-        if not self._is_version_2:
+        texts = self.final_texts(found, self.null_threshold(scores))
+        errors = report.worst_errors(examples, found, texts)
+        if not self.version_2_with_negative:
             return [errors]
         return [report.threshold_chart(examples, found), errors]
-
-    def _scores(
-        self,
-        examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
-    ) -> dict[str, float]:
-        """Scores with the threshold as it is.
-
-        Differs: the reference's scores of version 2.0 take every question for
-        predicted unanswerable whose no-answer logit exceeds 1, whatever its
-        predictions say. These are the scores of the predictions.
-        """
-        answers = examples_lib.answer_texts(examples)
-        texts = self.final_texts(found)
-        if not self._is_version_2:
-            return metrics.summarize(metrics.score_answers(texts, answers))
-        return metrics.summarize_optional(
-            metrics.score_optional_answers(texts, answers),
-            examples_lib.has_answer(examples),
-        ) | {THRESHOLD_KEY: self.null_threshold}
-
-    def _check_threshold(self) -> None:
-        is_known = (self._null_threshold, self._tuned_threshold) != (None, None)
-        if self._is_version_2 and not is_known:
-            _logger.warning(
-                "No null threshold is known: %s is taken. Pass "
-                "--null_score_diff_threshold, or --do_eval to tune it.",
-                self.null_threshold,
-            )
-
-    def _check(self, examples: Sequence[SquadExample]) -> None:
-        examples_lib.check_answers(
-            examples, version_2_with_negative=self._is_version_2
-        )
-
-    def _split(
-        self, examples: Sequence[SquadExample]
-    ) -> Iterator[WindowedQuestion]:
-        return windows.split_questions(examples, self._tokenizer, self._lengths)
-
-    def _questions(
-        self, examples: Sequence[SquadExample]
-    ) -> list[WindowedQuestion]:
-        """Returns the examples with their windows, made only once."""
-        for known, questions in self._windowed:
-            if known is examples:
-                return questions
-        questions = list(self._split(examples))
-        self._windowed.append((examples, questions))
-        return questions
 
     def _predict(
         self, question: WindowedQuestion, outputs: Outputs, rows: slice
     ) -> QuestionPrediction:
-        if not self._is_version_2:
+        if not self.version_2_with_negative:
             spans = predictions.spans_of_logits(
                 question,
                 list(outputs["start_logits"][rows]),
                 list(outputs["end_logits"][rows]),
-                self._limits,
+                self.limits,
             )
-            return QuestionPrediction(
-                spans=predictions.best_spans(question, spans, self._limits)
-            )
-        beams = [
-            {name: outputs[name][row] for name in predictions.BEAM_NAMES}
-            for row in range(rows.start, rows.stop)
-        ]
-        spans = predictions.spans_of_beams(question, beams, self._limits)
-        return QuestionPrediction(
-            spans=predictions.best_spans(question, spans, self._limits),
+            null_odds = 0.0
+        else:
+            beams = [
+                {name: outputs[name][row] for name in predictions.BEAM_NAMES}
+                for row in range(rows.start, rows.stop)
+            ]
+            spans = predictions.spans_of_beams(question, beams, self.limits)
             # TF1: one window that seems to have the answer is enough.
-            null_odds=float(np.min(outputs[_NULL_LOGITS][rows])),
+            null_odds = float(np.min(outputs[_NULL_LOGITS][rows]))
+        return QuestionPrediction(
+            spans=predictions.best_spans(question, spans, self.limits),
+            null_odds=null_odds,
+        )
+
+    def _scores(
+        self,
+        examples: Questions,
+        found: Sequence[QuestionPrediction],
+        threshold: float,
+    ) -> dict[str, float]:
+        """Scores the predictions.
+
+        Differs: the reference's scores of version 2.0 count every question
+        whose no-answer logit exceeds 1 as predicted unanswerable, whatever
+        its predictions say. These are the scores of the predictions.
+        """
+        answers = examples_lib.answer_texts(examples)
+        texts = self.final_texts(found, threshold)
+        if not self.version_2_with_negative:
+            return metrics.summarize(metrics.score_answers(texts, answers))
+        return metrics.summarize_optional(
+            metrics.score_optional_answers(texts, answers),
+            examples_lib.has_answer(examples),
+        ) | {THRESHOLD_KEY: threshold}
+
+    def _warn_of_default_threshold(self, scores: Mapping[str, float]) -> None:
+        is_known = (
+            self.null_score_diff_threshold is not None
+            or self.saved_threshold is not None
+            or THRESHOLD_KEY in scores
+        )
+        if self.version_2_with_negative and not is_known:
+            _logger.warning(
+                "The null threshold is not known; using %s. Pass "
+                "--null_score_diff_threshold, or --do_eval to choose the best "
+                "one.",
+                _DEFAULT_THRESHOLD,
+            )
+
+    def _check_answers(self, examples: Questions) -> None:
+        examples_lib.check_answers(
+            examples, version_2_with_negative=self.version_2_with_negative
         )
 
 
@@ -315,7 +325,7 @@ def _best_threshold(
     ).best
 
 
-def _row(span: SpanPrediction) -> dict[str, Any]:
+def _span_row(span: SpanPrediction) -> dict[str, Any]:
     """TF1: names of the fields, also in version 1.1, where they are logits."""
     return {
         "text": span.text,

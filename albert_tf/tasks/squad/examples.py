@@ -1,9 +1,9 @@
-"""Questions, paragraphs and answers, as SQuAD's files have them.
+"""Questions, contexts and answers, as SQuAD's files have them.
 
-Data flow: SQuAD JSON -> [this file] -> features, scores, predictions.
+Data flow: SQuAD JSON -> [this file] -> windows, features, scores.
 Floor: tasks. NumPy.
 
-Source: Rajpurkar et al. 2016, 2018, for the layout; google-research/albert,
+Source: Rajpurkar et al. 2016, 2018, for the format; google-research/albert,
 `squad_utils.read_squad_examples`.
 """
 
@@ -18,7 +18,7 @@ from albert_tf import files
 from albert_tf.tasks import table_files
 
 _BYTE_ORDER_MARK = "\ufeff"
-_TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number"}
+_TYPE_NAMES = {str: "a string", list: "a list", int: "a whole number"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class Answer:
     """A true answer.
 
     Args:
-        text: Its words.
-        start: Where they begin in the context, in code points.
+        text: Its text.
+        start: Index of its first character in the context, in code points.
     """
 
     text: str
@@ -41,9 +41,9 @@ class SquadExample:
     Args:
         guid: Its id, unique in a file.
         question: The question.
-        context: The paragraph that may hold the answer.
-        answers: True answers; empty if there is none in the context; None if
-            they are not known.
+        context: The text that may hold the answer.
+        answers: True answers; empty if the context holds none; None if they
+            are not known.
     """
 
     guid: str
@@ -53,41 +53,14 @@ class SquadExample:
 
     @property
     def is_impossible(self) -> bool:
-        """Whether it is known that the context does not hold the answer."""
+        """Whether the context is known not to hold the answer."""
         return self.answers == ()
-
-
-def read_examples(path: files.Path) -> list[SquadExample]:
-    """Reads a file in the layout of SQuAD 1.1 or 2.0.
-
-    The answers of a question are not known where `answers` is missing, or is
-    empty and `is_impossible` is not true.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not JSON in this layout; two questions have the same
-            id; or an answer does not lie in its context. The message names
-            file and question.
-    """
-    name = files.check_local(path)
-    examples: dict[str, SquadExample] = {}
-    for where, context, row in _questions(_parse(name), name):
-        example = _example(row, context, where)
-        if example.guid in examples:
-            raise ValueError(
-                f"{where}: another question has the id {example.guid!r}. Give "
-                "each its own, since predictions are told apart by it."
-            )
-        examples[example.guid] = example
-    if not examples:
-        raise ValueError(f"{name}: there is no question in it.")
-    return list(examples.values())
 
 
 def are_answers_known(
     examples: Sequence[SquadExample], *, version_2_with_negative: bool
 ) -> bool:
-    """Tells whether all examples can be scored; see `check_answers`."""
+    """Returns whether all examples can be scored; see `check_answers`."""
     return all(
         example.answers or (version_2_with_negative and example.is_impossible)
         for example in examples
@@ -107,27 +80,54 @@ def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
 def check_answers(
     examples: Sequence[SquadExample], *, version_2_with_negative: bool
 ) -> None:
-    """Checks that examples can be trained on, and scored.
+    """Checks that examples can be trained on and scored.
 
     Raises:
-        ValueError: The answers of one are not known; or there is none, and
-            there should be, because this is not version 2.0.
+        ValueError: The answers of a question are not known; or a question of
+            version 1.1 has none.
     """
     unknown = [e.guid for e in examples if e.answers is None]
     if unknown:
         raise ValueError(
             f"{len(unknown)} of {len(examples)} questions have no answers, "
-            f"question {unknown[0]} among them. To train or to score, every "
-            "question needs an answer, or to be marked with `is_impossible`; "
-            "without answers, use --do_predict."
+            f"for example question {unknown[0]}. For training and scoring, "
+            "every question needs an answer, or must be marked with "
+            "`is_impossible`; without answers, use --do_predict."
         )
     impossible = [e.guid for e in examples if e.is_impossible]
     if impossible and not version_2_with_negative:
         raise ValueError(
             f"{len(impossible)} of {len(examples)} questions are marked as "
-            f"impossible to answer, question {impossible[0]} among them. Pass "
-            "--version_2_with_negative, or leave them out."
+            f"impossible to answer, for example question {impossible[0]}. "
+            "Pass --version_2_with_negative, or leave these questions out."
         )
+
+
+def read_examples(path: files.Path) -> list[SquadExample]:
+    """Reads a file in the format of SQuAD 1.1 or 2.0.
+
+    The answers of a question are not known if `answers` is missing, or if it
+    is empty and `is_impossible` is not true.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        ValueError: It is not JSON in this format, two questions have the same
+            id, or an answer does not lie in its context. The message names
+            file and question.
+    """
+    name = files.check_local(path)
+    examples: dict[str, SquadExample] = {}
+    for where, context, row in _questions(_parse(name), name):
+        example = _example(row, context, where)
+        if example.guid in examples:
+            raise ValueError(
+                f"{where}: another question has the id {example.guid!r}. Give "
+                "each question its own id; predictions are written by id."
+            )
+        examples[example.guid] = example
+    if not examples:
+        raise ValueError(f"{name} has no questions.")
+    return list(examples.values())
 
 
 def _parse(name: str) -> Any:
@@ -136,7 +136,7 @@ def _parse(name: str) -> Any:
         content = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
-            f"{name}: not JSON ({error}). Copy the file again."
+            f"{name} is not JSON ({error}). Download the file again."
         ) from error
     table_files.check_characters(text, content, name)
     return content
@@ -145,7 +145,7 @@ def _parse(name: str) -> Any:
 def _questions(
     content: Any, name: str
 ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yields for each question where it stands, its context, and its row."""
+    """Yields for each question its place for errors, its context, its row."""
     for article in _rows(content, "data", name):
         title = article.get("title")
         inside = f"{name}, article {title!r}" if title else name
@@ -185,8 +185,8 @@ def _answers(
         )
     if is_impossible and found:
         raise ValueError(
-            f"{where}: it is marked as impossible to answer, and has "
-            f"{len(found)} answers. Take out one or the other."
+            f"{where}: the question is marked as impossible to answer, but "
+            f"has {len(found)} answers. Remove one or the other."
         )
     return found if found or is_impossible else None
 
@@ -206,7 +206,7 @@ def _rows(content: Any, name: str, where: str) -> list[Mapping[str, Any]]:
     """Returns a field that must be a list of objects."""
     rows = _value(content, name, list, where)
     for row in rows:
-        _check_object(row, f"{where}: what `{name}` lists")
+        _check_object(row, f"{where}: each entry of `{name}`")
     return rows
 
 
@@ -215,9 +215,9 @@ def _value(content: Any, name: str, kind: type, where: str) -> Any:
     _check_object(content, where)
     if name not in content:
         raise ValueError(
-            f"{where}: there is no `{name}`, only "
-            f"{', '.join(map(repr, content)) or 'nothing'}. Bring the file "
-            "into SQuAD's layout."
+            f"{where}: the field `{name}` is missing; found "
+            f"{', '.join(map(repr, content)) or 'no field'}. Convert the file "
+            "to SQuAD's format."
         )
     value = content[name]
     if type(value) is not kind:
@@ -232,7 +232,7 @@ def _check_object(content: Any, where: str) -> None:
     if not isinstance(content, dict):
         raise ValueError(
             f"{where} must be a JSON object. Received: {_shown(content)}. "
-            "Bring the file into SQuAD's layout."
+            "Convert the file to SQuAD's format."
         )
 
 

@@ -1,11 +1,11 @@
-"""Windows as numbers: question and part of a paragraph, and the answer in it.
+"""Windows as numbers: question, part of the context, and the answer in it.
 
 Data flow: windows -> [this file] -> records -> batches.
 Floor: tasks. NumPy.
 
-A window is `[CLS] question [SEP] paragraph [SEP]`, with segment ids 0 and,
-behind the first `[SEP]`, 1. One that does not hold the whole answer counts as
-impossible, and points to `[CLS]`.
+A window is `[CLS] question [SEP] context [SEP]`, with segment ids 0 up to the
+first `[SEP]` and 1 behind it. A window without the whole answer counts as
+impossible to answer, and its answer points to `[CLS]`.
 
 Source: google-research/albert, `squad_utils.convert_examples_to_features`.
 """
@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from albert_tf import features
+from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad.windows import Window, WindowedQuestion
+from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
 
 _logger = logging.getLogger(__name__)
@@ -29,13 +30,13 @@ _SHOWN_SIZE = 60
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """A true answer that no tokens of the paragraph stand for exactly.
+    """An answer that does not consist of whole tokens of its context.
 
     Args:
-        guid: Of the question.
+        guid: Id of the question.
         answer: Text of the answer.
-        found: Text of the tokens that it touches; None if there are none, or
-            if the paragraph does not have the answer where it should.
+        found: Text of the tokens that the answer touches; None if there are
+            none, or if the context does not have the answer in its place.
     """
 
     guid: str
@@ -45,41 +46,36 @@ class Misfit:
 
 def array_specs(
     *, version_2_with_negative: bool, pad_id: int
-) -> tuple[features.ArraySpec, ...]:
+) -> tuple[ArraySpec, ...]:
     """Returns the arrays of a record.
 
     Args:
         version_2_with_negative: Whether questions may have no answer.
         pad_id: Id of the padding token.
     """
+    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
     specs = [
-        features.ArraySpec(
+        ArraySpec(
             name=name, dtype="int32", is_sequence=True, pad_value=pad_value
         )
-        for name, pad_value in (
-            ("input_ids", pad_id),
-            ("input_mask", 0),
-            ("segment_ids", 0),
-        )
+        for name, pad_value in pad_values.items()
     ]
-    specs += [
-        features.ArraySpec(name=name, dtype="int32")
-        for name in ("start_positions", "end_positions")
-    ]
+    for name in ("start_positions", "end_positions"):
+        specs.append(ArraySpec(name=name, dtype="int32"))
     if version_2_with_negative:
         specs += [
-            features.ArraySpec(
+            ArraySpec(
                 name="p_mask", dtype="float32", is_sequence=True, pad_value=1
             ),
-            features.ArraySpec(name="is_impossible", dtype="float32"),
+            ArraySpec(name="is_impossible", dtype="float32"),
         ]
     return tuple(specs)
 
 
 def prediction_records(
     questions: Iterable[WindowedQuestion], special: SpecialIds
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the records of all windows, without answers.
+) -> Iterator[Record]:
+    """Yields a record for each window, without answers.
 
     Args:
         questions: The questions.
@@ -92,26 +88,26 @@ def prediction_records(
     """
     for question in questions:
         for window in question.windows:
-            yield _record(question, window, special) | _label(0, 0, 0)
+            yield _inputs(question, window, special) | _labels(0, 0, 0)
 
 
 def training_records(
     questions: Iterable[WindowedQuestion], special: SpecialIds
-) -> Iterator[dict[str, np.ndarray]]:
-    """Yields the records of all windows, with one answer of each question.
+) -> Iterator[Record]:
+    """Yields a record for each window, with one answer of its question.
 
-    Questions without an answer where it should be are left out; they, and
-    those whose answer shares a token with other characters, are counted, and
-    listed in the log at the end.
+    Questions are skipped if the context does not have their answer in its
+    place. They are counted and listed in the log at the end, and so are
+    answers that begin or end within a token.
 
     Args:
         questions: The questions; their answers are known.
         special: Ids of the special tokens.
 
     Yields:
-        As `prediction_records`; `is_impossible` is 1 where the window does
-        not hold the whole answer, and `start_positions` and `end_positions`,
-        the first and the last token of it, are 0 there.
+        As `prediction_records`. Where the window holds the whole answer,
+        `start_positions` and `end_positions` are its first and last token;
+        elsewhere they are 0 and `is_impossible` is 1.
     """
     misfits: list[Misfit] = []
     num_questions = 0
@@ -123,31 +119,31 @@ def training_records(
             if tokens is None:
                 continue
         for window in question.windows:
-            record = _record(question, window, special)
-            yield record | _labels_in(question, window, tokens)
+            inputs = _inputs(question, window, special)
+            yield inputs | _labels_in(question, window, tokens)
     _log_misfits(misfits, num_questions)
 
 
 def find_answer(
     question: WindowedQuestion,
 ) -> tuple[tuple[int, int] | None, Misfit | None]:
-    """Finds the tokens of an answer.
+    """Finds the tokens of an answer of a question.
 
-    Of several answers it is the first that is made of whole tokens, in the
-    sense of the metrics; or else the first of which there are any.
+    Of several answers it takes the first that consists of whole tokens, in
+    the sense of the metrics; else the first that touches any tokens.
 
     Returns:
-        Its first and last token in the paragraph, None if there is no answer
-        or none can be found; and what is wrong with it, None if nothing is.
+        The first and the last token of the answer in the context, None if
+        there is no answer or if none can be found; and what is wrong with the
+        answer, None if nothing is.
     """
     # Differs: the reference refuses to train on questions with several
     # answers, as files for evaluation have them.
-    answers = question.example.answers or ()
     misfits = []
-    for answer in answers:
+    for answer in question.example.answers or ():
         tokens = question.paragraph.find_tokens(answer)
         text = question.paragraph.span_text(*tokens) if tokens else None
-        # Most are equal as they stand, and the metrics take longer to tell.
+        # Most texts are equal as they stand, which is quicker to check.
         if text is not None and (
             text == answer.text or metrics.exact_match(text, [answer.text])
         ):
@@ -160,9 +156,9 @@ def find_answer(
     return misfits[0] if misfits else (None, None)
 
 
-def _record(
+def _inputs(
     question: WindowedQuestion, window: Window, special: SpecialIds
-) -> dict[str, np.ndarray]:
+) -> Record:
     offset = question.offset
     size = offset + window.size + 1
     input_ids = np.full(size, special.sep, np.int32)
@@ -182,7 +178,7 @@ def _record(
     }
 
 
-def _label(start: int, end: int, is_impossible: int) -> dict[str, np.ndarray]:
+def _labels(start: int, end: int, is_impossible: int) -> Record:
     return {
         "start_positions": np.array(start, np.int32),
         "end_positions": np.array(end, np.int32),
@@ -194,11 +190,11 @@ def _labels_in(
     question: WindowedQuestion,
     window: Window,
     tokens: tuple[int, int] | None,
-) -> dict[str, np.ndarray]:
+) -> Record:
     if not tokens or tokens[0] < window.start or tokens[1] >= window.end:
-        return _label(0, 0, 1)
+        return _labels(0, 0, 1)
     shift = question.offset - window.start
-    return _label(tokens[0] + shift, tokens[1] + shift, 0)
+    return _labels(tokens[0] + shift, tokens[1] + shift, 0)
 
 
 def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:
@@ -206,9 +202,9 @@ def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:
         return
     num_lost = sum(misfit.found is None for misfit in misfits)
     _logger.warning(
-        "%d of %d answers are not made of whole tokens, and the tokens that "
-        "they touch are taken; %d are not in their paragraph, or no token is, "
-        "and their questions are left out:",
+        "%d of %d answers begin or end within a token; training uses the "
+        "whole tokens. %d answers are not in their context, or are no tokens "
+        "of it; their questions are skipped:",
         len(misfits) - num_lost,
         num_questions,
         num_lost,

@@ -1,18 +1,14 @@
-"""What a model says of the windows of a question, made an answer.
+"""From the outputs of the model to the answers of a question.
 
-Data flow: outputs of a model -> [this file] -> answers -> scores, files.
+Data flow: outputs of its windows -> [this file] -> answers -> scores, files.
 Floor: tasks. NumPy.
 
-A span is a candidate if its first token has most context in its window, and
-it is not too long. Of spans with the same text the likeliest counts.
+A span of tokens is a candidate if its window is the one in which its first
+token has the most context, and if it is not too long. Of the spans with the
+same text, the one with the best score counts.
 
 Source: google-research/albert, `squad_utils.accumulate_predictions_v1`,
 `write_predictions_v1`, `accumulate_predictions_v2`, `write_predictions_v2`.
-
-Settings of the search for answers in SQuAD 2.0.
-
-Floor: tasks. Plain Python, so that a script can report a bad flag before
-TensorFlow is imported.
 """
 
 import dataclasses
@@ -20,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from albert_tf import checks
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import Window, WindowedQuestion
 
@@ -38,9 +35,9 @@ class SpanLimits:
     """Which spans are considered, and how many are kept.
 
     Args:
-        n_best_size: Answers of a question that are kept; and, of a window,
-            starts and ends that are combined.
-        max_answer_length: Tokens of an answer at most.
+        n_best_size: Number of answers that are kept for a question, and of
+            start and of end positions that are combined in a window.
+        max_answer_length: Maximum length of an answer, in tokens.
 
     Raises:
         ValueError: A number is below 1.
@@ -51,23 +48,19 @@ class SpanLimits:
 
     def __post_init__(self) -> None:
         for name in ("n_best_size", "max_answer_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1. Received: "
-                    f"{name}={getattr(self, name)}."
-                )
+            checks.check_integer(name, getattr(self, name), at_least=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class SpanPrediction:
-    """A part of the paragraph that may be the answer.
+    """A part of the context that may be the answer.
 
     Args:
         text: Its characters.
-        probability: Among the answers that are kept for the question.
-        start_score: Of the first token: a logit, or in version 2.0 the
-            logarithm of a probability.
-        end_score: Of the last token, likewise.
+        probability: Its probability among the answers that are kept.
+        start_score: Score of the first token: a logit, or, in version 2.0,
+            a log probability.
+        end_score: Score of the last token.
     """
 
     text: str
@@ -78,11 +71,11 @@ class SpanPrediction:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionPrediction:
-    """What a model says of one question.
+    """The predictions for one question.
 
     Args:
-        spans: The likeliest answers, best first.
-        null_odds: High if there seems to be none; 0 in version 1.1.
+        spans: The best answers, best first.
+        null_odds: High if there seems to be no answer; 0 in version 1.1.
     """
 
     spans: list[SpanPrediction]
@@ -99,10 +92,10 @@ class Spans:
     """Candidates, M, from all windows of a question.
 
     Args:
-        first: Int `[M]`, first token, in the paragraph.
-        last: Int `[M]`, last token.
-        start_scores: Float `[M]`.
-        end_scores: Float `[M]`.
+        first: Int `[M]`, index of the first token in the context.
+        last: Int `[M]`, index of the last token.
+        start_scores: Float `[M]`, score of the first token.
+        end_scores: Float `[M]`, score of the last token.
     """
 
     first: np.ndarray
@@ -111,37 +104,38 @@ class Spans:
     end_scores: np.ndarray
 
 
+# Start and end positions in the input of a window, and the scores of both.
+_WindowSpans = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
 def spans_of_logits(
     question: WindowedQuestion,
     start_logits: Sequence[np.ndarray],
     end_logits: Sequence[np.ndarray],
     limits: SpanLimits,
 ) -> Spans:
-    """Combines the likeliest starts with the likeliest ends of each window.
+    """Combines the best start with the best end positions of each window.
 
     Args:
         question: The question.
         start_logits: A row for each window, at least as long as its input.
-        end_logits: Likewise.
+        end_logits: Also a row for each window.
         limits: Which spans are considered.
 
     Returns:
-        Every pair of a start and an end that is a candidate; if none is,
-        every candidate there is.
+        The candidates among these combinations; if there is none, all
+        candidates of the windows.
     """
-    # Differs: where the likeliest starts and ends make no candidate, the
-    # reference answers "empty".
-    for combine in (_likeliest_pairs, _all_pairs):
-        spans = []
-        for window, starts, ends in zip(
-            question.windows, start_logits, end_logits, strict=True
-        ):
-            places = slice(question.offset, question.offset + window.size)
-            start, end = combine(starts, ends, places, limits)
-            spans.append((start, end, starts[start], ends[end]))
-        found = _candidates(question, spans, limits)
-        if len(found.first):
-            break
+    rows = list(zip(start_logits, end_logits, strict=True))
+    pairs = [_best_pairs(*row, limits.n_best_size) for row in rows]
+    found = _candidates(question, _with_scores(pairs, rows), limits)
+    if not found.first.size:
+        # Differs: the reference answers "empty" here.
+        pairs = [
+            _all_pairs(question.offset, window.size, limits.max_answer_length)
+            for window in question.windows
+        ]
+        found = _candidates(question, _with_scores(pairs, rows), limits)
     return found
 
 
@@ -150,7 +144,7 @@ def spans_of_beams(
     beams: Sequence[Mapping[str, np.ndarray]],
     limits: SpanLimits,
 ) -> Spans:
-    """Takes the candidates among the spans that a beam search found.
+    """Returns the candidates among the spans that a beam search has found.
 
     Args:
         question: The question.
@@ -175,9 +169,10 @@ def spans_of_beams(
 def best_spans(
     question: WindowedQuestion, spans: Spans, limits: SpanLimits
 ) -> list[SpanPrediction]:
-    """Returns the likeliest answers, best first; at least one.
+    """Returns the best answers, best first.
 
-    Where there is no candidate, it is the empty text.
+    Returns:
+        At least one; the empty text if there is no candidate.
     """
     scores = spans.start_scores + spans.end_scores
     chosen: dict[str, int] = {}
@@ -199,7 +194,7 @@ def best_spans(
             )
         ]
     places = list(chosen.values())
-    powers = np.exp(scores[places] - scores[places[0]])
+    exponentials = np.exp(scores[places] - scores[places[0]])
     return [
         SpanPrediction(
             text=text,
@@ -208,38 +203,44 @@ def best_spans(
             end_score=float(spans.end_scores[place]),
         )
         for (text, place), probability in zip(
-            chosen.items(), powers / powers.sum(), strict=True
+            chosen.items(), exponentials / exponentials.sum(), strict=True
         )
     ]
 
 
-def _likeliest_pairs(
-    start_logits: np.ndarray,
-    end_logits: np.ndarray,
-    _: slice,
-    limits: SpanLimits,
+def _best_pairs(
+    start_logits: np.ndarray, end_logits: np.ndarray, n_best_size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns each of the likeliest starts with each of the ends."""
+    """Pairs each of the best start with each of the best end positions."""
     starts, ends = (
-        np.argsort(-logits, kind="stable")[: limits.n_best_size]
+        np.argsort(-logits, kind="stable")[:n_best_size]
         for logits in (start_logits, end_logits)
     )
     return np.repeat(starts, len(ends)), np.tile(ends, len(starts))
 
 
 def _all_pairs(
-    _: np.ndarray, __: np.ndarray, places: slice, limits: SpanLimits
+    offset: int, size: int, max_answer_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns all spans of tokens of the paragraph that are not too long."""
-    size = places.stop - places.start
-    longest = min(limits.max_answer_length, size)
+    """Returns all spans of a window's context that are not too long."""
+    longest = min(max_answer_length, size)
     starts = np.repeat(np.arange(size), longest)
     ends = starts + np.tile(np.arange(longest), size)
     is_inside = ends < size
-    return starts[is_inside] + places.start, ends[is_inside] + places.start
+    return starts[is_inside] + offset, ends[is_inside] + offset
 
 
-_WindowSpans = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+def _with_scores(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    rows: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> list[_WindowSpans]:
+    """Adds their scores to the spans of each window."""
+    return [
+        (start, end, start_logits[start], end_logits[end])
+        for (start, end), (start_logits, end_logits) in zip(
+            pairs, rows, strict=True
+        )
+    ]
 
 
 def _candidates(
@@ -247,23 +248,20 @@ def _candidates(
     spans: Sequence[_WindowSpans],
     limits: SpanLimits,
 ) -> Spans:
-    """Keeps the candidates.
-
-    Args:
-        question: The question.
-        spans: For each window, start and end as places in the model's input,
-            and the scores of both.
-        limits: Which spans are considered.
-    """
+    """Returns the candidates among the spans of each window."""
     owners = windows_lib.best_windows(
         len(question.paragraph.ids), question.windows
     )
-    kept = [
-        _candidates_in(question, number, window, owners, own, limits)
-        for number, (window, own) in enumerate(
-            zip(question.windows, spans, strict=True)
-        )
-    ]
+    kept = []
+    for number, (window, own) in enumerate(
+        zip(question.windows, spans, strict=True)
+    ):
+        start, end, *scores = own
+        shift = window.start - question.offset
+        first, last = start + shift, end + shift
+        is_kept = _is_in(window, first, last, limits)
+        is_kept[is_kept] = owners[first[is_kept]] == number
+        kept.append([values[is_kept] for values in (first, last, *scores)])
     first, last, start_scores, end_scores = map(
         np.concatenate, zip(*kept, strict=True)
     )
@@ -275,69 +273,13 @@ def _candidates(
     )
 
 
-def _candidates_in(
-    question: WindowedQuestion,
-    number: int,
-    window: Window,
-    owners: np.ndarray,
-    spans: _WindowSpans,
-    limits: SpanLimits,
-) -> _WindowSpans:
-    start, end, start_scores, end_scores = spans
-    shift = window.start - question.offset
-    first, last = start + shift, end + shift
-    is_kept = (
+def _is_in(
+    window: Window, first: np.ndarray, last: np.ndarray, limits: SpanLimits
+) -> np.ndarray:
+    """Returns, bool `[M]`, which spans lie in a window and are short enough."""
+    return (
         (first >= window.start)
         & (last < window.end)
         & (first <= last)
         & (last - first < limits.max_answer_length)
     )
-    is_kept[is_kept] = owners[first[is_kept]] == number
-    return (
-        first[is_kept],
-        last[is_kept],
-        start_scores[is_kept],
-        end_scores[is_kept],
-    )
-
-
-# Tokens of the shortest batch: lengths are padded to multiples of it.
-MAX_TOP = 16
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BeamSearch:
-    """Settings of the head of version 2.0.
-
-    Args:
-        start_n_top: k1, how many starts are followed.
-        end_n_top: k2, how many ends for each of them.
-        dropout_prob: Share that is dropped before the score of no answer.
-
-    Raises:
-        ValueError: A number is below 1 or above `MAX_TOP`, or the share not
-            in [0, 1).
-    """
-
-    start_n_top: int = 5
-    end_n_top: int = 5
-    dropout_prob: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name in ("start_n_top", "end_n_top"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ValueError(
-                    f"`{name}` must be at least 1. Received: {name}={value}."
-                )
-            if value > MAX_TOP:
-                raise ValueError(
-                    f"`{name}` must be at most {MAX_TOP}, because a batch of "
-                    "short windows has no more tokens to choose from. "
-                    f"Received: {name}={value}."
-                )
-        if not 0 <= self.dropout_prob < 1:
-            raise ValueError(
-                "`dropout_prob` must be at least 0 and below 1. Received: "
-                f"dropout_prob={self.dropout_prob}."
-            )

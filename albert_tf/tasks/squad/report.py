@@ -1,6 +1,6 @@
-"""SQuAD's part of a run's report: the null threshold, the worst errors.
+"""SQuAD's sections of a run's report: the null threshold, the worst errors.
 
-Data flow: predictions of an evaluation set -> [this file] -> report.html.
+Data flow: predictions for an evaluation set -> [this file] -> report.html.
 Floor: tasks. NumPy.
 """
 
@@ -22,10 +22,10 @@ _NONE = "(none)"
 def threshold_chart(
     examples: Sequence[SquadExample], found: Sequence[QuestionPrediction]
 ) -> dict[str, Any]:
-    """Returns F1 and exact match over the thresholds, as a chart.
+    """Returns a chart of F1 and exact match by null threshold.
 
     Args:
-        examples: The questions of version 2.0.
+        examples: Questions of version 2.0.
         found: Their predictions before a threshold is applied.
     """
     scores = metrics.score_optional_answers(
@@ -54,12 +54,12 @@ def worst_errors(
     found: Sequence[QuestionPrediction],
     texts: Sequence[str],
 ) -> dict[str, Any]:
-    """Returns the wrong answers that were surest, as a table.
+    """Returns a table of the wrong answers with the highest probabilities.
 
     Args:
         examples: The questions.
         found: Their predictions before a threshold is applied.
-        texts: The final predictions.
+        texts: The final answers.
     """
     answers = examples_lib.answer_texts(examples)
     wrong = [

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import logging
 
@@ -10,7 +11,6 @@ from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.text.tokenizer import load_tokenizer
 
 # Recorded features, the task whose columns they have, and file and split.
 GOLDEN = [
@@ -32,19 +32,14 @@ GOLDEN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tokenizer(tiny_spm_model):
-    return load_tokenizer(spm_model_file=tiny_spm_model)
-
-
 @pytest.fixture
-def make_data(tokenizer):
+def make_data(words):
     def make(**changes):
         settings = {
             "name": "kind",
             "labels": ("ham", "spam", "eggs"),
             "score_names": ("accuracy", "f1_macro"),
-            "tokenizer": tokenizer,
+            "tokenizer": words,
             "max_seq_length": 12,
         }
         return ClassificationData(**settings | changes)
@@ -72,19 +67,13 @@ def records(data, examples):
     return list(data.records(examples, is_training=False))
 
 
-@pytest.fixture(scope="module")
-def google_tokenizer(shared_data):
-    path = shared_data / "data" / "spm" / "30k-clean.model"
-    return load_tokenizer(spm_model_file=path)
-
-
 @pytest.mark.parametrize(
     ("recorded", "name", "path", "split", "num_rows"),
     GOLDEN,
     ids=[case[0] for case in GOLDEN],
 )
 def test_features_equal_the_recorded_ones(
-    recorded, name, path, split, num_rows, google_tokenizer, shared_data
+    recorded, name, path, split, num_rows, english, shared_data
 ):
     folder = shared_data / "golden" / "glue"
     wanted = np.load(folder / f"{recorded}.npz")
@@ -99,7 +88,7 @@ def test_features_equal_the_recorded_ones(
         name=name,
         labels=dataset.labels,
         score_names=dataset.score_names,
-        tokenizer=google_tokenizer,
+        tokenizer=english,
         max_seq_length=64,
     )
 
@@ -126,38 +115,21 @@ def test_the_recorded_features_are_all_compared(shared_data):
     assert sorted(file.stem for file in files) == sorted(c[0] for c in GOLDEN)
 
 
-def test_a_record_has_the_arrays_of_the_specs(make_data, regression):
-    for data, labels in ((make_data(), (2, 0)), (regression, (2.5, 0.0))):
-        for record in records(data, make_examples(*labels)):
-            assert record.keys() == {spec.name for spec in data.array_specs}
-            length = record["input_ids"].size
-            for spec in data.array_specs:
-                shape = (*spec.shape, length) if spec.is_sequence else ()
-                assert record[spec.name].shape == shape
-                assert record[spec.name].dtype == spec.dtype
-
-
-def test_ids_are_padded_with_the_padding_token(make_data, tokenizer):
-    (spec,) = (s for s in make_data().array_specs if s.name == "input_ids")
-
-    assert spec.pad_value == tokenizer.special_ids.pad
-
-
-def test_a_record_is_that_of_its_own_texts(make_data, tokenizer):
+def test_a_record_is_that_of_its_own_texts(make_data, words):
     texts = [("the sea", ""), ("", "wind"), ("a b", "the wind"), ("sea", "x")]
     examples = [
         ClassificationExample(guid=str(i), text_a=a, text_b=b)
         for i, (a, b) in enumerate(texts)
     ]
-    special = tokenizer.special_ids
+    special = words.special_ids
 
     found = records(make_data(max_seq_length=99), examples)
 
     for (a, b), record in zip(texts, found, strict=True):
-        ids = [special.cls, *tokenizer.encode(a), special.sep]
+        ids = [special.cls, *words.encode(a), special.sep]
         segments = [0] * len(ids)
         if b:
-            ids_b = [*tokenizer.encode(b), special.sep]
+            ids_b = [*words.encode(b), special.sep]
             ids, segments = ids + ids_b, segments + [1] * len(ids_b)
         assert record["input_ids"].tolist() == ids
         assert record["segment_ids"].tolist() == segments
@@ -176,41 +148,29 @@ def test_records_do_not_depend_on_the_chunks(make_data, monkeypatch):
             np.testing.assert_array_equal(a[name], b[name])
 
 
-def test_long_texts_are_cut_and_counted(make_data, caplog):
+def test_only_texts_that_do_not_fit_are_truncated_and_counted(
+    make_data, words, caplog
+):
     caplog.set_level(logging.INFO)
-    examples = [
-        ClassificationExample(guid="1", text_a="a", text_b="sea " * 40),
-        ClassificationExample(guid="2", text_a="a"),
-    ]
+    texts = ["sea " * 40, "the sea"]
+    examples = [ClassificationExample(guid=t, text_a=t) for t in texts]
+    fits = len(words.encode("the sea")) + 2
 
-    found = records(make_data(), examples)
+    found = records(make_data(max_seq_length=fits), examples)
 
-    assert found[0]["input_ids"].size == 12
-    assert "1 of 2 examples are cut to 12 tokens" in caplog.text
-
-
-def test_examples_that_just_fit_are_not_counted(make_data, tokenizer, caplog):
-    caplog.set_level(logging.INFO)
-    length = len(tokenizer.encode("the sea")) + 2
-
-    records(make_data(max_seq_length=length), make_examples(0))
-
-    assert not caplog.records
+    assert [record["input_ids"].size for record in found] == [fits, fits]
+    assert f"1 of 2 examples are truncated to {fits} tokens" in caplog.text
 
 
-def test_settings_are_json_and_name_what_makes_a_record(make_data, tokenizer):
+def test_settings_are_json_and_name_what_makes_a_record(make_data, words):
     data = make_data()
 
     assert json.loads(json.dumps(data.settings)) == {
         "task": "kind",
         "labels": ["ham", "spam", "eggs"],
         "max_seq_length": 12,
-        "tokenizer": tokenizer.hash,
+        "tokenizer": words.hash,
     }
-
-
-def test_the_first_score_is_the_headline(make_data):
-    assert make_data().primary_metric == "accuracy"
 
 
 def test_scores_of_labels(make_data):
@@ -240,71 +200,59 @@ def test_examples_without_a_label_cannot_be_scored(make_data):
         make_data().scores(make_examples(0, None), {"logits": np.zeros([2, 3])})
 
 
-def test_predictions_of_labels_are_written(make_data, tmp_path):
-    logits = np.log(np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]], np.float32))
-    data = make_data(submission_file="KIND.tsv")
+@pytest.mark.parametrize(
+    ("labels", "logits", "rows"),
+    [
+        ((None, None), [[2, 1, 0], [0, 1, 2]], ["id-0\tham", "id-1\teggs"]),
+        # Labels that are known stand beside the predictions.
+        (
+            (1, 2),
+            [[2, 1, 0], [0, 1, 2]],
+            ["id-0\tham\tspam", "id-1\teggs\teggs"],
+        ),
+        ((0.5, 4.0), [[1], [0]], ["id-0\t1.0\t0.5", "id-1\t0.0\t4.0"]),
+        # Numbers are clipped to the range of the task.
+        (
+            (None, None, None),
+            [[-0.5], [2.125], [5.5]],
+            ["id-0\t0.0", "id-1\t2.125", "id-2\t5.0"],
+        ),
+    ],
+)
+def test_a_submission_has_ids_predictions_and_known_labels(
+    labels, logits, rows, make_data, regression, tmp_path
+):
+    logits = np.array(logits, np.float32)
+    data = make_data() if logits.shape[1] > 1 else regression
+    data = dataclasses.replace(data, submission_file="KIND.tsv")
 
     paths = data.write_predictions(
-        make_examples(None, None), {"logits": logits}, str(tmp_path)
+        make_examples(*labels), {"logits": logits}, str(tmp_path), {}
     )
 
     assert paths == [
         str(tmp_path / "test_results.tsv"),
         str(tmp_path / "KIND.tsv"),
     ]
-    assert (tmp_path / "KIND.tsv").read_text() == (
-        "index\tprediction\nid-0\tham\nid-1\teggs\n"
-    )
-    rows = (tmp_path / "test_results.tsv").read_text().splitlines()
-    found = [[float(number) for number in row.split("\t")] for row in rows]
-    np.testing.assert_allclose(found, np.exp(logits), rtol=1e-6)
+    header, *found = (tmp_path / "KIND.tsv").read_text().splitlines()
+    assert found == rows
+    columns = ["index", "prediction", "label"][: 1 + rows[0].count("\t")]
+    assert header.split("\t") == columns
 
 
-def test_predictions_of_labelled_examples_have_the_label_beside_them(
-    make_data, regression, tmp_path
-):
-    logits = np.array([[1, 0, 0], [0, 0, 1]], np.float32)
-
-    make_data().write_predictions(
-        make_examples(1, 2), {"logits": logits}, str(tmp_path / "a")
-    )
-    regression.write_predictions(
-        make_examples(0.5, 4.0), {"logits": logits[:, :1]}, str(tmp_path / "b")
-    )
-
-    assert (tmp_path / "a" / "predictions.tsv").read_text() == (
-        "index\tprediction\tlabel\nid-0\tham\tspam\nid-1\teggs\teggs\n"
-    )
-    assert (tmp_path / "b" / "predictions.tsv").read_text() == (
-        "index\tprediction\tlabel\nid-0\t1.0\t0.5\nid-1\t0.0\t4.0\n"
-    )
-
-
-def test_predictions_of_numbers_are_clipped_in_the_submission(
-    regression, tmp_path
-):
-    logits = np.array([[-0.5], [2.125], [5.5]], np.float32)
-
-    regression.write_predictions(
-        make_examples(None, None, None), {"logits": logits}, str(tmp_path)
-    )
-
-    assert (tmp_path / "predictions.tsv").read_text() == (
-        "index\tprediction\nid-0\t0.0\nid-1\t2.125\nid-2\t5.0\n"
-    )
-    assert (tmp_path / "test_results.tsv").read_text() == "-0.5\n2.125\n5.5\n"
-
-
-def test_written_numbers_give_the_same_float_back(make_data, tmp_path):
+def test_all_digits_of_the_results_are_written(make_data, regression, tmp_path):
     logits = np.random.default_rng(1).standard_normal([50, 3], np.float32)
+    for data, values, expected in (
+        (make_data(), logits, classification.softmax(logits)),
+        (regression, logits[:, :1], logits[:, :1]),
+    ):
+        data.write_predictions(
+            make_examples(*[None] * 50), {"logits": values}, str(tmp_path), {}
+        )
 
-    make_data().write_predictions(
-        make_examples(*[None] * 50), {"logits": logits}, str(tmp_path)
-    )
-
-    text = (tmp_path / "test_results.tsv").read_text()
-    found = np.array([row.split("\t") for row in text.splitlines()], np.float32)
-    np.testing.assert_array_equal(found, classification.softmax(logits))
+        text = (tmp_path / "test_results.tsv").read_text()
+        rows = [row.split("\t") for row in text.splitlines()]
+        np.testing.assert_array_equal(np.array(rows, np.float32), expected)
 
 
 def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
@@ -315,14 +263,11 @@ def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
     logits = (2 + 1e-5 * generator.random([40, 1])).astype(np.float32)
     examples = make_examples(*generator.random(40).tolist())
 
-    regression.write_predictions(examples, {"logits": logits}, str(tmp_path))
+    regression.write_predictions(
+        examples, {"logits": logits}, str(tmp_path), {}
+    )
 
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()[1:]
     found = np.array([row.split("\t")[1:] for row in rows], np.float64)
     wanted = regression.scores(examples, {"logits": logits})["pearson"]
     assert scipy.stats.pearsonr(found[:, 1], found[:, 0])[0] == wanted
-
-
-def test_every_score_of_every_task_is_known():
-    for dataset in glue.GLUE_DATASETS.values():
-        assert set(dataset.score_names) <= set(data_lib.SCORES)

@@ -1,84 +1,14 @@
 import pytest
 
 from albert_tf.tasks.classification import examples
-from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     Columns,
 )
 
-
-def example(guid="1", text_a="text", text_b=""):
-    return ClassificationExample(guid=guid, text_a=text_a, text_b=text_b)
-
-
-def check(examples):
-    numbers = list(range(2, 2 + len(examples)))
-    examples_lib.check_examples(examples, numbers, "dev.tsv")
-
-
-def test_a_label_is_its_place_among_the_labels():
-    labels = ("contradiction", "entailment", "neutral")
-
-    found = examples_lib.parse_label("neutral", labels, "here")
-
-    assert found == 2
-
-
-def test_a_label_of_a_regression_is_a_number():
-    assert examples_lib.parse_label("4.75", (), "here") == 4.75
-
-
-def test_an_unknown_label_is_refused_with_its_row():
-    with pytest.raises(
-        ValueError, match=r"dev.tsv, line 3: the label is '-', wanted one of "
-    ):
-        examples_lib.parse_label("-", ("0", "1"), "dev.tsv, line 3")
-
-
-@pytest.mark.parametrize("text", ["", "high", "nan", "inf"])
-def test_a_label_of_a_regression_must_be_a_finite_number(text):
-    with pytest.raises(ValueError, match="here: the label is .* a number"):
-        examples_lib.parse_label(text, (), "here")
-
-
-def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="dev.tsv has no rows"):
-        check([])
-
-
-def test_one_row_is_enough(caplog):
-    check([example()])
-
-    assert not caplog.records
-
-
-def test_two_rows_with_one_id_are_refused_with_both_lines():
-    with pytest.raises(
-        ValueError, match="line 4: the id 'a' stands in line 2 as well"
-    ):
-        check([example("a"), example("b"), example("a")])
-
-
-def test_an_id_that_would_break_a_row_of_predictions_is_refused():
-    with pytest.raises(ValueError, match="has a tab or a line break"):
-        check([example("a\tb")])
-
-
-def test_empty_texts_are_kept_and_told_of(caplog):
-    check([example("a"), example("b", ""), example("c", " ")])
-
-    assert "2 of 3 rows have an empty text (lines 3, 4)" in caplog.text
-
-
-def test_an_empty_second_text_counts_where_others_have_one(caplog):
-    check([example("a", text_b="b"), example("b")])
-
-    assert "1 of 2 rows have an empty text (lines 3)" in caplog.text
-
-
 TABLE = "kind\tsubject\tbody\tid\nham\tone\ttwo\tx7\nspam\tthree\t\tx8\n"
 PAIR = Columns(texts=("subject", "body"), label="kind", guid="id")
+NUMBERED = Columns(texts=("subject",), label="kind")
 
 
 @pytest.fixture
@@ -92,31 +22,27 @@ def read(path, columns, labels=("ham", "spam"), **options):
     return examples.read_examples(path, columns, labels=labels, **options)
 
 
-def test_a_row_gives_its_texts_its_label_and_its_id(table):
+def test_a_row_gives_its_texts_its_label_and_its_id(table, caplog):
     assert read(table, PAIR) == [
         ClassificationExample(guid="x7", text_a="one", text_b="two", label=0),
         ClassificationExample(guid="x8", text_a="three", text_b="", label=1),
     ]
+    # Other rows have a second text.
+    assert "1 of 2 rows have an empty text (lines 3)" in caplog.text
 
 
-def test_rows_without_an_id_are_numbered_by_their_lines(table):
-    columns = Columns(texts=("subject",), label="kind")
-
-    found = read(table, columns, guid_prefix="dev-")
+def test_rows_without_an_id_are_numbered_by_their_lines(table, caplog):
+    found = read(table, NUMBERED, guid_prefix="dev-")
 
     assert [example.guid for example in found] == ["dev-1", "dev-2"]
     assert [example.text_b for example in found] == ["", ""]
+    assert not caplog.records
 
 
 def test_without_a_label_column_no_label_is_read(table):
     found = read(table, Columns(texts=("subject",)), labels=())
 
     assert [example.label for example in found] == [None, None]
-
-
-def test_a_label_that_is_not_known_is_refused_with_row_and_label(table):
-    with pytest.raises(ValueError, match=r"train.tsv, line 3: .* 'spam'"):
-        read(table, PAIR, labels=("ham", "eggs"))
 
 
 def test_numbers_are_the_labels_of_a_regression(tmp_path):
@@ -129,69 +55,121 @@ def test_numbers_are_the_labels_of_a_regression(tmp_path):
     assert [example.guid for example in found] == ["0", "1"]
 
 
-def test_an_id_column_must_be_there(table):
-    with pytest.raises(ValueError, match="no column named 'key'"):
-        read(table, Columns(texts=("body",), guid="key"))
+@pytest.mark.parametrize("text", ["", "high", "nan", "inf"])
+def test_a_label_of_a_regression_must_be_a_finite_number(text, table):
+    table.write_text(f"kind\tsubject\n1.5\tone\n{text}\ttwo\n")
+
+    with pytest.raises(
+        ValueError, match=f"train.tsv, line 3: .* a number.* '{text}'"
+    ):
+        read(table, NUMBERED, labels=())
 
 
-def test_broken_rows_that_are_left_out_are_told_of(table, caplog):
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (TABLE, Columns(texts=("body",), guid="key"), "no column named 'key'"),
+        ("kind\tsubject\n", NUMBERED, "train.tsv has no rows"),
+        (
+            TABLE + "-\tfour\t\tx9\n",
+            PAIR,
+            "line 4: the label must be one of 'ham', 'spam'. Received: '-'",
+        ),
+        (
+            TABLE + "ham\tfour\tfive\tx7\n",
+            PAIR,
+            "line 4: line 2 has the same id, 'x7'",
+        ),
+        ("kind\tsubject\nham\tone\ttwo\n", NUMBERED, "line 2: the row must"),
+    ],
+)
+def test_a_wrong_row_is_refused_with_its_line(text, columns, message, table):
+    table.write_text(text)
+
+    with pytest.raises(ValueError, match=message):
+        read(table, columns)
+
+
+@pytest.mark.parametrize("guid", ["a\\tb", "a\\nb"])
+def test_an_id_that_would_break_a_row_of_predictions_is_refused(guid, tmp_path):
+    path = tmp_path / "test.jsonl"
+    path.write_text(f'{{"text": "one", "key": "{guid}"}}\n')
+
+    with pytest.raises(ValueError, match="line 1: the id .* has a tab or a l"):
+        read(path, Columns(texts=("text",), guid="key"))
+
+
+def test_empty_texts_are_kept_with_a_warning(table, caplog):
+    table.write_text("kind\tsubject\nham\tone\nham\t\nham\t \n")
+
+    assert len(read(table, NUMBERED)) == 3
+
+    assert "2 of 3 rows have an empty text (lines 3, 4)" in caplog.text
+
+
+def test_broken_rows_that_are_skipped_are_warned_of(table, caplog):
     table.write_text(TABLE + "torn\n")
 
     found = read(table, PAIR, skips_broken_rows=True)
 
     assert len(found) == 2
-    assert "1 rows have too few or too many fields" in caplog.text
+    assert "skipped 1 rows with too few or too many fields" in caplog.text
     assert "(lines 4)" in caplog.text
 
 
-@pytest.mark.parametrize("texts", [(), ("a", "b", "c"), ("",)])
-def test_another_number_of_text_columns_is_refused(texts):
-    with pytest.raises(ValueError, match="must name one column or two"):
-        Columns(texts=texts)
+@pytest.mark.parametrize(
+    ("texts", "label", "message"),
+    [
+        ((), None, "must name one column or two"),
+        (("a", "b", "c"), None, "must name one column or two"),
+        (("",), None, "must name one column or two"),
+        (("a", "a"), "b", "must be different columns"),
+        (("a", "b"), "b", "must be different columns"),
+        (("a",), "a", "must be different columns"),
+    ],
+)
+def test_columns_must_be_one_text_or_two_and_differ(texts, label, message):
+    with pytest.raises(ValueError, match=message):
+        Columns(texts=texts, label=label)
 
 
 def test_labels_are_those_of_the_file_sorted(table):
     assert examples.read_labels(table, "kind") == ("ham", "spam")
 
 
-def test_an_empty_label_is_refused_with_its_row(table):
-    table.write_text(TABLE + " \tfour\tfive\tx9\n")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "kind\nham\n \n", "a.tsv, line 3: the label is empty"),
+        ("a.jsonl", '{"kind": "a\\nb"}\n', "line 1: the label .* line break"),
+        ("a.tsv", "kind\n", "a.tsv has no rows"),
+        ("a.tsv", "kind\nham\nham\n", r"'kind': .* labels. Received: 1 \("),
+        (
+            "a.tsv",
+            "kind\n" + "".join(f"{i}\n" for i in range(1001)),
+            r"2 to 1000 different labels. Received: 1001 \('0', '1', .*\.\.\.",
+        ),
+    ],
+)
+def test_wrong_labels_of_a_file_are_refused(name, text, message, tmp_path):
+    (tmp_path / name).write_text(text)
 
-    with pytest.raises(ValueError, match=r"line 4: the label is empty"):
-        examples.read_labels(table, "kind")
-
-
-def test_a_label_that_would_break_a_row_of_predictions_is_refused(tmp_path):
-    path = tmp_path / "train.jsonl"
-    path.write_text('{"kind": "a\\nb"}\n')
-
-    with pytest.raises(ValueError, match=r"line 1: the label .* line break"):
-        examples.read_labels(path, "kind")
-
-
-def test_a_file_without_rows_has_no_labels(tmp_path):
-    path = tmp_path / "train.tsv"
-    path.write_text("text\tkind\n")
-
-    with pytest.raises(ValueError, match="train.tsv has no rows"):
-        examples.read_labels(path, "kind")
+    with pytest.raises(ValueError, match=message):
+        examples.read_labels(tmp_path / name, "kind")
 
 
 @pytest.mark.parametrize(
-    ("texts", "label"), [(("a", "a"), "b"), (("a", "b"), "b"), (("a",), "a")]
+    ("labels", "message"),
+    [
+        (("spam",), r"--labels: there must be 2 to .* Received: 1 \('spam'\)"),
+        (("ham", "spam", "ham"), "--labels names a label twice: 'ham', 'spam'"),
+        (("ham", " "), "--labels: the label is empty"),
+        (("ham", "sp\tam"), "--labels: the label 'sp.*am' has a tab"),
+    ],
 )
-def test_a_column_is_for_one_thing(texts, label):
-    with pytest.raises(ValueError, match="text columns and the label column"):
-        Columns(texts=texts, label=label)
-
-
-@pytest.mark.parametrize("num_labels", [1, 1001])
-def test_too_few_or_too_many_labels_are_refused(num_labels, tmp_path):
-    path = tmp_path / "train.tsv"
-    path.write_text("k\n" + "".join(f"{i}\n" for i in range(num_labels)))
-
-    with pytest.raises(ValueError, match=f"are {num_labels} different labels"):
-        examples.read_labels(path, "k")
+def test_labels_must_be_told_apart(labels, message):
+    with pytest.raises(ValueError, match=message):
+        examples.check_labels(labels, "--labels")
 
 
 @pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.tsv.gz"])
@@ -199,9 +177,7 @@ def test_a_split_is_found_by_its_name(name, tmp_path):
     (tmp_path / name).touch()
     (tmp_path / "train.tsv").touch()
 
-    found = examples.find_split(tmp_path, "dev")
-
-    assert found == str(tmp_path / name)
+    assert examples.find_split(tmp_path, "dev") == str(tmp_path / name)
 
 
 def test_a_missing_split_is_named(tmp_path):
@@ -215,17 +191,3 @@ def test_two_files_of_one_split_are_refused(tmp_path):
 
     with pytest.raises(ValueError, match=r"several files for dev: .*dev.jsonl"):
         examples.find_split(tmp_path, "dev")
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (("spam",), "--labels: there are 1 different labels"),
-        (("ham", "spam", "ham"), "--labels names a label twice: 'ham', 'spam'"),
-        (("ham", " "), "--labels: the label is empty"),
-        (("ham", "sp\tam"), "--labels: the label 'sp.tam' has a tab"),
-    ],
-)
-def test_labels_that_are_given_must_tell_apart(labels, words):
-    with pytest.raises(ValueError, match=words):
-        examples.check_labels(labels, "--labels")

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification import data, glue
 from albert_tf.tasks.classification.glue import GLUE_DATASETS, SetFile
 
 # Rows of the published files in the folder of real data: train, dev, test.
@@ -111,10 +111,12 @@ def test_torn_rows_of_qqp_are_counted_and_an_error_elsewhere(tmp_path, caplog):
     examples = read("qqp", path, "train")
 
     assert [example.guid for example in examples] == ["4"]
-    assert "2 rows have too few or too many fields" in caplog.text
+    assert "skipped 2 rows with too few or too many fields" in caplog.text
     test_header = "id\tquestion1\tquestion2\n"
     path.write_text(test_header + "1\twhy\n2\thow\twho\n")
-    with pytest.raises(ValueError, match="line 2: the row has 2 fields"):
+    with pytest.raises(
+        ValueError, match="line 2: the row must have 3 fields.* 2 fields"
+    ):
         read("qqp", path, "test")
 
 
@@ -132,11 +134,13 @@ def test_a_label_that_the_task_has_not_is_refused(tmp_path):
     path = tmp_path / "dev.tsv"
     path.write_text("index\tsentence1\tsentence2\tlabel\n0\ta\tb\tneutral\n")
 
-    with pytest.raises(ValueError, match=r"line 2: the label is 'neutral'"):
+    with pytest.raises(
+        ValueError, match=r"line 2: the label must be .* 'neutral'"
+    ):
         read("rte", path, "dev")
 
 
-def test_an_optional_set_that_is_missing_is_told_of(tmp_path, caplog):
+def test_an_optional_set_that_is_missing_is_skipped(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     wanted = SetFile(path="a.tsv")
     optional = SetFile(path="b.tsv", name="b", is_optional=True)
@@ -144,6 +148,11 @@ def test_an_optional_set_that_is_missing_is_told_of(tmp_path, caplog):
     found = glue.existing_sets(tmp_path, [wanted, optional])
 
     assert found == [wanted]
-    assert "b is left out" in caplog.text
+    assert "skipping the set b" in caplog.text
     (tmp_path / "b.tsv").touch()
     assert len(glue.existing_sets(tmp_path, [wanted, optional])) == 2
+
+
+def test_every_score_of_every_task_is_known():
+    for dataset in GLUE_DATASETS.values():
+        assert set(dataset.score_names) <= set(data.SCORES)

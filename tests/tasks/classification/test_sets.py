@@ -1,77 +1,251 @@
 import pytest
 
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.examples import Columns
-from albert_tf.tasks.classification.glue import GLUE_DATASETS
-from albert_tf.tasks.classification.sets import FilesToRead
+from albert_tf.tasks.classification.sets import ClassificationConfig
 
-COLUMNS = Columns(texts=("text",), label="kind")
+CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "train.tsv").write_text("kind\ttext\na\tone\nb\ttwo\n")
+    """A table with the labels `spam` and `ham` to train on, and a test one."""
+    (tmp_path / "train.tsv").write_text("kind\ttext\nspam\tone\nham\ttwo\n")
     (tmp_path / "test.jsonl").write_text('{"text": "three"}\n')
     return tmp_path
 
 
-def read_custom(**wanted):
-    return sets_lib.read_custom(COLUMNS, ("a", "b"), FilesToRead(**wanted))
+@pytest.fixture
+def read(words):
+    def make(*uses, kept_labels=None, **values):
+        return sets_lib.read_sets(
+            ClassificationConfig(**values),
+            uses,
+            tokenizer=words,
+            max_seq_length=12,
+            kept_labels=kept_labels,
+        )
+
+    return make
 
 
-def test_mnli_has_its_sets_by_name(shared_data):
+def test_mnli_has_its_sets_by_name(read, shared_data):
     folder = shared_data / "data" / "glue_mini"
-    wanted = FilesToRead(
-        uses=["train", "eval", "predict"], data_dir=str(folder)
+
+    sets = read(
+        "train", "eval", "predict", task_name="MNLI", data_dir=str(folder)
     )
 
-    found = sets_lib.read_glue(GLUE_DATASETS["mnli"], wanted)
-
-    names = {
-        use: [(one.source.name, len(one.examples)) for one in sets]
-        for use, sets in found.sets.items()
-    }
     # The diagnostic set is not there, and is optional.
-    assert names == {
-        "train": [("", 3)],
-        "eval": [("", 2), ("mismatched", 2)],
-        "predict": [("", 1), ("mismatched", 1)],
-    }
-    assert found.labels == ("contradiction", "entailment", "neutral")
-
-
-def test_a_named_file_takes_the_place_of_all_files_of_its_use(shared_data):
-    path = shared_data / "data" / "glue_mini" / "MNLI" / "dev_mismatched.tsv"
-    wanted = FilesToRead(uses=["eval"], named={"eval": str(path)})
-
-    found = sets_lib.read_glue(GLUE_DATASETS["mnli"], wanted)
-
-    (only,) = found.sets["eval"]
-    assert (only.source.name, only.source.path) == ("", str(path))
-
-
-def test_a_table_is_found_in_its_folder(folder):
-    found = read_custom(uses=["train", "predict"], data_dir=str(folder))
-
-    assert [e.label for e in found.sets["train"][0].examples] == [0, 1]
-    assert [e.label for e in found.sets["predict"][0].examples] == [None]
-    assert found.score_names[0] == "accuracy"
-
-
-def test_only_what_is_used_is_read(folder):
-    assert list(read_custom(uses=["train"], data_dir=str(folder)).sets) == [
-        "train"
+    assert [(one.name, len(one.examples)) for one in sets.all] == [
+        ("", 3),
+        *[("", 2), ("mismatched", 2)],
+        *[("", 1), ("mismatched", 1)],
     ]
+    assert [one.data.submission_file for one in sets.prediction] == [
+        "MNLI-m.tsv",
+        "MNLI-mm.tsv",
+    ]
+    assert sets.data.name == "mnli"
+    assert sets.data.labels == ("contradiction", "entailment", "neutral")
+    assert sets.data.max_seq_length == 12
+
+
+def test_a_named_file_replaces_all_files_of_its_use(read, shared_data):
+    path = shared_data / "data" / "glue_mini" / "MNLI" / "dev_mismatched.tsv"
+
+    sets = read("eval", task_name="mnli", eval_file=str(path))
+
+    (only,) = sets.evaluation
+    assert (only.name, len(only.examples)) == ("", 2)
+
+
+def test_the_range_of_a_regression_reaches_its_submission(read, tmp_path):
+    path = tmp_path / "test.tsv"
+    path.write_text("index\tsentence1\tsentence2\n0\ta\tb\n")
+
+    sets = read("predict", task_name="sts-b", predict_file=str(path))
+
+    assert sets.data.prediction_range == (0, 5)
+    assert sets.data.is_regression
+
+
+def test_a_table_is_found_in_its_folder(read, folder):
+    sets = read(
+        "train",
+        "predict",
+        data_dir=str(folder),
+        label_column="kind",
+        **CUSTOM,
+    )
+
+    # The labels are sorted: ham, spam.
+    assert [example.label for example in sets.train.examples] == [1, 0]
+    assert [e.label for e in sets.prediction[0].examples] == [None]
+    assert not sets.evaluation
+    assert sets.data.primary_metric == "accuracy"
+    assert sets_lib.export_settings(
+        ClassificationConfig(**CUSTOM), sets, {}
+    ) == {"labels": ("ham", "spam")}
+
+
+@pytest.mark.parametrize(
+    ("labels", "primary_metric", "num_scores"),
+    [((), "pearson", 3), (("a", "b"), "accuracy", 3), ("abc", "accuracy", 2)],
+)
+def test_scores_follow_from_the_labels(labels, primary_metric, num_scores):
+    found = sets_lib.custom_score_names(labels)
+
+    assert (found[0], len(found)) == (primary_metric, num_scores)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "expected"),
+    [
+        ({"data_dir": "."}, None, ("ham", "spam")),
+        ({"train_file": "train.tsv"}, None, ("ham", "spam")),
+        # Those of a run that is in the folder, in its order.
+        ({"data_dir": "."}, ["spam", "ham", "é"], ("spam", "ham", "é")),
+        ({}, ["spam", "ham"], ("spam", "ham")),
+        # A run of a regression has none.
+        ({}, [], ()),
+        ({"labels": ("a", "b")}, None, ("a", "b")),
+        ({"labels": ("a", "b")}, ["a", "b"], ("a", "b")),
+        ({"regression": True}, None, ()),
+    ],
+)
+def test_labels_of_a_table_that_is_predicted(
+    values, kept, expected, read, folder, monkeypatch
+):
+    monkeypatch.chdir(folder)
+
+    sets = read(
+        "predict",
+        kept_labels=kept,
+        predict_file="test.jsonl",
+        label_column="kind",
+        **CUSTOM | values,
+    )
+
+    assert sets.data.labels == expected
+
+
+@pytest.mark.parametrize(
+    ("uses", "values", "kept", "message"),
+    [
+        (["train"], {}, None, "--label_column must be given"),
+        (["eval"], {"labels": ("a", "b")}, None, "--label_column must be giv"),
+        (
+            ["eval"],
+            {"label_column": "kind"},
+            ["a", "b"],
+            "--data_dir or --eval_file must be given",
+        ),
+        (
+            ["train"],
+            {"label_column": "kind"},
+            None,
+            "--data_dir or --train_file must be given",
+        ),
+        (["predict"], {}, None, "no run in --output_dir. Pass --labels"),
+        (
+            ["predict"],
+            {"train_file": "train.tsv"},
+            None,
+            "from 'train.tsv', but their column .* Pass --label_column",
+        ),
+        (
+            ["train"],
+            {"data_dir": ".", "label_column": "kind"},
+            ["spam", "ham"],
+            "are 'ham', 'spam', but the run .* with 'spam', 'ham'. Pass anot",
+        ),
+        (
+            ["predict"],
+            {"labels": ("a", "b", "c")},
+            ["a", "b"],
+            "trained with 'a', 'b'",
+        ),
+        (
+            ["predict"],
+            {"labels": ("a", "b")},
+            [],
+            r"trained with numbers \(regression\)",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(
+    uses, values, kept, message, read, folder, monkeypatch
+):
+    monkeypatch.chdir(folder)
+
+    with pytest.raises(ValueError, match=message):
+        read(*uses, kept_labels=kept, **CUSTOM | values)
+
+
+def test_a_missing_split_is_named(read, folder):
     with pytest.raises(FileNotFoundError, match=r"no dev\.tsv or dev\.jsonl"):
-        read_custom(uses=["eval"], data_dir=str(folder))
+        read(
+            "eval",
+            data_dir=str(folder),
+            label_column="kind",
+            labels=("a", "b"),
+            **CUSTOM,
+        )
 
 
-@pytest.mark.parametrize("use", ["train", "eval", "predict"])
-def test_without_folder_and_file_nothing_can_be_read(use):
-    wanted = FilesToRead(uses=[use])
-    message = f"--data_dir or --{use}_file must be given"
+def test_glue_needs_a_folder_or_a_file(read):
+    message = "--data_dir or --eval_file must be given"
 
     with pytest.raises(ValueError, match=message):
-        sets_lib.read_glue(GLUE_DATASETS["rte"], wanted)
+        read("eval", task_name="rte")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "--task_name must be given"),
+        ({"task_name": "glue"}, "`task_name` must be one of cola, .*'glue'"),
+        (
+            {"task_name": "rte", "text_columns": ("text",)},
+            "--text_columns needs --task_name=custom.*task_name=rte",
+        ),
+        (
+            {"task_name": "rte", "regression": True},
+            "--regression needs --task_name=custom",
+        ),
+        ({"task_name": "custom"}, "--text_columns must be given"),
+        (
+            CUSTOM | {"regression": True, "labels": ("a", "b")},
+            "--labels is for classification, --regression",
+        ),
+        (
+            CUSTOM | {"labels": ("a", "a")},
+            "--labels names a label twice: 'a', 'a'",
+        ),
+        (CUSTOM | {"dropout_prob": 1}, "`dropout_prob` must be .* below 1"),
+    ],
+)
+def test_impossible_flags_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        read_custom(uses=[use])
+        ClassificationConfig(**values)
+
+
+def test_the_model_half_has_an_output_for_each_label(read, folder, tiny_config):
+    sets = read(
+        "predict",
+        predict_file=str(folder / "test.jsonl"),
+        labels=("a", "b", "c"),
+        **CUSTOM,
+    )
+
+    task = sets_lib.make_task(
+        tiny_config,
+        task_config=ClassificationConfig(**CUSTOM, dropout_prob=0.25),
+        sets=sets,
+        seed=1,
+        dtype="float32",
+    )
+
+    assert not task.is_regression
+    assert [v.shape for v in task.model.task_head.weights] == [(3, 8), (3,)]
+    assert task.model.dropout_prob == 0.25

@@ -6,22 +6,8 @@ import numpy as np
 import pytest
 
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.examples import Answer, SquadExample
-from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text import tokenizer
-
-
-@pytest.fixture(scope="session")
-def words(tiny_spm_model):
-    return tokenizer.load_tokenizer(spm_model_file=tiny_spm_model)
-
-
-@pytest.fixture(scope="session")
-def english(shared_data):
-    """The released vocabulary."""
-    path = shared_data / "data" / "spm" / "30k-clean.model"
-    return tokenizer.load_tokenizer(spm_model_file=path)
+from albert_tf.tasks.squad.windows import Questions, WindowLengths
 
 
 @pytest.fixture
@@ -52,9 +38,8 @@ def make_question(words):
             "doc_stride": 8,
             "max_query_length": 16,
         }
-        (question,) = windows.split_questions(
-            [example], words, WindowLengths(**settings | lengths)
-        )
+        lengths = WindowLengths(**settings | lengths)
+        (question,) = Questions([example], words, lengths).split()
         return question
 
     return make
@@ -72,7 +57,7 @@ def recorded(shared_data, english):
         asked = {}
         for key in ("dev", "train_first_answer"):
             found = examples_lib.read_examples(folder / f"{key}.json")
-            asked[key] = list(windows.split_questions(found, english, lengths))
+            asked[key] = Questions(found, english, lengths)
         arrays = dict(np.load(folder / "features.npz"))
         rows = {
             number: np.flatnonzero(arrays["example_index"] == number)
@@ -81,8 +66,9 @@ def recorded(shared_data, english):
         return types.SimpleNamespace(
             folder=folder,
             lengths=lengths,
-            questions=asked["dev"],
-            training_questions=asked["train_first_answer"],
+            examples=asked["dev"],
+            questions=asked["dev"].windowed,
+            training_questions=asked["train_first_answer"].windowed,
             arrays=arrays,
             logits=dict(np.load(folder / "logits.npz")),
             rows=rows,

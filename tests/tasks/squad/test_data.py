@@ -1,4 +1,5 @@
 import collections
+import dataclasses
 import json
 import logging
 import re
@@ -12,22 +13,42 @@ from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import BEAM_NAMES, SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-
-FILES = {"predictions.json", "nbest_predictions.json"}
+from albert_tf.text import tokenizer
 
 
 @pytest.fixture
 def make_data(words):
     """Makes the data half with a tiny vocabulary; arguments override."""
 
-    def make(tokenizer=words, **changes):
+    def make(**changes):
         settings = {
+            "tokenizer": words,
             "lengths": WindowLengths(
                 max_seq_length=40, doc_stride=6, max_query_length=8
             ),
             "limits": SpanLimits(n_best_size=3, max_answer_length=8),
         }
-        return SquadData(tokenizer, **settings | changes)
+        return SquadData(**settings | changes)
+
+    return make
+
+
+@pytest.fixture
+def ask(make_data):
+    """Makes a data half, questions, and outputs that point to answers.
+
+    The first two arguments are the examples, and for each the text that is
+    pointed to; `cls_logits` are what its windows say of no answer, in version
+    2.0. Other arguments are the data half's.
+    """
+
+    def make(examples, answers, cls_logits=None, **settings):
+        data = make_data(
+            version_2_with_negative=cls_logits is not None, **settings
+        )
+        questions = data.questions(examples)
+        outputs = outputs_for(questions.windowed, answers, cls_logits)
+        return data, questions, outputs
 
     return make
 
@@ -42,19 +63,11 @@ def asked(make_example):
     ]
 
 
-def outputs_for(data, examples, answers, cls_logits=None):
-    """Outputs that point to the given answers.
-
-    Args:
-        data: The data half, of version 2.0 if there are `cls_logits`.
-        examples: The questions.
-        answers: For each the text that is pointed to.
-        cls_logits: For each what its windows say of no answer.
-    """
+def outputs_for(questions, answers, cls_logits):
     rows = collections.defaultdict(list)
-    wanted = iter(zip(answers, cls_logits or [0] * len(answers), strict=True))
-    for question in data._questions(examples):
-        text, null = next(wanted)
+    for question, text, null in zip(
+        questions, answers, cls_logits or [0] * len(answers), strict=True
+    ):
         place = question.paragraph.text.index(text)
         tokens = question.paragraph.find_tokens(
             examples_lib.Answer(text=text, start=place)
@@ -73,14 +86,9 @@ def outputs_for(data, examples, answers, cls_logits=None):
             rows["start_top_log_probs"].append([-1.0 - first])
             rows["end_top_log_probs"].append([-1.0])
             rows["cls_logits"].append(null)
-    names = ("start_logits", "end_logits")
     if cls_logits is None:
-        return {name: rows[name] for name in names}
-    return {
-        name: np.array(values)
-        for name, values in rows.items()
-        if name not in names
-    }
+        return {name: rows[name] for name in ("start_logits", "end_logits")}
+    return {n: np.array(rows[n]) for n in (*BEAM_NAMES, "cls_logits")}
 
 
 def read_json(path):
@@ -92,75 +100,49 @@ def test_versions_have_their_names_and_arrays(make_data):
     first, second = make_data(), make_data(version_2_with_negative=True)
 
     assert (first.name, second.name) == ("squad_v1", "squad_v2")
-    more = {s.name for s in second.array_specs} - {
+    assert {s.name for s in second.array_specs} - {
         s.name for s in first.array_specs
-    }
-    assert more == {"p_mask", "is_impossible"}
+    } == {"p_mask", "is_impossible"}
 
 
 @pytest.mark.parametrize("is_training", [True, False])
-@pytest.mark.parametrize("is_version_2", [True, False])
-def test_records_hold_the_arrays_of_the_specs(
-    is_training, is_version_2, make_data, asked
-):
-    data = make_data(version_2_with_negative=is_version_2)
+def test_only_training_records_have_labels(is_training, make_data, asked):
+    data = make_data()
 
-    records = list(data.records(asked[:2], is_training=is_training))
+    records = data.records(data.questions(asked[:2]), is_training=is_training)
 
-    assert len(records) >= 2
-    for record in records:
-        assert set(record) == {spec.name for spec in data.array_specs}
     assert any(r["start_positions"] for r in records) == is_training
 
 
-def test_training_needs_answers(make_data, make_example, asked):
-    unlabelled = [make_example(answers=None)]
+def test_training_and_scoring_need_answers(make_example, asked, ask):
+    data, unlabelled, outputs = ask([make_example(answers=None)], ["white"])
 
-    with pytest.raises(ValueError, match="question q1 among them"):
-        next(make_data().records(unlabelled, is_training=True))
+    with pytest.raises(ValueError, match="for example question q1"):
+        next(data.records(unlabelled, is_training=True))
+    with pytest.raises(ValueError, match="for example question q1"):
+        data.scores(unlabelled, outputs)
     with pytest.raises(ValueError, match="--version_2_with_negative"):
-        next(make_data().records(asked, is_training=True))
-    assert list(make_data().records(unlabelled, is_training=False))
+        next(data.records(data.questions(asked), is_training=True))
+    assert list(data.records(unlabelled, is_training=False))
 
 
-def test_settings_tell_what_makes_other_records(make_data, words):
-    found = [
-        json.dumps(data.settings, sort_keys=True)
-        for data in (
-            make_data(),
-            make_data(version_2_with_negative=True),
-            make_data(lengths=WindowLengths(doc_stride=64)),
-            make_data(lengths=WindowLengths(max_query_length=32)),
-            make_data(lengths=WindowLengths(max_seq_length=256)),
-        )
-    ]
-
-    assert len(set(found)) == 5
-    assert all(words.hash in text for text in found)
-
-
-def test_version_1_scores_exact_match_and_f1(make_data, asked):
-    data = make_data()
-    outputs = outputs_for(data, asked[:2], ["white", "coal is black"])
+def test_version_1_scores_exact_match_and_f1(ask, asked):
+    data, questions, outputs = ask(asked[:2], ["white", "coal is black"])
 
     # F1 of the second: 2 * (1/3) * 1 / (4/3).
-    assert data.scores(asked[:2], outputs) == {
+    assert data.scores(questions, outputs) == {
         "exact_match": 50,
         "f1": pytest.approx(100 * (1 + 0.5) / 2),
     }
-    assert data.primary_metric in data.scores(asked[:2], outputs)
 
 
-def test_version_2_tunes_the_threshold(make_data, asked):
-    data = make_data(version_2_with_negative=True)
-    outputs = outputs_for(
-        data, asked, ["white", "snow", "coal"], [-1.0, 3.0, 2.0]
+def test_version_2_chooses_the_threshold(ask, asked):
+    data, questions, outputs = ask(
+        asked, ["white", "snow", "coal"], [-1.0, 3.0, 2.0]
     )
 
-    found = data.scores(asked, outputs)
-
     # The second answer is wrong anyway.
-    assert found == {
+    assert data.scores(questions, outputs) == {
         "exact": pytest.approx(200 / 3),
         "f1": pytest.approx(200 / 3),
         "HasAns_exact": 50,
@@ -169,51 +151,64 @@ def test_version_2_tunes_the_threshold(make_data, asked):
         "NoAns_f1": 100,
         "null_threshold": 0.5,
     }
-    assert data.null_threshold == 0.5
 
 
-def test_a_given_threshold_stays(make_data, asked):
-    data = make_data(version_2_with_negative=True, null_threshold=-5.0)
-    outputs = outputs_for(
-        data, asked, ["white", "black", "coal"], [-1.0, -2.0, 3.0]
+def test_a_given_threshold_stays(ask, asked):
+    data, questions, outputs = ask(
+        asked,
+        ["white", "black", "coal"],
+        [-1.0, -2.0, 3.0],
+        null_score_diff_threshold=-5.0,
     )
 
-    found = data.scores(asked, outputs)
+    found = data.scores(questions, outputs)
 
     assert found["null_threshold"] == -5
     assert (found["HasAns_f1"], found["NoAns_f1"]) == (0, 100)
 
 
-def test_one_window_that_has_the_answer_is_enough(make_data, make_example):
+@pytest.mark.parametrize(
+    ("given", "scores", "saved", "expected"),
+    [
+        (3.0, {"null_threshold": 2.0}, 1.0, 3.0),
+        (None, {"null_threshold": 2.0}, 1.0, 2.0),
+        (None, {}, 1.0, 1.0),
+        (None, {}, None, 0.0),
+        (0.0, {"null_threshold": 2.0}, 1.0, 0.0),
+    ],
+)
+def test_the_threshold_is_given_or_chosen_or_saved(
+    given, scores, saved, expected, make_data
+):
+    data = make_data(
+        version_2_with_negative=True,
+        null_score_diff_threshold=given,
+        saved_threshold=saved,
+    )
+
+    assert data.null_threshold(scores) == expected
+
+
+def test_one_window_that_has_the_answer_is_enough(ask, make_example):
     example = make_example(context="snow is white and coal is black " * 3)
-    data = make_data(version_2_with_negative=True)
-    outputs = outputs_for(data, [example], ["white"], [4.0])
+    data, questions, outputs = ask([example], ["white"], [4.0])
     assert len(outputs["cls_logits"]) > 2
     outputs["cls_logits"][1] = -3
 
-    (found,) = data.predict([example], outputs)
+    (found,) = data.predict(questions, outputs)
 
     assert found.null_odds == -3
 
 
-def test_scores_need_answers(make_data, make_example):
-    unlabelled = [make_example(answers=None)]
-    data = make_data()
+def test_unlabelled_questions_get_a_prediction(ask, make_example, tmp_path):
+    data, questions, outputs = ask([make_example(answers=None)], ["coal"])
 
-    with pytest.raises(ValueError, match="question q1 among them"):
-        data.scores(unlabelled, outputs_for(data, unlabelled, ["white"]))
+    data.write_predictions(questions, outputs, str(tmp_path), {})
 
-
-def test_unlabelled_questions_get_a_prediction(
-    make_data, make_example, tmp_path
-):
-    unlabelled = [make_example(answers=None)]
-    data = make_data()
-    outputs = outputs_for(data, unlabelled, ["coal"])
-
-    paths = data.write_predictions(unlabelled, outputs, str(tmp_path))
-
-    assert {path.removeprefix(f"{tmp_path}/") for path in paths} == FILES
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "predictions.json",
+        "nbest_predictions.json",
+    }
     assert read_json(tmp_path / "predictions.json") == {"q1": "coal"}
     (best,) = read_json(tmp_path / "nbest_predictions.json")["q1"]
     assert best == {
@@ -224,14 +219,13 @@ def test_unlabelled_questions_get_a_prediction(
     }
 
 
-def test_the_threshold_blanks_predictions(make_data, asked, tmp_path):
-    data = make_data(version_2_with_negative=True)
-    outputs = outputs_for(
-        data, asked, ["white", "black", "coal"], [-1.0, -2.0, 3.0]
+def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
+    data, questions, outputs = ask(
+        asked, ["white", "black", "coal"], [-1.0, -2.0, 3.0]
     )
-    scores = data.scores(asked, outputs)
+    scores = data.scores(questions, outputs)
 
-    data.write_predictions(asked, outputs, str(tmp_path))
+    data.write_predictions(questions, outputs, str(tmp_path), scores)
 
     assert read_json(tmp_path / "predictions.json") == {
         "q1": "white",
@@ -245,59 +239,66 @@ def test_the_threshold_blanks_predictions(make_data, asked, tmp_path):
     assert n_best["q3"][0]["text"] == "coal"
 
 
-def test_other_questions_are_not_tuned_on(make_data, make_example, tmp_path):
-    data = make_data(version_2_with_negative=True, saved_threshold=1.5)
-    asked = [make_example()]
-    outputs = outputs_for(data, asked, ["white"], [2.0])
+def test_predictions_do_not_choose_a_threshold(ask, make_example, tmp_path):
+    data, questions, outputs = ask(
+        [make_example()], ["white"], [2.0], saved_threshold=1.5
+    )
 
-    data.write_predictions(asked, outputs, str(tmp_path))
+    data.write_predictions(questions, outputs, str(tmp_path), {})
 
     assert read_json(tmp_path / "predictions.json") == {"q1": ""}
     results = read_json(tmp_path / "predict_results.json")
-    assert results["null_threshold"] == 1.5
-    assert results["f1"] == 0
+    assert (results["null_threshold"], results["f1"]) == (1.5, 0)
 
 
-def test_a_threshold_that_nobody_knows_is_said(
-    make_data, make_example, tmp_path, caplog
+def test_the_default_threshold_is_warned_of(
+    ask, make_example, tmp_path, caplog
 ):
-    unlabelled = [make_example(answers=None)]
-    data = make_data(version_2_with_negative=True)
-    outputs = outputs_for(data, unlabelled, ["coal"], [-1.0])
+    data, questions, outputs = ask([make_example()], ["coal"], [-1.0])
 
     with caplog.at_level(logging.WARNING):
-        data.write_predictions(unlabelled, outputs, str(tmp_path))
+        data.write_predictions(questions, outputs, str(tmp_path), {})
 
-    assert "No null threshold is known: 0.0 is taken" in caplog.text
+    assert "The null threshold is not known; using 0.0" in caplog.text
     assert read_json(tmp_path / "predictions.json") == {"q1": "coal"}
 
 
-def test_version_1_predicts_impossible_questions(make_data, asked, tmp_path):
-    data = make_data()
-    outputs = outputs_for(data, asked, ["white", "black", "coal"])
+def test_version_1_predicts_impossible_questions(ask, asked, tmp_path):
+    data, questions, outputs = ask(asked, ["white", "black", "coal"])
 
-    paths = data.write_predictions(asked, outputs, str(tmp_path))
+    paths = data.write_predictions(questions, outputs, str(tmp_path), {})
 
     # Without scores, which would not be those of version 1.1.
     assert len(paths) == 2
     assert read_json(paths[0])["q3"] == "coal"
 
 
-def test_the_report_has_the_threshold_and_the_errors(make_data, asked):
-    titles = {}
-    for is_version_2, cls_logits in ((False, None), (True, [0.0, 1.0, 2.0])):
-        data = make_data(version_2_with_negative=is_version_2)
-        outputs = outputs_for(data, asked, ["snow"] * 3, cls_logits)
-        sections = data.report_sections(asked, outputs)
-        titles[is_version_2] = [section["title"] for section in sections]
+@pytest.mark.parametrize(
+    ("cls_logits", "titles"),
+    [
+        (None, ["The worst of 3 answers without a right word"]),
+        (
+            [0.0, 1.0, 2.0],
+            [
+                "Scores by null threshold",
+                "The worst of 2 answers without a right word",
+            ],
+        ),
+    ],
+)
+def test_the_report_has_the_threshold_and_the_errors(
+    cls_logits, titles, ask, asked
+):
+    data, questions, outputs = ask(asked, ["snow"] * 3, cls_logits)
+    scores = {"null_threshold": 1.5}
 
-    (errors,) = titles[False]
-    assert errors == "The worst of 3 answers without a right word"
-    assert titles[True][0] == "Scores by null threshold"
+    sections = data.report_sections(questions, outputs, scores)
+
+    assert [section["title"] for section in sections] == titles
 
 
-def test_questions_are_encoded_once_for_records_and_scores(
-    make_data, asked, monkeypatch
+def test_contexts_are_encoded_once_for_records_and_scores(
+    ask, asked, monkeypatch
 ):
     encoded = []
     encode = windows.encode_paragraphs
@@ -306,19 +307,15 @@ def test_questions_are_encoded_once_for_records_and_scores(
         "encode_paragraphs",
         lambda texts, by: encoded.extend(texts) or encode(texts, by),
     )
-    data, asked = make_data(), asked[:2]
 
-    list(data.records(asked, is_training=False))
-    outputs = outputs_for(data, asked, ["white", "black"])
-    data.scores(asked, outputs)
-    data.scores(asked, outputs)
+    data, questions, outputs = ask(asked[:2], ["white", "black"])
+    list(data.records(questions, is_training=False))
+    data.scores(questions, outputs)
 
     assert len(encoded) == 1
 
 
-def test_word_tokens_work_too(make_data, make_example, tmp_path):
-    from albert_tf.text import tokenizer
-
+def test_word_tokens_work_too(ask, make_example, tmp_path):
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens += ["雪", "是", "白", "##色", "的", "煤", "黑", "。", "什", "么"]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
@@ -326,15 +323,21 @@ def test_word_tokens_work_too(make_data, make_example, tmp_path):
     example = make_example(
         "白", question="雪是什么", context="雪 是 白的。煤是黑的。"
     )
-    data = make_data(chinese)
 
-    (record,) = data.records([example], is_training=True)
-    outputs = outputs_for(data, [example], ["白的"])
+    data, questions, outputs = ask([example], ["白的"], tokenizer=chinese)
+    (record,) = data.records(questions, is_training=True)
 
     start = int(record["start_positions"])
-    assert chinese.id_to_piece(int(record["input_ids"][start])) == "白"
-    (found,) = data.predict([example], outputs)
+    assert chinese.id_to_token(int(record["input_ids"][start])) == "白"
+    (found,) = data.predict(questions, outputs)
     assert found.text == "白的"
+
+
+def zeros_for(data, questions):
+    """Logits that are all alike."""
+    records = data.records(questions, is_training=False)
+    rows = [np.zeros(len(r["input_ids"]), np.float32) for r in records]
+    return {"start_logits": rows, "end_logits": rows}
 
 
 def test_a_long_context_is_windowed(make_example, make_data):
@@ -344,35 +347,32 @@ def test_a_long_context_is_windowed(make_example, make_data):
             max_seq_length=512, doc_stride=256, max_query_length=16
         )
     )
-    example = make_example(context=text, answers=None)
+    questions = data.questions([make_example(context=text, answers=None)])
     assert len(text) == 200_000
 
-    records = list(data.records([example], is_training=False))
+    outputs = zeros_for(data, questions)
 
-    (question,) = data._questions([example])
-    assert len(records) == len(question.windows) > 100
-    # All logits alike: no pair of a likely start and end fits in most windows.
-    rows = [np.zeros(len(r["input_ids"]), np.float32) for r in records]
-    (found,) = data.predict(
-        [example], {"start_logits": rows, "end_logits": rows}
-    )
+    (question,) = questions.windowed
+    assert len(outputs["start_logits"]) == len(question.windows) > 100
+    # No pair of a likely start and end fits in most windows.
+    (found,) = data.predict(questions, outputs)
     assert found.text in text
 
 
 def test_empty_contexts_and_questions_get_a_prediction(
     make_data, make_example, tmp_path
 ):
-    asked = [
-        make_example(guid="q1", context="", answers=None),
-        make_example(guid="q2", context=" \n", answers=None),
-        make_example(guid="q3", question="", answers=None),
-    ]
     data = make_data()
-    records = list(data.records(asked, is_training=False))
-    rows = [np.zeros(len(r["input_ids"]), np.float32) for r in records]
+    questions = data.questions(
+        [
+            make_example(guid="q1", context="", answers=None),
+            make_example(guid="q2", context=" \n", answers=None),
+            make_example(guid="q3", question="", answers=None),
+        ]
+    )
 
     data.write_predictions(
-        asked, {"start_logits": rows, "end_logits": rows}, str(tmp_path)
+        questions, zeros_for(data, questions), str(tmp_path), {}
     )
 
     found = read_json(tmp_path / "predictions.json")
@@ -406,10 +406,12 @@ def golden_data(recorded, english):
     def make(name, **settings):
         golden = recorded(name)
         data = SquadData(
-            english, lengths=golden.lengths, limits=SpanLimits(), **settings
+            tokenizer=english,
+            lengths=golden.lengths,
+            limits=SpanLimits(),
+            **settings,
         )
-        asked = [question.example for question in golden.questions]
-        return golden, data, asked, recorded_outputs(golden)
+        return golden, data, golden.examples, recorded_outputs(golden)
 
     return make
 
@@ -427,7 +429,7 @@ def test_version_1_equals_the_recorded_files(
 ):
     golden, data, asked, outputs = golden_data(name)
 
-    data.write_predictions(asked, outputs, str(tmp_path))
+    data.write_predictions(asked, outputs, str(tmp_path), {})
 
     found = read_json(tmp_path / "predictions.json")
     wanted = read_json(golden.folder / "predictions.json")
@@ -449,15 +451,12 @@ def test_version_2_equals_the_recorded_files(shift, golden_data, tmp_path):
     folder = golden.folder / "cls_logits_plus_3" if shift else golden.folder
     recorded_scores = read_json(folder / "metrics.json")
     outputs["cls_logits"] = outputs["cls_logits"] + np.float32(shift)
-    given = SquadData(
-        data._tokenizer,
-        lengths=golden.lengths,
-        limits=SpanLimits(),
-        version_2_with_negative=True,
-        null_threshold=recorded_scores["null_score_diff_threshold"],
+    given = dataclasses.replace(
+        data,
+        null_score_diff_threshold=recorded_scores["null_score_diff_threshold"],
     )
 
-    given.write_predictions(asked, outputs, str(tmp_path))
+    given.write_predictions(asked, outputs, str(tmp_path), {})
 
     assert read_json(tmp_path / "predictions.json") == read_json(
         folder / "predictions.json"
@@ -489,7 +488,7 @@ def test_the_tuned_threshold_is_the_recorded_one(golden_data):
 
 def test_answers_before_the_threshold_equal_the_recorded_ones(golden_data):
     golden, data, asked, outputs = golden_data(
-        "v2", version_2_with_negative=True, null_threshold=1e9
+        "v2", version_2_with_negative=True, null_score_diff_threshold=1e9
     )
 
     found = data.predict(asked, outputs)
@@ -533,18 +532,19 @@ def plain_scores(answers, text):
 def test_all_real_questions_get_a_prediction_that_is_scored_as_published(
     name, num_questions, shared_data, english, tmp_path
 ):
-    asked = examples_lib.read_examples(shared_data / "data" / "squad" / name)
+    found = examples_lib.read_examples(shared_data / "data" / "squad" / name)
     is_version_2 = "v2" in name
     data = SquadData(
-        english,
+        tokenizer=english,
         lengths=WindowLengths(),
         limits=SpanLimits(),
         version_2_with_negative=is_version_2,
     )
-    outputs = guesses(data, asked)
+    asked = data.questions(found)
+    outputs = guesses(asked)
 
     scores = data.scores(asked, outputs)
-    data.write_predictions(asked, outputs, str(tmp_path))
+    data.write_predictions(asked, outputs, str(tmp_path), scores)
 
     found = read_json(tmp_path / "predictions.json")
     assert list(found) == [example.guid for example in asked]
@@ -571,11 +571,11 @@ def test_all_real_questions_get_a_prediction_that_is_scored_as_published(
             )
 
 
-def guesses(data, asked):
-    """Outputs of a model that knows every other answer, more or less."""
+def guesses(asked):
+    """Outputs, of both versions, that know every other answer."""
     rng = np.random.default_rng(0)
     outputs = collections.defaultdict(list)
-    for number, question in enumerate(data._questions(asked)):
+    for number, question in enumerate(asked.windowed):
         answers = question.example.answers or ()
         tokens = answers and question.paragraph.find_tokens(answers[0])
         for window in question.windows:
@@ -597,7 +597,7 @@ def guesses(data, asked):
             outputs["end_top_index"].append(tops)
             outputs["end_top_log_probs"].append(ends[tops])
             outputs["cls_logits"].append(rng.normal() - 2 * bool(answers))
-    names = ("start_logits", "end_logits")
-    if data.name == "squad_v1":
-        return {name: outputs[name] for name in names}
-    return {n: np.array(outputs[n]) for n in (*BEAM_NAMES, "cls_logits")}
+    logits = {
+        name: outputs.pop(name) for name in ("start_logits", "end_logits")
+    }
+    return logits | {name: np.array(rows) for name, rows in outputs.items()}

@@ -5,11 +5,11 @@ import pytest
 
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import features, predictions, windows
+from albert_tf.tasks.squad import features, predictions
 from albert_tf.tasks.squad.examples import Answer
 from albert_tf.tasks.squad.features import Misfit
 from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.squad.windows import Questions, WindowLengths
 
 RECORDED_NAMES = {
     "start_positions": "start_position",
@@ -115,7 +115,7 @@ def test_what_cannot_be_aligned_is_counted_and_listed(
 
     assert len(records) == 1
     assert "0 of 3 answers" in caplog.text
-    assert "2 are not in their paragraph" in caplog.text
+    assert "2 answers are not in their context" in caplog.text
     assert "lost: 'white', found: nothing" in caplog.text
     assert "also_lost: 'black', found: nothing" in caplog.text
 
@@ -124,7 +124,7 @@ def test_part_of_a_token_is_listed_and_trained_on(
     make_example, english, caplog
 ):
     example = make_example("gold", context="It is golden.")
-    questions = windows.split_questions([example], english, WindowLengths())
+    questions = Questions([example], english, WindowLengths()).split()
 
     with caplog.at_level(logging.WARNING):
         (record,) = features.training_records(questions, english.special_ids)
@@ -132,7 +132,7 @@ def test_part_of_a_token_is_listed_and_trained_on(
     assert english.decode([record["input_ids"][record["end_positions"]]]) == (
         "golden"
     )
-    assert "1 of 1 answers are not made of whole tokens" in caplog.text
+    assert "1 of 1 answers begin or end within a token" in caplog.text
     assert "q1: 'gold', found: 'golden'" in caplog.text
 
 
@@ -173,34 +173,12 @@ def test_of_several_answers_the_first_of_whole_tokens_is_taken(
 def test_a_part_of_a_token_is_better_than_nothing(make_example, english):
     answers = (Answer(text="old", start=0), Answer(text="gold", start=6))
     example = make_example(context="It is golden.", answers=answers)
-    (question,) = windows.split_questions([example], english, WindowLengths())
+    (question,) = Questions([example], english, WindowLengths()).split()
 
     tokens, misfit = features.find_answer(question)
 
     assert question.paragraph.span_text(*tokens) == "golden"
     assert misfit == Misfit(guid="q1", answer="gold", found="golden")
-
-
-@pytest.mark.parametrize("is_version_2", [False, True])
-def test_records_are_as_the_specs_say(
-    is_version_2, make_example, make_question, words
-):
-    (record,) = features.training_records(
-        [make_question(make_example())], words.special_ids
-    )
-
-    specs = features.array_specs(
-        version_2_with_negative=is_version_2, pad_id=words.special_ids.pad
-    )
-
-    names = {spec.name for spec in specs}
-    only_in_version_2 = {"p_mask", "is_impossible"}
-    assert names == set(record) - (set() if is_version_2 else only_in_version_2)
-    for spec in specs:
-        assert record[spec.name].dtype == spec.dtype
-        assert record[spec.name].ndim == spec.is_sequence
-    # Padding is no place for an answer.
-    assert {s.pad_value for s in specs if s.name == "p_mask"} <= {1}
 
 
 @pytest.mark.parametrize(
@@ -246,7 +224,7 @@ def test_true_answers_survive_the_windows(
     asked = examples_lib.read_examples(shared_data / "data" / "squad" / name)
     special, limits = english.special_ids, SpanLimits(max_answer_length=384)
     answers, listed = {}, set()
-    for question in windows.split_questions(asked, english, WindowLengths()):
+    for question in Questions(asked, english, WindowLengths()).split():
         tokens, misfit = features.find_answer(question)
         if misfit:
             listed.add(misfit.guid)

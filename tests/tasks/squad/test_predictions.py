@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tasks.squad import predictions
-from albert_tf.tasks.squad.predictions import BEAM_NAMES, BeamSearch, SpanLimits
+from albert_tf.tasks.squad.predictions import BEAM_NAMES, SpanLimits
 
 LIMITS = SpanLimits()
 
@@ -21,7 +21,7 @@ def answers_of(question, starts, ends, limits=LIMITS):
 
 @pytest.mark.parametrize("name", ["n_best_size", "max_answer_length"])
 def test_limits_must_be_positive(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number of"):
         SpanLimits(**{name: 0})
 
 
@@ -190,21 +190,3 @@ def test_n_best_answers_are_the_recorded_ones(name, others, recorded):
             )
 
     assert different == others
-
-
-@pytest.mark.parametrize("name", ["start_n_top", "end_n_top"])
-def test_beams_must_follow_something(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1"):
-        BeamSearch(**{name: 0})
-
-
-@pytest.mark.parametrize("name", ["start_n_top", "end_n_top"])
-def test_beams_must_find_as_many_tokens_in_a_short_batch(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at most 16, beca"):
-        BeamSearch(**{name: 17})
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_dropout_is_a_share(share):
-    with pytest.raises(ValueError, match="`dropout_prob` must be at least 0"):
-        BeamSearch(dropout_prob=share)

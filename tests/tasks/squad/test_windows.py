@@ -3,7 +3,7 @@ import pytest
 
 from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.examples import Answer
-from albert_tf.tasks.squad.windows import Window, WindowLengths
+from albert_tf.tasks.squad.windows import Questions, Window, WindowLengths
 from albert_tf.text import tokenizer
 
 
@@ -138,17 +138,20 @@ def _num_spaces(text):
     return len(text) - len(text.lstrip())
 
 
-@pytest.mark.parametrize("name", ["doc_stride", "max_query_length"])
-def test_lengths_must_be_positive(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1"):
-        WindowLengths(**{name: 0})
-
-
-def test_a_window_must_have_room_for_the_paragraph():
-    with pytest.raises(ValueError, match="`max_seq_length` must be greater"):
-        WindowLengths(max_seq_length=19, max_query_length=16)
-
-    assert WindowLengths(max_seq_length=20, max_query_length=16)
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ({"doc_stride": 0}, "`doc_stride` must be a whole number of at least"),
+        ({"max_query_length": 0}, "`max_query_length` must be a whole number"),
+        (
+            {"max_seq_length": 19, "max_query_length": 16},
+            "`max_seq_length` must be greater than `max_query_length`",
+        ),
+    ],
+)
+def test_impossible_lengths_are_refused(lengths, message):
+    with pytest.raises(ValueError, match=message):
+        WindowLengths(**lengths)
 
 
 @pytest.mark.parametrize(
@@ -169,34 +172,25 @@ def test_windows_cover_the_paragraph(num_tokens, size, stride, wanted):
     assert [(window.start, window.size) for window in found] == wanted
 
 
-def test_a_token_belongs_where_it_has_most_context():
-    # 0 1 2 3 4 5
-    #     2 3 4 5 6 7: token 4 is 1 from the edge, and 2 from it here.
-    owners = windows.best_windows(
-        8, [Window(start=0, size=6), Window(start=2, size=6)]
-    )
+@pytest.mark.parametrize(
+    ("num_tokens", "sizes_by_start", "expected"),
+    [
+        # 0 1 2 3 4 5
+        #     2 3 4 5 6 7: token 3 is 2 from the edge, and 1 here; token 4 is
+        # 1 from it, and 2 here.
+        (8, {0: 6, 2: 6}, [0, 0, 0, 0, 1, 1, 1, 1]),
+        # Token 2 is 1 from both edges: the first window is taken.
+        (5, {0: 4, 1: 4}, [0, 0, 0, 1, 1]),
+        # Token 5 is on both edges: the longer window is taken.
+        (6, {0: 6, 4: 2}, [0] * 6),
+    ],
+)
+def test_a_token_belongs_where_it_has_the_most_context(
+    num_tokens, sizes_by_start, expected
+):
+    found = [Window(start=i, size=size) for i, size in sizes_by_start.items()]
 
-    # Token 3 is 2 and 1 from the edges.
-    assert owners.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-
-
-def test_of_equal_contexts_the_first_window_is_taken():
-    # Tokens 2 and 3 are 1 and 0, or 0 and 1, from the edges.
-    same = windows.best_windows(
-        5, [Window(start=0, size=4), Window(start=1, size=4)]
-    )
-
-    # Token 2: 1 from both.
-    assert same.tolist() == [0, 0, 0, 1, 1]
-
-
-def test_the_length_of_a_window_counts_a_little():
-    # Token 5 is on the edge of both.
-    owners = windows.best_windows(
-        6, [Window(start=0, size=6), Window(start=4, size=2)]
-    )
-
-    assert owners.tolist() == [0] * 6
+    assert windows.best_windows(num_tokens, found).tolist() == expected
 
 
 def test_every_token_has_an_owner_that_holds_it():
@@ -217,9 +211,10 @@ def test_questions_keep_their_order_and_share_the_paragraph(
         make_example(guid="q3", context="It is white."),
     ]
 
-    found = list(windows.split_questions(asked, words, WindowLengths()))
+    questions = Questions(asked, words, WindowLengths())
+    found = questions.windowed
 
-    assert [question.example for question in found] == asked
+    assert list(questions) == [question.example for question in found] == asked
     assert found[0].paragraph is found[1].paragraph
     for question in found:
         assert question.question_ids.tolist() == words.encode(
@@ -239,7 +234,7 @@ def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
     monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [make_example(guid=f"q{i}") for i in range(5)]
 
-    found = list(windows.split_questions(asked, words, WindowLengths()))
+    found = list(Questions(asked, words, WindowLengths()).split())
 
     assert len(found) == 5
     assert encoded == [asked[0].context]

@@ -1,0 +1,35 @@
+r"""Trains a SentencePiece vocabulary on text.
+
+    python build_vocab.py --input_file='corpus/*.txt' \
+        --output_prefix=vocab/english --vocab_size=30000
+
+Writes vocab/english.model and .vocab: a unigram model with ALBERT's settings
+and special tokens.
+
+Source: google-research/albert, README, "SentencePiece".
+"""
+
+from albert_tf.cli import flags, program
+from albert_tf.text import vocabulary_training
+from albert_tf.text.vocabulary_training import VocabularyTrainingConfig
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command."""
+    flags.define(VocabularyTrainingConfig)
+
+
+def run(values: flags.FlagValues) -> None:
+    """Trains the vocabulary and prints a summary."""
+    print(
+        vocabulary_training.train(flags.read(VocabularyTrainingConfig, values))
+    )
+
+
+if __name__ == "__main__":
+    main()

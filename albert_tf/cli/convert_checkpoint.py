@@ -1,0 +1,43 @@
+"""Converts checkpoints between the formats in use.
+
+    python convert_checkpoint.py --input_path=albert_base \
+        --output_path=albert_base_hf --output_format=huggingface --verify
+
+The format of the input is recognised: Google's TF1 checkpoints, output
+directories of our runs, Hugging Face folders (safetensors), KerasHub presets.
+"""
+
+from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.cli import flags, program
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command."""
+    flags.define(ConversionConfig)
+
+
+def run(values: flags.FlagValues) -> None:
+    """Converts the checkpoint and prints a summary."""
+    config = flags.read(ConversionConfig, values)
+    with program.quiet_import():
+        from albert_tf.checkpoints import conversion
+
+    summary = conversion.convert(config)
+    print(f"read      {config.input_path} ({summary.input_format})")
+    print(
+        f"written   {config.output_path} ({config.output_format}): "
+        f"{summary.num_weights} variables, {summary.num_parameters:,} values"
+    )
+    for name in summary.left_out:
+        print(f"left out  {name} (the format cannot store it)")
+    for name, difference in summary.differences.items():
+        print(f"{name} differs by at most {difference:.3g}")
+
+
+if __name__ == "__main__":
+    main()

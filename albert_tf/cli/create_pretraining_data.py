@@ -1,0 +1,33 @@
+r"""Builds pretraining records from text files.
+
+    python create_pretraining_data.py --input_file='corpus/*.txt' \
+        --output_file=train.tf_record --spm_model_file=30k-clean.model
+
+The text has one sentence a line and a blank line between documents; `.jsonl`
+(one `{"text": ...}` a line) and `.gz` are read too. Beside each output file, a
+`.json` file says what made it. A build that was interrupted and is started
+again keeps the files that were finished.
+"""
+
+from albert_tf.cli import flags, program
+from albert_tf.data import builder
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command."""
+    flags.define(PretrainingDataConfig)
+
+
+def run(values: flags.FlagValues) -> None:
+    """Builds the records and prints the counts."""
+    print(builder.build(flags.read(PretrainingDataConfig, values)))
+
+
+if __name__ == "__main__":
+    main()

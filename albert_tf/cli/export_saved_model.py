@@ -1,0 +1,35 @@
+"""Exports a checkpoint as a SavedModel that takes raw text, for TF Serving.
+
+    python export_saved_model.py --init_checkpoint=albert_base \
+        --export_dir=served/albert
+
+The checkpoint may be of any format; config and vocabulary are those beside it
+unless others are given. Nothing is written if the graph has an operation that
+TF Serving may not know.
+"""
+
+from albert_tf.cli import flags, program
+from albert_tf.export.export_config import ExportConfig
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command."""
+    flags.define(ExportConfig)
+
+
+def run(values: flags.FlagValues) -> None:
+    """Exports the model and prints a summary."""
+    config = flags.read(ExportConfig, values)
+    with program.quiet_import():
+        from albert_tf.export import saved_model
+
+    print(saved_model.export(config))
+
+
+if __name__ == "__main__":
+    main()

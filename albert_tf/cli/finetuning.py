@@ -1,0 +1,270 @@
+"""What the fine-tuning commands share: their flags, and the run from them.
+
+Source: google-research/albert, `run_classifier.py`, `run_race.py`,
+`run_squad_v1.py` and `run_squad_v2.py`, whose flag names all work.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from absl import flags
+
+from albert_tf import checks, files
+from albert_tf.cli import flags as cli_flags
+from albert_tf.cli import program, training
+from albert_tf.cli.flags import FlagValues
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.settings import setting
+from albert_tf.tasks import paper_presets
+from albert_tf.tasks.task import SPLITS, Sets
+from albert_tf.text import tokenizer
+from albert_tf.training import run_folder
+from albert_tf.training.run_config import FinetuningConfig
+
+# Each command of the original has one name of every pair; all have both here.
+_ALIASES = {
+    "train_step": "num_train_steps",
+    "warmup_step": "num_warmup_steps",
+    "num_keep_checkpoint": "keep_checkpoint_max",
+}
+# Each flag on the left can be given as the one on the right instead.
+_RELATIVE = {
+    "num_train_steps": "num_train_epochs",
+    "num_warmup_steps": "warmup_proportion",
+}
+_MULTI_WORKER = ("auto", "multi_worker")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuningFlags(tokenizer.Vocabulary):
+    """Flags that the command itself resolves, before the run."""
+
+    preset: str | None = setting(
+        None,
+        "Values for flags that are not given, and the dropout of the encoder: "
+        "those of the paper for the task or, for RACE, those for the v2 "
+        "checkpoints.",
+        choices=paper_presets.PRESETS,
+    )
+    num_train_epochs: float | None = setting(
+        None, "Epochs over the training examples, instead of --num_train_steps."
+    )
+    warmup_proportion: float | None = setting(
+        None,
+        "Fraction of the updates that warm up, instead of --num_warmup_steps.",
+    )
+    export_dir: str | None = setting(
+        None,
+        "Directory for a SavedModel of the best weights, in float32: a new "
+        "version each time the command ends.",
+    )
+    albert_hub_module_handle: str | None = setting(
+        None,
+        "Not supported: TF-Hub modules are read as checkpoints, by "
+        "--init_checkpoint.",
+    )
+
+
+def define_flags(task_config: type, **defaults: Any) -> None:
+    """Defines the flags of a fine-tuning command.
+
+    Args:
+        task_config: The dataclass of the task's own flags.
+        **defaults: The original's defaults of this command.
+    """
+    flags.disclaim_key_flags()
+    for config_class in (FinetuningFlags, FinetuningConfig, task_config):
+        cli_flags.define(config_class, **defaults)
+    training.define_flags()
+    for alias, name in _ALIASES.items():
+        flags.DEFINE_alias(alias, name)
+
+
+def run(
+    values: FlagValues,
+    *,
+    task: ModuleType,
+    task_config_class: type,
+    export_task: str,
+    read_sets: Callable[..., Sets] | None = None,
+) -> None:
+    """Reads the examples, then trains, evaluates, predicts and exports.
+
+    Args:
+        values: The parsed flags.
+        task: The module of the task's sets, such as `tasks.squad.sets`.
+        task_config_class: The dataclass of the task's own flags.
+        export_task: Task of `ExportConfig`.
+        read_sets: Called in place of `task.read_sets`.
+    """
+    # 1. The flags, as far as they need no example.
+    shared = _check(values)
+    model = training.read(values)
+    task_config: Any = cli_flags.read(task_config_class, values)
+    preset: dict[str, Any] = {}
+    if shared.preset:
+        paper = paper_presets.paper_settings(task_config.name, shared.preset)
+        preset = _preset_values(values, paper)
+        model["albert_config"] = paper.with_dropout(model["albert_config"])
+        task_config = dataclasses.replace(
+            task_config, **_fields_of(task_config_class, preset)
+        )
+
+    # 2. The examples.
+    sets = (read_sets or task.read_sets)(
+        task_config,
+        [use for use in SPLITS if values[f"do_{use}"].value],
+        tokenizer=shared.load_tokenizer(),
+        max_seq_length=preset.get("max_seq_length", values.max_seq_length),
+    )
+
+    # 3. The config, whose number of steps may depend on that of the examples.
+    config = cli_flags.read(
+        FinetuningConfig,
+        values,
+        **model
+        | _fields_of(FinetuningConfig, preset)
+        | _run_length(values, preset, sets),
+    )
+
+    # 4. Training, evaluation, prediction.
+    with program.quiet_import():
+        from albert_tf.export import saved_model
+        from albert_tf.training import finetune
+    export = None
+    if shared.export_dir:
+        settings = task.export_settings(task_config, sets, {})
+        export = _export_config(shared, config, export_task, settings)
+        # An export that cannot succeed is refused before hours of training.
+        saved_model.check(export, albert_config=config.albert_config)
+    make_task = functools.partial(
+        task.make_task, task_config=task_config, sets=sets
+    )
+    scores = finetune.run(config, sets, make_task)
+    training.print_scores(scores)
+
+    # 5. Export of the weights that have these scores.
+    if export and scores is not None:
+        export = dataclasses.replace(
+            export,
+            init_checkpoint=run_folder.weights_to_use(
+                config.output_dir,
+                config.init_checkpoint,
+                is_training=config.do_train,
+            ),
+            **task.export_settings(task_config, sets, scores),
+        )
+        print(saved_model.export(export, albert_config=config.albert_config))
+
+
+def _check(values: FlagValues) -> FinetuningFlags:
+    """Checks what can be checked before any file is read."""
+    shared = cli_flags.read(FinetuningFlags, values)
+    if shared.albert_hub_module_handle:
+        raise ValueError(
+            "--albert_hub_module_handle is not supported: TF-Hub modules were "
+            "made for TensorFlow 1. Unpack the module and pass its "
+            "variables/variables as --init_checkpoint, with its "
+            "--albert_config_file."
+        )
+    cli_flags.require(values, "albert_config_file", "output_dir")
+    if not (shared.spm_model_file or shared.vocab_file):
+        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    if not any(values[f"do_{use}"].value for use in SPLITS):
+        raise ValueError(
+            "There is nothing to do: pass --do_train, --do_eval or "
+            "--do_predict."
+        )
+    for absolute, relative in _RELATIVE.items():
+        if values[absolute].present and values[relative].present:
+            raise ValueError(
+                f"--{absolute} and --{relative} contradict each other. Pass "
+                "only one of them."
+            )
+    files.check_local(values.output_dir)
+    is_many = values.strategy in _MULTI_WORKER and "TF_CONFIG" in os.environ
+    if shared.export_dir and is_many:
+        raise ValueError(
+            "--export_dir is for runs on one machine, but TF_CONFIG is set. "
+            "Pass --strategy=one or mirrored; or leave --export_dir out, and "
+            "export the --output_dir with export_saved_model.py."
+        )
+    return shared
+
+
+def _preset_values(
+    values: FlagValues, settings: paper_presets.PaperSettings
+) -> dict[str, Any]:
+    """Returns the values of a preset for the flags that are not given.
+
+    The steps or the warm-up of a preset do not replace epochs or a proportion
+    that the user has given.
+    """
+    return {
+        name: value
+        for name, value in settings.flag_values().items()
+        if not values[name].present
+        and not (name in _RELATIVE and values[_RELATIVE[name]].present)
+    }
+
+
+def _fields_of(config_class: type, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values that are fields of a config."""
+    names = {field.name for field in dataclasses.fields(config_class)}
+    return {name: values[name] for name in names & set(values)}
+
+
+def _run_length(
+    values: FlagValues, preset: dict[str, Any], sets: Sets
+) -> dict[str, int]:
+    """Returns the numbers of updates of the run and of its warm-up.
+
+    They are, in this order, those of the preset, those given, or those that
+    the epochs and the proportion result in.
+    """
+    if not sets.train:
+        return {"num_warmup_steps": 0, "start_warmup_step": 0}
+    epochs, proportion = values.num_train_epochs, values.warmup_proportion
+    num_steps = preset.get("num_train_steps", values.num_train_steps)
+    if not _is_absolute("num_train_steps", values, preset):
+        checks.check_number("num_train_epochs", epochs, above=0)
+        batch_size = preset.get("train_batch_size", values.train_batch_size)
+        checks.check_integer("train_batch_size", batch_size, at_least=1)
+        # TF1: of examples, not of the windows that long ones are cut into.
+        num_examples = len(sets.train.examples)
+        num_steps = max(1, int(num_examples / batch_size * epochs))
+    num_warmup = preset.get("num_warmup_steps", values.num_warmup_steps)
+    if not _is_absolute("num_warmup_steps", values, preset):
+        checks.check_number(
+            "warmup_proportion", proportion, at_least=0, below=1
+        )
+        num_warmup = int(num_steps * proportion)
+    return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
+
+
+def _is_absolute(name: str, values: FlagValues, preset: dict[str, Any]) -> bool:
+    is_given = name in preset or values[name].present
+    return bool(is_given or values[_RELATIVE[name]].value is None)
+
+
+def _export_config(
+    shared: FinetuningFlags,
+    config: FinetuningConfig,
+    task: str,
+    settings: dict[str, Any],
+) -> ExportConfig:
+    return ExportConfig(
+        # The weights are known after the run.
+        init_checkpoint=config.output_dir,
+        export_dir=shared.export_dir or "",
+        task=task,
+        spm_model_file=shared.spm_model_file,
+        vocab_file=shared.vocab_file,
+        do_lower_case=shared.do_lower_case,
+        max_seq_length=config.max_seq_length,
+        **settings,
+    )

@@ -1,0 +1,97 @@
+"""Command-line flags that are defined and read from the fields of a config.
+
+A field made by `settings.setting` becomes a flag with its name, type, default,
+help and choices.
+"""
+
+import dataclasses
+import sys
+import typing
+from typing import Any, TypeVar
+
+from absl import flags
+
+from albert_tf import settings
+
+Config = TypeVar("Config")
+FlagValues = flags.FlagValues
+
+
+def define(config_class: type, **defaults: Any) -> None:
+    """Defines a flag for every setting of a config.
+
+    Args:
+        config_class: A dataclass.
+        **defaults: Defaults that differ from those of the fields.
+    """
+    # So that --help shows the flags as those of the command.
+    flags.disclaim_key_flags()
+    types = typing.get_type_hints(config_class)
+    for field in dataclasses.fields(config_class):
+        text = settings.help_of(field)
+        if text is None:
+            continue
+        default = defaults.get(field.name, field.default)
+        _define(field, types[field.name], default, text)
+
+
+def _define(
+    field: "dataclasses.Field[Any]", annotation: Any, default: Any, text: str
+) -> None:
+    choices = settings.choices_of(field)
+    # `int | None` is the flag of an int.
+    kinds = set(typing.get_args(annotation)) - {type(None)} or {annotation}
+    if choices and typing.get_origin(annotation) is not tuple:
+        flags.DEFINE_enum(field.name, default, choices, text)
+    elif typing.get_origin(annotation) is tuple:
+        flags.DEFINE_list(field.name, list(default), text)
+    elif kinds == {bool}:
+        flags.DEFINE_bool(field.name, default, text)
+    elif kinds == {int}:
+        flags.DEFINE_integer(field.name, default, text)
+    elif kinds == {float}:
+        flags.DEFINE_float(field.name, default, text)
+    elif kinds == {str}:
+        flags.DEFINE_string(field.name, default or None, text)
+    else:
+        raise TypeError(f"There is no flag of the type {annotation}.")
+
+
+def read(
+    config_class: type[Config], values: FlagValues, **others: Any
+) -> Config:
+    """Makes a config of the flags that `define` has defined.
+
+    Args:
+        config_class: The dataclass.
+        values: The parsed flags.
+        **others: Values of fields that are not flags, or that replace those
+            of flags.
+
+    Raises:
+        ValueError: A value is invalid, or two contradict each other.
+    """
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
+        if settings.help_of(field) is None:
+            continue
+        value = values[field.name].value
+        if isinstance(value, list):
+            value = tuple(value)
+        # Text flags that are not given are None.
+        found[field.name] = field.default if value is None else value
+    return config_class(**found | others)
+
+
+def require(values: FlagValues, *names: str) -> None:
+    """Raises ValueError unless every one of these flags has a value."""
+    missing = [f"--{name}" for name in names if not values[name].value]
+    if missing:
+        raise ValueError(f"{' and '.join(missing)} must be given.")
+
+
+def as_text(values: FlagValues) -> str:
+    """Returns the flags of the command, one `--name=value` a line."""
+    chosen = values.get_key_flags_for_module(sys.argv[0])
+    lines = {flag.serialize() for flag in chosen if flag.value is not None}
+    return "".join(f"{line}\n" for line in sorted(lines - {""}))

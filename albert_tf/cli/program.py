@@ -1,0 +1,169 @@
+"""How every command starts, logs and ends.
+
+Exit codes: 0 done; 1 an error, reported in one line; 130 interrupted.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
+
+import tqdm
+from absl import app, flags
+from absl import logging as absl_logging
+from absl.logging import converter
+
+EXIT_USER_ERROR = 1
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+def run(
+    define_flags: Callable[[], None],
+    main: Callable[[flags.FlagValues], None],
+    *,
+    description: str | None,
+    argv: Sequence[str] | None = None,
+) -> NoReturn:
+    """Parses the flags, runs `main`, and exits.
+
+    A flag error, a `ValueError`, an `OSError` or an error of TensorFlow is
+    reported as one line on stderr, `error: ...`, with exit code 1;
+    `--verbosity=1` shows the traceback.
+
+    Args:
+        define_flags: Defines the flags of the command.
+        main: Receives the parsed flags.
+        description: Shown by `--help` above the flags.
+        argv: Program name and arguments; those of the process by default.
+    """
+    values = flags.FLAGS
+    # So that --help shows the flags as those of the command.
+    flags.disclaim_key_flags()
+    app.define_help_flags()
+    # absl shows the docstring of the main module, which is a mere launcher.
+    sys.modules["__main__"].__doc__ = description
+    define_flags()
+    values.set_default("verbosity", absl_logging.INFO)
+    try:
+        _parse(values, list(argv if argv is not None else sys.argv))
+        _set_up_logging()
+        main(values)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of stdout (`| head`) has closed it; Python flushes again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_BROKEN_PIPE)
+    except Exception as error:
+        if _is_debugging() or not _is_user_error(error):
+            raise
+        _fail(_one_line(error))
+    sys.exit(0)
+
+
+def _parse(values: flags.FlagValues, argv: list[str]) -> None:
+    try:
+        rest = values(argv)
+        if len(rest) > 1:
+            raise flags.Error(
+                f"unexpected argument {rest[1]!r}; flags look like --name=value"
+            )
+    except flags.Error as error:
+        _fail(str(error))
+    except SystemExit:
+        # Help was asked for and given; absl would exit with 1.
+        sys.stdout.flush()
+        sys.exit(0)
+
+
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
+    """Hides what TensorFlow's C++ code prints while it is imported.
+
+    It prints before it reads any log level, so stderr itself is redirected,
+    and shown only if the import fails. `--verbosity=1`, or a
+    TF_CPP_MIN_LOG_LEVEL set by the user, lets everything through.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ or _is_debugging():
+        yield
+        return
+    # Errors that matter (no CUDA) are raised as exceptions where they do.
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    with tempfile.TemporaryFile() as hidden:
+        sys.stderr.flush()
+        stderr = os.dup(2)
+        os.dup2(hidden.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            hidden.seek(0)
+            os.write(stderr, hidden.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+class _ConsoleHandler(logging.Handler):
+    """Writes short lines, time and message, above a progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one record to stderr."""
+        try:
+            tqdm.tqdm.write(self.format(record), file=sys.stderr)
+        except Exception:
+            self.handleError(record)
+
+
+class _ConsoleFormatter(logging.Formatter):
+    """`12:34:56 message`, with the level before it from warnings on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the line of a record."""
+        level = ""
+        if record.levelno >= logging.WARNING:
+            level = f"{record.levelname.lower()}: "
+        time = self.formatTime(record, "%H:%M:%S")
+        return f"{time} {level}{record.getMessage()}"
+
+
+def _set_up_logging() -> None:
+    level = converter.absl_to_standard(absl_logging.get_verbosity())
+    handler = _ConsoleHandler()
+    handler.setFormatter(_ConsoleFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    logging.getLogger("albert_tf").setLevel(level)
+    # Other libraries log every start at INFO.
+    root.setLevel(level if _is_debugging() else max(level, logging.WARNING))
+
+
+def _is_debugging() -> bool:
+    return absl_logging.get_verbosity() >= absl_logging.DEBUG
+
+
+def _is_user_error(error: Exception) -> bool:
+    if isinstance(error, ValueError | OSError | ImportError | MemoryError):
+        return True
+    tensorflow = sys.modules.get("tensorflow")
+    return tensorflow is not None and isinstance(
+        error, tensorflow.errors.OpError
+    )
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(EXIT_USER_ERROR)

@@ -1,0 +1,87 @@
+r"""Fine-tunes ALBERT on a task of GLUE, or on a table of your own.
+
+    python run_classifier.py --task_name=mrpc --data_dir=glue \
+        --albert_config_file=base_v2 --spm_model_file=30k-clean.model \
+        --init_checkpoint=albert_base --preset=paper \
+        --do_train --do_eval --do_predict --output_dir=run
+
+--data_dir holds GLUE's folders: CoLA/train.tsv, MNLI/dev_matched.tsv, ...
+MNLI is evaluated and predicted on both sets, and on the diagnostic set if it
+is there. A table of your own is TSV with column names in the first row, or
+JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
+
+    python run_classifier.py --task_name=custom --train_file=mails.jsonl \
+        --text_columns=subject,body --label_column=folder ...
+"""
+
+import functools
+import logging
+from typing import Any
+
+from absl import flags
+
+from albert_tf.cli import finetuning, program
+from albert_tf.cli.flags import FlagValues
+from albert_tf.tasks.classification import sets
+from albert_tf.tasks.task import Sets
+from albert_tf.training import run_folder
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command, with the original's defaults."""
+    flags.disclaim_key_flags()
+    finetuning.define_flags(
+        sets.ClassificationConfig,
+        optimizer="adamw",
+        learning_rate=5e-5,
+        num_train_steps=1000,
+        num_warmup_steps=0,
+        train_batch_size=32,
+        eval_batch_size=8,
+        save_checkpoints_steps=1000,
+    )
+    flags.DEFINE_float(
+        "threshold_to_export",
+        None,
+        "Ignored: compare the exported model's probabilities with it yourself.",
+    )
+
+
+def run(values: FlagValues) -> None:
+    """Reads the examples, then trains, evaluates and predicts."""
+    if values.threshold_to_export is not None:
+        _LOGGER.warning(
+            "--threshold_to_export=%s is ignored. Compare the `probabilities` "
+            "of the exported model with it yourself.",
+            values.threshold_to_export,
+        )
+    finetuning.run(
+        values,
+        task=sets,
+        task_config_class=sets.ClassificationConfig,
+        export_task="classifier",
+        read_sets=functools.partial(_read_sets, values),
+    )
+
+
+def _read_sets(
+    values: FlagValues,
+    config: sets.ClassificationConfig,
+    *args: Any,
+    **kwargs: Any,
+) -> Sets:
+    """Reads the sets, with the labels that an earlier run has learnt."""
+    kept = run_folder.read_fingerprint(values.output_dir)
+    labels = kept.get(run_folder.SETTINGS, {}).get("labels")
+    return sets.read_sets(config, *args, kept_labels=labels, **kwargs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+r"""Pretrains ALBERT on the records of create_pretraining_data.py.
+
+    python run_pretraining.py --albert_config_file=base_v2 \
+        --input_file='records/train-*' --eval_file=records/eval \
+        --do_train --do_eval --output_dir=run
+
+Running the same command again resumes. The defaults are those of the paper:
+LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
+"""
+
+from absl import flags
+
+from albert_tf import files
+from albert_tf.cli import flags as cli_flags
+from albert_tf.cli import program, training
+from albert_tf.training.run_config import PretrainingConfig
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command."""
+    flags.disclaim_key_flags()
+    cli_flags.define(PretrainingConfig)
+    training.define_flags()
+    flags.DEFINE_integer(
+        "masked_lm_budget",
+        0,
+        "Not supported: build the records with --masking=dynamic to draw masks "
+        "while training.",
+    )
+
+
+def run(values: cli_flags.FlagValues) -> None:
+    """Checks the flags, then trains and evaluates."""
+    if values.masked_lm_budget:
+        raise ValueError(
+            "--masked_lm_budget has no effect in the original either. Build "
+            "the records with --masking=dynamic to draw masks while training."
+        )
+    config = cli_flags.read(PretrainingConfig, values, **training.read(values))
+    if config.do_train:
+        files.expand_globs(config.input_file)
+    if config.do_eval:
+        files.expand_globs(config.eval_file)
+    with program.quiet_import():
+        from albert_tf.training import pretrain
+
+    training.print_scores(pretrain.run(config))
+
+
+if __name__ == "__main__":
+    main()

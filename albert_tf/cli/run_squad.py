@@ -1,0 +1,95 @@
+r"""Fine-tunes ALBERT on SQuAD 1.1 or 2.0, and answers questions.
+
+    python run_squad.py --albert_config_file=base_v2 \
+        --init_checkpoint=albert_base --spm_model_file=30k-clean.model \
+        --train_file=train-v2.0.json --predict_file=dev-v2.0.json \
+        --version_2_with_negative --do_train --do_predict --output_dir=run
+
+The questions of --predict_file are also evaluated if all their answers are
+known; --eval_file names another file to evaluate.
+"""
+
+import functools
+import logging
+from typing import Any
+
+from absl import flags
+
+from albert_tf.checkpoints import metadata, run_checkpoints
+from albert_tf.cli import finetuning, program
+from albert_tf.cli.flags import FlagValues
+from albert_tf.tasks.squad import sets
+from albert_tf.tasks.task import Sets
+from albert_tf.training import run_folder
+
+_LOGGER = logging.getLogger(__name__)
+
+# Files of records of the original, which has them made by hand.
+_RECORD_FILES = (
+    "train_feature_file",
+    "predict_feature_file",
+    "predict_feature_left_file",
+)
+
+
+def main() -> None:
+    """Runs the command."""
+    program.run(define_flags, run, description=__doc__)
+
+
+def define_flags() -> None:
+    """Defines the flags of the command, with the original's defaults."""
+    flags.disclaim_key_flags()
+    finetuning.define_flags(
+        sets.SquadConfig,
+        optimizer="adamw",
+        learning_rate=5e-5,
+        train_batch_size=32,
+        eval_batch_size=8,
+        save_checkpoints_steps=1000,
+        max_seq_length=384,
+        num_train_epochs=3.0,
+        warmup_proportion=0.1,
+    )
+    for name in _RECORD_FILES:
+        flags.DEFINE_string(
+            name, None, "Ignored: records are cached in --cached_dir."
+        )
+    flags.DEFINE_bool("use_einsum", True, "Ignored.")
+
+
+def run(values: FlagValues) -> None:
+    """Reads the questions, then trains, evaluates and predicts."""
+    for name in _RECORD_FILES:
+        if values[name].value:
+            # TF1: the original reuses such a file, whatever made it.
+            _LOGGER.warning(
+                "--%s=%s is ignored: records are cached in --cached_dir.",
+                name,
+                values[name].value,
+            )
+    finetuning.run(
+        values,
+        task=sets,
+        task_config_class=sets.SquadConfig,
+        export_task="squad",
+        read_sets=functools.partial(_read_sets, values),
+    )
+
+
+def _read_sets(
+    values: FlagValues, config: sets.SquadConfig, *args: Any, **kwargs: Any
+) -> Sets:
+    """Reads the sets, with the null threshold tuned for the weights in use."""
+    if values.do_train:
+        path = run_checkpoints.trained_weights(values.output_dir)
+    else:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    threshold = metadata.read(path).null_threshold if path else None
+    return sets.read_sets(config, *args, saved_threshold=threshold, **kwargs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""RACE's flags, and the questions that they name.
+
+Data flow: flags -> [this file] -> sets -> run.
+Floor: tasks. Imports scikit-learn and TensorFlow only where they are used, so
+that the flags are read before.
+
+Source: google-research/albert, `run_race.py`.
+"""
+
+import dataclasses
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from albert_tf import checks
+from albert_tf.config import AlbertConfig
+from albert_tf.settings import setting
+from albert_tf.tasks.race import examples as examples_lib
+from albert_tf.tasks.race import passage_files
+from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
+from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.passage_files import FieldNames
+from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
+from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.race.data import MultipleChoiceData
+    from albert_tf.tasks.task import FinetuningTask
+
+_logger = logging.getLogger(__name__)
+
+_FORMATS = (
+    "JSON lines; .txt, passages as in RACE's all.txt; or .tsv, MCTest with "
+    "its .ans file beside it"
+)
+# TF1: where the original keeps its records, under the names of files to read.
+_RECORD_ENDINGS = (".tf_record", ".tfrecord")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RaceConfig:
+    """RACE's flags; `read_sets` checks the length.
+
+    Raises:
+        ValueError: A value is impossible, or two contradict each other; the
+            message names them.
+    """
+
+    data_dir: str | None = setting(
+        None, "Directory that holds RACE/{train,dev,test}/."
+    )
+    train_file: str | None = setting(
+        None, f"Questions to train on, instead of RACE/train/: {_FORMATS}."
+    )
+    eval_file: str | None = setting(
+        None, f"Questions to evaluate, instead of RACE/dev/: {_FORMATS}."
+    )
+    predict_file: str | None = setting(
+        None, f"Questions to answer, instead of RACE/test/: {_FORMATS}."
+    )
+    article_field: str = setting(
+        FieldNames.article, "JSON lines: field that holds the article."
+    )
+    question_field: str = setting(
+        FieldNames.question, "JSON lines: field that holds the question."
+    )
+    options_field: str = setting(
+        FieldNames.options, "JSON lines: field that holds the options."
+    )
+    answer_field: str = setting(
+        FieldNames.answer, "JSON lines: field that holds the answer."
+    )
+    id_field: str = setting(FieldNames.id, "JSON lines: field of the id.")
+    dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
+    max_qa_length: int = setting(
+        ChoiceLengths.max_qa_length,
+        "Maximum number of tokens of question and option together; longer "
+        "ones lose their beginning.",
+    )
+    high_only: bool = setting(False, "Leave out RACE's middle level.")
+    middle_only: bool = setting(False, "Leave out RACE's high level.")
+
+    def __post_init__(self) -> None:
+        checks.check_number(
+            "dropout_prob", self.dropout_prob, at_least=0, below=1
+        )
+        if self.high_only and self.middle_only:
+            raise ValueError(
+                "--high_only and --middle_only together leave no question. "
+                "Pass only one of them."
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return "race"
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels to read."""
+        left_out = {"middle": self.high_only, "high": self.middle_only}
+        return tuple(level for level in LEVELS if not left_out[level])
+
+
+def read_sets(
+    config: RaceConfig,
+    uses: Sequence[str],
+    *,
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+) -> Sets:
+    """Reads the questions of a run, and checks that they can be used.
+
+    Args:
+        config: Which files, and how they are used.
+        uses: What the run does, of `train`, `eval` and `predict`.
+        tokenizer: Tokenizer of the texts.
+        max_seq_length: Maximum length of a choice with its article.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        ValueError: A file is not given, damaged, or has no question of the
+            level; or answers that are needed are not known.
+    """
+    from albert_tf.tasks.race.data import MultipleChoiceData
+
+    lengths = ChoiceLengths(
+        max_seq_length=max_seq_length, max_qa_length=config.max_qa_length
+    )
+    sets = {}
+    for use in uses:
+        examples = _read(config, use)
+        if use != "predict":
+            # Now, not after hours of training.
+            examples_lib.known_labels(examples)
+        data = MultipleChoiceData(
+            tokenizer=tokenizer,
+            lengths=lengths,
+            num_choices=len(examples[0].options),
+        )
+        sets[use] = ExampleSet(examples=examples, data=data)
+    return Sets(
+        train=sets.get("train"),
+        evaluation=(sets["eval"],) if "eval" in sets else (),
+        prediction=(sets["predict"],) if "predict" in sets else (),
+    )
+
+
+def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
+    path = getattr(config, f"{use}_file")
+    if path and os.path.splitext(path)[1] in _RECORD_ENDINGS:
+        _logger.warning(
+            "--%s_file=%s is ignored, because it names TFRecords: records are "
+            "cached in --cached_dir.",
+            use,
+            path,
+        )
+        path = None
+    if path:
+        return _read_file(config, path)
+    if not config.data_dir:
+        raise ValueError(f"--data_dir or --{use}_file must be given.")
+    return passage_files.read_split(
+        config.data_dir, SPLITS[use], levels=config.levels
+    )
+
+
+def _read_file(config: RaceConfig, path: str) -> list[MultipleChoiceExample]:
+    fields = FieldNames(
+        article=config.article_field,
+        question=config.question_field,
+        options=config.options_field,
+        answer=config.answer_field,
+        id=config.id_field,
+    )
+    examples = passage_files.read_questions(path, fields=fields)
+    if config.levels == LEVELS:
+        return examples
+    (level,) = config.levels
+    found = [example for example in examples if example.level == level]
+    if not found:
+        raise ValueError(
+            f"{path} has no question of the level {level}. Leave out "
+            f"--{level}_only."
+        )
+    return found
+
+
+def make_task(
+    config: AlbertConfig,
+    *,
+    task_config: RaceConfig,
+    sets: Sets,
+    seed: int,
+    dtype: str,
+) -> "FinetuningTask":
+    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
+    from albert_tf.tasks.race.task import MultipleChoiceTask
+
+    del sets
+    return MultipleChoiceTask(
+        config, dropout_prob=task_config.dropout_prob, seed=seed, dtype=dtype
+    )
+
+
+def export_settings(
+    task_config: RaceConfig, sets: Sets, scores: Mapping[str, float]
+) -> dict[str, Any]:
+    """Returns the fields of the export's config that the task decides.
+
+    Of sets with different numbers of options, the last one counts, which is
+    the one to predict.
+    """
+    del scores
+    data = cast("MultipleChoiceData", sets.all[-1].data)
+    return {
+        "max_qa_length": task_config.max_qa_length,
+        "num_choices": data.num_choices,
+    }

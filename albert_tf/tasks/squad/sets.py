@@ -1,0 +1,234 @@
+"""SQuAD's flags, and the questions that they name.
+
+Data flow: flags -> [this file] -> sets -> run.
+Floor: tasks. Imports TensorFlow only where the model half is made.
+
+Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from albert_tf import checks
+from albert_tf.config import AlbertConfig
+from albert_tf.settings import setting
+from albert_tf.tasks.squad import examples as examples_lib
+from albert_tf.tasks.squad.data import THRESHOLD_KEY, SquadData
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from albert_tf.tasks.task import FinetuningTask
+
+# The shortest batch: lengths are padded to multiples of it. A beam cannot
+# have more positions.
+_MAX_BEAM_SIZE = 16
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SquadConfig:
+    """SQuAD's flags; `read_sets` checks those of windows and spans.
+
+    Raises:
+        ValueError: A value is impossible; the message names it.
+    """
+
+    train_file: str | None = setting(
+        None, "Questions to train on, in SQuAD's JSON format."
+    )
+    predict_file: str | None = setting(
+        None,
+        "Questions to answer. If all their answers are known, they are "
+        "evaluated, too, unless --eval_file names others.",
+    )
+    eval_file: str | None = setting(
+        None, "Questions to evaluate, instead of those of --predict_file."
+    )
+    version_2_with_negative: bool = setting(
+        False,
+        "Whether questions may have no answer (SQuAD 2.0). The model then "
+        "searches for spans by beam search, and predicts whether there is an "
+        "answer.",
+    )
+    doc_stride: int = setting(
+        WindowLengths.doc_stride,
+        "Distance, in tokens, between the starts of two windows over a "
+        "context.",
+    )
+    max_query_length: int = setting(
+        WindowLengths.max_query_length,
+        "Maximum number of tokens of a question; longer ones lose their end.",
+    )
+    n_best_size: int = setting(
+        SpanLimits.n_best_size,
+        "Number of answers of a question in nbest_predictions.json.",
+    )
+    max_answer_length: int = setting(
+        SpanLimits.max_answer_length, "Maximum number of tokens of an answer."
+    )
+    start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
+    end_n_top: int = setting(
+        5, "SQuAD 2.0: beam size for end positions, per start position."
+    )
+    dropout_prob: float = setting(
+        0.1, "SQuAD 2.0: dropout rate before the score of no answer."
+    )
+    null_score_diff_threshold: float | None = setting(
+        None,
+        "SQuAD 2.0: predict no answer where the null score is at or above "
+        "this value. By default, the value with the best F1 on the evaluated "
+        "questions, or on those that an earlier run evaluated.",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("start_n_top", "end_n_top"):
+            checks.check_integer(
+                name, getattr(self, name), at_least=1, at_most=_MAX_BEAM_SIZE
+            )
+        checks.check_number(
+            "dropout_prob", self.dropout_prob, at_least=0, below=1
+        )
+        threshold = self.null_score_diff_threshold
+        if threshold is not None and not self.version_2_with_negative:
+            raise ValueError(
+                "--null_score_diff_threshold needs --version_2_with_negative; "
+                "without it, every question is answered. Received: "
+                f"null_score_diff_threshold={threshold}."
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return "squad_v2" if self.version_2_with_negative else "squad_v1"
+
+
+def read_sets(
+    config: SquadConfig,
+    uses: Sequence[str],
+    *,
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    saved_threshold: float | None = None,
+) -> Sets:
+    """Reads the questions of a run, and checks that they can be used.
+
+    Args:
+        config: Which files, and how they are used.
+        uses: What the run does, of `train`, `eval` and `predict`.
+        tokenizer: Tokenizer of questions and contexts.
+        max_seq_length: Maximum length of a window with its question.
+        saved_threshold: Null threshold that the run of the weights in use has
+            chosen.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        ValueError: A file is not given or not in SQuAD's format, or answers
+            that are needed are not known.
+    """
+    data = SquadData(
+        tokenizer=tokenizer,
+        lengths=WindowLengths(
+            max_seq_length=max_seq_length,
+            doc_stride=config.doc_stride,
+            max_query_length=config.max_query_length,
+        ),
+        limits=SpanLimits(
+            n_best_size=config.n_best_size,
+            max_answer_length=config.max_answer_length,
+        ),
+        version_2_with_negative=config.version_2_with_negative,
+        null_score_diff_threshold=config.null_score_diff_threshold,
+        saved_threshold=saved_threshold,
+    )
+    train = evaluation = prediction = None
+    if "train" in uses:
+        train = _read(config, "train_file", data)
+        _check_answers(train, config)
+    if "predict" in uses:
+        prediction = _read(config, "predict_file", data)
+    if config.eval_file:
+        evaluation = _read(config, "eval_file", data)
+        _check_answers(evaluation, config)
+    elif "eval" in uses:
+        evaluation = prediction or _read(config, "predict_file", data)
+        _check_answers(evaluation, config)
+    elif prediction and examples_lib.are_answers_known(
+        prediction.examples,
+        version_2_with_negative=config.version_2_with_negative,
+    ):
+        # TF1: --do_predict evaluates, too, and chooses the best weights.
+        evaluation = prediction
+    return Sets(
+        train=train,
+        evaluation=(evaluation,) if evaluation else (),
+        prediction=(prediction,) if prediction else (),
+    )
+
+
+def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
+    path = getattr(config, name)
+    if not path:
+        raise ValueError(f"--{name} must be given.")
+    examples = examples_lib.read_examples(path)
+    return ExampleSet(examples=data.questions(examples), data=data)
+
+
+def _check_answers(one: ExampleSet, config: SquadConfig) -> None:
+    examples_lib.check_answers(
+        one.examples, version_2_with_negative=config.version_2_with_negative
+    )
+
+
+def make_task(
+    config: AlbertConfig,
+    *,
+    task_config: SquadConfig,
+    sets: Sets,
+    seed: int,
+    dtype: str,
+) -> "FinetuningTask":
+    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
+    from albert_tf.tasks.squad import task
+
+    del sets
+    if not task_config.version_2_with_negative:
+        return task.SpanTask(config, seed=seed, dtype=dtype)
+    return task.BeamSpanTask(
+        config,
+        start_n_top=task_config.start_n_top,
+        end_n_top=task_config.end_n_top,
+        dropout_prob=task_config.dropout_prob,
+        seed=seed,
+        dtype=dtype,
+    )
+
+
+def export_settings(
+    task_config: SquadConfig, sets: Sets, scores: Mapping[str, float]
+) -> dict[str, Any]:
+    """Returns the fields of the export's config that the task decides.
+
+    Args:
+        task_config: The flags of the run.
+        sets: The sets of the run.
+        scores: Scores of the run; with several seeds, those of the exported
+            weights are `<key>_best`. Empty if nothing was evaluated.
+    """
+    names = (
+        "n_best_size",
+        "max_answer_length",
+        "doc_stride",
+        "max_query_length",
+        "start_n_top",
+        "end_n_top",
+    )
+    best = scores.get(f"{THRESHOLD_KEY}_best")
+    if best is not None:
+        scores = {THRESHOLD_KEY: best}
+    data = cast(SquadData, sets.data)
+    return {name: getattr(task_config, name) for name in names} | {
+        "null_score_diff_threshold": data.null_threshold(scores)
+    }

@@ -1,0 +1,159 @@
+"""Training in an output directory: optimizer, resume, loop.
+
+What pretraining and fine-tuning share, in the order in which it happens.
+
+Floor: training.
+"""
+
+import contextlib
+import logging
+
+import keras
+import tensorflow as tf
+
+from albert_tf.checkpoints import load, run_checkpoints, train_state
+from albert_tf.optimization import optimizers, schedules
+from albert_tf.tasks.task import Task
+from albert_tf.training import distribution, metric_log, step
+from albert_tf.training.loop import (
+    Batches,
+    Evaluator,
+    OnCheckpoint,
+    RunState,
+    TrainingLoop,
+)
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_folder import RunFolder
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def train(
+    config: RunConfig,
+    *,
+    folder: RunFolder,
+    task: Task,
+    strategy: tf.distribute.Strategy,
+    batches: Batches,
+    evaluator: Evaluator | None = None,
+    on_checkpoint: OnCheckpoint | None = None,
+) -> bool:
+    """Trains a task, or resumes its training.
+
+    Args:
+        config: Settings of the run.
+        folder: Its output directory.
+        task: Provides the model and its loss; made in the strategy's scope.
+        strategy: The replicas.
+        batches: See `loop.TrainingLoop`.
+        evaluator: See `loop.TrainingLoop`.
+        on_checkpoint: See `loop.TrainingLoop`.
+
+    Returns:
+        Whether the training is finished; false if a signal stopped it.
+
+    Raises:
+        ValueError: The directory belongs to another run, another process
+            trains in it, or a checkpoint does not fit the model.
+        TrainingDiverged: See `loop.TrainingLoop`.
+    """
+    is_chief = distribution.is_chief(strategy)
+    with folder.locked() if is_chief else contextlib.nullcontext():
+        # 1. Optimizer, over the variables that are not frozen.
+        multipliers = schedules.learning_rate_multipliers(
+            [v.path for v in task.model.trainable_variables],
+            decay=config.layerwise_lr_decay,
+            freeze_embeddings=config.freeze_embeddings,
+        )
+        variables = step.trained_variables(task.model, multipliers)
+        with strategy.scope():
+            optimizer = optimizers.create_optimizer(config)
+            optimizer.build(variables)
+        train_step = step.TrainStep(
+            config,
+            task=task,
+            optimizer=optimizer,
+            strategy=strategy,
+            learning_rate_multipliers=multipliers,
+        )
+
+        # 2. Resume.
+        checkpointer = train_state.Checkpointer(
+            config.output_dir,
+            model=task.model,
+            optimizer=optimizer,
+            keep_max=config.keep_checkpoint_max,
+            trained=variables,
+            metadata=folder.metadata,
+        )
+        state = _restore(config, task.model, checkpointer, strategy)
+
+        # 3. Claim the directory: only now, so that a checkpoint that cannot be
+        # loaded does not leave a directory of a run that never started.
+        if is_chief:
+            folder.claim(config)
+        if state and state.step >= config.num_train_steps:
+            return True
+
+        # 4. Loop.
+        _LOGGER.info(
+            "Training on %s replica(s) of type %s.",
+            strategy.num_replicas_in_sync,
+            distribution.device_type(strategy),
+        )
+        log = metric_log.MetricLog(
+            config.output_dir,
+            last_step=state.step if state else None,
+            is_writer=is_chief,
+        )
+        with contextlib.closing(log):
+            return TrainingLoop(
+                config,
+                train_step=train_step,
+                checkpointer=checkpointer,
+                log=log,
+                batches=batches,
+                evaluator=evaluator,
+                on_checkpoint=on_checkpoint,
+            ).run(state)
+
+
+def _restore(
+    config: RunConfig,
+    model: keras.Model,
+    checkpointer: train_state.Checkpointer,
+    strategy: tf.distribute.Strategy,
+) -> RunState | None:
+    """Initializes the weights; returns the state of a resumed run.
+
+    The weights come from the first of these that exists:
+    1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
+       position and log window;
+    2. `init_checkpoint`: weights only;
+    3. the random initialization of the model.
+    """
+    latest = checkpointer.latest()
+    distribution.check_agreement(
+        strategy,
+        "the newest checkpoint's step",
+        run_checkpoints.step_of(latest),
+    )
+    if latest:
+        state = RunState.from_dict(checkpointer.restore(latest))
+        _LOGGER.info("Resuming from %s.", latest)
+        return state
+    if config.init_checkpoint:
+        load.load_checkpoint(
+            model,
+            config.init_checkpoint,
+            allow_new_heads=config.allow_new_heads,
+            from_group_0=config.init_from_group0,
+        )
+    return None
+
+
+def make_deterministic(config: RunConfig) -> None:
+    """Makes operations bit-reproducible if `config.deterministic`."""
+    if config.deterministic:
+        keras.utils.set_random_seed(config.random_seed)
+        tf.config.experimental.enable_op_determinism()

@@ -1,0 +1,161 @@
+import json
+
+import pytest
+
+from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints.metadata import Metadata
+
+_ALL = Metadata(
+    task="squad",
+    do_lower_case=False,
+    labels=("ham", "spam"),
+    null_threshold=-1.5,
+    tokenizer_hash="abc",
+)
+_PLACES = ["", "best", "best/model.ckpt", "checkpoints/step-00000007/model"]
+
+
+def _folder_of(run, place):
+    folder = run / place
+    folder = folder.parent if "model" in folder.name else folder
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _write(folder, name, values):
+    (folder / name).write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_what_is_written_beside_weights_is_read(place, tmp_path):
+    metadata.write(_folder_of(tmp_path, place), _ALL)
+
+    assert metadata.read(tmp_path / place) == _ALL
+
+
+def test_a_run_stands_for_its_best_weights(tmp_path):
+    for place, threshold in (("checkpoints/step-00000007", 7.0), ("best", 5.0)):
+        folder = _folder_of(tmp_path, place)
+        metadata.write(folder, Metadata(null_threshold=threshold))
+
+        assert metadata.read(tmp_path).null_threshold == threshold
+
+
+def test_nothing_known_is_no_file(tmp_path):
+    metadata.write(tmp_path, Metadata())
+
+    assert list(tmp_path.iterdir()) == []
+    assert metadata.read(tmp_path) == Metadata()
+    assert metadata.read(tmp_path / "prefix") == Metadata()
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_the_files_of_a_run_are_read(place, tmp_path):
+    _folder_of(tmp_path, place)
+    settings = {"labels": ["ham", "spam"], "tokenizer": "abc"}
+    _write(tmp_path, "run.json", {"task": "squad", "settings": settings})
+    _write(tmp_path, "eval_results.json", {"null_threshold": -1.5})
+
+    assert metadata.read(tmp_path / place) == Metadata(
+        task="squad",
+        labels=("ham", "spam"),
+        null_threshold=-1.5,
+        tokenizer_hash="abc",
+    )
+
+
+def test_of_several_seeds_the_threshold_of_the_best_counts(tmp_path):
+    results = {"null_threshold": 9.0, "null_threshold_best": -1.5}
+    _write(tmp_path, "eval_results.json", results)
+
+    assert metadata.read(tmp_path).null_threshold == -1.5
+
+
+def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):
+    _write(tmp_path, "eval_results.json", {"null_threshold": 9.0})
+    _write(tmp_path, "run.json", {"task": "squad"})
+    metadata.write(_folder_of(tmp_path, "best"), Metadata(null_threshold=2.0))
+
+    found = metadata.read(tmp_path / "best")
+
+    assert (found.null_threshold, found.task) == (2.0, "squad")
+
+
+def test_the_files_of_hugging_face_are_read(tmp_path):
+    names = {"1": "good", "0": "bad"}
+    _write(tmp_path, "config.json", {"id2label": names})
+    _write(tmp_path, "tokenizer_config.json", {"do_lower_case": False})
+
+    assert metadata.read(tmp_path) == Metadata(
+        labels=("bad", "good"), do_lower_case=False
+    )
+
+
+def test_labels_without_names_are_unknown(tmp_path):
+    names = {"0": "LABEL_0", "1": "LABEL_1"}
+    _write(tmp_path, "config.json", {"id2label": names})
+
+    assert metadata.read(tmp_path) == Metadata()
+
+
+def test_the_file_of_a_keras_hub_preset_is_not_ours(tmp_path):
+    _write(tmp_path, "metadata.json", {"keras_version": "3", "tasks": []})
+
+    assert metadata.read(tmp_path) == Metadata()
+
+
+@pytest.mark.parametrize(
+    ("file", "values", "words"),
+    [
+        ("metadata.json", [], "damaged: expected a JSON object"),
+        ("metadata.json", {"label": []}, "unknown keys: label. The known"),
+        ("metadata.json", {"labels": "ab"}, "damaged: .*labels.*'ab'"),
+        ("metadata.json", {"labels": [1]}, "damaged: .*must be text"),
+        ("metadata.json", {"task": 1}, "damaged: `task`.*must be text"),
+        ("metadata.json", {"tokenizer_hash": 1}, "`tokenizer_hash`"),
+        ("metadata.json", {"do_lower_case": 1}, "must be true or false"),
+        ("metadata.json", {"null_threshold": "x"}, "`null_threshold` must be"),
+        ("eval_results.json", [], "damaged: expected a JSON object"),
+        ("run.json", [], "damaged: expected a JSON object"),
+    ],
+)
+def test_damaged_files_are_named(file, values, words, tmp_path):
+    _write(tmp_path, file, values)
+
+    with pytest.raises(ValueError, match=f"{file}.*{words}"):
+        metadata.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "number", "expected"),
+    [
+        (("ham", "spam"), None, 2, ("ham", "spam")),
+        (("ham", "spam"), ("a", "b"), 2, ("a", "b")),
+        (None, None, 2, ("0", "1")),
+        (None, None, 1, ()),
+        ((), None, 1, ()),
+    ],
+)
+def test_labels_are_the_given_or_the_known_ones(
+    known, given, number, expected, tmp_path
+):
+    metadata.write(tmp_path, Metadata(labels=known))
+
+    assert metadata.find_labels(tmp_path, number, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "number", "words"),
+    [
+        (("a", "b"), 3, "means 3 labels, but --labels names 2: a, b. Pass"),
+        (("a", "b"), 1, "regression, without labels, but --labels names 2"),
+        (None, 3, "means 3 labels, but '.*' names 2: ham, spam"),
+    ],
+)
+def test_the_number_of_labels_must_be_the_model_s(
+    given, number, words, tmp_path
+):
+    metadata.write(tmp_path, Metadata(labels=("ham", "spam")))
+
+    with pytest.raises(ValueError, match=words):
+        metadata.find_labels(tmp_path, number, given)

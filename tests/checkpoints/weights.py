@@ -1,0 +1,74 @@
+"""Arrays of models by TF1 name, and their comparison."""
+
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import variable_names
+
+PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
+
+
+def weights_of(model):
+    """Returns the weights of a model by TF1 name."""
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return {name: np.asarray(variable) for name, variable in named.items()}
+
+
+def starting(arrays, *prefixes):
+    """Returns the arrays whose names begin with one of the prefixes."""
+    return {n: a for n, a in arrays.items() if n.startswith(prefixes)}
+
+
+def check_same(found, expected):
+    """Checks that arrays have the same names and the same bits."""
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+        assert found[name].dtype == array.dtype, name
+
+
+def check_close(found, expected, what):
+    """Checks that no value differs by more than 1e-5 of the largest one."""
+    difference = np.abs(np.asarray(found) - expected).max()
+    assert difference <= 1e-5 * np.abs(expected).max(), what
+
+
+def ask_transformers(script, *arguments, batch, folder):
+    """Runs a script in a Python that has transformers and PyTorch.
+
+    Transformers is not a dependency: ALBERT_TF_PEER_PYTHON names a Python
+    that has it. Without it the test is skipped.
+
+    Args:
+        script: Gets the arguments, and paths of the batch (by the names that
+            transformers has for it) and of the arrays to write, `.npz` both.
+        *arguments: Given to the script first.
+        batch: Arrays by our names.
+        folder: For the two files.
+
+    Returns:
+        The arrays that the script has written.
+    """
+    python = os.environ.get("ALBERT_TF_PEER_PYTHON")
+    if not python:
+        pytest.skip("ALBERT_TF_PEER_PYTHON names no Python with transformers")
+    names = {
+        "input_ids": "input_ids",
+        "input_mask": "attention_mask",
+        "segment_ids": "token_type_ids",
+    }
+    question, answers = folder / "question.npz", folder / "answers.npz"
+    np.savez(question, **{theirs: batch[n] for n, theirs in names.items()})
+    done = subprocess.run(
+        [python, "-c", script, *map(str, arguments), question, answers],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with np.load(answers) as file:
+        return dict(file)

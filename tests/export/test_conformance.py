@@ -1,0 +1,303 @@
+"""What holds for every export: its signatures, and what each of them gives.
+
+Names, dtypes and shapes are as `saved_model_cli show --all` prints them; -1
+is a size that a request decides.
+"""
+
+import math
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from albert_tf.export import saved_model
+from albert_tf.metrics.classification import softmax
+
+PREDICT = "tensorflow/serving/predict"
+HIDDEN_SIZE, VOCAB_SIZE, NUM_LABELS, NUM_CHOICES = 16, 300, 8, 4
+START_N_TOP, NUM_SPANS = 4, 12
+
+TEXT = ("string", -1)
+PAIR = {"text_a": TEXT, "text_b": TEXT}
+IDS = {
+    name: ("int32", -1, -1)
+    for name in ("input_ids", "input_mask", "segment_ids")
+}
+VECTORS = {
+    "sequence_output": ("float32", -1, -1, HIDDEN_SIZE),
+    "pooled_output": ("float32", -1, HIDDEN_SIZE),
+}
+ANSWER = {
+    "answer": TEXT,
+    "start": ("int32", -1),
+    "end": ("int32", -1),
+    "score": ("float32", -1),
+    "null_score": ("float32", -1),
+}
+LABELS = {"probabilities": ("float32", -1, NUM_LABELS)}
+CHOICES = {"probabilities": ("float32", -1, NUM_CHOICES)}
+QUESTION = {"question": TEXT, "context": TEXT}
+
+CONTRACT = {
+    "encoder": {
+        "serving_default": (PAIR, VECTORS),
+        "tokens": (IDS, VECTORS),
+        "mlm": (
+            {**IDS, "mlm_positions": ("int32", -1, -1)},
+            {**VECTORS, "mlm_logits": ("float32", -1, -1, VOCAB_SIZE)},
+        ),
+        "sop": (IDS, {**VECTORS, "sop_log_probs": ("float32", -1, 2)}),
+        "fill_mask": (
+            {"text": TEXT},
+            {
+                "top_pieces": ("string", -1, -1, 5),
+                "top_probabilities": ("float32", -1, -1, 5),
+            },
+        ),
+    },
+    "classifier": {
+        "serving_default": (PAIR, {**LABELS, "prediction": TEXT}),
+        "tokens": (IDS, {**LABELS, "logits": ("float32", -1, NUM_LABELS)}),
+    },
+    "regression": {
+        "serving_default": (PAIR, {"score": ("float32", -1)}),
+        "tokens": (
+            IDS,
+            {"score": ("float32", -1), "logits": ("float32", -1, 1)},
+        ),
+    },
+    "squad_1": {
+        "serving_default": (QUESTION, ANSWER),
+        "tokens": (
+            IDS,
+            {
+                "start_logits": ("float32", -1, -1),
+                "end_logits": ("float32", -1, -1),
+            },
+        ),
+    },
+    "squad_2": {
+        "serving_default": (QUESTION, ANSWER),
+        "tokens": (
+            IDS,
+            {
+                "start_top_log_probs": ("float32", -1, START_N_TOP),
+                "start_top_index": ("int32", -1, START_N_TOP),
+                "end_top_log_probs": ("float32", -1, NUM_SPANS),
+                "end_top_index": ("int32", -1, NUM_SPANS),
+                "cls_logits": ("float32", -1),
+            },
+        ),
+    },
+    "race": {
+        "serving_default": (
+            {
+                "article": TEXT,
+                "question": TEXT,
+                "options": ("string", -1, NUM_CHOICES),
+            },
+            {**CHOICES, "choice": ("int32", -1)},
+        ),
+        "tokens": (
+            {name: ("int32", -1, NUM_CHOICES, -1) for name in IDS},
+            {**CHOICES, "logits": ("float32", -1, NUM_CHOICES)},
+        ),
+    },
+}
+
+
+RAW_TEXT = [
+    (name, signature)
+    for name, signatures in CONTRACT.items()
+    for signature, (inputs, _) in signatures.items()
+    if "input_ids" not in inputs
+]
+TEXTS = [
+    "The house stood on a hill.",
+    "Where did the old man sit? By the river.",
+    "Café ½ 1,234,",
+    "It was cold, and the boy ran into the house of the old man.",
+]
+REQUEST = {
+    "text_a": TEXTS,
+    "text_b": TEXTS[::-1],
+    "question": TEXTS,
+    "context": TEXTS[::-1],
+    "article": TEXTS,
+    "options": [["snow", "A boy.", "the hill", "25, or so"]] * 4,
+}
+# Relative to the norm in float32. The weights are large, so that a wrong one
+# changes the outputs altogether.
+MAX_DIFFERENCE_IN_BFLOAT16 = 0.1
+BYTES_SAVED_PER_VALUE = 2
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_signatures(name, exported):
+    path = pathlib.Path(exported(name).summary.path, "saved_model.pb")
+    [graph] = saved_model_pb2.SavedModel.FromString(
+        path.read_bytes()
+    ).meta_graphs
+
+    assert list(graph.meta_info_def.tags) == ["serve"]
+    found = {
+        name: one
+        for name, one in graph.signature_def.items()
+        if one.method_name == PREDICT
+    }
+    assert {
+        name: (_described(one.inputs), _described(one.outputs))
+        for name, one in found.items()
+    } == CONTRACT[name]
+    assert set(graph.signature_def) - set(found) == {"__saved_model_init_op"}
+    assert set(exported(name).summary.signatures) == set(CONTRACT[name])
+
+
+def _described(tensors):
+    return {
+        name: (
+            tf.as_dtype(tensor.dtype).name,
+            *(size.size for size in tensor.tensor_shape.dim),
+        )
+        for name, tensor in tensors.items()
+    }
+
+
+def make_ids(export, batch, length):
+    """Returns pairs of ids, with padding, for the signature `tokens`."""
+    inner = (NUM_CHOICES,) if export.config.task == "race" else ()
+    special = export.tokenizer.special_ids
+    ids = np.random.default_rng(1).integers(5, 300, (batch, *inner, length))
+    ids[..., 0], ids[..., [2, length - 3]] = special.cls, special.sep
+    place = np.arange(length)
+    mask = np.broadcast_to(place < length - 2, ids.shape)
+    values = {
+        "input_ids": np.where(mask, ids, special.pad),
+        "input_mask": mask,
+        "segment_ids": mask & (place > 2),
+    }
+    return {name: value.astype(np.int32) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_ids_give_what_the_model_gives(name, exported):
+    export = exported(name)
+    ids = make_ids(export, 3, 12)
+
+    found = export.ask("tokens", **ids)
+
+    model, inputs = export.model, ids
+    if name == "encoder":
+        model = model.albert
+    if name == "squad_2":
+        # The context and `[CLS]` are allowed.
+        p_mask = np.ones((3, 12), np.float32)
+        p_mask[:, [0, *range(3, 9)]] = 0
+        inputs = ids | {"p_mask": p_mask}
+    expected = {n: np.array(v) for n, v in model(inputs).items() if n in found}
+    if "probabilities" in found:
+        expected["probabilities"] = softmax(expected["logits"])
+    if name == "regression":
+        expected["score"] = expected["logits"][:, 0]
+    assert set(found) == set(expected)
+    for output, values in expected.items():
+        np.testing.assert_allclose(
+            found[output],
+            values,
+            rtol=1e-5,
+            atol=1e-4 if name == "squad_2" else 1e-5,
+        )
+
+
+@pytest.mark.parametrize(("name", "signature"), RAW_TEXT)
+def test_no_texts(name, signature, exported):
+    inputs, outputs = CONTRACT[name][signature]
+    none = {
+        name: tf.zeros([0, *shape], tf.string)
+        for name, (_, _, *shape) in inputs.items()
+    }
+
+    found = exported(name).ask(signature, **none)
+
+    for output, (_, _, *shape) in outputs.items():
+        assert found[output].shape[0] == 0
+        assert found[output].shape[-1] == (0, *shape)[-1]
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
+    export = exported(name)
+
+    requests = read_warmup(export.summary.path)
+
+    assert len(requests) == 2 * len(CONTRACT[name])
+    assert {model for model, _, _ in requests} == {"albert"}
+    for _, signature, inputs in requests:
+        [batch] = {len(values) for values in inputs.values()}
+        for output in export.ask(signature, **inputs).values():
+            assert len(output) == batch in (1, 8)
+
+
+@pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+@pytest.mark.parametrize("name", ["encoder", "classifier", "squad_1"])
+def test_litert_gives_what_the_saved_model_gives(name, exported):
+    export = exported(name)
+    path = pathlib.Path(export.summary.path) / saved_model.LITERT_FILE
+    interpreter = tf.lite.Interpreter(model_path=str(path))
+    run = interpreter.get_signature_runner()
+    for batch, length in ((1, 7), (3, 12)):
+        ids = make_ids(export, batch, length)
+
+        found = run(**ids)
+
+        expected = export.ask("tokens", **ids)
+        assert set(found) == set(expected)
+        for output, values in expected.items():
+            np.testing.assert_allclose(found[output], values, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "classifier",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in CONTRACT
+            if name != "classifier"
+        ),
+    ],
+)
+def test_bfloat16_halves_the_matrices_and_hardly_changes_answers(
+    name, exported
+):
+    full = exported(name)
+
+    half = full.again(precision="bfloat16", tflite=False)
+
+    # The next version, beside the other.
+    folder = pathlib.Path(full.summary.path).parent
+    assert half.summary.path == str(folder / "2")
+    shapes = [weight.shape for weight in full.model.weights]
+    num_values = sum(math.prod(shape) for shape in shapes if len(shape) > 1)
+    saved = _size_of_variables(full) - _size_of_variables(half)
+    assert saved == num_values * BYTES_SAVED_PER_VALUE
+    inputs, _ = CONTRACT[name]["serving_default"]
+    request = {name: REQUEST[name] for name in inputs}
+    expected, found = full.ask(**request), half.ask(**request)
+    assert found.keys() == expected.keys()
+    for output, values in expected.items():
+        assert found[output].dtype == values.dtype, output
+        if values.dtype == np.float32:
+            distance = np.linalg.norm(found[output] - values)
+            largest = MAX_DIFFERENCE_IN_BFLOAT16 * np.linalg.norm(values)
+            assert distance <= largest, output
+        else:
+            assert found[output].tolist() == values.tolist(), output
+
+
+def _size_of_variables(export):
+    folder = pathlib.Path(export.summary.path, "variables")
+    [file] = folder.glob("variables.data-*")
+    return file.stat().st_size

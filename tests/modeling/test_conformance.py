@@ -1,0 +1,482 @@
+"""What every layer and every model must do, whatever it computes.
+
+One row for each: how to make it, what to call it with, what it returns.
+"""
+
+import copy
+import dataclasses
+import importlib
+import inspect
+import json
+import pickle
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf import modeling
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.attention import AttentionSublayer
+from albert_tf.modeling.embeddings import Embeddings
+from albert_tf.modeling.encoder import Encoder
+from albert_tf.modeling.feed_forward import FeedForwardSublayer
+from albert_tf.modeling.heads import (
+    MaskedLmHead,
+    OutputLayer,
+    SentenceOrderHead,
+)
+from albert_tf.modeling.layer_norm import LayerNorm
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.serialization import (
+    SerializableLayer,
+    SerializableModel,
+)
+from albert_tf.modeling.span_models import (
+    BeamSpanHead,
+    BeamSpanModel,
+    SpanModel,
+)
+from tests import tiny
+
+B, S, E, H, V, P, C = 2, 5, 4, 8, tiny.VOCAB_SIZE, 3, 3
+_BATCH = tiny.batch()
+_KEYS = _BATCH["input_mask"][:, None, None, :]
+_ENCODED = {
+    "sequence_output": (B, S, H),
+    "pooled_output": (B, H),
+    "embedding_output": (B, S, E),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One layer or model.
+
+    Args:
+        make: The class.
+        inputs: Positional arguments of the call.
+        shapes: Shapes of the outputs.
+        arguments: What the constructor takes besides seed and dtype.
+        takes_config: Whether its first argument is an `AlbertConfig`.
+        is_float32: Whether outputs are float32 in every precision.
+    """
+
+    make: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    shapes: Any
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    takes_config: bool = True
+    is_float32: bool = False
+
+
+_LAYERS = {
+    LayerNorm: Row(
+        lambda size, *, seed, **kw: LayerNorm(size, **kw),
+        (tiny.floats(B, S, H),),
+        (B, S, H),
+        {"size": H},
+        takes_config=False,
+    ),
+    Embeddings: Row(
+        Embeddings, (_BATCH["input_ids"], _BATCH["segment_ids"]), (B, S, E)
+    ),
+    AttentionSublayer: Row(
+        AttentionSublayer, (tiny.floats(B, S, H), _KEYS), (B, S, H)
+    ),
+    FeedForwardSublayer: Row(
+        FeedForwardSublayer, (tiny.floats(B, S, H),), (B, S, H)
+    ),
+    Encoder: Row(
+        Encoder,
+        (tiny.floats(B, S, E), _KEYS),
+        [(B, S, H)] * 4,
+        {"output_hidden_states": True},
+    ),
+    OutputLayer: Row(
+        OutputLayer,
+        (tiny.floats(B, S, H),),
+        (B, S, 3),
+        {"units": 3, "hidden_size": H, "name": "head"},
+        takes_config=False,
+        is_float32=True,
+    ),
+    SentenceOrderHead: Row(
+        SentenceOrderHead, (tiny.floats(B, H),), (B, 2), is_float32=True
+    ),
+    MaskedLmHead: Row(
+        MaskedLmHead,
+        (
+            tiny.floats(B, S, H),
+            _BATCH["masked_lm_positions"],
+            tiny.floats(V, E),
+        ),
+        (B, P, V),
+        is_float32=True,
+    ),
+    BeamSpanHead: Row(
+        lambda config, *, dtype, **kw: BeamSpanHead(config, **kw),
+        (tiny.floats(B, S, H), _BATCH["p_mask"]),
+        {
+            "cls_logits": (B,),
+            "start_top_log_probs": (B, 1),
+            "start_top_index": (B, 1),
+            "end_top_log_probs": (B, 1),
+            "end_top_index": (B, 1),
+        },
+        {"dropout_prob": 0.0},
+        is_float32=True,
+    ),
+}
+_MODELS = {
+    AlbertModel: Row(AlbertModel, (_BATCH,), _ENCODED),
+    PretrainingModel: Row(
+        PretrainingModel,
+        (_BATCH,),
+        {"masked_lm_logits": (B, P, V), "sentence_order_logits": (B, 2)},
+        is_float32=True,
+    ),
+    ClassifierModel: Row(
+        ClassifierModel,
+        (_BATCH,),
+        {"logits": (B, 3)},
+        {"num_labels": 3},
+        is_float32=True,
+    ),
+    MultipleChoiceModel: Row(
+        MultipleChoiceModel,
+        (tiny.choices(),),
+        {"logits": (B, C)},
+        is_float32=True,
+    ),
+    SpanModel: Row(
+        SpanModel,
+        (_BATCH,),
+        {"start_logits": (B, S), "end_logits": (B, S)},
+        is_float32=True,
+    ),
+    BeamSpanModel: Row(
+        BeamSpanModel,
+        (_BATCH,),
+        {
+            "cls_logits": (B,),
+            "start_top_log_probs": (B, 2),
+            "start_top_index": (B, 2),
+            "end_top_log_probs": (B, 4),
+            "end_top_index": (B, 4),
+        },
+        {"start_n_top": 2, "end_n_top": 2},
+        is_float32=True,
+    ),
+}
+_TABLE = _LAYERS | _MODELS
+_POOLER = {"pooler/kernel", "pooler/bias"}
+# Softmax ignores what all keys, or all positions, have in common.
+_KEY = {"key/bias"}
+_BEAM = {"start_dense/bias", "end_dense_1/bias", "end_layer_norm/beta"}
+_WITHOUT_GRADIENT = {
+    AttentionSublayer: _KEY,
+    Encoder: _KEY,
+    AlbertModel: _KEY,
+    PretrainingModel: _KEY,
+    ClassifierModel: _KEY,
+    MultipleChoiceModel: _KEY,
+    SpanModel: _KEY | _POOLER,
+    BeamSpanHead: _BEAM,
+    BeamSpanModel: _KEY | _POOLER | _BEAM,
+}
+
+
+@pytest.fixture(params=_TABLE, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=_MODELS, ids=lambda kind: kind.__name__)
+def model_kind(request):
+    return request.param
+
+
+@pytest.fixture(params=["float32", "mixed_bfloat16"])
+def dtype(request):
+    return request.param
+
+
+def _make(kind, dtype="float32", *, seed=0, config=None):
+    row = _TABLE[kind]
+    first = (config or tiny.config(),) if row.takes_config else ()
+    layer = row.make(*first, seed=seed, dtype=dtype, **row.arguments)
+    if not layer.built:
+        layer.build()
+    return layer
+
+
+def _call(kind, layer):
+    return layer(*_TABLE[kind].inputs)
+
+
+def _arrays(outputs):
+    return [np.asarray(x, "float32") for x in tf.nest.flatten(outputs)]
+
+
+def _assert_near(actual, expected, tolerance=0.0):
+    for ours, theirs in zip(_arrays(actual), _arrays(expected), strict=True):
+        assert np.isfinite(ours).all()
+        assert np.abs(ours - theirs).max() <= tolerance * np.abs(theirs).max()
+
+
+def _symbolic(values):
+    def tensor(value):
+        shape = (None, *value.shape[1:])
+        return keras.KerasTensor(shape, dtype=str(value.dtype))
+
+    return tf.nest.map_structure(tensor, values)
+
+
+def test_the_table_has_every_layer_and_every_public_model():
+    found = set()
+    for module in pkgutil.iter_modules(modeling.__path__, "albert_tf.modeling."):
+        members = vars(importlib.import_module(module.name)).values()
+        found |= {
+            member
+            for member in members
+            if inspect.isclass(member)
+            and issubclass(member, keras.layers.Layer)
+            and member.__module__ == module.name
+        }
+    public = {getattr(albert_tf, name) for name in albert_tf.__all__}
+
+    assert set(_TABLE) == found - {SerializableLayer, SerializableModel}
+    assert set(_MODELS) == {x for x in public if x in found}
+
+
+def test_outputs_have_the_shapes_and_dtypes_of_the_symbolic_call(kind, dtype):
+    layer = _make(kind, dtype)
+    inputs = _TABLE[kind].inputs
+
+    outputs = layer(*inputs)
+    symbolic = layer(*_symbolic(inputs))
+
+    shapes = tf.nest.map_structure(lambda x: tuple(x.shape), outputs)
+    tf.nest.assert_same_structure(outputs, symbolic)
+    assert shapes == _TABLE[kind].shapes
+    expected = "float32" if _TABLE[kind].is_float32 else layer.compute_dtype
+    for real, promised in zip(
+        tf.nest.flatten(outputs), tf.nest.flatten(symbolic), strict=True
+    ):
+        assert promised.dtype == real.dtype.name
+        assert len(promised.shape) == len(real.shape)
+        for known, size in zip(promised.shape, real.shape, strict=True):
+            assert known in (None, size)
+        assert real.dtype == expected or real.dtype.is_integer
+
+
+@pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
+def test_graph_and_xla_equal_eager(kind, jit_compile):
+    layer = _make(kind)
+    compiled = tf.function(layer, jit_compile=jit_compile)
+
+    _assert_near(_call(kind, compiled), _call(kind, layer), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("mixed_bfloat16", 0.1), ("mixed_float16", 0.02)]
+)
+def test_mixed_precision_is_near_and_keeps_float32_weights(
+    kind, dtype, tolerance
+):
+    mixed = _make(kind, dtype)
+
+    assert {w.dtype for w in mixed.weights} == {"float32"}
+    _assert_near(_call(kind, mixed), _call(kind, _make(kind)), tolerance)
+
+
+def test_every_weight_gets_a_gradient(kind, dtype):
+    layer = _make(kind, dtype)
+    weights = layer.trainable_weights
+    with tf.GradientTape() as tape:
+        outputs = tf.nest.flatten(_call(kind, layer))
+        # Not the plain sum: that of a normalized row does not depend on it.
+        loss = sum(
+            tf.reduce_sum(tf.cast(x, "float32") * tiny.floats(*x.shape))
+            for x in outputs
+            if x.dtype.is_floating
+        )
+
+    gradients = tape.gradient(
+        loss,
+        [weight.value for weight in weights],
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
+
+    missing = set()
+    for weight, gradient in zip(weights, gradients, strict=True):
+        gradient = tf.convert_to_tensor(gradient)
+        assert np.isfinite(gradient).all(), weight.path
+        if np.abs(gradient).max() <= 1e-6:
+            missing.add("/".join(weight.path.split("/")[-2:]))
+    exempt = _WITHOUT_GRADIENT.get(kind, set())
+    if dtype == "float32":
+        assert missing == exempt
+    else:  # rounding gives some exempt weights a small gradient
+        assert missing <= exempt
+
+
+def test_padding_does_not_matter(model_kind):
+    (inputs,) = _TABLE[model_kind].inputs
+    mask = inputs["input_mask"]
+    model = _make(model_kind)
+    ids = np.where(mask == 1, inputs["input_ids"], 9)
+
+    before = _arrays(model(inputs))
+    after = _arrays(model(inputs | {"input_ids": ids}))
+
+    for first, second in zip(before, after, strict=True):
+        if first.shape[: mask.ndim] == mask.shape:  # padding has outputs too
+            first, second = first[mask == 1], second[mask == 1]
+        np.testing.assert_allclose(first, second, atol=1e-5)
+
+
+_COPIES = {
+    "from_config": lambda layer: type(layer).from_config(layer.get_config()),
+    "keras_object": lambda layer: keras.saving.deserialize_keras_object(
+        json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
+    ),
+    "pickle": lambda layer: pickle.loads(pickle.dumps(layer)),
+    "deepcopy": copy.deepcopy,
+    "clone_model": keras.models.clone_model,
+}
+
+
+@pytest.mark.parametrize("way", _COPIES)
+def test_copies_are_the_same(kind, dtype, way):
+    if way == "clone_model" and kind in _LAYERS:
+        pytest.skip("only models can be cloned")
+    layer = _make(kind, dtype, seed=3)
+    for weight in layer.weights:
+        weight.assign(weight + 0.25)
+
+    copied = _COPIES[way](layer)
+
+    assert copied.get_config() == layer.get_config()
+    if not copied.built:
+        copied.build()
+    if way not in ("pickle", "deepcopy"):
+        for ours, theirs in zip(
+            copied.weights, _make(kind, seed=3).weights, strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+        copied.set_weights(layer.get_weights())
+    assert [w.path for w in copied.weights] == [w.path for w in layer.weights]
+    _assert_near(_call(kind, copied), _call(kind, layer))
+
+
+@pytest.mark.parametrize("is_functional", [False, True])
+def test_saved_models_are_read_back(model_kind, dtype, is_functional, tmp_path):
+    model = _make(model_kind, dtype)
+    if is_functional:
+        inputs = _keras_inputs(model)
+        model = keras.Model(inputs, model(inputs))
+    batch = _own_inputs(model_kind)
+    model.save(tmp_path / "model.keras")
+
+    read = keras.models.load_model(tmp_path / "model.keras")
+
+    assert [w.path for w in read.weights] == [w.path for w in model.weights]
+    _assert_near(read(batch), model(batch))
+
+
+def _keras_inputs(model):
+    return {
+        name: keras.Input((None,) * (spec.rank - 1), dtype=spec.dtype, name=name)
+        for name, spec in model.input_specs().items()
+    }
+
+
+def _own_inputs(kind):
+    (inputs,) = _MODELS[kind].inputs
+    return {name: inputs[name] for name in _make(kind).input_specs()}
+
+
+@pytest.mark.parametrize("strategy", ["all", "attention", "ffn", "none"])
+def test_every_way_of_sharing_is_saved(strategy, tmp_path):
+    config = tiny.config(parameter_sharing=strategy, inner_group_num=2)
+    model = _make(PretrainingModel, config=config)
+    model.save(tmp_path / "model.keras")
+
+    read = keras.models.load_model(tmp_path / "model.keras")
+
+    _assert_near(read(_BATCH), model(_BATCH))
+
+
+def test_what_is_frozen_stays_frozen_when_saved(tmp_path):
+    model = _make(ClassifierModel)
+    model.albert.embeddings.trainable = False
+    model.save(tmp_path / "model.keras")
+
+    read = keras.models.load_model(tmp_path / "model.keras")
+
+    assert not read.albert.embeddings.trainable
+    assert [w.path for w in read.trainable_weights] == [
+        w.path for w in model.trainable_weights
+    ]
+
+
+def test_exported_models_give_the_same_outputs(model_kind, tmp_path):
+    model, batch = _make(model_kind), _own_inputs(model_kind)
+
+    model.export(tmp_path / "exported", verbose=False)
+
+    served = tf.saved_model.load(tmp_path / "exported").serve(
+        {name: tf.constant(values) for name, values in batch.items()}
+    )
+    outputs = model(batch)
+    assert set(served) == set(outputs)
+    for name, values in outputs.items():
+        _assert_near(served[name], values, 1e-5)
+
+
+def test_the_summary_shows_shapes(model_kind):
+    lines = []
+
+    _make(model_kind).summary(print_fn=lines.append)
+
+    text = "\n".join(lines)
+    assert "(None" in text
+    assert "?" not in text
+
+
+def test_the_encoder_starts_as_the_bare_model_of_the_same_seed(model_kind):
+    model = _make(model_kind, seed=3)
+
+    bare = AlbertModel(tiny.config(), seed=3)
+
+    found = {w.path.partition("albert/")[2]: w for w in model.weights}
+    for weight in bare.weights:
+        name = weight.path.removeprefix("albert/")
+        np.testing.assert_array_equal(found[name], weight)
+
+
+def test_dropout_runs_in_graph_and_xla():
+    config = tiny.config(
+        hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2
+    )
+    model = PretrainingModel(config)
+
+    for jit_compile in (False, True):
+        run = tf.function(model, jit_compile=jit_compile)
+        first, again, other = (
+            run(_BATCH, training=True, seed=tf.constant(seed))
+            for seed in ([1, 2], [1, 2], [1, 3])
+        )
+        _assert_near(first, again)
+        logits = [np.asarray(x["masked_lm_logits"]) for x in (first, other)]
+        assert (logits[0] != logits[1]).any()

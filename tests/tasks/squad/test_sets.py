@@ -1,0 +1,151 @@
+import json
+
+import pytest
+
+from albert_tf.tasks.squad import sets as sets_lib
+from albert_tf.tasks.squad.sets import SquadConfig
+from albert_tf.tasks.squad.task import BeamSpanTask, SpanTask
+
+ANSWERED = {"answers": [{"text": "white", "answer_start": 8}]}
+IMPOSSIBLE = {"answers": [], "is_impossible": True}
+UNKNOWN = {"answers": []}
+
+
+@pytest.fixture
+def read(tmp_path, words):
+    """Writes files of one question each, and reads the sets they make."""
+
+    def make(uses, *, settings=None, **rows):
+        paths = {}
+        for name, row in rows.items():
+            question = {"id": name, "question": "What?"} | row
+            paragraph = {"context": "Snow is white.", "qas": [question]}
+            path = tmp_path / f"{name}.json"
+            content = {"data": [{"paragraphs": [paragraph]}]}
+            path.write_text(json.dumps(content), "utf-8")
+            paths[name] = str(path)
+        config = SquadConfig(**paths, **settings or {})
+        return sets_lib.read_sets(
+            config, uses, tokenizer=words, max_seq_length=96, saved_threshold=2
+        )
+
+    return make
+
+
+def guids(sets):
+    return [[example.guid for example in one.examples] for one in sets]
+
+
+def test_each_use_has_its_file(read):
+    sets = read(
+        ["train", "eval", "predict"],
+        train_file=ANSWERED,
+        eval_file=ANSWERED,
+        predict_file=UNKNOWN,
+    )
+
+    assert guids(sets.all) == [["train_file"], ["eval_file"], ["predict_file"]]
+    assert sets.data.name == "squad_v1"
+    assert sets.data.lengths.max_seq_length == 96
+    assert sets.data.saved_threshold == 2
+
+
+@pytest.mark.parametrize("uses", [["predict"], ["eval", "predict"]])
+def test_predicted_questions_with_answers_are_evaluated(uses, read):
+    sets = read(uses, predict_file=ANSWERED)
+
+    # The same object, so that its windows and outputs are made once.
+    assert sets.evaluation[0] is sets.prediction[0]
+
+
+def test_predicted_questions_without_answers_are_not_evaluated(read):
+    assert not read(["predict"], predict_file=UNKNOWN).evaluation
+    assert not read(["predict"], predict_file=IMPOSSIBLE).evaluation
+    version_2 = {"version_2_with_negative": True}
+    assert read(
+        ["predict"], predict_file=IMPOSSIBLE, settings=version_2
+    ).evaluation
+
+
+def test_an_evaluation_without_its_own_file_takes_the_predicted_one(read):
+    assert guids(read(["eval"], predict_file=ANSWERED).evaluation) == [
+        ["predict_file"]
+    ]
+
+
+def test_a_file_to_evaluate_is_evaluated_without_being_asked(read):
+    sets = read(["train"], train_file=ANSWERED, eval_file=ANSWERED)
+
+    assert guids(sets.evaluation) == [["eval_file"]]
+
+
+@pytest.mark.parametrize(
+    ("uses", "rows", "message"),
+    [
+        (["train"], {}, "--train_file must be given"),
+        (["predict"], {}, "--predict_file must be given"),
+        (["eval"], {}, "--predict_file must be given"),
+        (["train"], {"train_file": UNKNOWN}, "1 of 1 questions have no answ"),
+        (["train"], {"eval_file": UNKNOWN}, "--train_file must be given"),
+        (["eval"], {"predict_file": UNKNOWN}, "for example question predict_f"),
+        (["train"], {"train_file": IMPOSSIBLE}, "--version_2_with_negative"),
+    ],
+)
+def test_questions_that_cannot_be_used_are_refused(uses, rows, message, read):
+    with pytest.raises(ValueError, match=message):
+        read(uses, **rows)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"start_n_top": 0}, "`start_n_top` must be a whole number of at lea"),
+        ({"end_n_top": 17}, "`end_n_top` must be .* at most 16"),
+        ({"dropout_prob": 1.0}, "`dropout_prob` must be .* below 1"),
+        (
+            {"null_score_diff_threshold": 0.0},
+            "--null_score_diff_threshold needs --version_2_with_negative",
+        ),
+    ],
+)
+def test_impossible_flags_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        SquadConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("is_version_2", "kind"), [(False, SpanTask), (True, BeamSpanTask)]
+)
+def test_the_version_decides_the_model_half(
+    is_version_2, kind, read, tiny_config
+):
+    config = SquadConfig(version_2_with_negative=is_version_2, start_n_top=3)
+    sets = read(["train"], train_file=ANSWERED)
+
+    task = sets_lib.make_task(
+        tiny_config, task_config=config, sets=sets, seed=1, dtype="float32"
+    )
+
+    assert isinstance(task, kind)
+    assert config.name == ("squad_v2" if is_version_2 else "squad_v1")
+
+
+def test_an_export_answers_as_the_run_did(read):
+    settings = {"doc_stride": 32, "version_2_with_negative": True}
+    sets = read(["train"], train_file=ANSWERED, settings=settings)
+    config = SquadConfig(**settings)
+
+    assert sets_lib.export_settings(config, sets, {"null_threshold": 1.5}) == {
+        "n_best_size": 20,
+        "max_answer_length": 30,
+        "doc_stride": 32,
+        "max_query_length": 64,
+        "start_n_top": 5,
+        "end_n_top": 5,
+        "null_score_diff_threshold": 1.5,
+    }
+    # Of several seeds, the best one's weights are exported.
+    of_seeds = {"null_threshold": 1.5, "null_threshold_best": 1.25}
+    for scores, expected in (({}, 2), (of_seeds, 1.25)):
+        found = sets_lib.export_settings(config, sets, scores)
+        assert found["null_score_diff_threshold"] == expected

@@ -1,0 +1,23 @@
+import dataclasses
+
+from albert_tf import settings
+from albert_tf.settings import setting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    ngram: int = setting(3, "Longest n-gram.")
+    masking: str = setting(
+        "static", "When masks are drawn.", choices=("a", "b")
+    )
+    plain: int = 1
+
+
+def test_a_setting_is_a_field_with_default_help_and_choices():
+    ngram, masking, plain = dataclasses.fields(Config)
+
+    assert Config() == Config(ngram=3, masking="static", plain=1)
+    assert settings.help_of(ngram) == "Longest n-gram."
+    assert settings.choices_of(ngram) == ()
+    assert settings.choices_of(masking) == ("a", "b")
+    assert settings.help_of(plain) is None

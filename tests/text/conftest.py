@@ -1,0 +1,69 @@
+"""Tiny tokenizers of both kinds."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
+
+settings.register_profile(
+    "text",
+    deadline=None,
+    # The fixtures are tokenizers, which no test changes.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("text")
+
+# Pieces that end in a digit and a comma: with a word mark and without, of one
+# digit and of more than the vocabulary has.
+COMMA_PIECES = ("▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,")
+WORDPIECE_TOKENS = (
+    *("[PAD]", "[unused1]", "<S>", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("a", "b", "un", "##aff", "##able", "##a", "##b", ",", "你", "好"),
+    *("!", "[", "]", "mask", "1", "##1"),
+)
+
+
+@pytest.fixture(scope="session")
+def change_model():
+    """A function that writes a changed copy of a SentencePiece model."""
+
+    def change(source, target, edit):
+        model = sentencepiece_model_pb2.ModelProto()
+        model.ParseFromString(source.read_bytes())
+        edit(model)
+        target.write_bytes(model.SerializeToString())
+        return target
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def comma_model(tiny_spm_model, change_model, tmp_path_factory):
+    """A SentencePiece model with `COMMA_PIECES`."""
+    normal = sentencepiece_model_pb2.ModelProto.SentencePiece.NORMAL
+
+    def add_pieces(model):
+        for piece in COMMA_PIECES:
+            model.pieces.add(piece=piece, score=-1.0, type=normal)
+
+    path = tmp_path_factory.mktemp("comma") / "comma.model"
+    return change_model(tiny_spm_model, path, add_pieces)
+
+
+@pytest.fixture(scope="session")
+def comma(comma_model):
+    return SentencePieceTokenizer(comma_model)
+
+
+@pytest.fixture(scope="session")
+def wordpiece_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wordpiece") / "vocab.txt"
+    path.write_text("\n".join(WORDPIECE_TOKENS), "utf-8", newline="\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def wordpiece(wordpiece_file):
+    return WordPieceTokenizer(wordpiece_file)

@@ -1,0 +1,125 @@
+"""Verdicts and scores of record sets; whole runs are in test_finetune."""
+
+import types
+
+import numpy as np
+import pytest
+
+from albert_tf.data import feature_cache
+from albert_tf.training import results
+from albert_tf.training.records import RecordSet
+
+
+@pytest.fixture
+def record_set(word_data):
+    """A function that makes 3 tokens a record, with given labels or none."""
+
+    def make(labels, fingerprint="own", name="", data=None):
+        data = data or word_data()
+        names = ("input_ids", "input_mask", "segment_ids")
+        arrays = {n: np.ones(3) for n in names}
+        specs = data.array_specs
+        if labels is None:
+            specs, rows = specs[:-1], [arrays] * 16
+        else:
+            rows = [arrays | {"label_ids": np.array(one)} for one in labels]
+        return RecordSet(
+            name=name,
+            examples=(),
+            data=data,
+            columns=feature_cache.collect(rows, specs, max_seq_length=3),
+            fingerprint=fingerprint,
+        )
+
+    return make
+
+
+def outputs_of(predictions):
+    return {"own": {"logits": np.eye(2, dtype=np.float32)[predictions]}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [([0, 1] * 8, True), ([1] * 16, False), ([0, 1] * 7, False), (None, True)],
+)
+def test_only_large_sets_of_several_labels_are_judged(
+    labels, expected, record_set
+):
+    records = record_set(labels)
+    outputs = outputs_of([0] * records.columns.num_records)
+
+    assert results.can_be_judged(records) == expected
+    assert bool(results.constant_predictions(records, outputs)) == expected
+
+
+@pytest.mark.parametrize(
+    ("num_others", "words"),
+    [(0, "All 40 records"), (1, "All but a few of 40"), (2, None)],
+)
+def test_a_verdict_says_how_many_predictions_are_the_same(
+    num_others, words, record_set
+):
+    outputs = outputs_of([1] * num_others + [0] * (40 - num_others))
+
+    verdict = results.constant_predictions(record_set([0, 1] * 20), outputs)
+
+    assert (verdict or "").startswith(words or "")
+    assert bool(verdict) == bool(words)
+
+
+@pytest.fixture
+def predictor():
+    """A predictor that always says 0, and remembers what it was asked."""
+    calls = []
+
+    def run(columns, batch_size):
+        calls.append(batch_size)
+        return {"logits": np.eye(2)[[0] * columns.num_records]}
+
+    return types.SimpleNamespace(run=run, calls=calls)
+
+
+def test_outputs_that_are_known_are_not_computed_again(record_set, predictor):
+    sets = [record_set([0, 1], "own"), record_set([0, 1], "other")]
+    known = {"own": {"logits": np.zeros((2, 2))}}
+
+    outputs = results.predict(predictor, sets, 5, known)
+
+    assert set(outputs) == {"own", "other"}
+    assert outputs["own"] is known["own"]
+    assert set(known) == {"own"}
+    assert predictor.calls == [5]
+
+
+@pytest.mark.parametrize(
+    ("num_train_steps", "labels", "disqualifying", "flags"),
+    [
+        (50, [0, 1] * 8, "constant_predictions", [1.0]),
+        (49, [0, 1] * 8, "", [1.0]),
+        (50, [0, 1] * 7, "constant_predictions", []),
+    ],
+)
+def test_evaluations_compute_anew_and_say_whether_predictions_are_constant(
+    num_train_steps, labels, disqualifying, flags, job, record_set, predictor
+):
+    class Data:
+        primary_metric = "accuracy"
+        array_specs = job().sets.data.array_specs
+
+        def scores(self, examples, outputs):
+            return {"accuracy": 0.5}
+
+    evaluator = results.FinetuningEvaluator(
+        job(num_train_steps=num_train_steps).config,
+        [record_set(labels, data=Data())],
+        predictor,
+    )
+
+    for _ in range(2):
+        scores = evaluator.evaluate()
+
+    assert evaluator.primary_metric == "accuracy"
+    assert evaluator.disqualifying_metric == disqualifying
+    assert scores.pop("accuracy") == 0.5
+    assert list(scores.values()) == flags
+    assert predictor.calls == [4, 4]

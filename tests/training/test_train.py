@@ -1,0 +1,79 @@
+"""What all runs share; whole runs are in test_pretrain and test_finetune."""
+
+import os
+import types
+
+import pytest
+import tensorflow as tf
+
+from albert_tf.training import train
+from albert_tf.training.run_folder import RunFolder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder(path=str(tmp_path / "run"), fingerprint={"seed": 1})
+
+
+def start(config, folder, task):
+    batches = {
+        "inputs": tf.zeros((3, 4, 8)),
+        "label_ids": tf.zeros((3, 4), tf.int32),
+        "weights": tf.ones((3, 4)),
+    }
+    dataset = tf.data.Dataset.from_tensor_slices(batches)
+    return train.train(
+        config,
+        folder=folder,
+        task=task,
+        strategy=tf.distribute.get_strategy(),
+        batches=types.SimpleNamespace(starting_at=dataset.skip),
+    )
+
+
+def test_two_processes_do_not_train_in_one_folder(
+    order_task, run_config, folder
+):
+    config = run_config(num_train_steps=1, output_dir=folder.path)
+
+    with (
+        folder.locked(),
+        pytest.raises(ValueError, match="Another process is training in"),
+    ):
+        start(config, folder, order_task())
+
+
+def test_a_longer_run_resumes_from_the_newest_checkpoint(
+    order_task, run_config, folder, arrays_of, caplog
+):
+    caplog.set_level("INFO")
+    for num_train_steps in (2, 3):
+        config = run_config(
+            num_train_steps=num_train_steps, output_dir=folder.path
+        )
+        assert start(config, folder, order_task())
+
+    assert "Resuming from" in caplog.text
+    assert arrays_of(folder.path, 3)["global_step"] == 3
+    assert "run.lock" not in os.listdir(folder.path)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_deterministic_run_seeds_and_fixes_operations(
+    deterministic, run_config, monkeypatch
+):
+    called = []
+    monkeypatch.setattr(
+        train.keras.utils, "set_random_seed", lambda seed: called.append(seed)
+    )
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "enable_op_determinism",
+        lambda: called.append("determinism"),
+    )
+
+    train.make_deterministic(
+        run_config(deterministic=deterministic, random_seed=7)
+    )
+
+    assert called == ([7, "determinism"] if deterministic else [])
