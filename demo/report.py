@@ -152,7 +152,7 @@ def guess(
     blanks: Sequence[Blank],
     tokenizer: Tokenizer,
 ) -> list[str]:
-    """Returns the likeliest tokens of each blank, with probabilities."""
+    """Returns the likeliest words of each blank, with probabilities."""
     length = max(len(blank.ids) for blank in blanks)
     pad_id = tokenizer.special_ids.pad
     rows = [[*b.ids, *[pad_id] * (length - len(b.ids))] for b in blanks]
@@ -201,11 +201,13 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
 
 
 def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
-    best = np.argsort(-probabilities)[:NUM_GUESSES]
-    tokens = [tokenizer.id_to_token(int(i)).lstrip("▁") or "▁" for i in best]
+    tokens = [tokenizer.id_to_token(i) for i in range(tokenizer.vocab_size)]
+    # A token that begins a word begins with "▁".
+    words = [i for i, token in enumerate(tokens) if token[1:].isalpha()]
+    words = [i for i in words if tokens[i].startswith("▁")]
+    words.sort(key=lambda i: -probabilities[i])
     return ", ".join(
-        f"{token} {share:.0%}"
-        for token, share in zip(tokens, probabilities[best], strict=True)
+        f"{tokens[i][1:]} {probabilities[i]:.1%}" for i in words[:NUM_GUESSES]
     )
 
 
@@ -229,7 +231,7 @@ def _load_model(
 ) -> albert_tf.PretrainingModel:
     config_file = os.path.join(run_folder, "albert_config.json")
     config = albert_tf.AlbertConfig.from_json_file(config_file)
-    model = albert_tf.PretrainingModel(config)
+    model = albert_tf.PretrainingModel(config, objectives=["mlm"])
     albert_tf.load_checkpoint(model, os.path.join(run_folder, folder))
     return model
 
@@ -257,7 +259,7 @@ def _scores(logs: Mapping[str, Log]) -> report.Table:
     curves = _curves(logs, _ACCURACIES)
     return report.Table(
         title="Held-out text",
-        header=["Accuracy", "Before the run", "After"],
+        header=["Accuracy (sequences)", "Before the run", "After"],
         rows=[
             (name, f"{points[0][1]:.1%}", f"{points[-1][1]:.1%}")
             for name, points in curves.items()
@@ -274,7 +276,7 @@ def _curves(
     for name, log in logs.items():
         for key, title in keys.items():
             if points := report.points(log, key):
-                curves[f"{title}, {name} sequences"] = [
+                curves[f"{title} ({name})"] = [
                     (first_step + step, value) for step, value in points
                 ]
         first_step += log[-1]["step"]

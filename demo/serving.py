@@ -12,8 +12,8 @@ import tensorflow as tf
 from albert_tf import files
 
 BLANKS = (
-    "Returns the [MASK] of an array.",
-    "If the file does not [MASK], an error is raised.",
+    "Returns a [MASK] of strings.",
+    "This class is [MASK] to compute the mean.",
 )
 REVIEWS = (
     "The debugger is reliable.",
@@ -58,4 +58,5 @@ def load(folder: files.Path) -> Any:
 
 
 def _shown(answer: bytes, chance: float) -> str:
-    return f"{answer.decode()} ({chance:.0%})"
+    # A token that begins a word begins with "▁".
+    return f"{answer.decode().lstrip('▁')} ({chance:.0%})"

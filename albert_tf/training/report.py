@@ -375,11 +375,13 @@ def _draw_chart(chart: Chart) -> str:
     for steps, values in curves.values():
         marker = "o" if len(steps) == 1 else ""
         lines += axes.plot(steps, values, marker=marker, linewidth=1.8)
+    longest = max(map(len, curves), default=0)
     legend = figure.legend(
         lines,
         [" "] * len(lines),
         loc="outside upper left",
-        ncols=3,
+        # A column takes about so many points, of 72 an inch.
+        ncols=max(1, int(_SIZE_INCHES[0] * 72 / (55 + 5.5 * longest))),
         frameon=False,
         handlelength=3,
         labelcolor=_INK,
@@ -397,9 +399,8 @@ def _draw_bars(chart: Bars) -> str:
         return _EMPTY
     figure, axes = _figure(chart.unit, chart.x_label)
     axes.bar(range(len(names)), values, color=_COLORS[0])
-    every = -(-len(names) // MAX_BAR_NAMES)
-    shown = range(0, len(names), every)
-    axes.set_xticks(shown, names[::every], parse_math=False)
+    shown = range(0, len(names), -(-len(names) // MAX_BAR_NAMES))
+    axes.set_xticks(shown, [names[i] for i in shown], parse_math=False)
     return _svg(figure, chart.title)
 
 

@@ -84,8 +84,9 @@ def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     blanks = report.choose_blanks(sentences, tokenizer)
     token_id = tokenizer.token_to_id("▁parser")
     bias = np.zeros(tokenizer.vocab_size)
-    bias[token_id] = 9.0
-    bias[token_id + 1] = 8.0
+    bias[token_id] = 8.0
+    # A mark is no word.
+    bias[tokenizer.token_to_id(".")] = 9.0
     model.masked_lm_head.output_bias.assign(bias)
 
     guesses = report.guess(model, blanks, tokenizer)
@@ -144,9 +145,9 @@ def test_report_tells_what_was_run_and_what_came_out(
     for cells in (
         ["Command", "python -m demo.run"],
         ["Sequences per second (median)", "50 (short)"],
-        ["masked words, short sequences", "1.0%", "30.0%"],
-        ["masked words, long sequences", "20.0%", "25.0%"],
-        ["sentence order, long sequences", "50.0%", "75.0%"],
+        ["masked words (short)", "1.0%", "30.0%"],
+        ["masked words (long)", "20.0%", "25.0%"],
+        ["sentence order (long)", "50.0%", "75.0%"],
         ["It is [MASK].", "fast (90%)"],
     ):
         assert "<td>" + "</td><td>".join(cells) + "</td>" in page

@@ -9,7 +9,7 @@ class Encoder(tf.Module):
     def fill_mask(self, text):
         shape = [tf.shape(text)[0], 1, 5]
         tokens = tf.broadcast_to(
-            tf.constant([["a", "b", "c", "d", "e"]]), shape
+            tf.constant([["▁a", "▁b", "c", "d", "e"]]), shape
         )
         chances = tf.broadcast_to(
             tf.constant([[0.5, 0.25, 0.125, 0.0625, 0.0]]), shape
