@@ -10,6 +10,7 @@ Floor: checkpoints.
 """
 
 import contextlib
+import dataclasses
 import glob
 import json
 import os
@@ -93,25 +94,20 @@ class Checkpointer:
         path = run_checkpoints.checkpoint_path(self._output_dir, step)
         _write_state(path, state)
 
-    def save_best(
-        self,
-        step: int,
-        state: Mapping[str, Any],
-        metadata: Metadata | None = None,
-    ) -> None:
+    def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
         Args:
             step: Step of the weights.
-            state: What to write as `state.json`.
-            metadata: What is known of these weights, if it is more than of
-                the run's others (their null threshold); None for the same.
+            scores: Their scores, written as `state.json`. A null threshold
+                among them becomes part of the metadata.
         """
+        tuned = scores.get("null_threshold")
         _write_folder(
             os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
             _arrays(self._weights, step),
-            state,
-            metadata or self._metadata,
+            {"step": step, **scores},
+            dataclasses.replace(self._metadata, null_threshold=tuned),
         )
 
     def restore(self, path: str) -> dict[str, Any]:

@@ -76,7 +76,6 @@ def define_flags(task_config: type, **defaults: Any) -> None:
         task_config: The dataclass of the task's own flags.
         **defaults: The original's defaults of this command.
     """
-    flags.disclaim_key_flags()
     for config_class in (FinetuningFlags, FinetuningConfig, task_config):
         cli_flags.define(config_class, **defaults)
     training.define_flags()
@@ -103,15 +102,16 @@ def run(
     """
     # 1. The flags, as far as they need no example.
     shared = _check(values)
-    model = training.read(values)
     task_config: Any = cli_flags.read(task_config_class, values)
-    preset: dict[str, Any] = {}
+    preset = None
     if shared.preset:
-        paper = paper_presets.paper_settings(task_config.name, shared.preset)
-        preset = _preset_values(values, paper)
-        model["albert_config"] = paper.with_dropout(model["albert_config"])
-        task_config = dataclasses.replace(
-            task_config, **_fields_of(task_config_class, preset)
+        preset = paper_presets.paper_settings(task_config.name, shared.preset)
+        _apply_preset(values, preset)
+        task_config = cli_flags.read(task_config_class, values)
+    run_values = training.read(values)
+    if preset:
+        run_values["albert_config"] = preset.with_dropout(
+            run_values["albert_config"]
         )
 
     # 2. The examples.
@@ -119,16 +119,12 @@ def run(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
         tokenizer=shared.load_tokenizer(),
-        max_seq_length=preset.get("max_seq_length", values.max_seq_length),
+        max_seq_length=values.max_seq_length,
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
     config = cli_flags.read(
-        FinetuningConfig,
-        values,
-        **model
-        | _fields_of(FinetuningConfig, preset)
-        | _run_length(values, preset, sets),
+        FinetuningConfig, values, **run_values, **_run_length(values, sets)
     )
 
     # 4. Training, evaluation, prediction.
@@ -156,7 +152,9 @@ def run(
                 config.init_checkpoint,
                 is_training=config.do_train,
             ),
-            **task.export_settings(task_config, sets, scores),
+            **task.export_settings(
+                task_config, sets, _scores_of_weights(scores)
+            ),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
 
@@ -186,6 +184,8 @@ def _check(values: FlagValues) -> FinetuningFlags:
                 "only one of them."
             )
     files.check_local(values.output_dir)
+    if shared.export_dir:
+        files.check_local(shared.export_dir)
     is_many = values.strategy in _MULTI_WORKER and "TF_CONFIG" in os.environ
     if shared.export_dir and is_many:
         raise ValueError(
@@ -196,49 +196,41 @@ def _check(values: FlagValues) -> FinetuningFlags:
     return shared
 
 
-def _preset_values(
-    values: FlagValues, settings: paper_presets.PaperSettings
-) -> dict[str, Any]:
-    """Returns the values of a preset for the flags that are not given.
+def _apply_preset(
+    values: FlagValues, preset: paper_presets.PaperSettings
+) -> None:
+    """Gives the flags the values of a preset, except those that were given.
 
-    The steps or the warm-up of a preset do not replace epochs or a proportion
-    that the user has given.
+    The steps and the warm-up of a preset replace the epochs and the proportion
+    that a command has by default, but not those that the user has given.
     """
-    return {
-        name: value
-        for name, value in settings.flag_values().items()
-        if not values[name].present
-        and not (name in _RELATIVE and values[_RELATIVE[name]].present)
-    }
+    for name, value in preset.flag_values().items():
+        relative = _RELATIVE.get(name)
+        if values[name].present or (relative and values[relative].present):
+            continue
+        values[name].value = value
+        if relative:
+            values[relative].value = None
 
 
-def _fields_of(config_class: type, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values that are fields of a config."""
-    names = {field.name for field in dataclasses.fields(config_class)}
-    return {name: values[name] for name in names & set(values)}
-
-
-def _run_length(
-    values: FlagValues, preset: dict[str, Any], sets: Sets
-) -> dict[str, int]:
+def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
     """Returns the numbers of updates of the run and of its warm-up.
 
-    They are, in this order, those of the preset, those given, or those that
-    the epochs and the proportion result in.
+    Numbers that are given come first; else the epochs and the proportion, of
+    which a command may have defaults, determine them.
     """
     if not sets.train:
         return {"num_warmup_steps": 0, "start_warmup_step": 0}
+    num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
     epochs, proportion = values.num_train_epochs, values.warmup_proportion
-    num_steps = preset.get("num_train_steps", values.num_train_steps)
-    if not _is_absolute("num_train_steps", values, preset):
+    if epochs is not None and not values["num_train_steps"].present:
         checks.check_number("num_train_epochs", epochs, above=0)
-        batch_size = preset.get("train_batch_size", values.train_batch_size)
+        batch_size = values.train_batch_size
         checks.check_integer("train_batch_size", batch_size, at_least=1)
         # TF1: of examples, not of the windows that long ones are cut into.
         num_examples = len(sets.train.examples)
         num_steps = max(1, int(num_examples / batch_size * epochs))
-    num_warmup = preset.get("num_warmup_steps", values.num_warmup_steps)
-    if not _is_absolute("num_warmup_steps", values, preset):
+    if proportion is not None and not values["num_warmup_steps"].present:
         checks.check_number(
             "warmup_proportion", proportion, at_least=0, below=1
         )
@@ -246,9 +238,12 @@ def _run_length(
     return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
 
 
-def _is_absolute(name: str, values: FlagValues, preset: dict[str, Any]) -> bool:
-    is_given = name in preset or values[name].present
-    return bool(is_given or values[_RELATIVE[name]].value is None)
+def _scores_of_weights(scores: dict[str, float]) -> dict[str, float]:
+    """Returns the scores of the best seed; those of several are medians."""
+    return {
+        name: scores.get(f"{name}_best", value)
+        for name, value in scores.items()
+    }
 
 
 def _export_config(

@@ -24,8 +24,6 @@ def define(config_class: type, **defaults: Any) -> None:
         config_class: A dataclass.
         **defaults: Defaults that differ from those of the fields.
     """
-    # So that --help shows the flags as those of the command.
-    flags.disclaim_key_flags()
     types = typing.get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         text = settings.help_of(field)
@@ -44,7 +42,7 @@ def _define(
     if choices and typing.get_origin(annotation) is not tuple:
         flags.DEFINE_enum(field.name, default, choices, text)
     elif typing.get_origin(annotation) is tuple:
-        flags.DEFINE_list(field.name, list(default), text)
+        flags.DEFINE_list(field.name, list(default) or None, text)
     elif kinds == {bool}:
         flags.DEFINE_bool(field.name, default, text)
     elif kinds == {int}:
@@ -78,7 +76,7 @@ def read(
         value = values[field.name].value
         if isinstance(value, list):
             value = tuple(value)
-        # Text flags that are not given are None.
+        # Texts and lists that are not given are None.
         found[field.name] = field.default if value is None else value
     return config_class(**found | others)
 

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import tqdm
@@ -26,7 +26,6 @@ def run(
     main: Callable[[flags.FlagValues], None],
     *,
     description: str | None,
-    argv: Sequence[str] | None = None,
 ) -> NoReturn:
     """Parses the flags, runs `main`, and exits.
 
@@ -38,18 +37,20 @@ def run(
         define_flags: Defines the flags of the command.
         main: Receives the parsed flags.
         description: Shown by `--help` above the flags.
-        argv: Program name and arguments; those of the process by default.
     """
     values = flags.FLAGS
-    # So that --help shows the flags as those of the command.
-    flags.disclaim_key_flags()
     app.define_help_flags()
     # absl shows the docstring of the main module, which is a mere launcher.
     sys.modules["__main__"].__doc__ = description
+    others = set(values)
     define_flags()
+    for name in sorted(set(values) - others):
+        # `--help` and flags.txt show the flags of the main module, but absl
+        # takes them for those of the module that defines them.
+        values.register_key_flag_for_module(sys.argv[0], values[name])
     values.set_default("verbosity", absl_logging.INFO)
     try:
-        _parse(values, list(argv if argv is not None else sys.argv))
+        _parse(values)
         _set_up_logging()
         main(values)
         sys.stdout.flush()
@@ -67,9 +68,9 @@ def run(
     sys.exit(0)
 
 
-def _parse(values: flags.FlagValues, argv: list[str]) -> None:
+def _parse(values: flags.FlagValues) -> None:
     try:
-        rest = values(argv)
+        rest = values(sys.argv)
         if len(rest) > 1:
             raise flags.Error(
                 f"unexpected argument {rest[1]!r}; flags look like --name=value"

@@ -23,7 +23,6 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    flags.disclaim_key_flags()
     cli_flags.define(PretrainingConfig)
     training.define_flags()
     flags.DEFINE_integer(

@@ -22,7 +22,6 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
-    flags.disclaim_key_flags()
     finetuning.define_flags(
         sets.RaceConfig,
         optimizer="adamw",

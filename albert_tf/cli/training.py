@@ -10,7 +10,6 @@ from albert_tf.cli import flags as cli_flags
 
 def define_flags() -> None:
     """Defines the flags of the model's shape and of the original's TPU."""
-    flags.disclaim_key_flags()
     flags.DEFINE_string(
         "albert_config_file",
         None,

@@ -97,7 +97,7 @@ class AlbertModel(serialization.SerializableModel):
             name="pooler",
             dtype=self.dtype_policy,
         )
-        self.build({name: (None, None) for name in self.input_specs()})
+        self.build(self.input_shapes())
 
     def build(self, input_shape: Any) -> None:
         self.embeddings.build((None, None))
@@ -143,17 +143,3 @@ class AlbertModel(serialization.SerializableModel):
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        embedded = self.embeddings.compute_output_shape(
-            input_shape["input_ids"]
-        )
-        hidden_states = self.encoder.compute_output_shape(embedded)
-        shapes = {
-            "sequence_output": hidden_states[-1],
-            "pooled_output": (embedded[0], self.config.hidden_size),
-            "embedding_output": embedded,
-        }
-        if self.output_hidden_states:
-            shapes["hidden_states"] = hidden_states
-        return shapes

@@ -1,21 +1,15 @@
-"""Losses of pretraining, as sums that a training loop may divide as it needs.
+"""Losses of pretraining and fine-tuning, as sums that a loop can divide.
 
-A loss over a batch that is spread over replicas and accumulation steps is the
-sum of all parts' losses, divided by the sum of all parts' weights. So the
-functions here return numerator and denominator apart; all in float32. The
-whole of a batch has, as in the reference, the masked-LM loss
-`loss / (weight + MASKED_LM_EPSILON)` and the sentence-order loss
-`loss / weight`.
+The loss of a batch that is spread over replicas and accumulation steps is the
+sum of all parts' losses divided by the sum of all parts' weights. So the
+functions here return numerator and denominator separately, in float32. As in
+the reference, the masked-LM loss is `loss / (weight + MASKED_LM_EPSILON)`; all
+others are `loss / weight`, which in fine-tuning is the mean over examples.
+
+Floor: modeling.
 
 Source: google-research/albert, `run_pretraining.get_masked_lm_output` and
-`get_sentence_order_output`.
-
-Losses of fine-tuning, as sums like those of `losses`.
-
-The loss of a batch is the sum of `loss` over its parts, divided by the sum of
-`weight`: the mean over the examples, each of which weighs 1. All in float32.
-
-Source: google-research/albert, `classifier_utils.create_model`,
+`get_sentence_order_output`, `classifier_utils.create_model`,
 `race_utils.create_model`, `squad_utils.v1_model_fn_builder` and
 `squad_utils.v2_model_fn_builder`.
 """
@@ -27,10 +21,12 @@ from keras import ops
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
+# Weight of each of two cross entropies; also the threshold of a 0/1 label.
+_HALF = 0.5
 
 
 class LossSums(NamedTuple):
-    """What one batch, or a part of it, adds to a loss and an accuracy.
+    """Sums of a loss and an accuracy over a batch or a part of it.
 
     All are float32 scalars.
 
@@ -57,6 +53,51 @@ def example_weights(batch: Mapping[str, Any]) -> Any:
     return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
 
 
+class SpanSums(NamedTuple):
+    """Sums of the losses and the accuracy of a span task.
+
+    All are float32 scalars.
+
+    Args:
+        loss: Sum of weight x the mean of the losses of start and end.
+        weight: Sum of the weights.
+        correct: Sum of weight x (1 where the most likely start and the most
+            likely end are both the true ones).
+        start_loss: Sum of weight x cross entropy of the start.
+        end_loss: Sum of weight x cross entropy of the end.
+    """
+
+    loss: Any
+    weight: Any
+    correct: Any
+    start_loss: Any
+    end_loss: Any
+
+
+class BeamSpanSums(NamedTuple):
+    """`SpanSums` of a task in which there can be no answer.
+
+    Args:
+        loss: Half the sum of all three losses.
+        weight: Sum of the weights.
+        correct: As in `SpanSums`, the end given the true start.
+        start_loss: As in `SpanSums`.
+        end_loss: As in `SpanSums`, given the true start.
+        answerable_loss: Sum of weight x cross entropy of whether there is an
+            answer.
+        answerable_correct: Sum of weight x (1 where that is predicted
+            correctly).
+    """
+
+    loss: Any
+    weight: Any
+    correct: Any
+    start_loss: Any
+    end_loss: Any
+    answerable_loss: Any
+    answerable_correct: Any
+
+
 def cross_entropy(logits: Any, labels: Any) -> Any:
     """Returns minus the logarithm of the probability of each label.
 
@@ -77,7 +118,7 @@ def masked_lm_sums(logits: Any, ids: Any, weights: Any) -> LossSums:
 
     Args:
         logits: Float tensor `[B, P, V]`.
-        ids: Int tensor `[B, P]`, the hidden tokens; unused slots hold 0.
+        ids: Int tensor `[B, P]`, the masked tokens; unused slots hold 0.
         weights: Float tensor `[B, P]`, 1 for a target, 0 for an unused slot.
     """
     return weighted_sums(logits, ids, weights)
@@ -91,8 +132,8 @@ def sentence_order_sums(
     Args:
         logits: Float tensor `[B, 2]`.
         labels: Int tensor `[B]` or `[B, 1]`, 0 in order, 1 swapped.
-        weights: Float tensor `[B]` or `[B, 1]`, 0 for a row that fills up the
-            batch; None for all 1.
+        weights: Float tensor `[B]` or `[B, 1]`, 0 for a row that only pads
+            the batch; None for all 1.
     """
     labels = ops.reshape(labels, (-1,))
     weights = ops.ones_like(labels) if weights is None else weights
@@ -118,64 +159,16 @@ def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
     )
 
 
-# Half of the loss is the mean of two cross entropies, half the answerability.
-_HALF = 0.5
-
-
-class SpanSums(NamedTuple):
-    """What one batch, or a part of it, adds to the measures of a span.
-
-    All are float32 scalars.
-
-    Args:
-        loss: Sum of weight x the mean of the losses of start and end.
-        weight: Sum of the weights.
-        correct: Sum of weight x (1 where the likeliest start and the
-            likeliest end are both the true ones).
-        start_loss: Sum of weight x cross entropy of the start.
-        end_loss: Sum of weight x cross entropy of the end.
-    """
-
-    loss: Any
-    weight: Any
-    correct: Any
-    start_loss: Any
-    end_loss: Any
-
-
-class BeamSpanSums(NamedTuple):
-    """`SpanSums` of a task in which there may be no answer.
-
-    Args:
-        loss: Half the sum of all three losses.
-        weight: Sum of the weights.
-        correct: As in `SpanSums`, the end given the true start.
-        start_loss: As in `SpanSums`.
-        end_loss: As in `SpanSums`, given the true start.
-        answerable_loss: Sum of weight x cross entropy of whether there is an
-            answer.
-        answerable_correct: Sum of weight x (1 where that is right).
-    """
-
-    loss: Any
-    weight: Any
-    correct: Any
-    start_loss: Any
-    end_loss: Any
-    answerable_loss: Any
-    answerable_correct: Any
-
-
 def classification_sums(
     logits: Any, label_ids: Any, weights: Any | None = None
 ) -> LossSums:
-    """Returns the sums of a choice between labels, or between texts.
+    """Returns the sums of a classification, or of a multiple choice.
 
     Args:
         logits: Float tensor `[B, K]`.
         label_ids: Int tensor `[B]`, 0 to K - 1.
-        weights: Float tensor `[B]`, 0 for a row that fills up the batch; None
-            for all 1.
+        weights: Float tensor `[B]`, 0 for a row that only pads the batch;
+            None for all 1.
     """
     weights = _weights(label_ids, weights)
     return weighted_sums(logits, label_ids, weights)
@@ -184,7 +177,7 @@ def classification_sums(
 def regression_sums(
     logits: Any, label_ids: Any, weights: Any | None = None
 ) -> LossSums:
-    """Returns the sums of squared errors; of them, none is `correct`: 0.
+    """Returns the sums of squared errors; `correct` is 0.
 
     Args:
         logits: Float tensor `[B, 1]`.
@@ -237,7 +230,7 @@ def beam_span_sums(
     """Returns the sums of a span, and of whether there is one.
 
     Args:
-        outputs: What `BeamSpanModel` returns with teacher forcing:
+        outputs: Outputs of `BeamSpanModel` with teacher forcing:
             `start_log_probs` and `end_log_probs`, float `[B, S]`,
             `cls_logits` `[B]`.
         targets: `start_positions` and `end_positions`, int `[B]`, 0 where

@@ -78,10 +78,7 @@ def _check_tensor(name: str, value: Any, spec: Spec) -> None:
             f"of type {type(value).__name__}. Convert it, for example with "
             f"np.array(..., dtype={spec.dtype!r})."
         )
-    # A TensorFlow shape of unknown rank has no length.
-    has_rank = getattr(value.shape, "rank", 0) is not None
-    rank = len(value.shape) if has_rank else None
-    if rank not in (None, spec.rank):
+    if len(value.shape) != spec.rank:
         raise ValueError(
             f"`{name}` must have rank {spec.rank}. Received: shape "
             f"{tuple(value.shape)}."

@@ -148,6 +148,7 @@ class MultipleChoiceModel(serialization.SerializableModel):
             seed=seed,
             dtype=self.dtype_policy,
         )
+        self.scorer.build(self.scorer.input_shapes())
         self.built = True
 
     def input_specs(self) -> dict[str, model_inputs.Spec]:

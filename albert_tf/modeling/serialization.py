@@ -87,6 +87,39 @@ class SerializableModel(SerializableLayer, keras.Model):
         """Returns what the model can be called with, by name."""
         return model_inputs.encoder_specs()
 
+    def input_shapes(self) -> dict[str, tuple[None, ...]]:
+        """Returns the shapes of all inputs, with no size fixed."""
+        return {
+            name: (None,) * spec.rank
+            for name, spec in self.input_specs().items()
+        }
+
+    @property
+    def input(self) -> Any:
+        """The symbolic inputs of the model, to build a Functional model with.
+
+        Those that the model has been called on; new ones before.
+        """
+        if self._inbound_nodes:
+            return super().input
+        specs = self.input_specs()
+        return {
+            name: keras.Input(shape[1:], dtype=specs[name].dtype, name=name)
+            for name, shape in self.input_shapes().items()
+        }
+
+    def build(self, input_shape: Any) -> None:
+        """Records the shapes for `summary`; all weights exist already."""
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        specs = self.input_specs()
+        inputs = {
+            name: keras.KerasTensor(shape, dtype=specs[name].dtype)
+            for name, shape in input_shape.items()
+        }
+        outputs = self.compute_output_spec(inputs)
+        return keras.tree.map_structure(lambda output: output.shape, outputs)
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         model_inputs.check(inputs, self.input_specs(), type(self).__name__)
         return super().__call__(inputs, *args, **kwargs)
@@ -116,12 +149,13 @@ class SerializableModel(SerializableLayer, keras.Model):
             **kwargs: Passed on to Keras.
         """
         if input_signature is None:
+            specs = self.input_specs()
             input_signature = [
                 {
                     name: keras.InputSpec(
-                        shape=(None,) * spec.rank, dtype=spec.dtype, name=name
+                        shape=shape, dtype=specs[name].dtype, name=name
                     )
-                    for name, spec in self.input_specs().items()
+                    for name, shape in self.input_shapes().items()
                 }
             ]
         super().export(
@@ -133,6 +167,6 @@ class SerializableModel(SerializableLayer, keras.Model):
         )
 
 
-def _argument_names(layer_class: type) -> list[str]:
-    _, *names = inspect.signature(layer_class.__init__).parameters  # no self
+def _argument_names(layer_class: Any) -> list[str]:
+    _, *names = inspect.signature(layer_class.__init__).parameters
     return names

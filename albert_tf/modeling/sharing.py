@@ -1,9 +1,11 @@
-"""Which pass through the encoder uses which set of weights.
+"""Parameter sharing: which block of the encoder uses which weights.
 
 A block is an attention sublayer and a feed-forward sublayer, each with the
-layer normalisation that follows it. The encoder holds the distinct sublayers
-of each kind in a list and passes through them in the order of two tables of
-indices, which are made here. Plain Python: no Keras.
+layer normalization that follows it. The encoder holds the distinct sublayers
+of each kind in a list and applies them in the order of two tables of indices,
+which are made here.
+
+Floor: modeling. Plain Python: no Keras.
 
 Source: Lan et al. 2020, section 3.1 and table 4; google-research/albert,
 `modeling.transformer_model`, for groups and inner blocks.
@@ -16,13 +18,13 @@ from albert_tf import config as config_lib
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SharingPlan:
-    """The tables of one model; entry p belongs to the p-th block pass.
+    """The tables of one model, with one entry for each block of the stack.
 
-    There are num_hidden_layers x inner_group_num passes.
+    There are num_hidden_layers x inner_group_num blocks.
 
     Args:
-        attention: Index of the attention sublayer of each pass.
-        feed_forward: Index of the feed-forward sublayer of each pass.
+        attention: Index of the attention sublayer of each block.
+        feed_forward: Index of the feed-forward sublayer of each block.
         inner_group_num: Distinct blocks in one set of weights.
     """
 
@@ -41,7 +43,7 @@ class SharingPlan:
         return max(self.feed_forward) + 1
 
     def sublayer_name(self, kind: str, index: int) -> str:
-        """Returns the name of a sublayer: kind, set, place within the set.
+        """Returns the name of a sublayer: kind, set, index within the set.
 
         Args:
             kind: `attention` or `feed_forward`.
@@ -54,8 +56,8 @@ class SharingPlan:
 def sharing_plan(config: config_lib.AlbertConfig) -> SharingPlan:
     """Returns the tables of a config.
 
-    A sublayer that is shared has one set of weights for each group of layers;
-    one that is not has a set for each layer.
+    Shared sublayers have one set of weights for each group of layers, others
+    one set for each layer.
 
     >>> plan = sharing_plan(config_lib.AlbertConfig(
     ...     vocab_size=9, num_hidden_layers=4, num_hidden_groups=2,

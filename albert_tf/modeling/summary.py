@@ -1,8 +1,10 @@
-"""How large a model is, and how much arithmetic it takes, from its config.
+"""Counts the parameters and operations of a model from its config.
 
     python -m albert_tf.modeling.summary --config=base_v2 --length=512
 
 Counts by formula, without building weights or importing TensorFlow.
+
+Floor: modeling. Plain Python: no Keras.
 
 Source: Lan et al. 2020, tables 1 and 4, for the numbers of parameters.
 """
@@ -13,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.modeling import sharing
 
@@ -43,10 +46,11 @@ class Part:
 
     Args:
         name: One of the names above.
-        parameters: How many numbers its variables hold.
+        parameters: Number of values in its variables.
         flops: Floating-point operations of its matrix products, forward, for
-            one position of a sequence. What is computed once a sequence, or
-            for masked positions only, is spread over all positions.
+            one position of a sequence. What is computed once for each
+            sequence, or only for masked positions, is averaged over all
+            positions.
     """
 
     name: str
@@ -119,15 +123,15 @@ def _entries_per_position(
     config: config_lib.AlbertConfig, length: int
 ) -> dict[str, float]:
     embedding, hidden = config.embedding_size, config.hidden_size
-    num_passes = config.num_hidden_layers * config.inner_group_num
+    num_blocks = config.num_hidden_layers * config.inner_group_num
     # Query, key, value, output; then scores and averages over S positions.
     attention = 4 * hidden * hidden + 2 * length * hidden
     decoder = embedding * (hidden + config.vocab_size)
     return {
         EMBEDDINGS: 0,
         PROJECTION: 0 if embedding == hidden else embedding * hidden,
-        ATTENTION: num_passes * attention,
-        FEED_FORWARD: num_passes * 2 * hidden * config.intermediate_size,
+        ATTENTION: num_blocks * attention,
+        FEED_FORWARD: num_blocks * 2 * hidden * config.intermediate_size,
         POOLER: hidden * hidden / length,
         MASKED_LM_HEAD: MASKED_SHARE * decoder,
         SENTENCE_ORDER_HEAD: NUM_ORDERS * hidden / length,
@@ -213,11 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     values = parser.parse_args(arguments)
     try:
-        if values.length < 1:
-            raise ValueError(
-                "`--length` must be at least 1. "
-                f"Received: --length={values.length}."
-            )
+        checks.check_integer("--length", values.length, at_least=1)
         config = _read_config(values.config)
     except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -356,9 +356,7 @@ class TrainingLoop:
             state.best_score = score
             state.evaluations_since_best = 0
             if self._is_chief:
-                self._checkpointer.save_best(
-                    state.step, {"step": state.step, **scores}
-                )
+                self._checkpointer.save_best(state.step, scores)
 
     def _save(self) -> None:
         if self._is_chief:

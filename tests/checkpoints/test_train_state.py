@@ -122,11 +122,11 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     tuned = dataclasses.replace(known, null_threshold=0.5)
     checkpointer = make(1, metadata=known).checkpointer
     checkpointer.save(7, STATE)
-    checkpointer.save_best(6, STATE)
+    checkpointer.save_best(6, {"f1": 0.4})
 
     assert metadata.read(checkpointer.latest()) == known
     assert metadata.read(tmp_path / "run") == known
-    checkpointer.save_best(7, STATE, tuned)
+    checkpointer.save_best(7, {"null_threshold": 0.5})
     assert metadata.read(tmp_path / "run") == tuned
 
 

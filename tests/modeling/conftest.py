@@ -1,4 +1,4 @@
-"""A tiny model in which every dimension differs, and a batch for it."""
+"""A tiny config and batch, and the recorded numbers of the task heads."""
 
 import pathlib
 
@@ -9,38 +9,23 @@ import tensorflow as tf
 from albert_tf.checkpoints import load as load_lib
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.config import AlbertConfig
+from tests import tiny
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 
 
 @pytest.fixture
 def tiny_config():
-    # Large first weights, so that outputs differ by more than rounding.
-    return AlbertConfig(
-        vocab_size=13,
-        embedding_size=4,
-        hidden_size=8,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=6,
-        max_position_embeddings=7,
-        initializer_range=0.5,
-    )
+    return tiny.config()
 
 
 @pytest.fixture
 def tiny_batch():
-    rng = np.random.default_rng(0)
-    return {
-        "input_ids": rng.integers(0, 13, (2, 5), dtype="int32"),
-        "input_mask": np.array([[1] * 5, [1] * 3 + [0] * 2], "int32"),
-        "segment_ids": np.array([[0, 0, 0, 1, 1], [0, 1, 1, 0, 0]], "int32"),
-        "masked_lm_positions": np.array([[1, 2, 4], [2, 0, 0]], "int32"),
-    }
+    return tiny.batch()
 
 
 class RecordedHead:
-    """What the original computed with a task head (tests/parity/heads)."""
+    """Outputs of the original with a task head (tests/parity/heads)."""
 
     def __init__(self, name):
         self.numbers = np.load(_PARITY / "heads" / f"{name}.npz")

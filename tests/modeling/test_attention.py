@@ -1,9 +1,8 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from albert_tf.modeling import attention
+from tests import tiny
 
 _EVERYTHING = np.ones((1, 1, 1, 3), "int32")
 
@@ -85,8 +84,8 @@ def test_values_are_averaged_and_heads_joined():
 @pytest.mark.parametrize(
     "rate", ["attention_probs_dropout_prob", "hidden_dropout_prob"]
 )
-def test_both_places_drop_values(tiny_config, rate):
-    config = dataclasses.replace(tiny_config, **{rate: 0.5})
+def test_both_places_drop_values(rate):
+    config = tiny.config(**{rate: 0.5})
     layer = attention.AttentionSublayer(config, seed=0)
     layer.build()
     hidden = np.random.default_rng(0).standard_normal((1, 3, 8)).astype("f")

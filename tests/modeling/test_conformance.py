@@ -243,14 +243,14 @@ def _symbolic(values):
 
 def test_the_table_has_every_layer_and_every_public_model():
     found = set()
-    for module in pkgutil.iter_modules(modeling.__path__, "albert_tf.modeling."):
-        members = vars(importlib.import_module(module.name)).values()
+    for module in pkgutil.iter_modules(modeling.__path__):
+        name = f"{modeling.__name__}.{module.name}"
         found |= {
             member
-            for member in members
+            for member in vars(importlib.import_module(name)).values()
             if inspect.isclass(member)
             and issubclass(member, keras.layers.Layer)
-            and member.__module__ == module.name
+            and member.__module__ == name
         }
     public = {getattr(albert_tf, name) for name in albert_tf.__all__}
 
@@ -296,7 +296,11 @@ def test_mixed_precision_is_near_and_keeps_float32_weights(
     mixed = _make(kind, dtype)
 
     assert {w.dtype for w in mixed.weights} == {"float32"}
-    _assert_near(_call(kind, mixed), _call(kind, _make(kind)), tolerance)
+    coarse, exact = (
+        [x for x in tf.nest.flatten(_call(kind, y)) if x.dtype.is_floating]
+        for y in (mixed, _make(kind))
+    )
+    _assert_near(coarse, exact, tolerance)
 
 
 def test_every_weight_gets_a_gradient(kind, dtype):
@@ -383,8 +387,9 @@ def test_copies_are_the_same(kind, dtype, way):
 def test_saved_models_are_read_back(model_kind, dtype, is_functional, tmp_path):
     model = _make(model_kind, dtype)
     if is_functional:
-        inputs = _keras_inputs(model)
-        model = keras.Model(inputs, model(inputs))
+        inputs = model.input
+        outputs = model(inputs)
+        model = keras.Model(inputs, outputs)
     batch = _own_inputs(model_kind)
     model.save(tmp_path / "model.keras")
 
@@ -392,13 +397,6 @@ def test_saved_models_are_read_back(model_kind, dtype, is_functional, tmp_path):
 
     assert [w.path for w in read.weights] == [w.path for w in model.weights]
     _assert_near(read(batch), model(batch))
-
-
-def _keras_inputs(model):
-    return {
-        name: keras.Input((None,) * (spec.rank - 1), dtype=spec.dtype, name=name)
-        for name, spec in model.input_specs().items()
-    }
 
 
 def _own_inputs(kind):
@@ -435,7 +433,8 @@ def test_exported_models_give_the_same_outputs(model_kind, tmp_path):
 
     model.export(tmp_path / "exported", verbose=False)
 
-    served = tf.saved_model.load(tmp_path / "exported").serve(
+    exported = tf.saved_model.load(tmp_path / "exported")
+    served = exported.serve(
         {name: tf.constant(values) for name, values in batch.items()}
     )
     outputs = model(batch)

@@ -1,15 +1,18 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from albert_tf.modeling import encoder
+from tests import tiny
 
 _MASK = np.ones((2, 1, 1, 5), "int32")
 
 
-def _encoder(config, **changes):
-    layer = encoder.Encoder(dataclasses.replace(config, **changes), seed=0)
+def _encoder(*, output_hidden_states=True, **changes):
+    layer = encoder.Encoder(
+        tiny.config(**changes),
+        output_hidden_states=output_hidden_states,
+        seed=0,
+    )
     layer.build()
     return layer
 
@@ -18,16 +21,23 @@ def _embedded(width):
     return np.random.default_rng(0).standard_normal((2, 5, width)).astype("f")
 
 
-def test_returns_the_projection_and_the_output_of_every_block(tiny_config):
-    layer = _encoder(tiny_config, inner_group_num=2)
+def test_returns_the_projection_and_the_output_of_every_block():
+    layer = _encoder(inner_group_num=2)
 
     states = layer(_embedded(4), _MASK)
 
     assert [state.shape for state in states] == [(2, 5, 8)] * (1 + 3 * 2)
 
 
-def test_there_is_no_projection_between_equal_widths(tiny_config):
-    layer = _encoder(tiny_config, embedding_size=8)
+def test_only_the_last_output_is_kept_unless_all_are_asked_for():
+    states = _encoder()(_embedded(4), _MASK)
+    (last,) = _encoder(output_hidden_states=False)(_embedded(4), _MASK)
+
+    np.testing.assert_array_equal(last, states[-1])
+
+
+def test_there_is_no_projection_between_equal_widths():
+    layer = _encoder(embedding_size=8)
     embedded = _embedded(8)
 
     assert layer.embedding_projection is None
@@ -38,10 +48,10 @@ def test_there_is_no_projection_between_equal_widths(tiny_config):
     ("strategy", "num_attention", "num_feed_forward"),
     [("all", 1, 1), ("attention", 1, 3), ("ffn", 3, 1), ("none", 3, 3)],
 )
-def test_passes_run_the_sublayers_that_the_strategy_names(
-    tiny_config, strategy, num_attention, num_feed_forward
+def test_blocks_use_the_sublayers_of_the_strategy(
+    strategy, num_attention, num_feed_forward
 ):
-    layer = _encoder(tiny_config, parameter_sharing=strategy)
+    layer = _encoder(parameter_sharing=strategy)
     attention, feed_forward = (
         layer.attention_sublayers,
         layer.feed_forward_sublayers,
@@ -51,28 +61,26 @@ def test_passes_run_the_sublayers_that_the_strategy_names(
 
     assert len(attention) == num_attention
     assert len(feed_forward) == num_feed_forward
-    for block_pass in range(3):
-        attended = attention[block_pass % num_attention](
-            states[block_pass], _MASK
-        )
+    for block in range(3):
+        attended = attention[block % num_attention](states[block], _MASK)
         np.testing.assert_allclose(
-            states[block_pass + 1],
-            feed_forward[block_pass % num_feed_forward](attended),
+            states[block + 1],
+            feed_forward[block % num_feed_forward](attended),
             rtol=1e-5,
             atol=1e-6,
         )
 
 
-def test_sets_of_weights_start_apart(tiny_config):
-    layer = _encoder(tiny_config, parameter_sharing="none")
+def test_sets_of_weights_start_apart():
+    layer = _encoder(parameter_sharing="none")
 
     kernels = [np.asarray(x.query.kernel) for x in layer.attention_sublayers]
 
     assert (kernels[0] != kernels[1]).all()
 
 
-def test_passes_through_one_shared_block_drop_different_values(tiny_config):
-    layer = _encoder(tiny_config, hidden_dropout_prob=0.5)
+def test_every_use_of_a_shared_block_drops_other_values():
+    layer = _encoder(hidden_dropout_prob=0.5)
     seeds = []
     for sublayer in (*layer.attention_sublayers, *layer.feed_forward_sublayers):
         original = sublayer.call

@@ -1,9 +1,8 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
 from albert_tf.modeling import feed_forward, layer_norm
+from tests import tiny
 
 
 @pytest.fixture
@@ -11,8 +10,8 @@ def hidden():
     return np.random.default_rng(0).standard_normal((2, 5, 8)).astype("f")
 
 
-def test_two_linear_layers_residual_and_normalisation(tiny_config, hidden):
-    config = dataclasses.replace(tiny_config, hidden_act="relu")
+def test_two_linear_layers_residual_and_normalisation(hidden):
+    config = tiny.config(hidden_act="relu")
     layer = feed_forward.FeedForwardSublayer(config, seed=0)
     layer.build()
     layer.intermediate.bias.assign(np.arange(6) / 10)
@@ -29,8 +28,8 @@ def test_two_linear_layers_residual_and_normalisation(tiny_config, hidden):
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_output_is_dropped_before_the_residual_sum(tiny_config, hidden):
-    config = dataclasses.replace(tiny_config, hidden_dropout_prob=0.999)
+def test_the_output_is_dropped_before_the_residual_sum(hidden):
+    config = tiny.config(hidden_dropout_prob=0.999)
     layer = feed_forward.FeedForwardSublayer(config, seed=0)
     layer.build()
 

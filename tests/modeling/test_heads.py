@@ -26,14 +26,6 @@ def test_first_values_are_those_of_the_original_whatever_the_config():
     assert abs(deviation - 0.02 * 0.8796) < 3e-4
 
 
-def test_logits_are_float32_in_any_precision():
-    layer = OutputLayer(
-        2, hidden_size=8, seed=0, dtype="mixed_bfloat16", name="head"
-    )
-
-    assert layer(np.ones((1, 8), "f")).dtype == "float32"
-
-
 def test_gathers_each_row_at_its_own_positions():
     sequence = np.arange(2 * 4 * 3, dtype="float32").reshape(2, 4, 3)
     positions = np.array([[3, 0], [1, 1]], "int32")
@@ -61,25 +53,9 @@ def test_the_word_embeddings_are_the_decoder(tiny_config):
     np.testing.assert_array_equal(np.unique(np.where(changed)[2]), [5])
 
 
-def test_logits_are_float32_in_mixed_precision(tiny_config):
-    head = heads.MaskedLmHead(tiny_config, seed=0, dtype="mixed_bfloat16")
-
-    logits = head(
-        np.ones((2, 5, 8), "float32"),
-        np.zeros((2, 3), "int32"),
-        np.ones((13, 4), "float32"),
-    )
-
-    assert logits.dtype == "float32"
-
-
-def test_sentence_order_head_weights_are_stored_by_output(tiny_config):
+def test_the_sentence_order_head_is_an_output_layer(tiny_config):
     head = heads.SentenceOrderHead(tiny_config, seed=0)
-    pooled = np.random.default_rng(0).standard_normal((3, 8)).astype("f")
-    head.output_bias.assign([1, -1])
 
-    logits = head(pooled)
-
-    weights = np.asarray(head.output_weights)
-    assert weights.shape == (2, 8)
-    np.testing.assert_allclose(logits, pooled @ weights.T + [1, -1], rtol=1e-5)
+    assert head.output_weights.shape == (2, 8)
+    # `initializer_range` is 0.5, not the 0.02 of the tasks.
+    assert np.abs(head.output_weights).max() > 0.1

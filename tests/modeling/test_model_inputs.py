@@ -43,15 +43,3 @@ def test_teacher_forcing_needs_the_start():
 
     with pytest.raises(ValueError, match="Add 'start_positions'"):
         BeamSpanModel(tiny.config())(inputs, teacher_forcing=True)
-
-
-def test_shapes_may_be_unknown_in_a_graph():
-    model = AlbertModel(tiny.config())
-    run = tf.function(
-        lambda ids: model({"input_ids": ids})["pooled_output"],
-        input_signature=[tf.TensorSpec(None, "int32")],
-    )
-
-    np.testing.assert_allclose(
-        run(_IDS), model(_SHORT)["pooled_output"], rtol=1e-5
-    )

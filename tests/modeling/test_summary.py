@@ -121,7 +121,10 @@ def test_reads_a_file(tmp_path, capsys):
     ("arguments", "words"),
     [
         (["--config=huge"], "'huge' is neither a file nor a published model"),
-        (["--config=base_v2", "--length=0"], "`--length` must be at least 1"),
+        (
+            ["--config=base_v2", "--length=0"],
+            "`--length` must be a whole number",
+        ),
     ],
 )
 def test_bad_arguments_end_with_one_line(arguments, words):

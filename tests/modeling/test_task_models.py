@@ -1,4 +1,7 @@
-"""What all models with the head of a task have in common."""
+"""What all models with the head of a task have in common.
+
+Their losses and gradients are tested beside each model.
+"""
 
 import os
 import pathlib
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
@@ -87,79 +90,26 @@ def test_a_compiled_graph_gives_the_recorded_outputs(recorded_head, name):
     _assert_close(compiled(batch), _recorded_outputs(recorded))
 
 
-def test_outputs_are_float32_in_any_precision(recorded_head, name):
-    recorded = recorded_head(name)
-    batch = _batch(recorded, name)
-    exact = recorded.load(_MODELS[name](recorded.config))
-    coarse = _MODELS[name](recorded.config, dtype="mixed_bfloat16")
-    recorded.load(coarse)
-
-    outputs = coarse(batch)
-
-    for key, wanted in exact(batch).items():
-        if key.endswith("_index"):
-            continue
-        wanted, found = np.asarray(wanted), np.asarray(outputs[key])
-        assert found.dtype == "float32"
-        # Excluded positions, where paragraphs are short, are so in both.
-        allowed = wanted > -1e29
-        np.testing.assert_array_equal(found > -1e29, allowed)
-        difference = np.abs(found - wanted)[allowed].max()
-        assert difference <= 0.1 * np.abs(wanted[allowed]).max(), key
-
-
-@pytest.mark.parametrize("name", ["classifier", "race", "squad_v1", "squad_v2"])
-def test_gradients_are_finite_in_half_precision(recorded_head, name):
-    recorded = recorded_head(name)
-    model = _MODELS[name](recorded.config, dtype="mixed_bfloat16")
-    recorded.load(model)
-    batch = _batch(recorded, name)
-    if name.startswith("squad_v2"):
-        batch["start_positions"] = recorded.batch["start_positions"]
-
-    @tf.function(jit_compile=True)
-    def gradients():
-        with tf.GradientTape() as tape:
-            outputs = model(batch, training=True, seed=tf.constant([1, 2]))
-            # What is excluded is -1e30.
-            total = tf.add_n(
-                [
-                    tf.reduce_sum(tf.where(value > -1e29, value, 0))
-                    for value in outputs.values()
-                ]
-            )
-        return tape.gradient(
-            total,
-            [variable.value for variable in model.trainable_variables],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-
-    found = [tf.convert_to_tensor(gradient) for gradient in gradients()]
-
-    assert all(np.isfinite(gradient).all() for gradient in found)
-    assert any(np.abs(gradient).max() > 0 for gradient in found)
-
-
-def test_the_encoder_starts_as_the_bare_model_of_the_same_seed(
-    tiny_config, name
-):
-    model = _MODELS[name](tiny_config, seed=3)
-
-    encoder = AlbertModel(tiny_config, seed=3)
-
-    found = {v.path.partition("albert/")[2]: v for v in model.weights}
-    for variable in encoder.trainable_weights:
-        key = variable.path.removeprefix("albert/")
-        np.testing.assert_array_equal(found[key], variable)
-
-
-@pytest.mark.parametrize("dropout_prob", [-0.1, 1.0])
 @pytest.mark.parametrize(
-    "make", [_classifier, MultipleChoiceModel, BeamSpanModel]
+    ("make", "arguments", "message"),
+    [
+        (ClassifierModel, {"num_labels": 0}, "`num_labels` must be a whole"),
+        *(
+            (make, {"dropout_prob": rate}, "`dropout_prob` must be.*below 1")
+            for make in (_classifier, MultipleChoiceModel, BeamSpanModel)
+            for rate in (-0.1, 1.0)
+        ),
+        (BeamSpanModel, {"start_n_top": 0}, "`start_n_top` must be.*least 1"),
+        (BeamSpanModel, {"end_n_top": 0}, "`end_n_top` must be.*at least 1"),
+        (PretrainingModel, {"objectives": ()}, "one or more of mlm, sop"),
+        (PretrainingModel, {"objectives": ("mlm", "nsp")}, "one or more"),
+    ],
 )
-def test_an_impossible_dropout_is_refused(tiny_config, make, dropout_prob):
-    with pytest.raises(ValueError, match="`dropout_prob` must be at least 0"):
-        make(tiny_config, dropout_prob=dropout_prob)
+def test_arguments_out_of_range_are_errors(
+    tiny_config, make, arguments, message
+):
+    with pytest.raises(ValueError, match=message):
+        make(tiny_config, **arguments)
 
 
 _JAX_PROGRAM = """

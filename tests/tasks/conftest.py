@@ -2,8 +2,8 @@
 
 import pytest
 
-from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer
+from tests import tiny
 
 
 @pytest.fixture(scope="session")
@@ -21,15 +21,9 @@ def english(shared_data):
 
 @pytest.fixture(scope="session")
 def tiny_config():
-    """A config of one layer, for 16 positions."""
-    return AlbertConfig(
-        vocab_size=11,
-        embedding_size=4,
-        hidden_size=8,
+    """A config of one layer, with dropout."""
+    return tiny.config(
         num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=6,
         max_position_embeddings=16,
         hidden_dropout_prob=0.5,
-        initializer_range=0.5,
     )

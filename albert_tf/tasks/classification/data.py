@@ -150,12 +150,12 @@ class ClassificationData:
             ValueError: An example has no label, or there is none.
         """
         labels = self._known_labels(examples)
-        predictions = self.predictions(outputs)
+        predictions = self._predictions(outputs)
         return {
             name: SCORES[name](labels, predictions) for name in self.score_names
         }
 
-    def predictions(self, outputs: Outputs) -> np.ndarray:
+    def _predictions(self, outputs: Outputs) -> np.ndarray:
         """Returns indices of labels, int `[N]`; or numbers, float `[N]`."""
         logits = np.asarray(outputs["logits"])
         return logits[:, 0] if self.is_regression else logits.argmax(axis=-1)
@@ -210,7 +210,7 @@ class ClassificationData:
         return self.labels[int(example.label or 0)]
 
     def _answers(self, outputs: Outputs) -> list[str]:
-        predictions = self.predictions(outputs)
+        predictions = self._predictions(outputs)
         if not self.is_regression:
             return [self.labels[index] for index in predictions]
         if self.prediction_range:

@@ -1,4 +1,4 @@
-"""Two processes that share a fine-tuning, against one that does it alone."""
+"""Two workers that fine-tune together, against one that does it alone."""
 
 import json
 import os
@@ -11,28 +11,25 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# `metric_log.TIMING_KEYS`, which needs TensorFlow.
-TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 WORKER_TIMEOUT = 500  # seconds, on a machine that is busy
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-# Sends a signal to its own process when the log comes to a step.
+# Sends a signal to its own process after a step.
 STOP = """
 import os, runpy, signal, sys
 step, *sys.argv = sys.argv[1:]
 import albert_tf.training.loop
-take_in = albert_tf.training.loop.TrainingLoop._take_in
+record = albert_tf.training.loop.TrainingLoop._record
 def stop(loop, *arguments):
-    take_in(loop, *arguments)
+    record(loop, *arguments)
     if loop.state.step == int(step):
         os.kill(os.getpid(), signal.SIGTERM)
-albert_tf.training.loop.TrainingLoop._take_in = stop
+albert_tf.training.loop.TrainingLoop._record = stop
 sys.path.insert(0, os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
 @pytest.fixture
-def flags(workshop, tiny_spm_model, tmp_path):
+def flags(workshop, table_flags, tmp_path):
     """Flags of a run without dropout, which replicas draw for themselves.
 
     Its batches are large and its rate is low: at ten times the rate and a
@@ -44,19 +41,9 @@ def flags(workshop, tiny_spm_model, tmp_path):
         ("hidden_dropout_prob", "attention_probs_dropout_prob"), 0.0
     )
     (tmp_path / "config.json").write_text(json.dumps(config))
-    for name, size in {"train": 48, "dev": 26, "test": 7}.items():
-        rows = ["text\tkind"]
-        for i in range(size):
-            text = f"One {ANIMALS[i % 8]} sat {'here ' * (i % 5)}."
-            rows.append(f"{text}\t{'low' if i % 8 < 3 else 'high'}")
-        (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n")
     return (
-        "--task_name=custom",
-        "--text_columns=text",
-        "--label_column=kind",
-        "--data_dir=.",
+        *table_flags,
         "--albert_config_file=config.json",
-        f"--spm_model_file={tiny_spm_model}",
         "--max_seq_length=32",
         "--dropout_prob=0",
         "--train_batch_size=24",
@@ -67,10 +54,6 @@ def flags(workshop, tiny_spm_model, tmp_path):
         "--save_checkpoints_steps=20",
         "--log_steps=10",
         "--num_seeds=2",
-        "--do_train",
-        "--do_eval",
-        "--do_predict",
-        "--deterministic",
     )
 
 
@@ -122,16 +105,8 @@ def run_workers(flags, folder, *, stop_at=(None, None)):
     return said
 
 
-def lines_of(folder):
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [
-        {k: v for k, v in json.loads(line).items() if k not in TIMING_KEYS}
-        for line in lines
-    ]
-
-
 @pytest.mark.slow
-def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
+def test_two_workers_fine_tune_and_evaluate_like_one(flags, logged, tmp_path):
     alone = start((*flags, "--output_dir=one"), tmp_path)
     said, _ = alone.communicate(timeout=WORKER_TIMEOUT)
     assert alone.returncode == 0, said
@@ -139,7 +114,7 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
 
     # A signal to the second stops both.
     stopped = run_workers(two, tmp_path, stop_at=(None, 33))
-    assert all("a checkpoint is written" in text for text in stopped)
+    assert all("a checkpoint is saved" in text for text in stopped)
     assert not (tmp_path / "two" / "eval_results.json").exists()
     for text in run_workers(two, tmp_path):
         assert "accuracy = " in text
@@ -158,7 +133,10 @@ def test_two_workers_fine_tune_and_evaluate_like_one(flags, tmp_path):
     assert seeds[0].keys() == seeds[1].keys()
     for seed in seeds[0]:
         assert seeds[1][seed] == pytest.approx(seeds[0][seed], rel=1e-4)
-        logs = [lines_of(folder / f"seed-{seed}") for folder in (one, two)]
+        logs = [
+            logged(folder / f"seed-{seed}" / "metrics.jsonl")
+            for folder in (one, two)
+        ]
         for ours, theirs in zip(*logs, strict=True):
             assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-6)
     for name in ("predictions.tsv", "eval/predictions.tsv"):

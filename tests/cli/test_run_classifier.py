@@ -1,4 +1,4 @@
-"""The command line of classification, as a user meets it."""
+"""The command of classification, from its flags to its files."""
 
 import json
 import re
@@ -8,41 +8,6 @@ import pytest
 import sklearn.metrics
 
 SCRIPT = "run_classifier.py"
-# run_classifier.py of google-research/albert. Three of its defaults are others
-# here: the device decides (iterations_per_loop), a TPU may have any number of
-# cores (num_tpu_cores), and no threshold is no number (threshold_to_export).
-ORIGINAL_DEFAULTS = {
-    "data_dir": None,
-    "albert_config_file": None,
-    "vocab_file": None,
-    "spm_model_file": None,
-    "output_dir": None,
-    "task_name": None,
-    "cached_dir": None,
-    "init_checkpoint": None,
-    "albert_hub_module_handle": None,
-    "do_lower_case": "true",
-    "max_seq_length": "512",
-    "do_train": "false",
-    "do_eval": "false",
-    "do_predict": "false",
-    "train_batch_size": "32",
-    "eval_batch_size": "8",
-    "predict_batch_size": "8",
-    "learning_rate": "5e-05",
-    "train_step": "1000",
-    "warmup_step": "0",
-    "save_checkpoints_steps": "1000",
-    "keep_checkpoint_max": "5",
-    "optimizer": "adamw",
-    "export_dir": None,
-    "use_tpu": "false",
-    "tpu_name": None,
-    "tpu_zone": None,
-    "gcp_project": None,
-    "master": None,
-}
-OTHER_DEFAULTS = ("iterations_per_loop", "num_tpu_cores", "threshold_to_export")
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 MNLI_TEXTS = ("sentence1", "sentence2")
@@ -88,21 +53,6 @@ def glue(tmp_path_factory):
             header = (*header, "score")
         write_table(folder / "STS-B" / f"{name}.tsv", header, rows)
     return folder
-
-
-@pytest.fixture(scope="module")
-def model_flags(workshop, tiny_spm_model):
-    """Flags of a run of 4 steps, without task, data and `--output_dir`."""
-    return (
-        f"--albert_config_file={workshop / 'config.json'}",
-        f"--spm_model_file={tiny_spm_model}",
-        "--max_seq_length=32",
-        "--train_batch_size=4",
-        "--train_step=4",
-        "--warmup_step=1",
-        "--save_checkpoints_steps=2",
-        "--on_collapse=ignore",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -189,14 +139,6 @@ def results_of(folder):
 def table_of(path):
     lines = path.read_text().splitlines()
     return [tuple(line.split("\t")) for line in lines]
-
-
-def test_all_original_flags_have_their_defaults(flag_defaults):
-    found = flag_defaults(SCRIPT)
-
-    wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
-    assert {name: found[name] for name in wanted} == wanted
-    assert set(OTHER_DEFAULTS) <= found.keys()
 
 
 def test_mnli_is_scored_on_both_sets_in_one_run(mnli_run):
@@ -388,13 +330,11 @@ def test_a_length_that_cannot_be_exported_is_refused_before_the_training(
         "--export_dir=served",
     )
 
-    assert done.returncode == 1
-    message = "error: --export_dir needs --max_seq_length=5 or more. Received"
-    assert done.stderr.splitlines()[-1].startswith(message)
+    assert "max_seq_length" in done.error
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_original_s_threshold_is_not_exported(run, mnli_run, glue):
+def test_the_original_s_threshold_is_ignored(run, mnli_run, glue):
     _, trained = mnli_run
 
     done = run(
@@ -406,7 +346,7 @@ def test_the_original_s_threshold_is_not_exported(run, mnli_run, glue):
     )
 
     assert done.returncode == 0, done.stderr
-    assert "--threshold_to_export=0.5 is not exported" in done.stderr
+    assert "--threshold_to_export=0.5 is ignored" in done.stderr
 
 
 def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):
@@ -424,58 +364,32 @@ def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):
 MNLI = ("--task_name=mnli", "--do_eval")
 
 
+# `tests/tasks/classification` has the other errors of flags and files.
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
         (("--do_eval",), "--task_name must be given"),
         (("--task_name=glue", "--do_eval"), "`task_name` must be one of cola"),
-        (("--task_name=mnli",), "pass --do_train, --do_eval or --do_predict"),
         (MNLI, "--data_dir or --eval_file must be given"),
         ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
         ((*MNLI, "--text_columns=a"), "--text_columns needs --task_name=cus"),
-        ((*MNLI, "--export_dir=s3://b/c"), "'s3://b/c' is a remote path"),
         ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
-        (
-            ("--task_name=custom", "--do_predict"),
-            "--text_columns must be given",
-        ),
-        ((*CUSTOM, "--do_eval"), "--label_column must be given"),
         ((*CUSTOM, "--do_predict"), "The labels are not known"),
-        (
-            (*CUSTOM, "--do_predict", "--regression"),
-            "--data_dir or --predict_file must be given",
-        ),
-        (
-            (*CUSTOM, "--do_predict", "--regression", "--labels=a,b"),
-            "--labels is for classification, --regression is",
-        ),
     ],
 )
 def test_flags_that_do_not_fit_are_one_line(extra, words, run):
     done = run(*extra)
 
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("error: ")
-    assert re.search(words, done.stderr), done.stderr
+    assert re.search(words, done.error)
+    assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "row", "words"),
-    [
-        ("dev", '{"what": "a", "folder": "new"}', "Received: 'new'"),
-        ("dev", '{"what": "a"}', "line 7: the object has no key 'folder'"),
-        ("dev", '{"folder": "spam"}', "line 7: the object has no key 'what'"),
-        ("train", '{"what": "a", "folder": ""}', "line 13: the label is empty"),
-        ("train", "what", "line 13 is not JSON"),
-    ],
-)
 def test_a_bad_row_is_named_before_anything_is_trained(
-    name, row, words, run, mail_files, tmp_path
+    run, mail_files, tmp_path
 ):
     for path in mail_files.glob("*.jsonl"):
-        text = path.read_text() + (f"{row}\n" if path.stem == name else "")
-        (tmp_path / path.name).write_text(text)
+        bad = '{"what": "a"}\n' if path.stem == "dev" else ""
+        (tmp_path / path.name).write_text(path.read_text() + bad)
 
     done = run(
         *CUSTOM,
@@ -485,21 +399,5 @@ def test_a_bad_row_is_named_before_anything_is_trained(
         "--do_eval",
     )
 
-    assert done.returncode == 1
-    assert words in done.stderr
+    assert "line 7: the object has no key 'folder'" in done.error
     assert not (tmp_path / "run").exists()
-
-
-def test_the_folder_of_another_task_is_refused(run, mnli_run, glue):
-    _, trained = mnli_run
-
-    done = run(
-        "--task_name=sts-b",
-        f"--data_dir={glue}",
-        "--do_train",
-        f"--output_dir={trained}",
-    )
-
-    assert done.returncode == 1
-    assert "error: " in done.stderr
-    assert "task='mnli' (now 'sts-b')" in done.stderr

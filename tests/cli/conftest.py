@@ -1,10 +1,11 @@
-"""Scripts run as a user runs them, without a TensorFlow import for each.
+"""Commands run as a user runs them, without a TensorFlow import for each.
 
 One process imports TensorFlow and then forks a child for each command; the
-child runs the script from its first line, in the folder and with the flags
-that are asked for. Nothing is shared between two commands but the import.
+child runs the script from its first line, in the given folder and with the
+given flags. Two commands share nothing but the import.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -12,10 +13,10 @@ import re
 import signal
 import subprocess
 import sys
-import xml.etree.ElementTree
 
 import pytest
 import tensorflow as tf
+from absl import flags
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {
@@ -29,7 +30,18 @@ CONFIG = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
-_LOG_LINE = re.compile(r"[IW]\d{4} ")
+ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
+_LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
+_DEFINITIONS = (
+    "DEFINE_alias",
+    "DEFINE_bool",
+    "DEFINE_enum",
+    "DEFINE_float",
+    "DEFINE_integer",
+    "DEFINE_list",
+    "DEFINE_string",
+)
 
 # TensorFlow starts its threads at the first operation, so before it a process
 # may fork. The server answers each command with two lines: the process id of
@@ -73,13 +85,26 @@ for line in sys.stdin:
 """
 
 
+class Done(subprocess.CompletedProcess):
+    """A command that has ended."""
+
+    @property
+    def error(self):
+        """The line of error of a failed command; only log lines precede it."""
+        assert (self.returncode, self.stdout) == (1, ""), self
+        *log, message = self.stderr.splitlines()
+        assert all(_LOG_LINE.match(line) for line in log), log
+        assert message.startswith("error: ")
+        return message
+
+
 class Command:
-    """A script that runs.
+    """A command that is running.
 
     Args:
         server: The process that forks.
-        output: Folder for what the script prints.
-        job: What the server is told.
+        output: Folder for what the command prints.
+        job: What the server receives.
     """
 
     def __init__(self, server, output, job):
@@ -98,7 +123,7 @@ class Command:
         """Waits for the end; returns the exit code and what was printed."""
         code = int(self._server.stdout.readline())
         texts = (file.read_text("utf-8") for file in self._files)
-        return subprocess.CompletedProcess((), code, *texts)
+        return Done((), code, *texts)
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +143,7 @@ def _server():
 
 @pytest.fixture(scope="session")
 def start_script(_server, tmp_path_factory):
-    """Starts a script: its name, flags, `folder`, and code to run `before`."""
+    """Starts a command: script, flags, `folder`, code to run `before`."""
 
     def start(script, *flags, folder, before=""):
         job = {
@@ -141,25 +166,23 @@ def run_script(start_script):
     return run
 
 
-@pytest.fixture(scope="session")
-def flag_defaults():
-    """Returns the defaults of a script's flags, by name; "" for none."""
+@pytest.fixture
+def parse():
+    """Parses flags in this process, apart from absl's own FLAGS."""
 
-    def read(script):
-        done = subprocess.run(
-            [sys.executable, ROOT / script, "--helpxml"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return {
-            flag.findtext("name"): flag.findtext("default") or ""
-            for flag in xml.etree.ElementTree.fromstring(done.stdout).iter(
-                "flag"
-            )
-        }
+    def parse_flags(define_flags, *arguments):
+        values = flags.FlagValues()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in _DEFINITIONS:
+                define = functools.partial(
+                    getattr(flags, name), flag_values=values
+                )
+                patch.setattr(flags, name, define)
+            define_flags()
+        values(["command", *arguments])
+        return values
 
-    return read
+    return parse_flags
 
 
 @pytest.fixture(scope="session")
@@ -174,29 +197,22 @@ def _without_tensorflow(tmp_path_factory):
 
 @pytest.fixture
 def refuse(_without_tensorflow, tmp_path):
-    """Runs a script that must end in one line, before any slow import.
+    """Runs a command that must fail before any slow import; returns its error.
 
-    Nothing may be left in the folder, `tmp_path`. A log may come before the
-    line, which is returned.
+    Nothing may be left in the folder, `tmp_path`.
     """
 
-    def run(script, *flags, **environment):
+    def run(script, *arguments, **environment):
         path = f"{_without_tensorflow}:{ROOT}"
         done = subprocess.run(
-            [sys.executable, ROOT / script, *flags],
+            [sys.executable, ROOT / script, *arguments],
             cwd=tmp_path,
             env=os.environ | environment | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 1, done
-        assert done.stdout == ""
-        assert "Traceback" not in done.stderr
-        *log, message = done.stderr.splitlines()
-        assert all(_LOG_LINE.match(line) for line in log), log
-        assert message.startswith("error: ")
         assert list(tmp_path.iterdir()) == []
-        return message
+        return Done((), done.returncode, done.stdout, done.stderr).error
 
     return run
 
@@ -222,7 +238,7 @@ def _plain(values):
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory, tiny_corpus, tiny_spm_model):
-    """A folder with what a pretraining needs, made by the scripts.
+    """A folder with what a pretraining needs.
 
     `config.json` has 300 tokens, 32 positions and dropout; `train.tf_record`
     and `eval.tf_record` have dynamic masks. Read it; write elsewhere.
@@ -268,6 +284,65 @@ def pretraining_flags(workshop):
         "--save_checkpoints_steps=5",
         "--log_steps=2",
     )
+
+
+@pytest.fixture(scope="session")
+def model_flags(workshop, tiny_spm_model):
+    """Flags of a fine-tuning of 4 steps, without task and `--output_dir`."""
+    return (
+        f"--albert_config_file={workshop / 'config.json'}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--max_seq_length=32",
+        "--train_batch_size=4",
+        "--train_step=4",
+        "--warmup_step=1",
+        "--save_checkpoints_steps=2",
+        "--on_collapse=ignore",
+    )
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    """Rows whose label one word decides: 48, 26, and 8 without labels."""
+    folder = tmp_path_factory.mktemp("table")
+    for name, size in {"train": 48, "dev": 26, "test": 8}.items():
+        rows = ["text\tkind" if name != "test" else "text"]
+        for i in range(size):
+            text = f"One {ANIMALS[i % 8]} sat {'here ' * (i % 5)}."
+            kind = "low" if i % 8 < 3 else "high"
+            rows.append(f"{text}\t{kind}" if name != "test" else text)
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def table_flags(table, tiny_spm_model):
+    """Flags of a task with these rows, without a config."""
+    return (
+        "--task_name=custom",
+        "--text_columns=text",
+        "--label_column=kind",
+        f"--data_dir={table}",
+        f"--spm_model_file={tiny_spm_model}",
+        "--do_train",
+        "--do_eval",
+        "--do_predict",
+        "--deterministic",
+    )
+
+
+@pytest.fixture(scope="session")
+def logged():
+    """Reads metrics.jsonl, without what depends on the clock."""
+
+    def read(path):
+        lines = map(json.loads, path.read_text().splitlines())
+        return [
+            {k: v for k, v in line.items() if k not in TIMING_KEYS}
+            for line in lines
+        ]
+
+    return read
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The command line of pretraining, as a user meets it."""
+"""The command of pretraining, from its flags to its files."""
 
 import json
 import os
@@ -23,8 +23,10 @@ SCORES = [
     "sentence_order_accuracy",
     "global_step",
 ]
+LOG_LINE = re.compile(r"\d\d:\d\d:\d\d \w+")
 # A checkpoint of the tiny model takes 76 kB.
 NUM_BYTES_FOR_THREE = 280_000
+DATA_FILE = "model.ckpt.data-00000-of-00001"
 TWO_DEVICES = """
 import tensorflow as tf
 tf.config.set_logical_device_configuration(
@@ -74,28 +76,13 @@ def run(run_script, pretraining_flags, tmp_path):
         return run_script(
             SCRIPT,
             *pretraining_flags,
-            f"--output_dir={tmp_path / 'run'}",
+            "--output_dir=run",
             *extra,
             folder=tmp_path,
             before=before,
         )
 
     return start
-
-
-def messages_of(done):
-    """What is on stderr beside the log of a training that has begun."""
-    log = re.compile(r"I.* (pretrain|trainer|loop)\.py:\d+\] .*")
-    return [x for x in done.stderr.splitlines() if not log.fullmatch(x)]
-
-
-def assert_fails(done, *words):
-    assert done.returncode == 1, done
-    assert done.stdout == ""
-    (message,) = messages_of(done)
-    assert message.startswith("error: ")
-    for word in words:
-        assert word in message
 
 
 def results_of(folder):
@@ -143,122 +130,76 @@ def test_bad_flags_are_one_line_before_tensorflow_is_imported(
         assert word in message
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"hidden_sise": 3}, ["c.json", "Unknown config key 'hidden_sise'"]),
-        (
-            {"num_attention_heads": 3},
-            ["c.json", "hidden_size=16", "num_attention_heads=3"],
-        ),
-        ({"vocab_size": 301}, ["300 tokens", "vocab_size=301"]),
-    ],
-)
-def test_a_config_that_cannot_be(change, words, run, workshop, tmp_path):
+@pytest.fixture
+def faults(finished_run, workshop, tmp_path):
+    """A folder of files that each have one fault."""
     config = json.loads((workshop / "config.json").read_text())
-    (tmp_path / "c.json").write_text(json.dumps(config | change))
+    for name, change in {
+        "unknown_key": {"hidden_sise": 3},
+        "heads": {"num_attention_heads": 3},
+        "vocabulary": {"vocab_size": 301},
+        "shape": {"hidden_size": 20},
+    }.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(config | change))
+    copy_records(workshop, tmp_path / "records")
+    copy_records(workshop, tmp_path / "short")
+    os.truncate(tmp_path / "short", (tmp_path / "short").stat().st_size - 7)
+    copy_records(workshop, tmp_path / "other", tokenizer_hash="abc")
+    for name in ("damaged", "incomplete"):
+        shutil.copytree(finished_run / "best", tmp_path / name)
+    data = tmp_path / "damaged" / DATA_FILE
+    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
+    (tmp_path / "incomplete" / DATA_FILE).unlink()
 
-    assert_fails(run("--albert_config_file=c.json"), *words)
-    assert not (tmp_path / "run").exists()
 
-
-def copy_records(workshop, folder, **facts):
+def copy_records(workshop, path, **facts):
     """Copies the training records; the sidecar says `facts` instead."""
-    path = folder / "records"
     shutil.copy(workshop / "train.tf_record", path)
     source = sidecar.sidecar_path(workshop / "train.tf_record")
     values = json.loads(pathlib.Path(source).read_text()) | facts
     pathlib.Path(sidecar.sidecar_path(path)).write_text(json.dumps(values))
-    return path
-
-
-def test_records_that_were_cut_short(run, workshop, tmp_path):
-    records = copy_records(workshop, tmp_path)
-    os.truncate(records, records.stat().st_size - 7)
-
-    assert_fails(run("--input_file=records"), "'records' was cut short")
-    assert not (tmp_path / "run").exists()
-
-
-def test_text_instead_of_records(run, tiny_corpus):
-    done = run(f"--input_file={tiny_corpus}")
-
-    assert_fails(done, "corpus.txt' is not a TFRecord file", "not text")
 
 
 @pytest.mark.parametrize(
-    "flag", ["--max_seq_length=16", "--max_predictions_per_seq=4"]
+    ("flags", "words"),
+    [
+        ("--albert_config_file=unknown_key.json", ["'hidden_sise'", ".json"]),
+        ("--albert_config_file=heads.json", ["num_attention_heads=3"]),
+        ("--albert_config_file=vocabulary.json", ["300", "vocab_size=301"]),
+        ("--input_file=short", ["'short' was cut short"]),
+        ("--input_file=shape.json", ["is not a TFRecord file", "not text"]),
+        ("--eval_file=other", ["different tokenizers"]),
+        ("--max_seq_length=16", ["train.tf_record", "max_seq_length=16"]),
+        ("--max_predictions_per_seq=4", ["max_predictions_per_seq=4"]),
+        (
+            "--init_checkpoint={run}/best --albert_config_file=shape.json",
+            ["has shape [8, 16], expected [8, 20]"],
+        ),
+        ("--init_checkpoint=damaged", ["is damaged", "Checksum"]),
+        ("--init_checkpoint=incomplete/model.ckpt", ["is damaged"]),
+        ("--init_checkpoint=nowhere", ["no checkpoint 'nowhere'"]),
+        ("--nodo_train", ["no checkpoint to evaluate", "'run'"]),
+        ("--output_dir=.", ["contains files but no run.json"]),
+        ("--output_dir=shape.json", ["shape.json' is a file"]),
+        (
+            "--output_dir={run} --learning_rate=0.02",
+            ["belongs to another run", "learning_rate=0.01 (now 0.02)"],
+        ),
+    ],
 )
-def test_records_of_another_length(run, flag, tmp_path):
-    assert_fails(run(flag), "train.tf_record", flag.removeprefix("--"))
-    assert not (tmp_path / "run").exists()
-
-
-def test_records_of_another_tokenizer(run, workshop, tmp_path):
-    copy_records(workshop, tmp_path, tokenizer_hash="abc")
-
-    assert_fails(run("--eval_file=records"), "different tokenizers")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_checkpoint_of_another_shape(run, finished_run, workshop, tmp_path):
-    config = json.loads((workshop / "config.json").read_text())
-    config["hidden_size"] = 20
-    (tmp_path / "c.json").write_text(json.dumps(config))
-
-    done = run(
-        f"--init_checkpoint={finished_run / 'best'}",
-        "--albert_config_file=c.json",
-    )
-
-    assert_fails(done, "another shape", "[8, 16], wanted [8, 20]")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_damaged_checkpoint(run, finished_run, tmp_path):
-    shutil.copytree(finished_run / "best", tmp_path / "best")
-    data = tmp_path / "best" / "model.ckpt.data-00000-of-00001"
-    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
-
-    assert_fails(run("--init_checkpoint=best"), "is damaged", "Checksum")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_checkpoint_without_its_data(run, finished_run, tmp_path):
-    shutil.copytree(finished_run / "best", tmp_path / "best")
-    (tmp_path / "best" / "model.ckpt.data-00000-of-00001").unlink()
-
-    done = run("--init_checkpoint=best/model.ckpt")
-
-    assert_fails(done, "'best/model.ckpt' is damaged or incomplete")
-
-
-def test_a_checkpoint_that_is_not_there(run, tmp_path):
-    assert_fails(run("--init_checkpoint=nowhere"), "no checkpoint 'nowhere'")
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_folder_of_another_run(run, finished_run):
+def test_inputs_that_cannot_be_used_are_one_line(
+    flags, words, run, faults, finished_run, tmp_path
+):
     before = sorted(finished_run.rglob("*"))
 
-    done = run(f"--output_dir={finished_run}", "--learning_rate=0.02")
+    link = tmp_path / "finished"  # its name has a space
+    link.symlink_to(finished_run)
+    done = run(*flags.format(run="finished").split())
 
-    assert_fails(
-        done, "belongs to another run", "learning_rate=0.01 (now 0.02)"
-    )
+    for word in words:
+        assert word in done.error
+    assert not (tmp_path / "run").exists()
     assert sorted(finished_run.rglob("*")) == before
-
-
-def test_a_folder_of_something_else(run, workshop):
-    done = run(f"--output_dir={workshop}")
-
-    assert_fails(done, "holds files but no run.json")
-
-
-def test_a_file_as_output_folder(run, workshop):
-    done = run(f"--output_dir={workshop / 'config.json'}")
-
-    assert_fails(done, "config.json' is a file")
 
 
 @pytest.mark.parametrize(
@@ -267,12 +208,8 @@ def test_a_file_as_output_folder(run, workshop):
 def test_a_batch_that_two_replicas_cannot_share(run, flag, tmp_path):
     done = run("--strategy=mirrored", flag, before=TWO_DEVICES)
 
-    assert_fails(done, "multiple of replicas", "2 x 1", flag[2:])
-    assert not (tmp_path / "run").exists()
-
-
-def test_evaluation_of_what_was_never_trained(run, tmp_path):
-    assert_fails(run("--nodo_train"), "no checkpoint to evaluate", "'")
+    assert "multiple of the number of replicas" in done.error
+    assert flag[2:] in done.error
     assert not (tmp_path / "run").exists()
 
 
@@ -281,7 +218,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(run, small_disk):
 
     done = run(f"--output_dir={folder}", "--nodo_eval", "--num_train_steps=50")
 
-    assert_fails(done, "No space left on device")
+    assert "No space left on device" in done.error
     checkpoints = sorted(path.name for path in folder.glob("checkpoints/*"))
     assert checkpoints == ["step-00000000", "step-00000005", "step-00000010"]
     newest = folder / "checkpoints" / checkpoints[-1]
@@ -294,7 +231,7 @@ def test_a_run_is_quiet_but_for_its_own_log_and_its_scores(first_run):
     done, _ = first_run
 
     assert done.returncode == 0, done.stderr
-    assert messages_of(done) == []
+    assert all(LOG_LINE.match(line) for line in done.stderr.splitlines())
     assert [line.split(" = ")[0] for line in done.stdout.splitlines()] == SCORES
 
 
@@ -324,7 +261,7 @@ def test_a_finished_run_says_so_and_changes_nothing(run, finished_run):
     done = run(f"--output_dir={finished_run}")
 
     assert done.returncode == 0, done.stderr
-    assert "The run is finished: 10 steps are done." in done.stderr
+    assert "Training is finished after 10 steps." in done.stderr
     assert (finished_run / "metrics.jsonl").read_bytes() == log
     assert results_of(finished_run) == results
 
@@ -342,7 +279,7 @@ def test_evaluation_alone_reads_google_s_checkpoints(
     run, shared_data, workshop, tmp_path
 ):
     folder = shared_data / "golden" / "model_base"
-    copy_records(workshop, tmp_path, vocab_size=1000)
+    copy_records(workshop, tmp_path / "records", vocab_size=1000)
 
     done = run(
         "--nodo_train",
@@ -365,7 +302,7 @@ def test_one_objective_alone_goes_on_from_both(run, finished_run, tmp_path):
     )
 
     assert done.returncode == 0, done.stderr
-    assert "not used: cls/seq_relationship/output_bias" in done.stderr
+    assert "unused heads: cls/seq_relationship/output_bias" in done.stderr
     (line,) = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     losses = {name for name in json.loads(line) if name.endswith("loss")}
     assert losses == {"loss", "masked_lm_loss"}
@@ -389,4 +326,6 @@ def test_control_c_is_one_line_and_130(
     done = command.wait()
 
     assert done.returncode == 130
-    assert messages_of(done) == ["error: interrupted"]
+    *log, message = done.stderr.splitlines()
+    assert message == "error: interrupted"
+    assert all(LOG_LINE.match(line) for line in log)

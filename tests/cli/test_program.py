@@ -1,20 +1,21 @@
-"""How every script starts, answers and fails."""
+"""How every command starts, logs and ends."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SCRIPT = '''"""Counts to a number."""
-
+SCRIPT = """
 import logging
 import os
 
 from absl import flags
 
-import run_flags
+from albert_tf.cli import flags as cli_flags
+from albert_tf.cli import program
 
 
 def define_flags():
@@ -24,18 +25,21 @@ def define_flags():
 
 def main(values):
     logging.getLogger("counter").warning("counting")
-    logging.getLogger("counter").info("no one asked")
+    logging.getLogger("counter").info("of another library")
     logging.getLogger("albert_tf.data").info("read on")
-    with run_flags.quiet_import():
+    with program.quiet_import():
         os.write(2, b"chatter\\n")
         if values.failure == "dependency":
             raise ImportError("a library is missing")
-    if values.failure:
+    if values.failure == "flags":
+        print(cli_flags.as_text(values), end="")
+    elif values.failure:
         raise {{
             "value": ValueError("`number` is\\n    too large"),
             "file": FileNotFoundError(2, "No such file", "corpus.txt"),
-            "told": FileNotFoundError("No file matches 'corpus*'."),
+            "message": FileNotFoundError("No file matches 'corpus*'."),
             "import": ImportError("install the extra [beam]"),
+            "memory": MemoryError("no memory is left"),
             "empty": ValueError(),
             "bug": RuntimeError("a bug"),
             "interrupt": KeyboardInterrupt(),
@@ -43,17 +47,19 @@ def main(values):
     print(*range(1, values.number + 1))
 
 
-run_flags.run_script(define_flags, main)
-'''
+program.run(define_flags, main, description="Counts to a number.")
+"""
 FAILURES = [
     "value",
     "file",
-    "told",
+    "message",
     "import",
     "dependency",
+    "memory",
     "empty",
     "bug",
     "interrupt",
+    "flags",
 ]
 
 
@@ -93,7 +99,13 @@ def test_flags_reach_main_and_success_ends_with_0(run):
     assert (result.returncode, result.stdout) == (0, "1 2 3 4\n")
 
 
-def test_help_tells_what_the_script_is_for_and_each_flag(run):
+def test_flags_txt_has_the_flags_of_the_command(run):
+    result = run("--failure=flags", "--number=2")
+
+    assert result.stdout.splitlines()[:-1] == ["--failure=flags", "--number=2"]
+
+
+def test_help_describes_the_command_and_its_flags(run):
     result = run("--help")
 
     assert result.returncode == 0
@@ -126,12 +138,13 @@ def test_a_flag_error_is_one_line_and_ends_with_1(run, argument, message):
     [
         ("value", "error: `number` is too large\n"),
         ("file", "error: corpus.txt: No such file\n"),
-        ("told", "error: No file matches 'corpus*'.\n"),
+        ("memory", "error: no memory is left\n"),
+        ("message", "error: No file matches 'corpus*'.\n"),
         ("import", "error: install the extra [beam]\n"),
         ("empty", "error: ValueError\n"),
     ],
 )
-def test_what_a_user_can_mend_is_one_line_and_ends_with_1(run, failure, line):
+def test_an_error_of_the_user_is_one_line_and_ends_with_1(run, failure, line):
     result = run(f"--failure={failure}")
 
     assert result.returncode == 1
@@ -146,7 +159,7 @@ def test_verbosity_1_shows_the_traceback(run):
     assert "Traceback" in result.stderr
 
 
-def test_a_bug_of_ours_is_not_hidden(run):
+def test_a_bug_shows_its_traceback(run):
     result = run("--failure=bug")
 
     assert result.returncode == 1
@@ -155,7 +168,7 @@ def test_a_bug_of_ours_is_not_hidden(run):
 
 
 @pytest.mark.parametrize("argument", ["--help", "--number=9"])
-def test_a_reader_that_has_had_enough_is_no_error(argument, command):
+def test_a_closed_pipe_is_no_error(argument, command):
     with command(argument) as script:
         script.stdout.close()
         messages = script.stderr.read()
@@ -179,27 +192,27 @@ def test_the_log_goes_to_stderr(run):
     assert "counting" not in result.stdout
 
 
-def test_our_log_shows_and_that_of_others_only_from_warnings_on(run):
-    result = run()
-
-    assert "read on" in result.stderr
-    assert "no one asked" not in result.stderr
-
-
 @pytest.mark.parametrize(
-    ("verbosity", "ours", "others"), [(1, True, True), (-1, False, False)]
+    ("verbosity", "ours", "others"),
+    [(0, True, False), (1, True, True), (-1, False, False)],
 )
-def test_verbosity_makes_the_log_longer_or_shorter(
-    run, verbosity, ours, others
-):
+def test_verbosity_determines_what_is_logged(run, verbosity, ours, others):
     result = run(f"--verbosity={verbosity}")
 
     assert ("read on" in result.stderr) == ours
-    assert ("no one asked" in result.stderr) == others
+    assert ("of another library" in result.stderr) == others
     assert "counting" in result.stderr
 
 
-def test_what_is_said_at_an_import_does_not_show(run):
+def test_log_lines_are_short_time_and_message(run):
+    lines = run().stderr.splitlines()
+
+    assert len(lines) == 2
+    assert re.fullmatch(r"\d\d:\d\d:\d\d warning: counting", lines[0])
+    assert re.fullmatch(r"\d\d:\d\d:\d\d read on", lines[1])
+
+
+def test_messages_of_an_import_are_hidden(run):
     assert "chatter" not in run().stderr
 
 
@@ -211,7 +224,7 @@ def test_what_is_said_at_an_import_does_not_show(run):
         ([], {"TF_CPP_MIN_LOG_LEVEL": "0"}),
     ],
 )
-def test_what_is_said_at_an_import_shows_when_it_matters(
+def test_messages_of_an_import_are_shown_when_they_matter(
     run, arguments, environment
 ):
     assert "chatter\n" in run(*arguments, **environment).stderr

@@ -1,4 +1,4 @@
-"""The command line of multiple choice, as a user meets it."""
+"""The command of multiple choice, from its flags to its files."""
 
 import json
 import signal
@@ -10,44 +10,6 @@ from sentencepiece import sentencepiece_model_pb2
 from sklearn import metrics
 
 SCRIPT = "run_race.py"
-# run_race.py of google-research/albert. It has other defaults for three more:
-# ours let the device decide (iterations_per_loop), and take any number of TPU
-# cores (num_tpu_cores), and any task of this form has the same name.
-ORIGINAL_DEFAULTS = {
-    "data_dir": None,
-    "albert_config_file": None,
-    "vocab_file": None,
-    "spm_model_file": None,
-    "output_dir": None,
-    "train_file": None,
-    "eval_file": None,
-    "predict_file": None,
-    "init_checkpoint": None,
-    "albert_hub_module_handle": None,
-    "task_name": "race",
-    "do_lower_case": "true",
-    "max_seq_length": "512",
-    "max_qa_length": "128",
-    "high_only": "false",
-    "middle_only": "false",
-    "do_train": "true",
-    "do_eval": "true",
-    "do_predict": "false",
-    "train_batch_size": "32",
-    "eval_batch_size": "8",
-    "predict_batch_size": "8",
-    "learning_rate": "1e-05",
-    "dropout_prob": "0.1",
-    "train_step": "12000",
-    "warmup_step": "1000",
-    "save_checkpoints_steps": "100",
-    "num_keep_checkpoint": "5",
-    "use_tpu": "false",
-    "tpu_name": None,
-    "tpu_zone": None,
-    "gcp_project": None,
-    "master": None,
-}
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
 
@@ -85,20 +47,13 @@ def data_dir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def race_flags(workshop, tiny_spm_model, data_dir):
+def race_flags(model_flags, data_dir):
     """Flags of a run of 4 steps, without `--output_dir`."""
     return (
-        f"--albert_config_file={workshop / 'config.json'}",
-        f"--spm_model_file={tiny_spm_model}",
+        *model_flags,
         f"--data_dir={data_dir}",
-        "--max_seq_length=32",
         "--max_qa_length=16",
-        "--train_batch_size=4",
-        "--train_step=4",
-        "--warmup_step=1",
-        "--save_checkpoints_steps=2",
         "--learning_rate=0.001",
-        "--on_collapse=ignore",
     )
 
 
@@ -136,13 +91,6 @@ def run(run_script, race_flags, tmp_path):
 def predictions_of(folder):
     text = (folder / "predictions.jsonl").read_text("utf-8")
     return list(map(json.loads, text.splitlines()))
-
-
-def test_all_original_flags_have_their_defaults(flag_defaults):
-    found = flag_defaults(SCRIPT)
-
-    wanted = {name: value or "" for name, value in ORIGINAL_DEFAULTS.items()}
-    assert {name: found[name] for name in wanted} == wanted
 
 
 def test_a_run_reports_all_middle_and_high(finished_run):
@@ -285,11 +233,7 @@ def test_a_vocabulary_that_cannot_be_exported_is_refused_before_the_training(
 
     done = run("--spm_model_file=odd.model", "--export_dir=served")
 
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(
-        "error: 'odd.model' is a SentencePiece model of a kind that cannot be "
-        "exported"
-    )
+    assert "odd.model' is a SentencePiece model of a kind that" in done.error
     assert [path.name for path in tmp_path.iterdir()] == ["odd.model"]
 
 
@@ -320,7 +264,7 @@ def test_a_run_that_is_stopped_exports_nothing(
 
 @pytest.fixture(scope="module")
 def other_run(run_script, race_flags, tmp_path_factory):
-    """As `finished_run`: one step, one level, a preset, a record file."""
+    """As `finished_run`: one step, one level, a record file."""
     folder = tmp_path_factory.mktemp("other")
     done = run_script(
         SCRIPT,
@@ -330,7 +274,7 @@ def other_run(run_script, race_flags, tmp_path_factory):
         "--warmup_step=0",
         "--high_only",
         "--train_file=cache/train.tf_record",
-        "--preset=paper_v2",
+        "--task_name=RACE",
         folder=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -345,21 +289,11 @@ def test_one_level_alone(other_run):
     assert "accuracy_middle" not in results
 
 
-def test_the_record_files_of_the_original_are_not_read(other_run):
+def test_the_record_files_of_the_original_are_ignored(other_run):
     done, folder = other_run
 
     assert "--train_file=cache/train.tf_record is ignored" in done.stderr
     assert not (folder / "cache").exists()
-
-
-def test_a_preset_sets_the_dropout_of_the_encoder(other_run, workshop):
-    _, folder = other_run
-
-    before = json.loads((workshop / "config.json").read_text())
-    after = json.loads((folder / "run" / "albert_config.json").read_text())
-    assert before["hidden_dropout_prob"] == 0.1
-    assert after["hidden_dropout_prob"] == 0
-    assert after["attention_probs_dropout_prob"] == 0
 
 
 @pytest.mark.slow
@@ -424,67 +358,29 @@ def test_scores_of_real_questions_are_those_of_their_predictions(
                 assert scores[key] == accuracy
 
 
-@pytest.fixture(scope="module")
-def bad_files(tmp_path_factory):
-    """A folder with files that each have one fault."""
-    folder = tmp_path_factory.mktemp("bad")
-    good = {
-        "id": "q1",
-        "article": "A cat sat.",
-        "question": "Who?",
-        "options": ["cat", "dog"],
-        "answer": "A",
-    }
-    rows = {
-        "few.jsonl": [good, good | {"id": "q2", "options": ["cat"]}],
-        "twice.jsonl": [good, good],
-        "unlabelled.jsonl": [good | {"answer": None}],
-        "wrong.jsonl": [good | {"answer": "C"}],
-        "good.jsonl": [good],
-        "empty.jsonl": [],
-    }
-    for name, content in rows.items():
-        text = "".join(json.dumps(row) + "\n" for row in content)
-        (folder / name).write_text(text)
-    return folder
-
-
+# `tests/tasks/race` has the other errors of flags and files.
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--output_dir=", ["--output_dir must be given"]),
-        ("--spm_model_file=", ["--spm_model_file or --vocab_file"]),
-        ("--albert_config_file=base_v2", ["300 tokens", "vocab_size=30000"]),
-        ("--export_dir=gs://bucket/x", ["'gs://bucket/x' is a remote path"]),
         ("--data_dir=", ["--data_dir or --train_file must be given"]),
         ("--data_dir=nowhere", ["nowhere/RACE/train", "--data_dir must be"]),
-        ("--high_only --middle_only", ["--high_only", "no question"]),
+        ("--high_only --middle_only", ["--high_only", "leave no question"]),
         ("--max_qa_length=29", ["`max_seq_length`", "max_qa_length=29"]),
-        ("--max_qa_length=0", ["`max_qa_length` must be a whole number of at least 1"]),
+        ("--max_qa_length=0", ["`max_qa_length` must", "at least 1"]),
         ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
-        ("--train_batch_size=0", ["`train_batch_size`"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
         ("--task_name=cola", ["task_name", "race"]),
-        ("--options_field=article", ["must have its own name", "'article'"]),
+        (
+            "--train_file=q.jsonl --options_field=article",
+            ["must have its own name", "'article'"],
+        ),
         ("--train_file=none.jsonl", ["no file", "none.jsonl"]),
-        ("--train_file={bad}/few.jsonl", ["line 2, question q2", "options"]),
-        ("--train_file={bad}/twice.jsonl", ["two questions have the id 'q1'"]),
-        ("--train_file={bad}/empty.jsonl", ["has no questions"]),
-        ("--train_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
-        ("--eval_file={bad}/unlabelled.jsonl", ["question q1", "no answer"]),
-        ("--eval_file={bad}/good.jsonl --high_only", ["no question", "high"]),
-        ("--eval_file={bad}/wrong.jsonl", ["the answer must be", "'C'"]),
     ],
 )
 def test_bad_input_is_one_line_before_tensorflow_is_imported(
-    flags, words, race_flags, bad_files, refuse
+    flags, words, race_flags, refuse
 ):
-    message = refuse(
-        SCRIPT,
-        *race_flags,
-        "--output_dir=run",
-        *flags.format(bad=bad_files).split(),
-    )
+    message = refuse(SCRIPT, *race_flags, "--output_dir=run", *flags.split())
 
     for word in words:
         assert word in message

@@ -1,4 +1,4 @@
-"""A fine-tuning that is killed, wherever, ends as if it had lived."""
+"""A fine-tuning run that is killed anywhere resumes to the same result."""
 
 import json
 import signal
@@ -6,9 +6,6 @@ import signal
 import pytest
 
 KILLED = -signal.SIGKILL
-# `metric_log.TIMING_KEYS`, which needs TensorFlow.
-TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
-ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 FIRST_SEED = 12345
 # A signal that can be heard leaves a checkpoint more.
 STOPPED_AT = 54
@@ -17,7 +14,7 @@ STOPPED_AT = 54
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import finetune, metric_log, prediction, seeds
+from albert_tf.training import evaluation, finetune, metric_log
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -44,47 +41,27 @@ def before_file(ending):
     return at("os", "replace", f"arguments[1].endswith({ending!r})")
 
 
-IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
+IN_EVALUATION = at("evaluation.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
-    "seeds.SeedRuns", "_run_seed", f"arguments[1] == {FIRST_SEED + 1}"
+    "finetune._Run",
+    "run",
+    f"arguments[0]._config.random_seed == {FIRST_SEED + 1}",
 )
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    """Rows of which one word decides: 48, 24, and 8 without labels."""
-    folder = tmp_path_factory.mktemp("table")
-    for name, size in {"train": 48, "dev": 24, "test": 8}.items():
-        rows = ["text\tkind" if name != "test" else "text"]
-        for i in range(size):
-            text = f"One {ANIMALS[i % 8]} sat {'here ' * (i % 5)}."
-            kind = "low" if i % 8 < 3 else "high"
-            rows.append(f"{text}\t{kind}" if name != "test" else text)
-        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
-    return folder
-
-
 @pytest.fixture
-def start_run(start_script, workshop, tiny_spm_model, table, tmp_path):
+def start_run(start_script, workshop, table_flags, tmp_path):
     """Starts a run in a folder by its name; `before` may end it early."""
 
     def start(name, *extra, before=""):
         return start_script(
             "run_classifier.py",
-            "--task_name=custom",
-            "--text_columns=text",
-            "--label_column=kind",
-            f"--data_dir={table}",
+            *table_flags,
             f"--albert_config_file={workshop / 'config.json'}",
-            f"--spm_model_file={tiny_spm_model}",
             "--train_batch_size=8",
             "--num_warmup_steps=2",
             "--learning_rate=0.01",
             "--log_steps=3",
-            "--do_train",
-            "--do_eval",
-            "--do_predict",
-            "--deterministic",
             f"--output_dir={name}",
             *extra,
             folder=tmp_path,
@@ -94,23 +71,20 @@ def start_run(start_script, workshop, tiny_spm_model, table, tmp_path):
     return start
 
 
-def lines_of(log):
-    lines = log.read_text().splitlines()
-    return [
-        {k: v for k, v in json.loads(line).items() if k not in TIMING_KEYS}
-        for line in lines
-    ]
+@pytest.fixture
+def left_by(logged):
+    return lambda folder: _files_of(folder, logged)
 
 
-def left_by(folder):
-    """What a run has left, but for what depends on the clock."""
+def _files_of(folder, logged):
+    """What a run has left, except for what depends on the clock."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
         if f"step-{STOPPED_AT:08d}" in name:
             continue
         if path.suffix == ".jsonl":
-            found[name] = lines_of(path)
+            found[name] = logged(path)
         elif path.name == "state.json":
             found[name] = json.loads(path.read_text())
             found[name].get("window", {}).pop("seconds", None)
@@ -158,7 +132,7 @@ def left_by(folder):
     ],
 )
 def test_a_killed_run_ends_as_an_unbroken_one(
-    flags, breaks, start_run, tmp_path
+    flags, breaks, start_run, left_by, tmp_path
 ):
     unbroken = start_run("unbroken", *flags).wait()
     assert unbroken.returncode == 0, unbroken.stderr
@@ -168,7 +142,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
         wanted = 0 if "SIGTERM" in before else KILLED
         assert done.returncode == wanted, (number, done.stderr)
         if not wanted:
-            assert "a checkpoint is written" in done.stderr
+            assert "a checkpoint is saved" in done.stderr
     last = start_run("killed", *flags).wait()
 
     assert last.returncode == 0, last.stderr
@@ -180,7 +154,9 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     assert {"eval_results.json", "predictions.tsv", "report.html"} <= set(whole)
 
 
-def test_a_finished_run_says_so_and_changes_nothing(start_run, tmp_path):
+def test_a_finished_run_says_so_and_changes_nothing(
+    start_run, left_by, tmp_path
+):
     flags = ("--num_train_steps=4", "--max_seq_length=16")
     first = start_run("run", *flags).wait()
     assert first.returncode == 0, first.stderr
@@ -189,6 +165,6 @@ def test_a_finished_run_says_so_and_changes_nothing(start_run, tmp_path):
     again = start_run("run", *flags).wait()
 
     assert again.returncode == 0, again.stderr
-    assert "The training is finished." in again.stderr
+    assert "Training is finished." in again.stderr
     assert again.stdout == first.stdout
     assert left_by(tmp_path / "run") == before

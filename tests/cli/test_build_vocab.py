@@ -1,0 +1,89 @@
+import os
+import re
+
+import pytest
+
+SCRIPT = "build_vocab.py"
+
+
+@pytest.fixture
+def run(run_script, tiny_corpus, tmp_path):
+    """Builds a vocabulary of 200 tokens; later flags override."""
+
+    def start(*extra):
+        return run_script(
+            SCRIPT,
+            f"--input_file={tiny_corpus}",
+            "--output_prefix=p",
+            "--vocab_size=200",
+            *extra,
+            folder=tmp_path,
+        )
+
+    return start
+
+
+def test_a_vocabulary_is_built_and_summed_up(run, tiny_corpus, tmp_path):
+    done = run(
+        f"--input_file={tiny_corpus.parent}/corp*.txt",
+        "--output_prefix=new/p",
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(os.listdir(tmp_path / "new")) == ["p.model", "p.vocab"]
+    words = " ".join(done.stdout.split())
+    assert "tokens 200 sentences read 60" in words
+    assert "characters covered 100.0000%" in words
+    assert "written new/p.model, new/p.vocab" in words
+
+
+def test_long_sentences_are_mentioned(run, tiny_corpus, tmp_path):
+    corpus = tmp_path / "c.txt"
+    corpus.write_text(tiny_corpus.read_text("utf-8") + "a" * 5000, "utf-8")
+
+    done = run("--input_file=c.txt")
+
+    assert "left out 1 longer than 4,192 bytes" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--input_file=nowhere/*.txt", "No file matches 'nowhere/*.txt'"),
+        ("--vocab_size=5000", "too small for `vocab_size`=5000"),
+        ("--vocab_size=5", "`vocab_size` must be more than 13"),
+        ("--vocab_size=many", "many"),
+        ("--character_coverage=3", "character_coverage"),
+        ("--input_sentence_size=0", "`input_sentence_size` must"),
+        ("--no_such_flag", "no_such_flag"),
+        ("--input_file=", "`input_file` must be given"),
+        ("--output_prefix=", "`output_prefix` must be given"),
+    ],
+)
+def test_a_bad_flag_is_one_line(run, tmp_path, flag, message):
+    assert message in run(flag).error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no usable sentence"),
+        (b"One sentence.\n", "too small for `vocab_size`"),
+        (b"good\nbad \xff\n", "c.txt, line 2: not UTF-8"),
+    ],
+)
+def test_a_bad_corpus_is_one_line(run, tmp_path, content, message):
+    (tmp_path / "c.txt").write_bytes(content)
+
+    assert message in run("--input_file=c.txt").error
+    assert [path.name for path in tmp_path.iterdir()] == ["c.txt"]
+
+
+def test_a_full_disk_is_an_error_that_leaves_nothing(run, small_disk):
+    disk = small_disk(8192)
+
+    done = run(f"--output_prefix={disk}/p")
+
+    assert re.search(r"/p\.\w+: No space left on device$", done.error)
+    assert list(disk.iterdir()) == []

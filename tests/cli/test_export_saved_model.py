@@ -1,0 +1,53 @@
+import os
+import pathlib
+import re
+
+import pytest
+
+_BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
+
+
+@pytest.fixture
+def run(run_script, tmp_path):
+    """Exports the tiny checkpoint of Google's format; later flags override."""
+
+    def start(*extra):
+        return run_script(
+            "export_saved_model.py",
+            f"--init_checkpoint={_BASE}",
+            "--export_dir=served/albert",
+            *extra,
+            folder=tmp_path,
+        )
+
+    return start
+
+
+def test_a_checkpoint_is_exported(run, tiny_spm_model, tmp_path):
+    done = run(
+        f"--spm_model_file={tiny_spm_model}",
+        "--export_version=7",
+        "--precision=bfloat16",
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tokens, mlm, fill_mask, sop\n" in done.stdout
+    assert re.search(r"written    served/albert/7 \(\d\.\d\d MB\)", done.stdout)
+    found = sorted(os.listdir(tmp_path / "served" / "albert"))
+    assert found == ["7", "batching_parameters.txt"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--export_dir=", "--init_checkpoint and --export_dir must be given"),
+        ("--task=poetry", "should be one of <encoder"),
+        ("--labels=a,b", "`labels` can only be given for task=classifier"),
+        ("--export_version=0", "`export_version` must"),
+        ("--model_name=albert", "No vocabulary is given"),
+        ("--init_checkpoint=nothing", "There is no checkpoint"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(flag, words, run, tmp_path):
+    assert words in run(flag).error
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,408 @@
+"""What the fine-tuning commands share, before and after the run itself."""
+
+import dataclasses
+import json
+import os
+import types
+
+import pytest
+
+from albert_tf.cli import finetuning
+from albert_tf.export import saved_model
+from albert_tf.settings import setting
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.training import finetune
+
+CONFIG = {
+    "vocab_size": 300,
+    "max_position_embeddings": 16,
+    "hidden_size": 64,
+    "hidden_dropout_prob": 0.3,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskConfig:
+    """Stands for the flags of a task."""
+
+    dropout_prob: float = setting(0.2, "Dropout.")
+    name = "rte"
+
+
+@pytest.fixture
+def run(parse, monkeypatch, tmp_path, tiny_spm_model):
+    """Runs a task of 320 examples up to its training; later flags override.
+
+    Returns what the run would have got: `config`, `task_config`, `exported`
+    (the config of each export, that of the check first), `sets` and `settings`
+    of `read_sets`.
+    """
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    monkeypatch.chdir(tmp_path)
+
+    def start(*arguments, scores=None, **defaults):
+        found = types.SimpleNamespace(exported=[])
+        some = ExampleSet(examples=range(320), data=None)
+
+        def read_sets(task_config, uses, **settings):
+            found.task_config, found.settings = task_config, settings
+            return Sets(
+                train=some if "train" in uses else None, evaluation=(some,)
+            )
+
+        def train(config, sets, make_task):
+            found.config, found.sets = config, sets
+            return scores
+
+        def export(config, *, albert_config):
+            assert albert_config is found.config.albert_config
+            found.exported.append(config)
+            return "exported"
+
+        monkeypatch.setattr(finetune, "run", train)
+        monkeypatch.setattr(saved_model, "check", lambda *_, **__: None)
+        monkeypatch.setattr(saved_model, "export", export)
+        task = types.SimpleNamespace(
+            read_sets=read_sets,
+            make_task=print,
+            export_settings=lambda _, __, scores: {
+                "null_score_diff_threshold": scores.get("null_threshold"),
+            },
+        )
+        defaults = {"max_seq_length": 16} | defaults
+        values = parse(
+            lambda: finetuning.define_flags(TaskConfig, **defaults),
+            "--albert_config_file=config.json",
+            "--output_dir=run",
+            f"--spm_model_file={tiny_spm_model}",
+            "--do_train",
+            *arguments,
+        )
+        finetuning.run(
+            values,
+            task=task,
+            task_config_class=TaskConfig,
+            export_task="squad",
+        )
+        return found
+
+    return start
+
+
+USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "defaults", "expected"),
+    [
+        # 320 examples / 32 in a batch x 2.55.
+        (
+            "--num_train_epochs=2.55 --warmup_proportion=0.1",
+            {},
+            {"num_train_steps": 25, "num_warmup_steps": 2},
+        ),
+        ("", USUAL, {"num_train_steps": 30, "num_warmup_steps": 3}),
+        (
+            "--num_train_steps=50 --num_warmup_steps=9",
+            USUAL,
+            {"num_train_steps": 50, "num_warmup_steps": 9},
+        ),
+        (
+            "--num_train_epochs=0.001 --warmup_step=0",
+            {},
+            {"num_train_steps": 1},
+        ),
+        (
+            "--train_step=70 --warmup_step=7 --num_keep_checkpoint=2",
+            {},
+            {
+                "num_train_steps": 70,
+                "num_warmup_steps": 7,
+                "keep_checkpoint_max": 2,
+            },
+        ),
+        # Without training, there is no warm-up to fit into the steps.
+        (
+            "--nodo_train --do_eval --warmup_step=500 --start_warmup_step=9",
+            {"num_train_steps": 5},
+            {"num_warmup_steps": 0, "start_warmup_step": 0},
+        ),
+        (
+            "--preset=paper --learning_rate=1e-4",
+            USUAL,
+            {
+                "learning_rate": 1e-4,
+                "num_train_steps": 800,
+                "num_warmup_steps": 200,
+                "optimizer": "adamw",
+            },
+        ),
+        # 320 / 32 x 2, where the preset has batches of 32.
+        (
+            "--preset=paper --num_train_epochs=2 --warmup_proportion=0.2",
+            {"train_batch_size": 16},
+            {"num_train_steps": 20, "num_warmup_steps": 4},
+        ),
+        ("--use_tpu", {}, {"strategy": "tpu"}),
+        (
+            "--cached_dir=there --num_seeds=4 --freeze_embeddings",
+            {},
+            {"cached_dir": "there", "num_seeds": 4, "freeze_embeddings": True},
+        ),
+    ],
+)
+def test_flags_become_the_config_of_the_run(arguments, defaults, expected, run):
+    defaults = {"train_batch_size": 32, "num_warmup_steps": 0} | defaults
+    preset = ["--max_seq_length=16"] * ("--preset" in arguments)
+
+    config = run(*preset, *arguments.split(), **defaults).config
+
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):
+    flags = ("--preset=paper", "--max_seq_length=16")
+
+    found, without = run(*flags), run("--num_warmup_steps=0")
+
+    assert found.config.albert_config.hidden_dropout_prob == 0.1
+    assert found.task_config.dropout_prob == 0.1
+    assert without.config.albert_config.hidden_dropout_prob == 0.3
+    assert without.task_config.dropout_prob == 0.2
+
+
+def test_the_vocabulary_and_the_length_reach_the_sets(run):
+    found = run("--nodo_lower_case", "--max_seq_length=9")
+
+    tokenizer = found.settings["tokenizer"]
+    assert (tokenizer.vocab_size, tokenizer.do_lower_case) == (300, False)
+    assert found.settings["max_seq_length"] == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--output_dir=", "--output_dir must be given"),
+        ("--albert_config_file=", "--albert_config_file must be given"),
+        ("--albert_config_file=base_v3", "base_v3.*base_v2"),
+        ("--spm_model_file=", "--spm_model_file or --vocab_file must be"),
+        ("--nodo_train", "There is nothing to do: pass --do_train"),
+        (
+            "--train_step=5 --num_train_epochs=1",
+            "--num_train_steps and --num_train_epochs contradict each other",
+        ),
+        (
+            "--warmup_step=5 --warmup_proportion=0.2",
+            "--num_warmup_steps and --warmup_proportion contradict each other",
+        ),
+        (
+            "--albert_hub_module_handle=h",
+            "--albert_hub_module_handle is not supported",
+        ),
+        ("--num_train_epochs=0", "`num_train_epochs` must be .*above 0"),
+        ("--num_train_epochs=nan", "`num_train_epochs` must be a finite"),
+        ("--num_train_epochs=inf", "`num_train_epochs` must be a finite"),
+        (
+            "--num_train_epochs=1 --train_batch_size=0",
+            "`train_batch_size` must be .*at least 1",
+        ),
+        ("--warmup_proportion=1", "`warmup_proportion` must be .*below 1"),
+        ("--output_dir=gs://bucket", "'gs://bucket' is a remote path"),
+        ("--export_dir=gs://served", "'gs://served' is a remote path"),
+        (
+            "--preset=paper --max_seq_length=17",
+            "`max_seq_length` must not exceed the 16",
+        ),
+    ],
+)
+def test_flags_that_cannot_be_are_named(arguments, message, run):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        run(*arguments.split())
+
+
+@pytest.mark.parametrize("strategy", ["auto", "multi_worker", "one"])
+def test_only_runs_on_one_machine_export(strategy, run, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    flags = ("--export_dir=served", f"--strategy={strategy}")
+
+    if strategy == "one":
+        assert run(*flags).config.strategy == "one"
+    else:
+        with pytest.raises(ValueError, match="for runs on one machine"):
+            run(*flags)
+
+
+def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
+    os.makedirs("run/best")
+
+    found = run(
+        "--export_dir=served",
+        "--nodo_lower_case",
+        scores={"f1": 50.0, "null_threshold": -1.5},
+    )
+
+    (config,) = found.exported
+    assert config.init_checkpoint == os.path.join("run", "best")
+    assert (config.export_dir, config.task) == ("served", "squad")
+    assert (config.do_lower_case, config.max_seq_length) == (False, 16)
+    assert config.null_score_diff_threshold == -1.5
+    printed = "f1 = 50\nnull_threshold = -1.5\nexported\n"
+    assert capsys.readouterr().out == printed
+
+
+def test_an_export_has_the_threshold_of_the_best_of_several_seeds(run):
+    os.makedirs("run/best")
+    scores = {"null_threshold": -1.5, "null_threshold_best": -2.5}
+
+    (config,) = run("--export_dir=served", scores=scores).exported
+
+    assert config.null_score_diff_threshold == -2.5
+
+
+def test_without_training_the_given_weights_are_exported(run):
+    found = run(
+        "--nodo_train",
+        "--do_eval",
+        "--init_checkpoint=base",
+        "--export_dir=served",
+        scores={"f1": 50.0},
+    )
+
+    assert [one.init_checkpoint for one in found.exported] == ["base"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scores", "printed"),
+    [
+        (["--export_dir=served"], None, ""),  # stopped by a signal
+        ([], {"f1": 50.0}, "f1 = 50\n"),
+    ],
+)
+def test_nothing_else_is_exported(arguments, scores, printed, run, capsys):
+    assert run(*arguments, scores=scores).exported == []
+    assert capsys.readouterr().out == printed
+
+
+# A run that gets Ctrl-C after its log reached a step.
+INTERRUPT = """
+import os, signal
+from albert_tf.training import metric_log
+write = metric_log.MetricLog.write
+def write_and_stop(log, step, values):
+    write(log, step, values)
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+metric_log.MetricLog.write = write_and_stop
+"""
+
+
+@pytest.fixture(scope="module")
+def classify(run_script, workshop, tiny_spm_model, tmp_path_factory):
+    """Runs `run_classifier.py` in a folder, 4 steps; later flags override.
+
+    The rows to learn have two labels, those of `three.tsv` three.
+    """
+    inputs = tmp_path_factory.mktemp("inputs")
+    for name, labels in {"two": "ab", "three": "abc"}.items():
+        rows = [f"{'cat' * (i % 3)} sat\t{labels[i % 2]}" for i in range(8)]
+        rows.append(f"a dog\t{labels[-1]}")
+        text = "text\tkind\n" + "\n".join(rows) + "\n"
+        (inputs / f"{name}.tsv").write_text(text)
+    (inputs / "sst.tsv").write_text("sentence\tlabel\na cat\t1\na dog\t0\n")
+
+    def run(folder, *extra, before=""):
+        return run_script(
+            "run_classifier.py",
+            f"--albert_config_file={workshop / 'config.json'}",
+            f"--spm_model_file={tiny_spm_model}",
+            "--max_seq_length=16",
+            "--train_batch_size=4",
+            "--num_train_steps=4",
+            "--num_warmup_steps=1",
+            "--log_steps=1",
+            "--task_name=custom",
+            "--text_columns=text",
+            "--label_column=kind",
+            f"--train_file={inputs / 'two.tsv'}",
+            f"--eval_file={inputs / 'two.tsv'}",
+            f"--predict_file={inputs / 'two.tsv'}",
+            "--output_dir=run",
+            *(flag.format(inputs=inputs) for flag in extra),
+            folder=folder,
+            before=before,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(classify, tmp_path_factory):
+    """The folder that holds `run`, a run of two labels; read only."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = classify(folder, "--do_train", "--do_eval")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--train_file={inputs}/three.tsv", "was trained with 'a', 'b'"),
+        ("--num_seeds=2 --do_eval", "seeds_from"),
+        ("--learning_rate=1", "learning_rate=5e-05 (now 1.0)"),
+        (
+            "--task_name=sst-2 --text_columns= --label_column= "
+            "--train_file={inputs}/sst.tsv",
+            "task='custom' (now 'sst-2')",
+        ),
+    ],
+)
+def test_the_folder_of_another_run_is_left_as_it_is(
+    flags, words, classify, trained
+):
+    before = sorted(trained.rglob("*"))
+
+    done = classify(trained, "--do_train", *flags.split())
+
+    assert words in done.error
+    assert sorted(trained.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (
+            "--do_train --albert_config_file=base_v2",
+            "The vocabulary has 300 tokens, but the config has vocab_size=3000",
+        ),
+        ("--do_train --init_checkpoint=nowhere", "no checkpoint 'nowhere'"),
+        *(
+            (
+                f"--do_predict --init_checkpoint={{run}} --labels={labels}",
+                "were trained with labels=['a', 'b']. Received: labels=",
+            )
+            for labels in ("b,a", "a,b,c", "x,y")
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_before_the_run(
+    flags, words, classify, trained, tmp_path
+):
+    flags = flags.replace("{run}", str(trained / "run" / "best"))
+
+    assert words in classify(tmp_path, *flags.split()).error
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_is_one_line_and_the_run_resumes(classify, tmp_path):
+    flags = ("--save_checkpoints_steps=2", "--do_train")
+
+    done = classify(tmp_path, *flags, before=INTERRUPT)
+    again = classify(tmp_path, *flags)
+
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "error: interrupted"
+    assert "Traceback" not in done.stderr
+    assert again.returncode == 0, again.stderr
+    assert "Resuming from run/checkpoints/step-00000002." in again.stderr
+    assert "global_step = 4" in again.stdout

@@ -1,0 +1,185 @@
+"""Flags from the fields of configs; the flags that every command must have."""
+
+import dataclasses
+import importlib.util
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from albert_tf.cli import flags
+from albert_tf.settings import setting
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_SPEC = importlib.util.spec_from_file_location(
+    "generate_flags", ROOT / "docs" / "generate_flags.py"
+)
+generate_flags = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(generate_flags)
+
+# Flags of google-research/albert and their defaults; None has no text. Four
+# have another default here: iterations_per_loop (the device decides),
+# num_tpu_cores (any number), threshold_to_export (none), and RACE's task_name.
+_FINETUNING = """
+    albert_config_file= vocab_file= spm_model_file= output_dir=
+    init_checkpoint= albert_hub_module_handle= do_lower_case=true
+    predict_batch_size=8 train_batch_size=32 do_predict=false use_tpu=false
+    tpu_name= tpu_zone= gcp_project= master= num_tpu_cores=
+    iterations_per_loop=0
+"""
+ORIGINAL_DEFAULTS = {
+    "run_classifier": f"""{_FINETUNING}
+        data_dir= task_name= cached_dir= max_seq_length=512 do_train=false
+        do_eval=false eval_batch_size=8 learning_rate=5e-05 train_step=1000
+        warmup_step=0 save_checkpoints_steps=1000 keep_checkpoint_max=5
+        optimizer=adamw export_dir= threshold_to_export=
+    """,
+    "run_squad": f"""{_FINETUNING}
+        train_file= predict_file= train_feature_file= predict_feature_file=
+        predict_feature_left_file= max_seq_length=384 doc_stride=128
+        max_query_length=64 do_train=false learning_rate=5e-05
+        num_train_epochs=3.0 warmup_proportion=0.1 save_checkpoints_steps=1000
+        n_best_size=20 max_answer_length=30 use_einsum=true export_dir=
+        start_n_top=5 end_n_top=5 dropout_prob=0.1
+    """,
+    "run_race": f"""{_FINETUNING}
+        data_dir= train_file= eval_file= predict_file= task_name=race
+        max_seq_length=512 max_qa_length=128 high_only=false middle_only=false
+        do_train=true do_eval=true eval_batch_size=8 learning_rate=1e-05
+        dropout_prob=0.1 train_step=12000 warmup_step=1000
+        save_checkpoints_steps=100 num_keep_checkpoint=5
+    """,
+    "run_pretraining": """
+        albert_config_file= input_file= output_dir= init_checkpoint=
+        max_seq_length=512 max_predictions_per_seq=20 do_train=true
+        do_eval=false train_batch_size=4096 eval_batch_size=64 optimizer=lamb
+        learning_rate=0.00176 poly_power=1.0 num_train_steps=125000
+        num_warmup_steps=3125 start_warmup_step=0 save_checkpoints_steps=5000
+        keep_checkpoint_max=5 iterations_per_loop=0 max_eval_steps=100
+        use_tpu=false init_from_group0=false tpu_name= tpu_zone= gcp_project=
+        master= num_tpu_cores= masked_lm_budget=0
+    """,
+    "create_pretraining_data": """
+        input_file= output_file= vocab_file= spm_model_file= input_file_mode=r
+        do_lower_case=true do_whole_word_mask=true do_permutation=false
+        favor_shorter_ngram=true random_next_sentence=false max_seq_length=512
+        ngram=3 max_predictions_per_seq=20 random_seed=12345 dupe_factor=
+        masked_lm_prob=0.15 short_seq_prob=0.1
+    """,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    number: int = setting(3, "A number.")
+    share: float = setting(0.5, "A share.")
+    switch: bool = setting(True, "A switch.")
+    maybe: bool | None = setting(None, "True, false or neither.")
+    name: str | None = setting(None, "A name.")
+    kind: str = setting("a", "A kind.", choices=("a", "b"))
+    names: tuple[str, ...] = setting((), "Some names.")
+    kinds: tuple[str, ...] = setting(("x", "y"), "Some kinds.")
+    not_a_flag: int = 7
+
+
+@pytest.fixture
+def values(parse):
+    def parse_config(*arguments, **defaults):
+        return parse(lambda: flags.define(Config, **defaults), *arguments)
+
+    return parse_config
+
+
+def test_flags_that_are_not_given_have_the_defaults_of_the_fields(values):
+    assert flags.read(Config, values()) == Config()
+
+
+def test_flags_have_the_types_of_the_fields(values):
+    found = values(
+        "--number=4",
+        "--share=1",
+        "--noswitch",
+        "--maybe=false",
+        "--name=n",
+        "--kind=b",
+        "--names=c,d",
+        "--kinds=",
+    )
+
+    assert flags.read(Config, found) == Config(
+        number=4,
+        share=1.0,
+        switch=False,
+        maybe=False,
+        name="n",
+        kind="b",
+        names=("c", "d"),
+        kinds=(),
+    )
+
+
+def test_a_command_may_have_other_defaults(values):
+    found = values("--share=0.1", number=9, share=0.2)
+
+    assert flags.read(Config, found) == Config(number=9, share=0.1)
+
+
+def test_other_values_replace_those_of_the_flags(values):
+    found = flags.read(Config, values("--number=4"), number=5, not_a_flag=8)
+
+    assert found == Config(number=5, not_a_flag=8)
+
+
+def test_fields_that_are_no_settings_are_no_flags(values):
+    assert "not_a_flag" not in values()
+
+
+def test_a_field_of_an_unknown_type_is_refused(parse):
+    @dataclasses.dataclass(frozen=True)
+    class Other:
+        field: dict[str, int] = setting(None, "No flag.")
+
+    with pytest.raises(TypeError, match="no flag of the type dict"):
+        parse(lambda: flags.define(Other))
+
+
+def test_required_flags_are_named_if_they_are_missing(values):
+    flags.require(values("--name=n"), "name", "number")
+    with pytest.raises(ValueError, match="--name and --names must be given"):
+        flags.require(values(), "name", "names")
+
+
+@pytest.fixture(scope="module")
+def flags_of():
+    """The flags of a command, by name."""
+    return lambda command: {
+        flag["name"]: flag for flag in generate_flags.flags_of(command)
+    }
+
+
+@pytest.mark.parametrize("command", ORIGINAL_DEFAULTS)
+def test_the_original_s_flags_have_their_defaults(command, flags_of):
+    pairs = ORIGINAL_DEFAULTS[command].split()
+    wanted = dict(pair.split("=") for pair in pairs)
+
+    found = flags_of(command)
+
+    assert {name: found[name]["default"] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("command", generate_flags.COMMANDS)
+def test_the_page_of_flags_is_that_of_the_commands(command, flags_of):
+    page = generate_flags.PAGE.read_text(encoding="utf-8")
+    section = generate_flags.section(command)
+    shown = subprocess.run(
+        [sys.executable, ROOT / f"{command}.py", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert section in page, "run python docs/generate_flags.py"
+    names = set(re.findall(r"^  --(?:\[no\])?(\w+): ", shown, re.M))
+    assert names == set(flags_of(command))

@@ -1,0 +1,86 @@
+"""The wheel: its commands work where only it and what `--help` needs exist."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# What an import of a command needs; everything else, TensorFlow above all, is
+# imported only once the flags are known to be good.
+_NEEDED = ("absl", "numpy", "sentencepiece", "google_crc32c", "tqdm")
+
+
+def _run(*command, **settings):
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, **settings
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """An empty environment with the wheel; returns its folder of commands.
+
+    It is built from a copy, so that no `build/` is left in the repository. It
+    is installed without its dependencies, which are gigabytes; the few that
+    `--help` needs are linked to those of this environment.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(
+        ROOT / "albert_tf",
+        source / "albert_tf",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    options = ("--no-deps", "--no-build-isolation", "--no-index")
+    _run(*pip, "wheel", *options, "-w", folder, source)
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "empty", symlinks=True)
+    python = folder / "empty" / "bin" / "python"
+    _run(*pip, "--python", python, "install", "--no-deps", "--no-index", wheel)
+    packages = pathlib.Path(
+        _run(
+            python, "-c", "import sysconfig as s; print(s.get_path('purelib'))"
+        ).strip()
+    )
+    ours = pathlib.Path(sysconfig.get_path("purelib"))
+    for name in _NEEDED:
+        (packages / name).symlink_to(ours / name)
+    return python.parent, packages
+
+
+def test_the_wheel_installs_every_script_as_a_command(environment):
+    commands, packages = environment
+
+    scripts = {
+        f"albert-{path.stem.replace('_', '-')}" for path in ROOT.glob("*.py")
+    }
+    assert {path.name for path in commands.glob("albert-*")} == scripts
+    # Not only the modules: the page of a report, and the mark of typed code.
+    for name in ("training/report.html.jinja2", "py.typed"):
+        assert (packages / "albert_tf" / name).is_file()
+    assert not (packages / "tests").exists()
+
+
+def test_a_command_answers_help_and_reports_a_wrong_flag(environment):
+    command = environment[0] / "albert-run-pretraining"
+
+    shown = _run(command, "--help", env={}, cwd="/")
+    done = subprocess.run(
+        [command, "--no_such_flag"], env={}, capture_output=True, text=True
+    )
+
+    assert shown.startswith("Pretrains ALBERT on the records")
+    assert "--num_train_steps: " in shown
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Unknown command line flag")
