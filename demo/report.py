@@ -22,7 +22,7 @@ from albert_tf.training import report
 
 NUM_BLANKS = 12
 NUM_GUESSES = 3
-MIN_HIDDEN_LETTERS = 4
+MIN_HIDDEN_LETTERS = 2
 # Shorter ones give no hint, longer ones take too much of the page.
 MIN_CHARACTERS, MAX_CHARACTERS = 40, 110
 SEED = 1
@@ -138,7 +138,8 @@ def choose_blanks(
         whole_words = [
             position
             for position, span in enumerate(spans)
-            if _is_whole_word(sentence, *span)
+            if tokenizer.id_to_token(ids[position]).startswith("▁")
+            and _is_whole_word(sentence, *span)
         ]
         if whole_words and len(blanks) < NUM_BLANKS:
             position = rng.choice(whole_words)
