@@ -98,7 +98,7 @@ def are_constant(outputs: Outputs, labels: np.ndarray | None = None) -> bool:
 
 
 def _num_others(answers: np.ndarray) -> int:
-    """Returns how many answers differ from the most frequent one."""
+    """Counts the answers that differ from the most frequent one."""
     return len(answers) - int(np.unique(answers, return_counts=True)[1].max())
 
 

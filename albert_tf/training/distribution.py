@@ -13,8 +13,6 @@ import tensorflow as tf
 
 from albert_tf.training.run_config import RunConfig
 
-_STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
-
 
 class MakeDataset(Protocol):
     """Makes the batches of one input pipeline."""
@@ -125,11 +123,6 @@ def device_type(strategy: tf.distribute.Strategy) -> str:
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "TPU"
     return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-
-
-def default_steps_per_call(strategy: tf.distribute.Strategy) -> int:
-    """Returns how many updates one call of the graph runs, by device."""
-    return _STEPS_PER_CALL[device_type(strategy)]
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:

@@ -94,6 +94,9 @@ class Predictor:
         self._task = task
         self._strategy = strategy
         self._padding = padding
+        self._has_workers = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
         self._next_outputs = tf.function(self._outputs_of_replicas)
 
     def run(
@@ -155,18 +158,14 @@ class Predictor:
 
     def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
         outputs = self._task.outputs(batch)
-        if not isinstance(
-            self._strategy, tf.distribute.MultiWorkerMirroredStrategy
-        ):
-            return outputs
-        return {name: _from_all(values) for name, values in outputs.items()}
+        if self._has_workers:
+            return {name: _from_all(rows) for name, rows in outputs.items()}
+        return outputs
 
     def _rows(self, values: tf.Tensor) -> np.ndarray:
         """Returns the rows of all replicas in their order."""
         parts = self._strategy.experimental_local_results(values)
-        if isinstance(
-            self._strategy, tf.distribute.MultiWorkerMirroredStrategy
-        ):
+        if self._has_workers:
             parts = parts[:1]  # each has all rows
         return np.concatenate([part.numpy() for part in parts])
 

@@ -40,6 +40,8 @@ ABSOLUTE_JUMP = 1.0
 
 MAX_ROLLBACKS = 10
 ROLLBACK_MULTIPLIER = 0.5
+# Updates in one call of the graph, by device.
+_STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
 # Totals of a log window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
 # Values that the progress bar shows.
@@ -202,7 +204,7 @@ class TrainingLoop:
         self._is_chief = distribution.is_chief(train_step.strategy)
         self._steps_per_call = (
             config.iterations_per_loop
-            or distribution.default_steps_per_call(train_step.strategy)
+            or _STEPS_PER_CALL[distribution.device_type(train_step.strategy)]
         )
         self._logged_names = ["learning_rate", "gradient_norm"]
         if config.precision == "float16":

@@ -75,14 +75,7 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bars:
-    """A bar chart.
-
-    Args:
-        title: What the bars show.
-        unit: Label of the vertical axis.
-        bars: Finite values of at least 0 by name, in this order.
-        x_label: Label of the horizontal axis.
-    """
+    """A bar chart; `bars` are finite values of at least 0 by name."""
 
     title: str
     unit: str
@@ -191,11 +184,7 @@ def section_of(values: Mapping[str, Any]) -> Section:
 
 
 def length_histogram(lengths: np.ndarray) -> Bars:
-    """Returns a bar chart of the number of tokens per record.
-
-    Args:
-        lengths: Int `[N]`, at least 1.
-    """
+    """Returns a bar chart of lengths in tokens, int `[N]`, at least 1."""
     width = max(1, -(-int(lengths.max()) // NUM_LENGTH_BINS))
     counts = np.bincount((lengths - 1) // width)
     return Bars(

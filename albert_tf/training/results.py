@@ -140,18 +140,6 @@ def can_be_judged(records: RecordSet) -> bool:
     return labels is None or bool((labels != labels[0]).any())
 
 
-def _write_predictions(
-    records: RecordSet,
-    outputs: OutputsByRecords,
-    folder: str,
-    scores: Mapping[str, float],
-) -> list[str]:
-    os.makedirs(folder, exist_ok=True)
-    return records.data.write_predictions(
-        records.examples, outputs[records.fingerprint], folder, scores
-    )
-
-
 def write(
     config: FinetuningConfig,
     sets: Sets[RecordSet],
@@ -168,17 +156,19 @@ def write(
         scores: Scores of the evaluation sets, as `scores_of` returns them.
         results: Content of `eval_results.json` and of the report; JSON values.
     """
-    output_dir = config.output_dir
-    for one in sets.evaluation:
-        name = "_".join(filter(None, ("eval", one.name)))
-        _write_predictions(one, outputs, os.path.join(output_dir, name), scores)
-    for one in sets.prediction:
-        paths = _write_predictions(
-            one, outputs, os.path.join(output_dir, one.name), scores
+    folders = [("eval", one) for one in sets.evaluation]
+    folders += [("", one) for one in sets.prediction]
+    for use, one in folders:
+        name = "_".join(filter(None, (use, one.name)))
+        folder = os.path.join(config.output_dir, name)
+        os.makedirs(folder, exist_ok=True)
+        paths = one.data.write_predictions(
+            one.examples, outputs[one.fingerprint], folder, scores
         )
-        _LOGGER.info("Predictions: %s.", ", ".join(paths))
+        if not use:
+            _LOGGER.info("Predictions: %s.", ", ".join(paths))
     if sets.evaluation:
-        run_folder.write_results(output_dir, results)
+        run_folder.write_results(config.output_dir, results)
         _write_report(config, sets.evaluation[0], outputs, scores, results)
 
 
