@@ -56,15 +56,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     _check_batch_sizes(config, strategy.num_replicas_in_sync)
 
     # 3. Output directory: refused before the model is built.
-    folder = run_folder.RunFolder(
-        path=config.output_dir,
-        fingerprint=run_folder.fingerprint(
-            config,
-            objectives=list(config.objectives),
-            max_seq_length=config.max_seq_length,
-            records=train_records and train_records.fingerprint,
-        ),
-    )
+    folder = _output_folder(config, train_records)
     if train_records and is_chief:
         folder.check()
 
@@ -78,12 +70,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         )
     evaluator = None
     if eval_records:
-        evaluator = evaluation.Evaluator(
-            task,
-            strategy,
-            batches=_evaluation_batches(config, eval_records, strategy),
-            primary_metric=run_config.PRIMARY_METRICS[config.objectives[0]],
-        )
+        evaluator = _evaluator(config, eval_records, task, strategy)
 
     # 5. Training.
     if train_records:
@@ -111,6 +98,20 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     if is_chief:
         run_folder.write_results(config.output_dir, scores)
     return scores
+
+
+def _output_folder(
+    config: PretrainingConfig, records: RecordSource | None
+) -> run_folder.RunFolder:
+    return run_folder.RunFolder(
+        path=config.output_dir,
+        fingerprint=run_folder.fingerprint(
+            config,
+            objectives=list(config.objectives),
+            max_seq_length=config.max_seq_length,
+            records=records and records.fingerprint,
+        ),
+    )
 
 
 def _check_batch_sizes(config: PretrainingConfig, num_replicas: int) -> None:
@@ -144,12 +145,13 @@ class _TrainingBatches:
         )
 
 
-def _evaluation_batches(
+def _evaluator(
     config: PretrainingConfig,
     records: RecordSource,
+    task: PretrainingTask,
     strategy: tf.distribute.Strategy,
-) -> tf.data.Dataset:
-    return distribution.distribute(
+) -> evaluation.Evaluator:
+    batches = distribution.distribute(
         strategy,
         functools.partial(
             input_pipeline.evaluation_dataset,
@@ -157,6 +159,12 @@ def _evaluation_batches(
             batch_size=config.eval_batch_size,
             max_steps=config.max_eval_steps,
         ),
+    )
+    return evaluation.Evaluator(
+        task,
+        strategy,
+        batches=batches,
+        primary_metric=run_config.PRIMARY_METRICS[config.objectives[0]],
     )
 
 
