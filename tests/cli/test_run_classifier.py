@@ -190,9 +190,11 @@ def test_other_files_can_be_evaluated_and_predicted_without_training(
         "--do_predict",
         f"--predict_file={glue / 'MNLI' / 'test_mismatched.tsv'}",
         f"--init_checkpoint={trained}",
+        "--threshold_to_export=0.5",
     )
 
     assert done.returncode == 0, done.stderr
+    assert "--threshold_to_export=0.5 is ignored" in done.stderr
     folder = tmp_path / "run"
     assert results_of(folder)["accuracy"] in (0, 1)
     wanted = trained / "mismatched"
@@ -332,21 +334,6 @@ def test_a_length_that_cannot_be_exported_is_refused_before_the_training(
 
     assert "max_seq_length" in done.error
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_original_s_threshold_is_ignored(run, mnli_run, glue):
-    _, trained = mnli_run
-
-    done = run(
-        "--task_name=mnli",
-        "--do_predict",
-        f"--predict_file={glue / 'MNLI' / 'test_matched.tsv'}",
-        f"--init_checkpoint={trained}",
-        "--threshold_to_export=0.5",
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "--threshold_to_export=0.5 is ignored" in done.stderr
 
 
 def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):

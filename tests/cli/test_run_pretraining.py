@@ -27,13 +27,6 @@ LOG_LINE = re.compile(r"\d\d:\d\d:\d\d \w+")
 # A checkpoint of the tiny model takes 76 kB.
 NUM_BYTES_FOR_THREE = 280_000
 DATA_FILE = "model.ckpt.data-00000-of-00001"
-TWO_DEVICES = """
-import tensorflow as tf
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2,
-)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +82,7 @@ def results_of(folder):
     return json.loads((folder / "eval_results.json").read_text())
 
 
+# `tests/training/test_run_config.py` has the other errors of settings.
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -97,26 +91,16 @@ def results_of(folder):
         ("--input_file=", ["--input_file must be given"]),
         ("--eval_file=", ["--eval_file must be given"]),
         ("--nodo_train --nodo_eval", ["nothing to do"]),
-        ("--no_such_flag=1", ["no_such_flag"]),
         ("--input_file=nowhere/x", ["No file matches 'nowhere/x'"]),
         ("--eval_file=nowhere/*", ["No file matches 'nowhere/*'"]),
         ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
         ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
-        ("--num_train_steps=-1", ["`num_train_steps`", "-1"]),
-        ("--train_batch_size=0", ["`train_batch_size`"]),
         ("--learning_rate=nan", ["`learning_rate`"]),
-        ("--log_steps=some", ["--log_steps=some"]),
         ("--max_seq_length=64", ["`max_seq_length`", "32 position"]),
-        ("--max_seq_length=-1", ["`max_seq_length`", "-1"]),
-        ("--max_predictions_per_seq=0", ["`max_predictions_per_seq`"]),
         ("--objectives=mlm,nsp", ["`objectives`", "mlm,nsp"]),
         ("--objectives=", ["`objectives`"]),
-        ("--objectives=sop,sop", ["`objectives`", "each once"]),
         ("--optimizer=adam", ["optimizer", "lamb|adamw"]),
-        ("--precision=float8", ["precision", "float16"]),
-        ("--strategy=all", ["strategy", "mirrored"]),
         ("--masked_lm_budget=3", ["--masked_lm_budget", "--masking=dynamic"]),
-        ("--init_from_group0", ["`init_from_group0`", "`init_checkpoint`"]),
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(
@@ -200,17 +184,6 @@ def test_inputs_that_cannot_be_used_are_one_line(
         assert word in done.error
     assert not (tmp_path / "run").exists()
     assert sorted(finished_run.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    "flag", ["--train_batch_size=7", "--eval_batch_size=7"]
-)
-def test_a_batch_that_two_replicas_cannot_share(run, flag, tmp_path):
-    done = run("--strategy=mirrored", flag, before=TWO_DEVICES)
-
-    assert "multiple of the number of replicas" in done.error
-    assert flag[2:] in done.error
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(run, small_disk):

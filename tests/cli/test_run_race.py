@@ -103,11 +103,6 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     parts = 2 * results["accuracy_middle"] + 4 * results["accuracy_high"]
     assert results["accuracy"] == pytest.approx(parts / 6)
     assert f"accuracy = {results['accuracy']:.6g}" in done.stdout
-
-
-def test_the_report_has_the_accuracy_by_type_of_question(finished_run):
-    _, folder = finished_run
-
     report = (folder / "report.html").read_text("utf-8")
     assert "Accuracy by type of question" in report
     # 3 passages with a question each of who and of a blank.
@@ -262,38 +257,23 @@ def test_a_run_that_is_stopped_exports_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-@pytest.fixture(scope="module")
-def other_run(run_script, race_flags, tmp_path_factory):
-    """As `finished_run`: one step, one level, a record file."""
-    folder = tmp_path_factory.mktemp("other")
-    done = run_script(
-        SCRIPT,
-        *race_flags,
-        "--output_dir=run",
+def test_one_level_alone_and_the_original_s_record_files_are_ignored(
+    run, tmp_path
+):
+    done = run(
         "--train_step=1",
         "--warmup_step=0",
         "--high_only",
         "--train_file=cache/train.tf_record",
         "--task_name=RACE",
-        folder=folder,
     )
+
     assert done.returncode == 0, done.stderr
-    return done, folder
-
-
-def test_one_level_alone(other_run):
-    _, folder = other_run
-
-    results = json.loads((folder / "run" / "eval_results.json").read_text())
+    results = json.loads((tmp_path / "run" / "eval_results.json").read_text())
     assert results["accuracy"] == results["accuracy_high"]
     assert "accuracy_middle" not in results
-
-
-def test_the_record_files_of_the_original_are_ignored(other_run):
-    done, folder = other_run
-
     assert "--train_file=cache/train.tf_record is ignored" in done.stderr
-    assert not (folder / "cache").exists()
+    assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.slow

@@ -110,6 +110,11 @@ def test_a_run_reports_the_official_scores(version, names, finished_run):
     assert names <= set(results)
     assert f"f1 = {results['f1']:.6g}" in done.stdout
     assert read(folder / "predict_results.json")["f1"] == results["f1"]
+    report = (folder / "report.html").read_text("utf-8")
+    assert "answers without a right word" in report
+    assert ("Scores by null threshold" in report) == (version == "v2")
+    # Record files of the original are ignored.
+    assert "--train_feature_file=train.tf_record is ignored" in done.stderr
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
@@ -177,21 +182,6 @@ def test_the_export_gives_the_answers_of_the_predictions(
         odds = read(folder / "null_odds.json")
         assert found["null_score"] == pytest.approx(odds, abs=1e-5)
     assert "\nwritten    served/1 (" in done.stdout
-
-
-@pytest.mark.parametrize("version", ["v1", "v2"])
-def test_the_report_has_squads_sections(version, finished_run):
-    _, folder = finished_run(version)
-
-    report = (folder / "report.html").read_text("utf-8")
-    assert "answers without a right word" in report
-    assert ("Scores by null threshold" in report) == (version == "v2")
-
-
-def test_the_record_files_of_the_original_are_ignored(finished_run):
-    done, _ = finished_run("v1")
-
-    assert "--train_feature_file=train.tf_record is ignored" in done.stderr
 
 
 @pytest.fixture
