@@ -61,11 +61,7 @@ def read(
 ) -> Config:
     """Makes a config of the flags that `define` has defined.
 
-    Args:
-        config_class: The dataclass.
-        values: The parsed flags.
-        **others: Values of fields that are not flags, or that replace those
-            of flags.
+    `others` are fields that are not flags, or that replace those of flags.
     """
     found: dict[str, Any] = {}
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]

@@ -31,12 +31,8 @@ def run(
 
     A flag error, a `ValueError`, an `OSError` or an error of TensorFlow is
     reported as one line on stderr, `error: ...`, with exit code 1;
-    `--verbosity=1` shows the traceback.
-
-    Args:
-        define_flags: Defines the flags of the command.
-        main: Receives the parsed flags.
-        description: Shown by `--help` above the flags.
+    `--verbosity=1` shows the traceback. `--help` shows the description above
+    the flags.
     """
     values = flags.FLAGS
     app.define_help_flags()

@@ -106,14 +106,8 @@ class AlbertModel(base.SerializableModel):
         """Returns the seed that decides the dropout masks of one call.
 
         Models built around this one, whose heads drop values too, call this
-        once and pass the result on.
-
-        Args:
-            training: Whether values are dropped at all.
-            seed: The seed that the caller was given, or None.
-
-        Returns:
-            Int tensor `[2]`: `seed`, or a new one; None if not `training`.
+        once and pass the result on: `seed`, or a new int tensor `[2]`; None if
+        not `training`.
         """
         if not training:
             return None

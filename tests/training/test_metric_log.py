@@ -68,14 +68,6 @@ def test_a_file_that_is_good_is_not_touched(written):
     assert path.stat().st_ino == before
 
 
-def test_rewinding_drops_later_lines(written):
-    log = metric_log.MetricLog(str(written), last_step=15)
-
-    log.rewind(5)
-
-    assert [line["step"] for line in lines_of(written)] == [5]
-
-
 def test_tensorboard_gets_every_number(tmp_path):
     log = metric_log.MetricLog(str(tmp_path), last_step=None)
     log.write(3, {"loss": 0.5, "event": "rollback"})
