@@ -23,6 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import example_order
+from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
 
 Batch = dict[str, tf.Tensor]
@@ -77,8 +78,8 @@ class BucketedOrder:
         self, lengths: np.ndarray, *, global_batch_size: int, seed: int
     ) -> None:
         self._lengths = lengths
-        self._batch_size = global_batch_size
         self._seed = seed
+        self.batch_size = global_batch_size
         # Batches of a window.
         self.window_size = min(
             WINDOW_SIZE, max(1, len(lengths) // global_batch_size)
@@ -94,11 +95,11 @@ class BucketedOrder:
             return self._window(window)[place]
 
     def _make_window(self, window: int) -> np.ndarray:
-        size = self.window_size * self._batch_size
+        size = self.window_size * self.batch_size
         places = np.arange(window * size, (window + 1) * size)
         _, indices = self._order(places)
         indices = indices[np.argsort(self._lengths[indices], kind="stable")]
-        batches = indices.reshape(self.window_size, self._batch_size)
+        batches = indices.reshape(self.window_size, self.batch_size)
         stream = _WINDOW_STREAM << 32 | window
         key = np.array([self._seed, stream], np.int64).view(np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key))
@@ -160,8 +161,8 @@ def plan_evaluation(
 def training_dataset(
     columns: RecordColumns,
     order: BucketedOrder,
+    shard: InputShard,
     *,
-    share: example_order.Share,
     padding: Padding,
     start_step: int = 0,
 ) -> tf.data.Dataset:
@@ -170,7 +171,7 @@ def training_dataset(
     Args:
         columns: The records.
         order: Which records each step takes.
-        share: The part of each step that this pipeline delivers.
+        shard: Which part of each step this pipeline delivers.
         padding: The lengths that steps are padded to, on all replicas alike.
         start_step: The first step to deliver.
 
@@ -180,67 +181,59 @@ def training_dataset(
         records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
         `example_weights` float32 `[b]`, all 1.
     """
+    num_rows = shard.num_rows(order.batch_size)
+    weights = np.ones(num_rows, np.float32)
 
     def make(delivery: int) -> dict[str, np.ndarray]:
-        first = share.positions(delivery)[0]
-        step, row = divmod(int(first), share.global_batch_size)
+        step, replica = shard.step_and_replica(delivery)
         indices = order.batch(step)
         length = padding.length(int(columns.lengths[indices].max()))
-        own = indices[row : row + share.rows]
-        weights = np.ones(share.rows, np.float32)
+        own = indices[replica * num_rows : (replica + 1) * num_rows]
         return columns.padded(own, length) | {"example_weights": weights}
 
     deliveries = tf.data.Dataset.range(
-        start_step * share.replicas_per_shard, tf.int64.max
+        start_step * shard.replicas_per_shard, tf.int64.max
     )
-    shapes = _shapes(columns, share.rows, padding.static_length)
+    shapes = _shapes(columns, num_rows, padding.static_length)
     return _read(deliveries, make, shapes)
 
 
 def evaluation_dataset(
     columns: RecordColumns,
     plan: list[EvaluationBatch],
+    shard: InputShard,
     *,
     padding: Padding,
-    num_input_shards: int = 1,
-    shard_index: int = 0,
-    replicas_per_shard: int = 1,
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
     Args:
         columns: The records.
         plan: The result of `plan_evaluation`.
+        shard: Which part of each batch this pipeline delivers.
         padding: The padding that the plan was made with.
-        num_input_shards: Number of pipelines that share each batch.
-        shard_index: Which of them this is.
-        replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
         delivers them; `example_weights` is 0 for a row that fills the batch
         up, which repeats the first record of the batch.
     """
-    num_replicas = num_input_shards * replicas_per_shard
 
     def make(delivery: int) -> dict[str, np.ndarray]:
-        number, replica = divmod(delivery, replicas_per_shard)
+        number, replica = shard.step_and_replica(delivery)
         batch = plan[number]
-        rows = batch.num_rows // num_replicas
-        first = (shard_index * replicas_per_shard + replica) * rows
-        places = np.arange(first, first + rows)
+        num_rows = shard.num_rows(batch.num_rows)
+        places = np.arange(replica * num_rows, (replica + 1) * num_rows)
         is_real = places < len(batch.indices)
         indices = batch.indices[np.where(is_real, places, 0)]
         weights = is_real.astype(np.float32)
         padded = columns.padded(indices, batch.length)
         return padded | {"example_weights": weights}
 
-    deliveries = tf.data.Dataset.range(len(plan) * replicas_per_shard)
-    is_static = padding.static_length is not None and bool(plan)
-    rows = plan[0].num_rows // num_replicas if is_static else None
-    return _read(
-        deliveries, make, _shapes(columns, rows, padding.static_length)
-    )
+    deliveries = tf.data.Dataset.range(len(plan) * shard.replicas_per_shard)
+    length = padding.static_length
+    rows = shard.num_rows(plan[0].num_rows) if plan and length else None
+    return _read(deliveries, make, _shapes(columns, rows, length))
 
 
 def _shapes(

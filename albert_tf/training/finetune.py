@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints
-from albert_tf.data import bucketed_batches, example_order
+from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.tasks.task import ExampleSet, FinetuningTask, MakeTask, Sets
 from albert_tf.training import (
@@ -374,25 +374,21 @@ class _TrainingBatches:
 
     def starting_at(self, position: int) -> tf.data.Dataset:
         """Returns the batches from a position on."""
-        return distribution.distribute(
-            self.strategy, functools.partial(self._make, position)
-        )
-
-    def _make(self, position: int, **input_shard: int) -> tf.data.Dataset:
-        columns, batch_size = self.records.columns, self.config.train_batch_size
+        columns = self.records.columns
         order = bucketed_batches.BucketedOrder(
             columns.lengths,
-            global_batch_size=batch_size,
+            global_batch_size=self.config.train_batch_size,
             seed=self.config.random_seed,
         )
-        return bucketed_batches.training_dataset(
-            columns,
-            order,
-            share=example_order.Share(
-                global_batch_size=batch_size, **input_shard
+        return distribution.distribute(
+            self.strategy,
+            functools.partial(
+                bucketed_batches.training_dataset,
+                columns,
+                order,
+                padding=self.padding,
+                start_step=position,
             ),
-            padding=self.padding,
-            start_step=position,
         )
 
 
