@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import sentencex
 
-from albert_tf.text import lines
+from albert_tf import files
 
 # A block is what one worker builds records from at a time: large enough that
 # its documents are a fair sample (random next sentences, shuffling), small
@@ -136,7 +136,7 @@ def survey(paths: Iterable[str]) -> Survey:
 def _text_documents(path: str) -> Iterator[Document]:
     sentences: list[str] = []
     size = 0
-    for line in lines.read_lines(path):
+    for line in files.read_lines(path):
         if line and not line.isspace():
             sentences.append(line)
             size += len(line)
@@ -150,7 +150,7 @@ def _text_documents(path: str) -> Iterator[Document]:
 
 
 def _json_documents(path: str) -> Iterator[Document]:
-    for number, line in enumerate(lines.read_lines(path), start=1):
+    for number, line in enumerate(files.read_lines(path), start=1):
         if not line or line.isspace():
             continue
         text = _json_text(line, f"{path!r}, line {number}")

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf import files
-from albert_tf.text import lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
@@ -47,7 +46,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
         FileNotFoundError: The file does not exist.
         ValueError: The file is empty, or its first line is not a JSON object.
     """
-    for line in lines.read_lines(path):
+    for line in files.read_lines(path):
         if is_jsonl(path):
             return tuple(parse_object(line, f"{path}, line 1"))
         return tuple(line.split("\t"))
@@ -121,7 +120,7 @@ def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
 def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
     """Yields numbers and lines, without the blank lines that end the file."""
     blanks: list[tuple[int, str]] = []
-    for number, line in enumerate(lines.read_lines(path), start=1):
+    for number, line in enumerate(files.read_lines(path), start=1):
         if not line:
             blanks.append((number, line))
             continue

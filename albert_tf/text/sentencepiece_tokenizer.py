@@ -16,7 +16,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.padded_batch import PaddedBatches
+from albert_tf.text.sequence_pairs import PaddedBatches
 
 _WORD_MARK = "▁"
 

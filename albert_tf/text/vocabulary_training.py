@@ -18,7 +18,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import lines, normalization, special_tokens
+from albert_tf.text import normalization, special_tokens
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 MIN_CHARACTER_COVERAGE = 0.98
@@ -240,7 +240,7 @@ class _Corpus:
 
     def _read(self) -> Iterator[str]:
         for path in self._input_files:
-            for line in lines.read_lines(path):
+            for line in files.read_lines(path):
                 sentence = normalization.normalize(
                     line, do_lower_case=self._do_lower_case
                 )

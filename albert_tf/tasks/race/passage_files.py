@@ -21,7 +21,6 @@ from albert_tf import files
 from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
-from albert_tf.text import lines
 
 _PASSAGE_KEYS = ("article", "questions", "options")
 
@@ -190,7 +189,7 @@ def _passages(
         prefix: Start of the ids of passages that have none.
     """
     name = os.fspath(path)
-    whole = list(lines.read_lines(path))
+    whole = list(files.read_lines(path))
     texts = [(i, text) for i, text in enumerate(whole, start=1) if text.strip()]
     if texts and not _is_json(texts[0][1]):
         texts = [(1, "\n".join(whole))]
@@ -262,7 +261,7 @@ def _list(value: Any, what: str, where: str) -> list[Any]:
 
 
 def _has_passages(path: files.Path) -> bool:
-    for number, text in enumerate(lines.read_lines(path), start=1):
+    for number, text in enumerate(files.read_lines(path), start=1):
         if text.strip():
             where = f"{os.fspath(path)}, line {number}"
             return "questions" in table_files.parse_object(text, where)
@@ -272,7 +271,7 @@ def _has_passages(path: files.Path) -> bool:
 def _read_jsonl(
     path: files.Path, fields: FieldNames
 ) -> Iterator[MultipleChoiceExample]:
-    for number, text in enumerate(lines.read_lines(path), start=1):
+    for number, text in enumerate(files.read_lines(path), start=1):
         if not text.strip():
             continue
         where = f"{os.fspath(path)}, line {number}"
@@ -304,11 +303,11 @@ def _read_jsonl(
 
 
 def _read_mctest(path: files.Path) -> Iterator[MultipleChoiceExample]:
-    rows = [row.split("\t") for row in lines.read_lines(path) if row]
+    rows = [row.split("\t") for row in files.read_lines(path) if row]
     answers: list[list[Any]] = [[None] * _NUM_QUESTIONS] * len(rows)
     name = f"{os.path.splitext(path)[0]}.ans"
     if os.path.exists(name):
-        answers = [row.split("\t") for row in lines.read_lines(name) if row]
+        answers = [row.split("\t") for row in files.read_lines(name) if row]
         if len(answers) != len(rows):
             raise ValueError(
                 f"{name} has answers for {len(answers)} stories, "
