@@ -36,12 +36,10 @@ _PARALLEL_READS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Padding:
-    """The lengths that batches are padded to.
+    """The lengths that batches are padded to: multiples of `bucket_width`.
 
-    Args:
-        max_seq_length: Largest length.
-        bucket_width: Lengths are multiples of it; pass `max_seq_length` or
-            more where shapes must not change, as on a TPU.
+    Pass a `bucket_width` of `max_seq_length` or more where shapes must not
+    change, as on a TPU.
     """
 
     max_seq_length: int
@@ -70,20 +68,20 @@ class BucketedOrder:
 
     Args:
         lengths: Lengths of the records, `[N]`.
-        global_batch_size: B.
+        batch_size: B, examples of a step over all replicas.
         seed: Seed of the order.
+
+    Attributes:
+        window_size: Batches of a window.
     """
 
     def __init__(
-        self, lengths: np.ndarray, *, global_batch_size: int, seed: int
+        self, lengths: np.ndarray, *, batch_size: int, seed: int
     ) -> None:
         self._lengths = lengths
         self._seed = seed
-        self.batch_size = global_batch_size
-        # Batches of a window.
-        self.window_size = min(
-            WINDOW_SIZE, max(1, len(lengths) // global_batch_size)
-        )
+        self.batch_size = batch_size
+        self.window_size = min(WINDOW_SIZE, max(1, len(lengths) // batch_size))
         self._order = example_order.TrainingOrder(len(lengths), seed)
         self._lock = threading.Lock()
         self._window = functools.lru_cache(maxsize=2)(self._make_window)
@@ -134,7 +132,7 @@ def plan_evaluation(
         lengths: Lengths of the records, `[N]`.
         batch_size: Rows of a batch of the largest length; shorter batches have
             more rows, with the same budget for rows times length.
-        padding: The lengths that batches are padded to.
+        padding: How batches are padded.
         num_replicas: The rows of every batch are a multiple of it.
 
     Returns:
@@ -172,7 +170,7 @@ def training_dataset(
         columns: The records.
         order: Which records each step takes.
         shard: Which part of each step this pipeline delivers.
-        padding: The lengths that steps are padded to, on all replicas alike.
+        padding: How steps are padded, on all replicas alike.
         start_step: The first step to deliver.
 
     Returns:
@@ -239,7 +237,6 @@ def evaluation_dataset(
 def _shapes(
     columns: RecordColumns, rows: int | None, length: int | None
 ) -> dict[str, tuple[tf.DType, list[int | None]]]:
-    """Returns type and shape of each entry of a batch."""
     shapes: dict[str, tuple[tf.DType, list[int | None]]] = {
         spec.name: (
             tf.as_dtype(spec.dtype),

@@ -32,12 +32,7 @@ _SENTENCE_LANGUAGE = "en"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document.
-
-    Args:
-        text: Sentences, one a line; or running text.
-        is_split: Whether `text` has one sentence a line.
-    """
+    """One document: sentences, one a line, if `is_split`; or running text."""
 
     text: str
     is_split: bool
@@ -51,11 +46,9 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Block:
-    """Consecutive documents of the corpus.
+    """Consecutive documents of the corpus, at least one.
 
-    Args:
-        number: Position among the blocks of the corpus, from 0.
-        documents: At least one.
+    Blocks are numbered in the order of the corpus, from 0.
     """
 
     number: int
@@ -73,11 +66,6 @@ class Survey:
 
     num_documents: int
     block_characters: Sequence[int]
-
-    @property
-    def num_blocks(self) -> int:
-        """Number of blocks of the corpus."""
-        return len(self.block_characters)
 
 
 def read_documents(paths: Iterable[str]) -> Iterator[Document]:

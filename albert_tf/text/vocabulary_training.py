@@ -148,12 +148,6 @@ def train(config: VocabularyTrainingConfig) -> Summary:
 
     Both files appear, whole, or neither. The same input gives the same bytes.
 
-    Args:
-        config: The settings.
-
-    Returns:
-        A summary of what was read and written.
-
     Raises:
         FileNotFoundError: An input file does not exist.
         ValueError: No input file or no output prefix is given; the corpus is
@@ -217,7 +211,6 @@ class _Corpus:
 
     @property
     def num_usable_sentences(self) -> int:
-        """Number of sentences that are not too long."""
         return self.num_sentences - self.num_long_sentences
 
     def sample(self, size: int, seed: int) -> Iterator[str]:
@@ -255,7 +248,6 @@ def _is_long(sentence: str) -> bool:
 
 
 def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
-    """Returns the bytes of a model."""
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -276,7 +268,6 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
 
 
 def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
-    """Explains why SentencePiece could not train a vocabulary."""
     if found := _TOO_LARGE.search(message):
         return (
             f"The corpus ({corpus.num_sentences} sentences) is too small for "
@@ -305,7 +296,6 @@ def _check_special_ids(
 
 
 def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
-    """Returns one line for each piece: the piece, a tab, its score."""
     return "".join(
         f"{processor.id_to_piece(i)}\t{processor.get_score(i):.6g}\n"
         for i in range(processor.get_piece_size())

@@ -377,7 +377,7 @@ class _TrainingBatches:
         columns = self.records.columns
         order = bucketed_batches.BucketedOrder(
             columns.lengths,
-            global_batch_size=self.config.train_batch_size,
+            batch_size=self.config.train_batch_size,
             seed=self.config.random_seed,
         )
         return distribution.distribute(

@@ -29,7 +29,7 @@ def columns():
 
 
 def make_order(batch_size=4, seed=7, lengths=LENGTHS):
-    return BucketedOrder(lengths, global_batch_size=batch_size, seed=seed)
+    return BucketedOrder(lengths, batch_size=batch_size, seed=seed)
 
 
 def training(columns, shard=ALONE, padding=PADDING, **arguments):
