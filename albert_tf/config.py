@@ -204,9 +204,7 @@ _SIZES = {
     "xxlarge": _size(4096, num_layers=12, num_heads=64),
 }
 # TF1: the released xxlarge_zh has 16 heads (google-research/albert, issue 153).
-_CHINESE_SIZES = _SIZES | {
-    "xxlarge": _size(4096, num_layers=12, num_heads=16)
-}
+_CHINESE_SIZES = _SIZES | {"xxlarge": _size(4096, num_layers=12, num_heads=16)}
 
 
 def _bert(sizes: Mapping[str, int]) -> dict[str, Any]:

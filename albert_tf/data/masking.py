@@ -224,25 +224,13 @@ def span_length_bounds(config: PretrainingDataConfig) -> np.ndarray:
     Float64 `[ngram - 1]`: a draw that reaches k of the bounds gives a span of
     k + 1 words.
     """
-    probabilities = ngram_length_probabilities(
-        ngram=config.ngram, favor_shorter_ngram=config.favor_shorter_ngram
-    )
+    # Paper: equation 1.
+    weights = 1.0 / np.arange(1, config.ngram + 1)
+    probabilities = weights / weights.sum()
+    if not config.favor_shorter_ngram:
+        probabilities = probabilities[::-1]
     # The last bound, 1, is left out: rounding could put it below a draw.
     return np.cumsum(probabilities)[:-1]
-
-
-def ngram_length_probabilities(
-    *, ngram: int, favor_shorter_ngram: bool = True
-) -> np.ndarray:
-    """Returns p(1), ..., p(ngram), proportional to 1/n or the reverse.
-
-    >>> ngram_length_probabilities(ngram=2).round(3).tolist()
-    [0.667, 0.333]
-    """
-    # Paper: equation 1.
-    weights = 1.0 / np.arange(1, ngram + 1)
-    probabilities = weights / weights.sum()
-    return probabilities if favor_shorter_ngram else probabilities[::-1]
 
 
 def replacement_ids(vocab_size: int, forbidden_ids: np.ndarray) -> np.ndarray:

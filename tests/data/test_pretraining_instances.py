@@ -157,19 +157,6 @@ def test_boundaries_are_word_starts_and_special_tokens(tmp_path, tokenizer):
         np.testing.assert_array_equal(record["token_boundary"], expected)
 
 
-def test_random_replacements_are_never_special_tokens(tmp_path, tokenizer):
-    settings = config(dupe_factor=200)
-
-    records, _ = build(tmp_path, text_block(), tokenizer, settings)
-
-    seen = set()
-    for record in records:
-        used = record["masked_lm_weights"] == 1
-        seen |= set(record["input_ids"][record["masked_lm_positions"][used]])
-    assert seen & set(range(5)) == {4}  # [MASK] itself.
-    assert len(seen) == 1 + len(WORDS) + 1
-
-
 def test_half_of_the_order_labels_are_1_and_mean_swapped(tmp_path, tokenizer):
     block = corpus.Block(
         number=0,
