@@ -98,9 +98,7 @@ class BucketedOrder:
         _, indices = self._order(places)
         indices = indices[np.argsort(self._lengths[indices], kind="stable")]
         batches = indices.reshape(self.window_size, self.batch_size)
-        stream = _WINDOW_STREAM << 32 | window
-        key = np.array([self._seed, stream], np.int64).view(np.uint64)
-        rng = np.random.Generator(np.random.Philox(key=key))
+        rng = example_order.keyed_rng(self._seed, _WINDOW_STREAM << 32 | window)
         return rng.permutation(batches)
 
 

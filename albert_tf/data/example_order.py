@@ -101,9 +101,13 @@ class TrainingOrder:
 
 
 def _permutation(num_records: int, seed: int, epoch: int) -> np.ndarray:
-    key = np.array([seed, epoch], np.int64).view(np.uint64)
-    rng = np.random.Generator(np.random.Philox(key=key))
-    return rng.permutation(num_records)
+    return keyed_rng(seed, epoch).permutation(num_records)
+
+
+def keyed_rng(seed: int, stream: int) -> np.random.Generator:
+    """Returns a generator whose draws depend on these two numbers alone."""
+    key = np.array([seed, stream], np.int64).view(np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
 
 
 def sequential_order(

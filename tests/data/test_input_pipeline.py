@@ -148,13 +148,8 @@ def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
         "segment_a_length": [25],
         "pair_label": [0],
     }
-    path = write_records(
-        "a",
-        [record],
-        masking="dynamic",
-        max_seq_length=64,
-        max_predictions_per_seq=8,
-    )
+    sizes = {"max_seq_length": 64, "max_predictions_per_seq": 8}
+    path = write_records("a", [record], masking="dynamic", **sizes)
     source = record_source.open_records(path)
 
     first = _training(source, 20, global_batch_size=1)
