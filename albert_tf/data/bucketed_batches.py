@@ -25,6 +25,7 @@ import tensorflow as tf
 from albert_tf.data import example_order
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
+from albert_tf.features import ArraySpec
 
 Batch = dict[str, tf.Tensor]
 
@@ -190,8 +191,7 @@ def training_dataset(
     deliveries = tf.data.Dataset.range(
         start_step * shard.replicas_per_shard, tf.int64.max
     )
-    shapes = _shapes(columns, num_rows, padding.static_length)
-    return _read(deliveries, make, shapes)
+    return _read(deliveries, make, columns, num_rows, padding.static_length)
 
 
 def evaluation_dataset(
@@ -229,40 +229,35 @@ def evaluation_dataset(
     deliveries = tf.data.Dataset.range(len(plan) * shard.replicas_per_shard)
     length = padding.static_length
     rows = shard.num_rows(plan[0].num_rows) if plan and length else None
-    return _read(deliveries, make, _shapes(columns, rows, length))
-
-
-def _shapes(
-    columns: RecordColumns, rows: int | None, length: int | None
-) -> dict[str, tuple[tf.DType, list[int | None]]]:
-    shapes: dict[str, tuple[tf.DType, list[int | None]]] = {
-        spec.name: (
-            tf.as_dtype(spec.dtype),
-            [rows, *spec.shape, *([length] if spec.is_sequence else [])],
-        )
-        for spec in columns.specs
-    }
-    return shapes | {"example_weights": (tf.float32, [rows])}
+    return _read(deliveries, make, columns, rows, length)
 
 
 def _read(
     deliveries: tf.data.Dataset,
     make: Callable[[int], dict[str, np.ndarray]],
-    shapes: dict[str, tuple[tf.DType, list[int | None]]],
+    columns: RecordColumns,
+    rows: int | None,
+    length: int | None,
 ) -> tf.data.Dataset:
+    """Makes the batch of each delivery; None is a size that varies."""
+    specs = (
+        *columns.specs,
+        ArraySpec(name="example_weights", dtype="float32"),
+    )
+
     def make_values(delivery: np.ndarray) -> list[np.ndarray]:
         batch = make(int(delivery))
-        return [batch[name] for name in shapes]
+        return [batch[spec.name] for spec in specs]
 
     def in_graph(delivery: tf.Tensor) -> Batch:
-        types = [dtype for dtype, _ in shapes.values()]
+        types = [tf.as_dtype(spec.dtype) for spec in specs]
         tensors = tf.numpy_function(make_values, [delivery], types)
-        return {
-            name: tf.ensure_shape(tensor, shape)
-            for tensor, (name, (_, shape)) in zip(
-                tensors, shapes.items(), strict=True
-            )
-        }
+        batch = {}
+        for tensor, spec in zip(tensors, specs, strict=True):
+            sequence = [length] if spec.is_sequence else []
+            shape = [rows, *spec.shape, *sequence]
+            batch[spec.name] = tf.ensure_shape(tensor, shape)
+        return batch
 
     options = tf.data.Options()
     options.deterministic = True

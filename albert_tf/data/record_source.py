@@ -258,24 +258,21 @@ def _check_agreement(one: _RecordFile, other: _RecordFile) -> None:
 def _check_expected(
     file: _RecordFile, max_seq_length: int | None, max_predictions: int | None
 ) -> None:
-    layout = file.layout
-    if max_seq_length not in (None, layout.max_seq_length):
-        raise ValueError(
-            f"`max_seq_length` is {layout.max_seq_length} in {file.path!r}. "
-            f"Received: max_seq_length={max_seq_length}. Pass "
-            f"{layout.max_seq_length}, or build other records."
-        )
     # TF1: with permutation, the original's reader expects P in this flag, which
     # is twice the flag of its builder.
-    possible = [layout.num_prediction_slots]
+    sizes = [file.layout.num_prediction_slots]
     if file.sidecar is not None:
-        possible.append(file.sidecar.config.max_predictions_per_seq)
-    if max_predictions is not None and max_predictions not in possible:
-        raise ValueError(
-            f"`max_predictions_per_seq` is {possible[-1]} in {file.path!r}. "
-            f"Received: max_predictions_per_seq={max_predictions}. Pass "
-            f"{possible[-1]}, or build other records."
-        )
+        sizes.append(file.sidecar.config.max_predictions_per_seq)
+    for name, expected, possible in (
+        ("max_seq_length", max_seq_length, [file.layout.max_seq_length]),
+        ("max_predictions_per_seq", max_predictions, sizes),
+    ):
+        if expected is not None and expected not in possible:
+            raise ValueError(
+                f"`{name}` is {possible[-1]} in {file.path!r}. Received: "
+                f"{name}={expected}. Pass {possible[-1]}, or build other "
+                "records."
+            )
 
 
 def _map(path: str) -> mmap.mmap:
