@@ -65,12 +65,18 @@ def _batch(rows):
     }
 
 
+def _targets(batch):
+    """The places (rows, positions) of the masked tokens, and these tokens."""
+    rows, slots = np.nonzero(batch["masked_lm_weights"])
+    positions = batch["masked_lm_positions"][rows, slots]
+    return (rows, positions), batch["masked_lm_ids"][rows, slots]
+
+
 def _restored(batch):
     """The rows with the masked tokens put back."""
     ids = batch["input_ids"].copy()
-    rows, slots = np.nonzero(batch["masked_lm_weights"])
-    positions = batch["masked_lm_positions"][rows, slots]
-    ids[rows, positions] = batch["masked_lm_ids"][rows, slots]
+    places, original = _targets(batch)
+    ids[places] = original
     return ids
 
 
@@ -195,9 +201,8 @@ def test_without_whole_words_every_token_stands_alone(draw):
 def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10(draw):
     batch = draw(_random_pairs(3000))
 
-    rows, slots = np.nonzero(batch["masked_lm_weights"])
-    shown = batch["input_ids"][rows, batch["masked_lm_positions"][rows, slots]]
-    original = batch["masked_lm_ids"][rows, slots]
+    places, original = _targets(batch)
+    shown = batch["input_ids"][places]
     kinds = [
         (shown == _MASK).sum(),
         (shown == original).sum(),
@@ -205,7 +210,7 @@ def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10(draw):
     ]
     # A random token is the original in 1 of 995 cases.
     chance = np.array([0.8, 0.1 + 0.1 / 995, 0.1 - 0.1 / 995])
-    assert stats.chisquare(kinds, chance * len(rows)).pvalue > 1e-3
+    assert stats.chisquare(kinds, chance * len(shown)).pvalue > 1e-3
 
 
 def test_replacements_are_uniform_over_the_allowed_tokens(draw):
@@ -216,9 +221,7 @@ def test_replacements_are_uniform_over_the_allowed_tokens(draw):
 
     batch = draw(rows, vocab_size=10, forbidden_ids=[0, 1, 2, 3, 4, 6])
 
-    places, slots = np.nonzero(batch["masked_lm_weights"])
-    positions = batch["masked_lm_positions"][places, slots]
-    shown = batch["input_ids"][places, positions]
+    shown = batch["input_ids"][_targets(batch)[0]]
     random = shown[(shown != _MASK) & (shown < 20)]
     ids, counts = np.unique(random, return_counts=True)
     assert ids.tolist() == allowed
@@ -256,23 +259,16 @@ def _run_lengths(masked):
     return np.bincount(np.minimum(lengths, 6), minlength=7)[1:]
 
 
-def _masked(positions, weights):
-    masked = np.zeros([len(weights), 64], bool)
-    rows, slots = np.nonzero(weights)
-    masked[rows, positions[rows, slots]] = True
-    return masked
-
-
 def test_masks_follow_the_law_of_the_static_ones(draw):
-    rows = _random_pairs(3000)
-    batch = draw(rows)
+    pairs = _random_pairs(3000)
+    batch = draw(pairs)
     ids = _restored(batch)
     static = masking.mask_rows(
         np.random.default_rng(5),
         ids,
         lengths=batch["input_mask"].sum(axis=1),
         is_maskable=ids > 4,
-        is_word_start=_word_starts(rows, batch),
+        is_word_start=_word_starts(pairs, batch),
         config=PretrainingDataConfig(max_predictions_per_seq=10),
         tokenizer=types.SimpleNamespace(
             vocab_size=1000,
@@ -281,8 +277,10 @@ def test_masks_follow_the_law_of_the_static_ones(draw):
         ),
     )
 
-    drawn = _masked(batch["masked_lm_positions"], batch["masked_lm_weights"])
-    expected = _masked(static.positions, static.weights)
+    drawn, expected = np.zeros((2, *ids.shape), bool)
+    drawn[_targets(batch)[0]] = True
+    rows, slots = np.nonzero(static.weights)
+    expected[rows, static.positions[rows, slots]] = True
 
     runs = [_run_lengths(drawn), _run_lengths(expected)]
     assert stats.chi2_contingency(runs).pvalue > 1e-3
