@@ -179,13 +179,13 @@ def training_dataset(
         `example_weights` float32 `[b]`, all 1.
     """
     num_rows = shard.num_rows(order.batch_size)
-    weights = np.ones(num_rows, np.float32)
 
     def make(delivery: int) -> dict[str, np.ndarray]:
         step, replica = shard.step_and_replica(delivery)
         indices = order.batch(step)
         length = padding.length(int(columns.lengths[indices].max()))
         own = indices[replica * num_rows : (replica + 1) * num_rows]
+        weights = np.ones(num_rows, np.float32)
         return columns.padded(own, length) | {"example_weights": weights}
 
     deliveries = tf.data.Dataset.range(
