@@ -113,12 +113,9 @@ def write_warmup(
     *,
     model_name: str,
 ) -> None:
-    """Writes the warm-up requests where TF Serving looks for them.
+    """Writes the warm-up requests into the folder of a SavedModel.
 
-    Args:
-        folder: The folder of the SavedModel.
-        requests: Names of signatures, and their inputs by name.
-        model_name: The name by which TF Serving knows the model.
+    A request is the name of a signature, and its inputs by name.
     """
     path = os.path.join(folder, WARMUP_FILE)
     os.makedirs(os.path.dirname(path))

@@ -1,3 +1,4 @@
+import collections
 import dataclasses
 
 import pytest
@@ -12,6 +13,20 @@ _GROUP_0 = "bert/encoder/transformer/group_0/inner_group_0"
 
 def _names(model):
     return set(variable_names.variables_by_tf1_name(model.weights))
+
+
+@pytest.mark.parametrize("column", ["ours", "tf1", "huggingface", "keras_hub"])
+def test_no_two_rows_share_a_name_in_any_column(column):
+    names = [getattr(row, column) for row in variable_names.TABLE]
+    counts = collections.Counter(filter(None, names))
+
+    assert set(counts.values()) == {1}
+
+
+def test_every_variable_of_the_encoder_is_in_every_format():
+    for row in variable_names.TABLE:
+        if row.tf1.startswith("bert/"):
+            assert row.ours and row.huggingface and row.keras_hub
 
 
 def test_a_model_has_the_names_of_the_original(tiny_config):
