@@ -80,15 +80,6 @@ def test_a_variable_without_a_row_is_an_error_that_names_it():
         variable_names.tf1_name("my_head/kernel")
 
 
-def test_two_models_do_not_share_names(tiny_config):
-    models = [AlbertModel(tiny_config), AlbertModel(tiny_config)]
-
-    with pytest.raises(ValueError, match="both have the name"):
-        variable_names.variables_by_tf1_name(
-            [w for model in models for w in model.weights]
-        )
-
-
 @pytest.mark.parametrize(
     ("name", "head"),
     [
@@ -102,19 +93,6 @@ def test_two_models_do_not_share_names(tiny_config):
 def test_heads_are_distinguished_from_the_encoder(name, head):
     assert variable_names.head_of(name) == head
     assert variable_names.is_head(name) == bool(head)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("bert/pooler/dense/kernel", False),
-        ("bert/pooler/dense/kernel/adam_m", True),
-        ("bert/pooler/dense/kernel/adam_v", True),
-        ("global_step", True),
-    ],
-)
-def test_slots_and_step_are_training_state(name, expected):
-    assert variable_names.is_training_state(name) == expected
 
 
 @pytest.mark.parametrize(

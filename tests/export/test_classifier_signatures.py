@@ -55,29 +55,6 @@ def test_labels_and_probabilities(exported):
     check_equal(exported("classifier"), PAIRS)
 
 
-def test_chinese_texts(export_task, tiny_chinese_vocabulary, chinese_texts):
-    exported = export_task(
-        "classifier",
-        tiny_chinese_vocabulary,
-        {"num_labels": 3},
-        labels=("好", "坏", "c"),
-        tflite=False,
-    )
-
-    check_equal(exported, [*itertools.product(chinese_texts, repeat=2)])
-
-
-def test_real_texts(exported, shared_data):
-    path = shared_data / "data" / "race" / "RACE" / "dev" / "high"
-    texts = [
-        file.read_text(encoding="utf-8")
-        for file in sorted(path.glob("*.txt"))[:12]
-    ]
-    pairs = [(text[100:400], text[400:500]) for text in texts]
-
-    check_equal(exported("classifier"), pairs)
-
-
 def test_numbers(exported):
     texts_a, texts_b = zip(*PAIRS, strict=True)
     found = exported("regression").ask(text_a=texts_a, text_b=texts_b)
