@@ -45,7 +45,7 @@ class Summary:
     """What a conversion did.
 
     Args:
-        input_format: The input's format, as `load.recognise` names it.
+        input_format: As `load.recognise` names it.
         num_weights: Number of arrays written, without optimizer slots.
         num_parameters: Number of values in them.
         left_out: Names of the arrays that the target format cannot store.

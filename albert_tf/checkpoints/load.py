@@ -299,20 +299,10 @@ def assign(
     allow_new_heads: bool = False,
     from_group_0: bool = False,
 ) -> list[str]:
-    """Sets all weights of a model from arrays.
+    """Sets all weights of a model from arrays; see `load_checkpoint`.
 
-    If anything is wrong, no weight is changed.
-
-    Args:
-        model: A Keras model whose variables are in `variable_names.TABLE`.
-        weights: Arrays by TF1 name, without optimizer slots and step counter.
-        where: Path of the checkpoint, for messages.
-        allow_new_heads: See `load_checkpoint`.
-        from_group_0: See `load_checkpoint`.
-
-    Returns:
-        Sorted names of the arrays that belong to heads that the model does
-        not have.
+    The arrays have TF1 names, and no slots or step counter are among them.
+    Messages begin with `where`, the path of their checkpoint.
 
     Raises:
         ValueError: A variable is missing, unexpected or has the wrong shape.

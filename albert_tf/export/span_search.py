@@ -248,15 +248,11 @@ def best_spans(
 def best_window(
     scores: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor
 ) -> tf.Tensor:
-    """Finds the window with the best span of each question.
+    """Finds the window with the best span of each of B questions.
 
-    Args:
-        scores: Float64 `[W]`, -inf where a window has no valid span.
-        rows: Int32 `[W]`, the question of each window.
-        num_rows: Number of questions, B.
-
-    Returns:
-        Int32 `[B]`, the first of equally good windows; W if there is none.
+    The scores of the windows, float64 `[W]`, are -inf where there is no valid
+    span; `rows`, int32 `[W]`, are their questions. Returns int32 `[B]`, the
+    first of equally good windows, and W if there is none.
     """
     best = tf.math.unsorted_segment_max(scores, rows, num_rows)
     is_best = (scores == tf.gather(best, rows)) & (scores > _NO_SCORE)

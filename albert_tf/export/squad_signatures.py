@@ -340,16 +340,10 @@ def cut_out(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Cuts one part out of each text and strips the white space around it.
 
-    The result equals `tasks.squad.windows.Paragraph.span_text`.
-
-    Args:
-        texts: Strings `[B]`.
-        starts: Int32 `[B]`, first code point of each part.
-        ends: Int32 `[B]`, one past the last; at most `starts` for none.
-
-    Returns:
-        The parts, strings `[B]`, and their starts and ends in the text, int32
-        `[B]`; both are -1 if nothing is left.
+    The result equals `tasks.squad.windows.Paragraph.span_text`. Starts and
+    ends, int32 `[B]`, count code points; where the end is not behind the start,
+    there is no part. Returns the parts, strings `[B]`, and their starts and
+    ends in the text, which are -1 if nothing is left.
     """
     codes, _, sizes = ragged.decode(texts)
     row_starts = tf.cumsum(sizes, exclusive=True)

@@ -308,13 +308,10 @@ def _turn(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Advances the dynamic program by K characters.
 
-    Args:
-        recent: Float32 `[R, K]`, best scores after each of the last K
-            characters; slot n modulo K is after n characters of the row.
-        steps: K float32 tensors `[R, K]`, rows of `_by_slot`.
-
-    Returns:
-        `recent`, K characters later, and the K best scores in order.
+    `recent` `[R, K]` holds the best scores after each of the last K characters;
+    slot n modulo K is after n characters of the row. `steps` are K rows of
+    `_by_slot`, `[R, K]`. Returns `recent`, K characters later, and the K best
+    scores in order.
     """
     depth = len(steps)
     best = []

@@ -64,11 +64,7 @@ def check_writable(export_dir: files.Path) -> str:
 
 
 def next_version(export_dir: files.Path) -> int:
-    """Returns the number after the highest version in a folder, from 1.
-
-    Raises:
-        ValueError: See `check_writable`.
-    """
+    """Returns the number after the highest version in a folder, from 1."""
     name = check_writable(export_dir)
     found = os.listdir(name) if os.path.isdir(name) else []
     versions = [int(n) for n in found if n.isascii() and n.isdigit()]
