@@ -149,8 +149,8 @@ def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     """Returns an equivalent config in which groups share whole layers.
 
     Raises:
-        ValueError: Only one half of each layer is shared, which groups cannot
-            express, nor can the format that has only them.
+        ValueError: Only one half of each layer is shared, which a format that
+            has only groups cannot express.
     """
     if config.parameter_sharing == "all":
         return config

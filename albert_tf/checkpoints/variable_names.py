@@ -334,8 +334,8 @@ def translate(
 def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
     """Returns the shape that a config implies for a variable, by TF1 name.
 
-    The shape has None for a length that the config does not determine. For a
-    name that is not in the table, there is no shape but None.
+    The shape has None for a length that the config does not determine. The
+    result is None for a name that is not in the table.
     """
     found = _find(name, "tf1")
     if not found:

@@ -137,9 +137,10 @@ def _with_sets(
     shared: Sequence[int],
     unshared: Sequence[int],
 ) -> Checkpoint:
-    """Copies sets from those of `shared` where a half of the layers is shared.
+    """Returns the model with other sets of weights; see `_copy_sets`.
 
-    Where it is not shared, the sources are those of `unshared`.
+    The sources of a half that the layers share are `shared`; those of a half
+    that they do not share are `unshared`.
     """
     arrays = source.weights
     for half in _HALVES:

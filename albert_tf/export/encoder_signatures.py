@@ -234,7 +234,7 @@ def _split_at_masks(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _positions(
     tokens: Tokens, text_graph: TextGraph, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns `[B, M]` the positions of the masks, and which are no padding."""
+    """Returns the positions of the masks, `[B, M]`, and which are real."""
     starts, _ = tokens.rows()
     masks = ragged.indices(tokens.ids == text_graph.special_ids.mask)
     rows = tf.gather(tokens.row_ids, masks)

@@ -35,7 +35,7 @@ class Tokens:
     ends: tf.Tensor | None = None
 
     def rows(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns int32 `[R]` each text's first token, and its length."""
+        """Returns each text's first token and number of tokens, int32 `[R]`."""
         splits = ragged.row_splits(self.row_ids, self.num_rows)
         return splits[:-1], splits[1:] - splits[:-1]
 

@@ -52,7 +52,11 @@ def test_a_graph_reads_nothing_else(layer):
 
 
 def make(**values):
-    model = AlbertModel(tiny.config(**{"num_hidden_layers": 4} | values))
+    model = AlbertModel(
+        tiny.config(
+            **{"num_hidden_layers": 4, "initializer_range": 0.02} | values
+        )
+    )
     weights = ExportedWeights(model.weights, precision="float32")
     return model, ExportedEncoder(model, weights)
 
