@@ -167,12 +167,10 @@ def write_corpus(folder: pathlib.Path) -> dict[str, str]:
         parts = corpus.train_and_held_out()
         for path, documents in zip(texts.values(), parts, strict=True):
             files.write_text(path, corpus.to_text(documents))
-    facts = {
-        title: corpus.describe(files.read_text(path))
-        for title, path in texts.items()
-    }
-    for title, description in facts.items():
-        print(f"{title}: {description}")
+    facts = {}
+    for title, path in texts.items():
+        facts[title] = corpus.describe(files.read_text(path))
+        print(f"{title}: {facts[title]}")
     return facts
 
 
@@ -208,10 +206,7 @@ def build_records(folder: pathlib.Path, phase: Phase) -> None:
 
 
 def pretrain(
-    folder: pathlib.Path,
-    phase: Phase,
-    num_train_steps: int,
-    **start: object,
+    folder: pathlib.Path, phase: Phase, num_train_steps: int, **start: object
 ) -> str:
     """Pretrains, or resumes; returns the command.
 
@@ -302,10 +297,8 @@ def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
 
 def export(folder: pathlib.Path) -> None:
     """Exports the pretrained model and the classifier for TF Serving."""
-    for source, task in (
-        ("pretraining_long", "encoder"),
-        ("classifier", "classifier"),
-    ):
+    sources = {"encoder": "pretraining_long", "classifier": "classifier"}
+    for task, source in sources.items():
         target = folder / "exported" / task
         if not is_done(target):
             call(
@@ -343,9 +336,8 @@ def call(script: str, **script_flags: object) -> str:
     ]
     command = shlex.join(arguments)
     print(f"$ {command}", flush=True)
-    result = subprocess.run(arguments, check=False)
-    if result.returncode:
-        sys.exit(result.returncode)
+    if code := subprocess.run(arguments, check=False).returncode:
+        sys.exit(code)
     return command
 
 
