@@ -20,17 +20,10 @@ from albert_tf.config import AlbertConfig
 
 @dataclasses.dataclass(frozen=True)
 class PaperSettings:
-    """One row of the paper's table 14.
+    """One row of the paper's table 14, under the names of the flags.
 
-    Args:
-        learning_rate: Learning rate at the end of the warm-up.
-        train_batch_size: Global batch size.
-        albert_dropout: Dropout rate of hidden states and attention in the
-            encoder.
-        num_train_steps: Number of training steps.
-        num_warmup_steps: Number of warm-up steps.
-        max_seq_length: Maximum length of a sequence, in tokens.
-        classifier_dropout: Dropout rate of the pooled output.
+    `albert_dropout` is the dropout rate of hidden states and attention in the
+    encoder, `classifier_dropout` that of the pooled output.
     """
 
     learning_rate: float
@@ -85,9 +78,6 @@ PAPER_SETTINGS: Mapping[str, PaperSettings] = {
 # Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
-# TF1: the README, on the second version of the released checkpoints.
-_RACE_V2: Mapping[str, Any] = {"learning_rate": 1e-5, "albert_dropout": 0.0}
-
 PRESETS = ("paper", "paper_v2")
 
 
@@ -115,5 +105,8 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
             "--learning_rate, --train_batch_size and --num_train_steps."
         )
     if name == "race" and preset == "paper_v2":
-        return dataclasses.replace(found, **_RACE_V2)
+        # TF1: the README, on the second version of the released checkpoints.
+        return dataclasses.replace(
+            found, learning_rate=1e-5, albert_dropout=0.0
+        )
     return found

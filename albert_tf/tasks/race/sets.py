@@ -157,16 +157,12 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
             path,
         )
         path = None
-    if path:
-        return _read_file(config, path)
-    if not config.data_dir:
-        raise ValueError(f"--data_dir or --{use}_file must be given.")
-    return passage_files.read_split(
-        config.data_dir, SPLITS[use], levels=config.levels
-    )
-
-
-def _read_file(config: RaceConfig, path: str) -> list[MultipleChoiceExample]:
+    if not path:
+        if not config.data_dir:
+            raise ValueError(f"--data_dir or --{use}_file must be given.")
+        return passage_files.read_split(
+            config.data_dir, SPLITS[use], levels=config.levels
+        )
     fields = FieldNames(
         article=config.article_field,
         question=config.question_field,
@@ -195,8 +191,8 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
-    from albert_tf.tasks.race.task import MultipleChoiceTask
+    """Makes the model half as `task.MakeTask` does."""
+    from albert_tf.tasks.finetuning import MultipleChoiceTask
 
     del sets
     return MultipleChoiceTask(

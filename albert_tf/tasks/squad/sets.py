@@ -190,13 +190,13 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
-    from albert_tf.tasks.squad import task
+    """Makes the model half as `task.MakeTask` does."""
+    from albert_tf.tasks import finetuning
 
     del sets
     if not task_config.version_2_with_negative:
-        return task.SpanTask(config, seed=seed, dtype=dtype)
-    return task.BeamSpanTask(
+        return finetuning.SpanTask(config, seed=seed, dtype=dtype)
+    return finetuning.BeamSpanTask(
         config,
         start_n_top=task_config.start_n_top,
         end_n_top=task_config.end_n_top,
@@ -211,11 +211,8 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
-    Args:
-        task_config: The flags of the run.
-        sets: The sets of the run.
-        scores: Scores of the run; with several seeds, those of the exported
-            weights are `<key>_best`. Empty if nothing was evaluated.
+    Of `scores` of several seeds, those of the exported weights are
+    `<key>_best`. They are empty if nothing was evaluated.
     """
     names = (
         "n_best_size",
