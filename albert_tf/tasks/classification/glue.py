@@ -203,13 +203,12 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
 
 
 def find_dataset(task_name: str) -> GlueDataset:
-    """Returns the entry of a task; the case of its name does not matter.
+    """Returns the entry of a task.
 
     Raises:
         ValueError: GLUE has no such task.
     """
-    # TF1: the original lowers the name too.
-    dataset = GLUE_DATASETS.get(task_name.lower())
+    dataset = GLUE_DATASETS.get(task_name)
     if dataset is None:
         raise ValueError(
             f"`task_name` must be one of {', '.join(GLUE_DATASETS)}, or "

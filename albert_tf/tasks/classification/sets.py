@@ -111,7 +111,7 @@ class ClassificationConfig:
 
     @property
     def name(self) -> str:
-        """Name of the task in lower case, as the original has it."""
+        """Name of the task; as in the original, its case does not matter."""
         return (self.task_name or "").lower()
 
 
