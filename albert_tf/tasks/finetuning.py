@@ -1,7 +1,8 @@
 """Fine-tuning, the model halves: classification, multiple choice, SQuAD.
 
 Each has one loss, the mean over the rows of a batch (sequences, questions or
-windows), and so are its scores in the training log.
+windows), and so are its scores in the training log. All take the config of
+the encoder, the seed of the initial weights and Keras's dtype policy.
 
 Floor: tasks.
 
@@ -110,11 +111,8 @@ class ClassificationTask(_MeanLossTask):
     outputs are `logits`, float32 `[B, K]`.
 
     Args:
-        config: Shape of the model.
         num_labels: Number of labels, K; 0 for regression, where K is 1.
-        dropout_prob: Dropout rate of the pooled output in training.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
+        dropout_prob: Dropout rate of the pooled output.
     """
 
     def __init__(
@@ -157,10 +155,7 @@ class MultipleChoiceTask(_MeanLossTask):
     Its outputs are `logits`, float32 `[B, C]`.
 
     Args:
-        config: Shape of the model.
-        dropout_prob: Dropout rate of the pooled output in training.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
+        dropout_prob: Dropout rate of the pooled output.
     """
 
     def __init__(
@@ -190,11 +185,6 @@ class SpanTask(_MeanLossTask):
     Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
     and `start_positions`, `end_positions` int32 `[B]`. Its outputs are
     `start_logits` and `end_logits`, float32 `[B, S]`.
-
-    Args:
-        config: Shape of the model.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
     """
 
     accuracies = {"correct": "span_accuracy"}
@@ -223,12 +213,9 @@ class BeamSpanTask(_MeanLossTask):
     `end_top_index` `[B, k1 * k2]`, and `cls_logits` float32 `[B]`.
 
     Args:
-        config: Shape of the model.
         start_n_top: Beam size for start positions, k1.
         end_n_top: Beam size for end positions, per start position, k2.
         dropout_prob: Dropout rate before the score of no answer.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
     """
 
     accuracies = {

@@ -128,13 +128,9 @@ def read_sets(
     MNLI is evaluated and predicted on both its sets, and predicted on the
     diagnostic set if it is there.
 
-    Args:
-        config: Which files, and what they hold.
-        uses: What the run does, of `train`, `eval` and `predict`.
-        tokenizer: Tokenizer of the texts.
-        max_seq_length: Maximum length of a sequence, in tokens.
-        kept_labels: Labels of the run in the output directory; None if there
-            is no run.
+    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `kept_labels` are those of the run in the output directory; None if there
+    is no run.
 
     Raises:
         FileNotFoundError: A file does not exist.

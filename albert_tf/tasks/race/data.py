@@ -58,19 +58,12 @@ class MultipleChoiceData:
         num_choices: Number of options of every question, C.
     """
 
+    name = "race"
+    primary_metric = "accuracy"
+
     tokenizer: Tokenizer
     lengths: ChoiceLengths
     num_choices: int = 4
-
-    @property
-    def name(self) -> str:
-        """`race`."""
-        return "race"
-
-    @property
-    def primary_metric(self) -> str:
-        """The accuracy of all levels together."""
-        return "accuracy"
 
     @property
     def vocab_size(self) -> int:

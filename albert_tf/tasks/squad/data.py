@@ -65,6 +65,8 @@ class SquadData:
             predictions without an evaluation.
     """
 
+    primary_metric = "f1"
+
     tokenizer: Tokenizer
     lengths: WindowLengths
     limits: SpanLimits
@@ -76,11 +78,6 @@ class SquadData:
     def name(self) -> str:
         """`squad_v1` or `squad_v2`."""
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
-
-    @property
-    def primary_metric(self) -> str:
-        """F1, as in the reference."""
-        return "f1"
 
     @property
     def vocab_size(self) -> int:
@@ -108,13 +105,19 @@ class SquadData:
         """Returns examples as the questions that the other methods take."""
         return Questions(examples, self.tokenizer, self.lengths)
 
+    def check_answers(self, examples: Questions) -> None:
+        """Checks that examples can be trained on and scored."""
+        examples_lib.check_answers(
+            examples, version_2_with_negative=self.version_2_with_negative
+        )
+
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`."""
         special = self.tokenizer.special_ids
         if is_training:
-            self._check_answers(examples)
+            self.check_answers(examples)
             # Training does not need the windows again; they are not kept.
             found = features.training_records(examples.split(), special)
         else:
@@ -162,7 +165,7 @@ class SquadData:
             questions with and without an answer, and `null_threshold`, the
             one with the highest F1 unless it is given.
         """
-        self._check_answers(examples)
+        self.check_answers(examples)
         found = self.predict(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
@@ -291,11 +294,6 @@ class SquadData:
                 "one.",
                 _DEFAULT_THRESHOLD,
             )
-
-    def _check_answers(self, examples: Questions) -> None:
-        examples_lib.check_answers(
-            examples, version_2_with_negative=self.version_2_with_negative
-        )
 
 
 def threshold_chart(

@@ -115,13 +115,9 @@ def read_sets(
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
-    Args:
-        config: Which files, and how they are used.
-        uses: What the run does, of `train`, `eval` and `predict`.
-        tokenizer: Tokenizer of questions and contexts.
-        max_seq_length: Maximum length of a window with its question.
-        saved_threshold: Null threshold that the run of the weights in use has
-            chosen.
+    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `saved_threshold` is the null threshold that the run of the weights in use
+    has chosen.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -146,15 +142,15 @@ def read_sets(
     train = evaluation = prediction = None
     if "train" in uses:
         train = _read(config, "train_file", data)
-        _check_answers(train, config)
+        data.check_answers(train.examples)
     if "predict" in uses:
         prediction = _read(config, "predict_file", data)
     if config.eval_file:
         evaluation = _read(config, "eval_file", data)
-        _check_answers(evaluation, config)
+        data.check_answers(evaluation.examples)
     elif "eval" in uses:
         evaluation = prediction or _read(config, "predict_file", data)
-        _check_answers(evaluation, config)
+        data.check_answers(evaluation.examples)
     elif prediction and examples_lib.are_answers_known(
         prediction.examples,
         version_2_with_negative=config.version_2_with_negative,
@@ -174,12 +170,6 @@ def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
         raise ValueError(f"--{name} must be given.")
     examples = examples_lib.read_examples(path)
     return ExampleSet(examples=data.questions(examples), data=data)
-
-
-def _check_answers(one: ExampleSet, config: SquadConfig) -> None:
-    examples_lib.check_answers(
-        one.examples, version_2_with_negative=config.version_2_with_negative
-    )
 
 
 def make_task(
