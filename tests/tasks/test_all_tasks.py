@@ -441,13 +441,12 @@ def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):
     assert settings["task"] == data.name
     assert settings["tokenizer"] == data.tokenizer.hash
     assert settings["max_seq_length"] > 0
-    other = dataclasses.replace(
-        data,
-        **{"max_seq_length": 99}
-        if hasattr(data, "max_seq_length")
-        else {"lengths": dataclasses.replace(data.lengths, max_seq_length=99)},
-    )
-    assert other.settings != data.settings
+    changes = [{"max_seq_length": 99}, {"labels": ("a", "b")}]
+    if hasattr(data, "lengths"):
+        lengths = dataclasses.replace(data.lengths, max_seq_length=99)
+        changes = [{"lengths": lengths}]
+    for change in changes:
+        assert dataclasses.replace(data, **change).settings != data.settings
 
 
 def test_the_scores_have_the_primary_metric(data_case):

@@ -101,7 +101,7 @@ _DIAGNOSTIC = SetFile(
 
 
 def _one_folder(name: str, folder: str, **fields: object) -> GlueDataset:
-    """A task whose files are `train.tsv`, `dev.tsv` and `test.tsv`."""
+    """Returns a task of the files `train.tsv`, `dev.tsv` and `test.tsv`."""
     return GlueDataset(
         name=name,
         train_file=f"{folder}/train.tsv",

@@ -364,7 +364,7 @@ def worst_errors(
 
 
 def _span_row(span: SpanPrediction) -> dict[str, Any]:
-    """TF1: names of the fields, also in version 1.1, where they are logits."""
+    # TF1: the names of the scores, also in version 1.1, where they are logits.
     return {
         "text": span.text,
         "probability": span.probability,

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import logging
 
 import numpy as np
@@ -149,17 +148,6 @@ def test_only_texts_that_do_not_fit_are_truncated_and_counted(
 
     assert [record["input_ids"].size for record in found] == [fits, fits]
     assert f"1 of 2 examples are truncated to {fits} tokens" in caplog.text
-
-
-def test_settings_are_json_and_name_what_makes_a_record(make_data, words):
-    data = make_data()
-
-    assert json.loads(json.dumps(data.settings)) == {
-        "task": "kind",
-        "labels": ["ham", "spam", "eggs"],
-        "max_seq_length": 12,
-        "tokenizer": words.hash,
-    }
 
 
 def test_scores_of_labels(make_data):

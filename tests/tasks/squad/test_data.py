@@ -230,28 +230,26 @@ def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
     assert n_best["q3"][0]["text"] == "coal"
 
 
-def test_predictions_do_not_choose_a_threshold(ask, make_example, tmp_path):
-    data, questions, outputs = ask(
-        [make_example()], ["white"], [2.0], saved_threshold=1.5
-    )
-
-    data.write_predictions(questions, outputs, str(tmp_path), {})
-
-    assert read_json(tmp_path / "predictions.json") == {"q1": ""}
-    results = read_json(tmp_path / "predict_results.json")
-    assert (results["null_threshold"], results["f1"]) == (1.5, 0)
-
-
-def test_the_default_threshold_is_warned_of(
-    ask, make_example, tmp_path, caplog
+@pytest.mark.parametrize(
+    ("saved", "odds", "answer"),
+    [(1.5, 2.0, ""), (1.5, 1.0, "white"), (None, -1.0, "white")],
+)
+def test_predictions_do_not_choose_a_threshold(
+    saved, odds, answer, ask, make_example, tmp_path, caplog
 ):
-    data, questions, outputs = ask([make_example()], ["coal"], [-1.0])
+    data, questions, outputs = ask(
+        [make_example()], ["white"], [odds], saved_threshold=saved
+    )
 
     with caplog.at_level(logging.WARNING):
         data.write_predictions(questions, outputs, str(tmp_path), {})
 
-    assert "The null threshold is not known; using 0.0" in caplog.text
-    assert read_json(tmp_path / "predictions.json") == {"q1": "coal"}
+    assert read_json(tmp_path / "predictions.json") == {"q1": answer}
+    results = read_json(tmp_path / "predict_results.json")
+    assert results["null_threshold"] == (saved or 0)
+    assert results["f1"] == (100 if answer else 0)
+    warning = "The null threshold is not known; using 0.0"
+    assert (warning in caplog.text) == (saved is None)
 
 
 def test_version_1_predicts_impossible_questions(ask, asked, tmp_path):
@@ -344,6 +342,7 @@ def test_contexts_are_encoded_once_for_records_and_scores(
 ):
     encoded = []
     encode = windows.encode_paragraphs
+    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 1)
     monkeypatch.setattr(
         windows,
         "encode_paragraphs",

@@ -179,8 +179,9 @@ def test_a_token_belongs_where_it_has_the_most_context(
 
 
 def test_questions_keep_their_order_and_share_the_paragraph(
-    make_example, words
+    make_example, words, monkeypatch
 ):
+    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [
         make_example(guid="q1"),
         make_example(guid="q2", question="What is coal?"),
@@ -197,23 +198,6 @@ def test_questions_keep_their_order_and_share_the_paragraph(
             question.example.question
         )
         assert question.offset == len(question.question_ids) + 2
-
-
-def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
-    encoded = []
-    encode = windows.encode_paragraphs
-    monkeypatch.setattr(
-        windows,
-        "encode_paragraphs",
-        lambda texts, by: encoded.extend(texts) or encode(texts, by),
-    )
-    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
-    asked = [make_example(guid=f"q{i}") for i in range(5)]
-
-    found = list(Questions(asked, words, WindowLengths()).split())
-
-    assert len(found) == 5
-    assert encoded == [asked[0].context]
 
 
 def test_a_long_question_loses_its_end(make_example, make_question, words):
