@@ -82,15 +82,13 @@ PRESETS = ("paper", "paper_v2")
 
 
 def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
-    """Returns the settings for a task.
+    """Returns the settings for a task, by `TaskData.name`.
+
+    The preset `paper` is the paper's table; `paper_v2` is the same with what
+    the second version of the released checkpoints needs.
 
     >>> paper_settings("rte").num_warmup_steps
     200
-
-    Args:
-        task_name: Name of a task, as `TaskData.name` has it.
-        preset: `paper` for the paper's table; `paper_v2` for the same with
-            what the second version of the released checkpoints needs.
 
     Raises:
         ValueError: There is no such preset, or none for this task.

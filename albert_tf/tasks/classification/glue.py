@@ -50,7 +50,7 @@ class GlueDataset:
     Args:
         name: Name of the task, as in `--task_name`.
         text_columns: One column or two.
-        label_column: In files to train on and evaluate.
+        label_column: Column of the label, in files that have it.
         labels: All labels in the order of the logits; empty for regression.
         score_names: Scores of `ClassificationData`; the first one is the
             primary metric.

@@ -39,14 +39,9 @@ _MARKS = ("one: ", "multiple: ")
 class FieldNames:
     """Names of the fields of a question in JSON.
 
-    Args:
-        article: Field of the text to read.
-        question: Field of the question.
-        options: Field of a list of texts.
-        answer: Field of a letter, an index from 0, or the text of an option;
-            it may be missing, or null, if the answer is not known.
-        id: Field of an id that is unique in the file; where it is missing,
-            the line number is the id.
+    The options are a list of texts. The answer is a letter, an index from 0,
+    or the text of an option; it may be missing, or null, if it is not known.
+    Where the id is missing, the line number is the id.
 
     Raises:
         ValueError: A name is empty, or used twice.
