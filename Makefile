@@ -7,10 +7,10 @@ INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
 .PHONY: demo docs test test-slow lint format lock
 
-# Vocabulary, records and pretraining on the texts that Python carries, and
+# From the docstrings on this machine to a served model, and
 # demo_output/report.html: a few minutes on two cores.
 demo: .venv/runtime.stamp
-	$(RUN) demo.py
+	$(RUN) -m demo.run
 
 test: lint
 	$(RUN) -m pytest --numprocesses=2

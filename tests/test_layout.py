@@ -42,6 +42,15 @@ SLOW_IMPORTS = ACCELERATED | {"keras_hub", "keras_nlp", "scipy", "sklearn"}
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 
+# Modules that a table over all tasks, signatures or layers tests.
+TESTED_TOGETHER = {
+    "export/signature.py": "export/test_conformance.py",
+    "export/tokens.py": "export/test_conformance.py",
+    "modeling/serialization.py": "modeling/test_conformance.py",
+    "tasks/mean_loss.py": "tasks/test_all_tasks.py",
+    "tasks/task.py": "tasks/test_all_tasks.py",
+}
+
 MODULES = sorted(LIBRARY.rglob("*.py"))
 DEMO = sorted((ROOT / "demo").rglob("*.py"))
 SCRIPTS = sorted(ROOT.glob("*.py"))
@@ -164,22 +173,34 @@ def test_each_part_imports_only_the_frameworks_it_may():
     assert not wrong
 
 
+def _mirror(module):
+    """The test file of a module of a folder: its own, or a shared one."""
+    own = module.with_name(f"test_{module.name}").as_posix()
+    return TESTED_TOGETHER.get(module.as_posix(), own)
+
+
 def test_every_module_has_its_test_file():
     modules = [
         *(path.relative_to(LIBRARY) for path in MODULES),
         *(path.relative_to(ROOT) for path in DEMO),
     ]
 
-    missing = [
-        mirror.as_posix()
+    missing = {
+        _mirror(path)
         for path in modules
         if path.name not in ("__init__.py", "__main__.py")
-        and not (
-            mirror := ROOT / "tests" / path.with_name(f"test_{path.name}")
-        ).exists()
-    ]
+        and not (ROOT / "tests" / _mirror(path)).exists()
+    }
 
     assert not missing
+
+
+@pytest.mark.parametrize("module", TESTED_TOGETHER)
+def test_only_modules_without_a_file_of_their_own_are_tested_together(module):
+    path = pathlib.Path(module)
+
+    assert (LIBRARY / path).exists()
+    assert not (ROOT / "tests" / path.with_name(f"test_{path.name}")).exists()
 
 
 def test_files_are_short():

@@ -232,11 +232,10 @@ def prediction_sections(
         return [_error_table("The largest errors", examples, order, columns)]
     names = label_names
     if len(names) != logits.shape[-1]:
-        names = [str(number) for number in range(logits.shape[-1])]
+        names = list(map(str, range(logits.shape[-1])))
     predictions = np.argmax(logits, axis=-1)
-    counts = metrics.confusion_matrix(
-        labels, predictions, labels=range(len(names))
-    )
+    classes = range(len(names))
+    counts = metrics.confusion_matrix(labels, predictions, labels=classes)
     confusions = Table(
         title="Labels (rows) and predictions (columns)",
         header=("", *names),
@@ -340,9 +339,7 @@ def _chart_of_seeds(
     values: dict[float, list[float]] = collections.defaultdict(list)
     for step, value in (point for curve in curves for point in curve):
         values[step].append(value)
-    median = [
-        (step, statistics.median(v)) for step, v in sorted(values.items())
-    ]
+    median = [(x, statistics.median(y)) for x, y in sorted(values.items())]
     return Chart(
         title=f"{title}: {len(curves)} seeds and their median",
         unit=unit,
@@ -378,11 +375,13 @@ def _draw_chart(chart: Chart) -> str:
     for steps, values in curves.values():
         marker = "o" if len(steps) == 1 else ""
         lines += axes.plot(steps, values, marker=marker, linewidth=1.8)
+    longest = max(map(len, curves), default=0)
     legend = figure.legend(
         lines,
         [" "] * len(lines),
         loc="outside upper left",
-        ncols=3,
+        # A column takes about so many points, of 72 an inch.
+        ncols=max(1, int(_SIZE_INCHES[0] * 72 / (55 + 5.5 * longest))),
         frameon=False,
         handlelength=3,
         labelcolor=_INK,
@@ -400,9 +399,8 @@ def _draw_bars(chart: Bars) -> str:
         return _EMPTY
     figure, axes = _figure(chart.unit, chart.x_label)
     axes.bar(range(len(names)), values, color=_COLORS[0])
-    every = -(-len(names) // MAX_BAR_NAMES)
-    shown = range(0, len(names), every)
-    axes.set_xticks(shown, names[::every], parse_math=False)
+    shown = range(0, len(names), -(-len(names) // MAX_BAR_NAMES))
+    axes.set_xticks(shown, [names[i] for i in shown], parse_math=False)
     return _svg(figure, chart.title)
 
 
@@ -429,10 +427,7 @@ def _svg(figure: Any, title: str) -> str:
     import matplotlib
 
     # The ids of the drawing's parts are digests with this salt.
-    settings: dict[Any, str] = {
-        "svg.hashsalt": title,
-        "svg.fonttype": "none",
-    }
+    settings: dict[Any, str] = {"svg.hashsalt": title, "svg.fonttype": "none"}
     # Empty, or they would hold the time and the version of matplotlib.
     metadata = dict.fromkeys(["Creator", "Date", "Format", "Type"])
     target = io.StringIO()

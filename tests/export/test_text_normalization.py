@@ -34,6 +34,11 @@ def rows_of(found):
         )
 
 
+def normalize_traced(text, *, do_lower_case):
+    normalized = normalization.normalize(text, do_lower_case=do_lower_case)
+    return normalization.trace_all([text], [normalized])
+
+
 def split_words_traced(text, *, do_lower_case):
     return normalization.split_words_traced(text, do_lower_case=do_lower_case)[
         0
@@ -44,7 +49,7 @@ def split_words_traced(text, *, do_lower_case):
 @pytest.mark.parametrize(
     ("graph_class", "normalize"),
     [
-        (SentencePieceNormalization, normalization.normalize_traced),
+        (SentencePieceNormalization, normalize_traced),
         (WordPieceNormalization, split_words_traced),
     ],
 )
@@ -68,7 +73,7 @@ def test_text_and_places_are_those_of_python(
 def test_spans_are_mapped_as_in_python():
     text = " a  ½\u0301 ¨b "
     graph = SentencePieceNormalization(do_lower_case=True)
-    traced = normalization.normalize_traced(text, do_lower_case=True)
+    traced = normalize_traced(text, do_lower_case=True)
     size = len(traced.text)
     spans = [(a, b) for a in range(size + 1) for b in range(a, size + 1)]
     found = graph(tf.constant(["x y", text, ""]))

@@ -1,7 +1,7 @@
 """Short opinions on software, positive or negative, to fine-tune on.
 
 Data flow: the sentence forms below -> [this file] -> rows of a TSV file.
-Floor: scripts; for `demo.py`. Plain Python.
+Floor: demo. Plain Python.
 
 Counting good and bad words is not enough: in some forms a `not` turns the word
 around, in some the second half of the sentence decides.
@@ -9,37 +9,25 @@ around, in some the second half of the sentence decides.
 
 import dataclasses
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 POSITIVE, NEGATIVE = "positive", "negative"
 HEADER = ("sentence", "label")
 NUM_TRAIN, NUM_DEV = 800, 200
 
-# Words at the same place are opposites.
-_GOOD = (
-    "fast",
-    "clear",
-    "simple",
-    "correct",
-    "reliable",
-    "complete",
-    "useful",
-    "careful",
-    "quiet",
-    "pleasant",
-)
-_BAD = (
-    "slow",
-    "confusing",
-    "complicated",
-    "wrong",
-    "fragile",
-    "unfinished",
-    "useless",
-    "careless",
-    "noisy",
-    "tiring",
-)
+# Good words and their opposites.
+_OPPOSITES = {
+    "fast": "slow",
+    "clear": "confusing",
+    "simple": "complicated",
+    "correct": "wrong",
+    "reliable": "fragile",
+    "complete": "unfinished",
+    "useful": "useless",
+    "careful": "careless",
+    "quiet": "noisy",
+    "pleasant": "tiring",
+}
 _PRAISE = (
     "saved me a whole day",
     "made my work easier",
@@ -125,33 +113,20 @@ def to_tsv(reviews: Iterable[Review]) -> str:
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def describe(reviews: Sequence[Review]) -> str:
-    """Returns how many reviews there are of each kind.
-
-    >>> describe([Review(sentence="It is fast.", label="positive")])
-    '1 reviews, 1 positive and 0 negative'
-    """
-    num_positive = sum(review.label == POSITIVE for review in reviews)
-    return (
-        f"{len(reviews)} reviews, {num_positive} positive and "
-        f"{len(reviews) - num_positive} negative"
-    )
-
-
 def _draw(rng: random.Random) -> Review:
     label = rng.choice((POSITIVE, NEGATIVE))
     is_positive = label == POSITIVE
-    own, other = (_GOOD, _BAD) if is_positive else (_BAD, _GOOD)
     (form,) = rng.choices(list(_FORMS), list(_FORMS.values()))
-    place, place2 = rng.sample(range(len(own)), 2)
+    pairs = [pair if is_positive else pair[::-1] for pair in _OPPOSITES.items()]
+    # Both halves of a sentence speak of the same quality.
+    (own, other), (own2, _) = rng.sample(pairs, 2)
     thing, thing2 = rng.sample(_THINGS, 2)
     sentence = form.format(
         thing=thing,
         thing2=thing2,
-        own=own[place],
-        own2=own[place2],
-        # Both halves of a sentence speak of the same quality.
-        other=other[place],
+        own=own,
+        own2=own2,
+        other=other,
         deed=rng.choice(_PRAISE if is_positive else _BLAME),
     )
     return Review(sentence=sentence, label=label)

@@ -4,23 +4,16 @@ import numpy as np
 import pytest
 
 import albert_tf
-import demo_corpus
-import demo_report
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.text import vocabulary_training
-
-EVALUATION_KEYS = [
-    "masked_lm_loss",
-    "masked_lm_accuracy",
-    "sentence_order_loss",
-    "sentence_order_accuracy",
-]
+from demo import report, reviews
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    _, held_out = demo_corpus.train_and_held_out()
-    return [sentence for document in held_out for sentence in document]
+    # They are the same with every version of Python.
+    train, _ = reviews.train_and_dev()
+    return [review.sentence for review in train]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +25,7 @@ def spm_model_file(tmp_path_factory, sentences):
         vocabulary_training.VocabularyTrainingConfig(
             input_file=str(text),
             output_prefix=str(folder / "vocabulary"),
-            vocab_size=400,
+            vocab_size=130,
         )
     )
     return summary.model_file
@@ -52,15 +45,15 @@ def model(tokenizer):
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=6,
-        max_position_embeddings=128,
+        max_position_embeddings=64,
     )
     return albert_tf.PretrainingModel(config)
 
 
 def test_each_blank_hides_one_whole_word(sentences, tokenizer):
-    blanks = demo_report.choose_blanks(sentences, tokenizer)
+    blanks = report.choose_blanks(sentences, tokenizer)
 
-    assert len(blanks) == demo_report.NUM_BLANKS
+    assert len(blanks) == report.NUM_BLANKS
     for blank in blanks:
         restored = list(blank.ids)
         assert restored[blank.position] == tokenizer.special_ids.mask
@@ -72,64 +65,53 @@ def test_each_blank_hides_one_whole_word(sentences, tokenizer):
 
 
 def test_the_same_words_are_hidden_each_time(sentences, tokenizer):
-    first = demo_report.choose_blanks(sentences, tokenizer)
+    first = report.choose_blanks(sentences, tokenizer)
 
-    assert first == demo_report.choose_blanks(sentences, tokenizer)
+    assert first == report.choose_blanks(sentences, tokenizer)
 
 
-def test_long_sentences_and_parts_of_words_are_not_used(tokenizer):
-    sentences = ["The value's value_ value2 names.", "value " * 50, ""]
+def test_parts_of_words_and_sentences_of_other_lengths_are_not_used(tokenizer):
+    good = "The parser is fast, although the debugger is slow."
+    parts = "The_parser is_fast, al_though the_debugger's is_slow."
+    other = [good[:20], f"{good} {good} {good}", "", parts]
 
-    assert not demo_report.choose_blanks(sentences, tokenizer)
-    assert demo_report.choose_blanks(["The value is."], tokenizer)
+    (blank,) = report.choose_blanks([*other, good], tokenizer)
+
+    assert blank.text.replace("[MASK]", blank.word) == good
 
 
 def test_guesses_come_likeliest_first(model, sentences, tokenizer):
-    blanks = demo_report.choose_blanks(sentences, tokenizer)
-    token_id = tokenizer.token_to_id("▁value")
+    blanks = report.choose_blanks(sentences, tokenizer)
+    token_id = tokenizer.token_to_id("▁parser")
     bias = np.zeros(tokenizer.vocab_size)
-    bias[token_id] = 9.0
-    bias[token_id + 1] = 8.0
+    bias[token_id] = 8.0
+    # A mark is no word.
+    bias[tokenizer.token_to_id(".")] = 9.0
     model.masked_lm_head.output_bias.assign(bias)
 
-    guesses = demo_report.guess(model, blanks, tokenizer)
+    guesses = report.guess(model, blanks, tokenizer)
 
     assert len(guesses) == len(blanks)
     for text in guesses:
         words = [guess.split()[0] for guess in text.split(", ")]
         shares = [float(g.split()[1].rstrip("%")) for g in text.split(", ")]
-        assert words[0] == "“value”"
-        assert len(shares) == demo_report.NUM_GUESSES
+        assert words[0] == "parser"
+        assert len(shares) == report.NUM_GUESSES
         assert shares == sorted(shares, reverse=True)
 
 
-def _write_run(folder, model):
-    model.config.to_json_file(folder / "albert_config.json")
+def _write_run(folder, model, lines):
+    """Writes what the report reads of a run."""
     arrays = {
         name: variable.numpy()
         for name, variable in variable_names.variables_by_tf1_name(
             model.trainable_variables
         ).items()
     }
-    for name in ("checkpoints/step-00000000", "checkpoints/step-00000020"):
+    for name in ("checkpoints/step-00000000", "best"):
         (folder / name).mkdir(parents=True)
         tf1.write(str(folder / name / "model.ckpt"), arrays)
-    (folder / "best").mkdir()
-    tf1.write(str(folder / "best" / "model.ckpt"), arrays)
-    lines = [
-        {"step": step, **{f"eval_{k}": 8 - step / 10 for k in EVALUATION_KEYS}}
-        for step in (0, 20)
-    ]
-    lines.insert(
-        1,
-        {
-            "step": 10,
-            "masked_lm_loss": 7.5,
-            "sentence_order_loss": 0.7,
-            "learning_rate": 0.001,
-            "sequences_per_second": 50.0,
-        },
-    )
+    model.config.to_json_file(folder / "albert_config.json")
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "metrics.jsonl").write_text(text)
 
@@ -137,21 +119,37 @@ def _write_run(folder, model):
 def test_report_tells_what_was_run_and_what_came_out(
     tmp_path, model, sentences, spm_model_file
 ):
-    _write_run(tmp_path, model)
+    masked, order = "eval_masked_lm_accuracy", "eval_sentence_order_accuracy"
+    step = {"step": 20, "masked_lm_loss": 5.0, "sequences_per_second": 50.0}
+    short = [{"step": 0, masked: 0.01}, step, {"step": 20, masked: 0.3}]
+    long = [
+        {"step": 0, masked: 0.2, order: 0.5},
+        {"step": 10, masked: 0.25, order: 0.75},
+    ]
+    _write_run(tmp_path / "a", model, short)
+    _write_run(tmp_path / "b", model, long)
     held_out = tmp_path / "held_out.txt"
     held_out.write_text("\n".join(sentences), encoding="utf-8")
 
-    before, after = demo_report.write(
+    scores = report.write(
         tmp_path / "report.html",
-        run_folder=tmp_path,
+        runs={"short": tmp_path / "a", "long": tmp_path / "b"},
         held_out_text=held_out,
         spm_model_file=spm_model_file,
-        facts={"Command": "python demo.py"},
+        facts={"Command": "python -m demo.run"},
+        answers=[("It is [MASK].", "fast (90%)")],
     )
 
-    assert (before, after) == (8, 6)
+    assert scores == "masked words 25.0%, sentence order 75.0%"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for text in ("python demo.py", "50 sequences per second", "[MASK]"):
-        assert text in page
-    assert "<td>Masked-LM loss, nats</td><td>8.000</td><td>6.000</td>" in page
-    assert page.count("<svg") == 3
+    for cells in (
+        ["Command", "python -m demo.run"],
+        ["Sequences per second (median)", "50 (short)"],
+        ["masked words (short)", "1.0%", "30.0%"],
+        ["masked words (long)", "20.0%", "25.0%"],
+        ["sentence order (long)", "50.0%", "75.0%"],
+        ["It is [MASK].", "fast (90%)"],
+    ):
+        assert "<td>" + "</td><td>".join(cells) + "</td>" in page
+    assert page.count("<svg") == 2
+    assert page.count("[MASK]") == report.NUM_BLANKS + 1

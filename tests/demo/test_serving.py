@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-import demo_serving
+from demo import serving
 
 
 class Encoder(tf.Module):
@@ -9,7 +9,7 @@ class Encoder(tf.Module):
     def fill_mask(self, text):
         shape = [tf.shape(text)[0], 1, 5]
         tokens = tf.broadcast_to(
-            tf.constant([["a", "b", "c", "d", "e"]]), shape
+            tf.constant([["▁a", "▁b", "c", "d", "e"]]), shape
         )
         chances = tf.broadcast_to(
             tf.constant([[0.5, 0.25, 0.125, 0.0625, 0.0]]), shape
@@ -55,13 +55,13 @@ def folders(tmp_path):
     }
 
 
-def test_every_question_gets_a_line_with_its_answer(folders):
-    blank, *reviews = demo_serving.answers(**folders)
+def test_every_text_gets_an_answer(folders):
+    answers = serving.answers(**folders)
 
-    assert blank == f"{demo_serving.BLANK!r}: a (50%), b (25%), c (12%)"
-    assert reviews == [
-        "'The debugger is reliable.': positive (100%)",
-        "'The manual is not clear.': negative (100%)",
+    assert answers == [
+        *((text, "a (50%), b (25%), c (12%)") for text in serving.BLANKS),
+        ("The debugger is reliable.", "positive (100%)"),
+        ("The manual is not clear.", "negative (100%)"),
     ]
 
 
@@ -72,4 +72,4 @@ def test_the_newest_version_is_asked(tmp_path):
         tf.saved_model.save(module, tmp_path / version)
     (tmp_path / "batching_parameters.txt").touch()
 
-    assert int(demo_serving.load(tmp_path).version) == 10
+    assert int(serving.load(tmp_path).version) == 10

@@ -1,0 +1,1 @@
+"""What `make demo` runs: a small ALBERT, from docstrings to serving."""

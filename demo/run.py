@@ -1,0 +1,414 @@
+"""Takes a small ALBERT from the docstrings on this machine to serving.
+
+Writes a corpus, then calls the scripts as a user would and shows each command:
+vocabulary, records, pretraining on short and then on longer sequences, other
+checkpoint formats, fine-tuning, export. Asks the exported models in raw text
+and writes report.html. Run again, it continues where it stopped.
+"""
+
+import dataclasses
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+from absl import flags
+
+from albert_tf import files
+from albert_tf.cli import program
+from albert_tf.config import AlbertConfig
+from demo import corpus, reviews
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+VOCAB_SIZE = 2000
+SEED = 12345
+# Without dropout, which slows down a model too small to overfit.
+MODEL = AlbertConfig(
+    vocab_size=VOCAB_SIZE,
+    embedding_size=128,
+    hidden_size=128,
+    num_hidden_layers=4,
+    num_attention_heads=4,
+    intermediate_size=512,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+LEARNING_RATE = 0.001
+# More than the paper's 0.15, so that each step teaches more; scores on the
+# held-out text are those of the paper's share.
+MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
+FINETUNING_LEARNING_RATE = 0.0003
+# Files and folders that the demo writes to --output_dir.
+RESULTS = (
+    "train.txt",
+    "held_out.txt",
+    "vocabulary.model",
+    "vocabulary.vocab",
+    "records",
+    "albert_config.json",
+    "pretraining_short",
+    "pretraining_long",
+    "huggingface",
+    "round_trip",
+    "reviews_train.tsv",
+    "reviews_dev.tsv",
+    "classifier",
+    "exported",
+    "report.html",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One of the two pretraining runs; fields are flags of the scripts.
+
+    Args:
+        name: Part of the names of its records and of its folder.
+        max_seq_length: Tokens of a record.
+        max_predictions_per_seq: Masked tokens of a record, at most.
+        pair_objective: How a record is made from sentences.
+        objectives: Losses.
+        train_batch_size: Records of a step.
+    """
+
+    name: str
+    max_seq_length: int
+    max_predictions_per_seq: int
+    pair_objective: str
+    objectives: str
+    train_batch_size: int
+
+
+# Attention is learnt earlier on short sequences and from one loss alone.
+SHORT = Phase(
+    name="short",
+    max_seq_length=32,
+    max_predictions_per_seq=7,
+    pair_objective="none",
+    objectives="mlm",
+    train_batch_size=64,
+)
+LONG = Phase(
+    name="long",
+    max_seq_length=64,
+    max_predictions_per_seq=13,
+    pair_objective="sop",
+    objectives="mlm,sop",
+    train_batch_size=32,
+)
+
+
+def define_flags() -> None:
+    """Defines the flags of the demo."""
+    flags.DEFINE_string("output_dir", "demo_output", "Folder for all results.")
+    flags.DEFINE_integer(
+        "num_train_steps",
+        2400,
+        "Pretraining steps: three quarters on short sequences, the rest on "
+        "longer ones.",
+        lower_bound=16,
+    )
+    flags.DEFINE_integer(
+        "num_finetuning_steps", 400, "Fine-tuning steps.", lower_bound=10
+    )
+    flags.DEFINE_bool(
+        "fresh", False, "Remove earlier results from --output_dir first."
+    )
+
+
+def main(values: flags.FlagValues) -> None:
+    """Runs all steps, from the corpus to the report."""
+    start = time.monotonic()
+    folder = pathlib.Path(values.output_dir)
+    if values.fresh:
+        remove_results(folder)
+    print("1/8 Corpus: docstrings of Python and of the installed packages")
+    facts = write_corpus(folder)
+    print("2/8 Vocabulary")
+    build_vocabulary(folder)
+    print("3/8 Records")
+    for phase in (SHORT, LONG):
+        build_records(folder, phase)
+    print("4/8 Pretraining")
+    num_short_steps = values.num_train_steps * 3 // 4
+    num_long_steps = values.num_train_steps - num_short_steps
+    facts["Pretraining"] = pretrain(folder, SHORT, num_short_steps)
+    facts["Continued"] = pretrain(folder, LONG, num_long_steps, after=SHORT)
+    print("5/8 To Hugging Face's format and back")
+    convert(folder)
+    print("6/8 Fine-tuning: is a review of software positive?")
+    facts["Reviews"] = fine_tune(folder, values.num_finetuning_steps)
+    print("7/8 SavedModels that take raw text")
+    export(folder)
+    answers = ask(folder)
+    print("8/8 Report")
+    # It imports TensorFlow, so it is imported after the flags are checked.
+    with program.quiet_import():
+        from demo import report
+
+    scores = report.write(
+        folder / "report.html",
+        runs={p.name: run_folder(folder, p) for p in (SHORT, LONG)},
+        held_out_text=folder / "held_out.txt",
+        spm_model_file=folder / "vocabulary.model",
+        facts=facts,
+        answers=answers,
+    )
+    minutes = (time.monotonic() - start) / 60
+    print(
+        f"Accuracy on held-out text: {scores}; {minutes:.1f} minutes in all.\n"
+        f"Open {(folder / 'report.html').resolve()}"
+    )
+
+
+def remove_results(folder: pathlib.Path) -> None:
+    """Removes the results of a demo, and nothing else."""
+    for path in (folder / name for name in RESULTS):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def run_folder(folder: pathlib.Path, phase: Phase) -> pathlib.Path:
+    """Returns the output directory of a pretraining run."""
+    return folder / f"pretraining_{phase.name}"
+
+
+def write_corpus(folder: pathlib.Path) -> dict[str, str]:
+    """Writes the text to train on and the held-out text, unless they exist.
+
+    Returns:
+        Facts about them, for the report.
+    """
+    texts = {
+        "Training text": folder / "train.txt",
+        "Held-out text": folder / "held_out.txt",
+    }
+    if not is_done(*texts.values()):
+        parts = corpus.train_and_held_out()
+        for path, documents in zip(texts.values(), parts, strict=True):
+            files.write_text(path, corpus.to_text(documents))
+    facts = {
+        name: corpus.describe(files.read_text(path))
+        for name, path in texts.items()
+    }
+    for name, description in facts.items():
+        print(f"{name}: {description}")
+    return facts
+
+
+def build_vocabulary(folder: pathlib.Path) -> None:
+    """Trains the vocabulary, unless it exists."""
+    if not is_done(folder / "vocabulary.model"):
+        call(
+            "build_vocab.py",
+            input_file=folder / "train.txt",
+            output_prefix=folder / "vocabulary",
+            vocab_size=VOCAB_SIZE,
+        )
+
+
+def build_records(folder: pathlib.Path, phase: Phase) -> None:
+    """Writes the records of a phase; they are masked when they are read."""
+    for part, masked_lm_prob in MASKED_LM_PROBS.items():
+        call(
+            "create_pretraining_data.py",
+            input_file=folder / f"{part}.txt",
+            output_file=_records(folder, phase, part),
+            spm_model_file=folder / "vocabulary.model",
+            masking="dynamic",
+            masked_lm_prob=masked_lm_prob,
+            ngram=1,
+            # Each copy cuts the text elsewhere.
+            dupe_factor=2,
+            pair_objective=phase.pair_objective,
+            max_seq_length=phase.max_seq_length,
+            max_predictions_per_seq=phase.max_predictions_per_seq,
+            random_seed=SEED,
+        )
+
+
+def pretrain(
+    folder: pathlib.Path,
+    phase: Phase,
+    num_train_steps: int,
+    *,
+    after: Phase | None = None,
+) -> str:
+    """Pretrains, or resumes; returns the command.
+
+    Args:
+        folder: Folder of all results.
+        phase: What to train on.
+        num_train_steps: How long.
+        after: The phase whose weights to start from.
+    """
+    config = folder / "albert_config.json"
+    MODEL.to_json_file(config)
+    start: dict[str, object] = {}
+    if after:
+        start["init_checkpoint"] = run_folder(folder, after)
+        start["allow_new_heads"] = True
+    return call(
+        "run_pretraining.py",
+        input_file=_records(folder, phase, "train"),
+        eval_file=_records(folder, phase, "held_out"),
+        output_dir=run_folder(folder, phase),
+        albert_config_file=config,
+        **start,
+        objectives=phase.objectives,
+        do_train=True,
+        do_eval=True,
+        max_seq_length=phase.max_seq_length,
+        max_predictions_per_seq=phase.max_predictions_per_seq,
+        train_batch_size=phase.train_batch_size,
+        eval_batch_size=128,
+        precision="bfloat16",
+        optimizer="adamw",
+        learning_rate=LEARNING_RATE,
+        # Falls late: attention is learnt sooner at a high rate.
+        poly_power=0.5,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_train_steps // 12,
+        save_checkpoints_steps=max(1, num_train_steps // 8),
+        keep_checkpoint_max=10,
+        log_steps=max(1, num_train_steps // 40),
+        random_seed=SEED,
+    )
+
+
+def convert(folder: pathlib.Path) -> None:
+    """Converts the model to Hugging Face's format, and back."""
+    for source, target, output_format in (
+        (run_folder(folder, LONG), folder / "huggingface", "huggingface"),
+        (folder / "huggingface", folder / "round_trip", "keras"),
+    ):
+        if not is_done(target):
+            call(
+                "convert_checkpoint.py",
+                input_path=source,
+                output_path=target,
+                output_format=output_format,
+                spm_model_file=folder / "vocabulary.model",
+                verify=True,
+            )
+
+
+def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
+    """Fine-tunes the model on reviews written for it, and evaluates it.
+
+    Returns:
+        The accuracy on the held-out reviews, as a phrase.
+    """
+    paths = (folder / "reviews_train.tsv", folder / "reviews_dev.tsv")
+    for path, part in zip(paths, reviews.train_and_dev(), strict=True):
+        files.write_text(path, reviews.to_tsv(part))
+    text_column, label_column = reviews.HEADER
+    call(
+        "run_classifier.py",
+        task_name="custom",
+        train_file=paths[0],
+        eval_file=paths[1],
+        text_columns=text_column,
+        label_column=label_column,
+        albert_config_file=folder / "albert_config.json",
+        spm_model_file=folder / "vocabulary.model",
+        init_checkpoint=run_folder(folder, LONG),
+        output_dir=folder / "classifier",
+        do_train=True,
+        do_eval=True,
+        max_seq_length=32,
+        train_batch_size=16,
+        learning_rate=FINETUNING_LEARNING_RATE,
+        num_train_steps=num_train_steps,
+        num_warmup_steps=num_train_steps // 10,
+        save_checkpoints_steps=max(1, num_train_steps // 4),
+        log_steps=max(1, num_train_steps // 20),
+        random_seed=SEED,
+    )
+    results = files.read_json_object(folder / "classifier/eval_results.json")
+    return f"{results['accuracy']:.1%} of {reviews.NUM_DEV} held-out reviews"
+
+
+def export(folder: pathlib.Path) -> None:
+    """Exports the pretrained model and the classifier for TF Serving."""
+    for source, task in (
+        (run_folder(folder, LONG), "encoder"),
+        (folder / "classifier", "classifier"),
+    ):
+        target = folder / "exported" / task
+        if not is_done(target):
+            call(
+                "export_saved_model.py",
+                init_checkpoint=source,
+                albert_config_file=folder / "albert_config.json",
+                spm_model_file=folder / "vocabulary.model",
+                task=task,
+                max_seq_length=MODEL.max_position_embeddings,
+                export_dir=target,
+            )
+
+
+def ask(folder: pathlib.Path) -> list[tuple[str, str]]:
+    """Sends raw text to the exported models, as to TF Serving.
+
+    Returns:
+        Texts and answers.
+    """
+    with program.quiet_import():
+        from demo import serving
+
+    answers = serving.answers(
+        encoder_dir=folder / "exported/encoder",
+        classifier_dir=folder / "exported/classifier",
+    )
+    for text, answer in answers:
+        print(f"{text!r}: {answer}")
+    return answers
+
+
+def is_done(*paths: pathlib.Path) -> bool:
+    """Returns whether these results exist, and says so if they do."""
+    if not all(path.exists() for path in paths):
+        return False
+    print(f"Kept from an earlier demo: {', '.join(map(str, paths))}.")
+    return True
+
+
+def call(script: str, **script_flags: object) -> str:
+    """Prints and runs the command of a script; returns the command.
+
+    Exits with the script's own code if it fails, because the script has
+    printed the reason.
+    """
+    arguments = [
+        f"--{name}" if value is True else f"--{name}={value}"
+        for name, value in script_flags.items()
+    ]
+    program = [_short(sys.executable), _short(str(ROOT / script))]
+    command = shlex.join([*program, *arguments])
+    print(f"$ {command}", flush=True)
+    result = subprocess.run([*program, *arguments], check=False)
+    if result.returncode:
+        sys.exit(result.returncode)
+    return command
+
+
+def _records(folder: pathlib.Path, phase: Phase, part: str) -> pathlib.Path:
+    return folder / "records" / f"{part}_{phase.name}.tfrecord"
+
+
+def _short(path: str) -> str:
+    """Returns a path relative to the working directory, if it is inside."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
+
+
+if __name__ == "__main__":
+    program.run(define_flags, main, description=__doc__)

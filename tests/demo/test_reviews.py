@@ -1,0 +1,76 @@
+import collections
+
+import pytest
+from sklearn import feature_extraction, linear_model
+
+from demo import reviews
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return reviews.train_and_dev()
+
+
+def test_there_are_as_many_reviews_as_promised(parts):
+    train, dev = parts
+
+    assert len(train) == reviews.NUM_TRAIN
+    assert len(dev) == reviews.NUM_DEV
+
+
+def test_no_sentence_comes_twice(parts):
+    sentences = [review.sentence for part in parts for review in part]
+
+    assert len(set(sentences)) == len(sentences)
+
+
+def test_neither_label_is_rare(parts):
+    for part in parts:
+        counts = collections.Counter(review.label for review in part)
+        assert set(counts) == {"positive", "negative"}
+        assert min(counts.values()) > 0.4 * len(part)
+
+
+def test_the_same_seed_gives_the_same_reviews(parts):
+    assert reviews.train_and_dev() == parts
+    assert reviews.train_and_dev(seed=1) != parts
+
+
+def test_every_word_of_the_evaluation_can_be_learnt(parts):
+    train, dev = (
+        {word for review in part for word in review.sentence.split()}
+        for part in parts
+    )
+
+    assert dev <= train
+
+
+@pytest.mark.parametrize(
+    ("longest_run", "low", "high"),
+    # Counting words helps and is not enough; runs of words are, so that a
+    # model that reads their order can learn the labels.
+    [(1, 0.6, 0.9), (3, 0.95, 1.01)],
+)
+def test_labels_depend_on_the_order_of_words(parts, longest_run, low, high):
+    (train, labels), (dev, dev_labels) = (
+        zip(*((r.sentence, r.label) for r in part), strict=True)
+        for part in parts
+    )
+    words = feature_extraction.text.CountVectorizer(
+        ngram_range=(1, longest_run)
+    )
+    model = linear_model.LogisticRegression(C=100, max_iter=1000)
+    model.fit(words.fit_transform(train), labels)
+
+    accuracy = model.score(words.transform(dev), dev_labels)
+
+    assert low < accuracy < high
+
+
+def test_a_table_has_a_header_and_two_columns(parts):
+    lines = reviews.to_tsv(parts[1]).splitlines()
+
+    assert lines[0] == "sentence\tlabel"
+    assert len(lines) == 1 + reviews.NUM_DEV
+    assert {line.count("\t") for line in lines} == {1}
+    assert lines[1] == f"{parts[1][0].sentence}\t{parts[1][0].label}"
