@@ -47,7 +47,6 @@ TESTED_TOGETHER = {
     "export/signature.py": "export/test_conformance.py",
     "export/tokens.py": "export/test_conformance.py",
     "modeling/serialization.py": "modeling/test_conformance.py",
-    "tasks/mean_loss.py": "tasks/test_all_tasks.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

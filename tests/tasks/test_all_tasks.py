@@ -433,6 +433,16 @@ def test_records_have_the_arrays_of_the_specs(data_case, is_training):
     assert pad_values["input_mask"] == 0
 
 
+def test_only_ids_are_padded_with_the_padding_token():
+    specs = task_lib.encoder_specs(7, (2,))
+
+    assert [(spec.name, spec.shape, spec.pad_value) for spec in specs] == [
+        ("input_ids", (2,), 7),
+        ("input_mask", (2,), 0),
+        ("segment_ids", (2,), 0),
+    ]
+
+
 def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):
     data, _, _ = data_case
 

@@ -66,6 +66,7 @@ def test_the_range_of_a_regression_reaches_its_submission(read, tmp_path):
     sets = read("predict", task_name="sts-b", predict_file=str(path))
 
     assert sets.data.prediction_range == (0, 5)
+    assert sets.data.submission_file == "STS-B.tsv"
     assert sets.data.is_regression
 
 

@@ -59,7 +59,8 @@ def test_concatenated_passages_are_those_of_the_files(race_folder):
         texts = [path.read_text("utf-8") for path in sorted(level.iterdir())]
         shutil.rmtree(level)
         level.mkdir()
-        (level / "all.txt").write_text("\n".join(texts), encoding="utf-8")
+        # Blank lines do not count.
+        (level / "all.txt").write_text("\n\n".join(texts), encoding="utf-8")
 
     assert passage_files.read_split(race_folder, "dev") == apart
 
@@ -285,10 +286,11 @@ def test_field_names_must_differ(names, got):
 def test_ids_and_answers_may_be_missing(tmp_path):
     row = {k: v for k, v in QUESTION.items() if k not in ("id", "answer")}
     path = write(tmp_path / "a.jsonl", row, row | {"answer": None})
+    path.write_text(f"\n{path.read_text()}\n\n")
 
     found = passage_files.read_questions(path)
 
-    assert [(e.guid, e.label) for e in found] == [("1", None), ("2", None)]
+    assert [(e.guid, e.label) for e in found] == [("2", None), ("3", None)]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
