@@ -46,7 +46,6 @@ MAX_FUNCTION_LINES = 60
 TESTED_TOGETHER = {
     "export/signature.py": "export/test_conformance.py",
     "modeling/serialization.py": "modeling/test_conformance.py",
-    "tasks/mean_loss.py": "tasks/test_all_tasks.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 
