@@ -27,19 +27,6 @@ INERT_KEYS: Mapping[str, Any] = {
     "layer_norm_eps": 1e-12,
 }
 
-_POSITIVE_FIELDS = (
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_hidden_groups",
-    "inner_group_num",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlbertConfig:
@@ -90,8 +77,10 @@ class AlbertConfig:
     parameter_sharing: str = "all"
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE_FIELDS:
-            checks.check_integer(name, getattr(self, name), at_least=1)
+        for field in dataclasses.fields(self):
+            if field.type is int:
+                value = getattr(self, field.name)
+                checks.check_integer(field.name, value, at_least=1)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             checks.check_number(name, getattr(self, name), at_least=0, below=1)
         checks.check_number(
@@ -166,13 +155,7 @@ class AlbertConfig:
 
     @classmethod
     def from_json_file(cls, path: files.Path) -> "AlbertConfig":
-        """Reads an `albert_config.json`.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: It is not a JSON object, or has a key or value that
-                `from_dict` refuses; the message names the file.
-        """
+        """Reads an `albert_config.json`; errors name the file."""
         values = files.read_json_object(path)
         try:
             return cls.from_dict(values)
@@ -184,7 +167,7 @@ class AlbertConfig:
         return dataclasses.asdict(self)
 
     def to_json_file(self, path: files.Path) -> None:
-        """Writes the config; the file appears whole or not at all."""
+        """Writes an `albert_config.json`."""
         files.write_json(path, self.to_dict())
 
 
@@ -204,38 +187,24 @@ def _chinese(**sizes: int) -> dict[str, Any]:
     return {"vocab_size": 21128, "hidden_act": "relu", **sizes}
 
 
-_BASE = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-}
-_LARGE = {
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-}
-_XLARGE = {
-    "hidden_size": 2048,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 8192,
-}
-_XXLARGE = {
-    "hidden_size": 4096,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 64,
-    "intermediate_size": 16384,
-}
+def _size(hidden_size: int, num_layers: int, num_heads: int) -> dict[str, int]:
+    # Paper: section 3.1, F is 4 H.
+    return {
+        "hidden_size": hidden_size,
+        "num_hidden_layers": num_layers,
+        "num_attention_heads": num_heads,
+        "intermediate_size": 4 * hidden_size,
+    }
+
+
 _SIZES = {
-    "base": _BASE,
-    "large": _LARGE,
-    "xlarge": _XLARGE,
-    "xxlarge": _XXLARGE,
+    "base": _size(768, num_layers=12, num_heads=12),
+    "large": _size(1024, num_layers=24, num_heads=16),
+    "xlarge": _size(2048, num_layers=24, num_heads=16),
+    "xxlarge": _size(4096, num_layers=12, num_heads=64),
 }
 # TF1: the released xxlarge_zh has 16 heads (google-research/albert, issue 153).
-_CHINESE_SIZES = _SIZES | {"xxlarge": _XXLARGE | {"num_attention_heads": 16}}
+_CHINESE_SIZES = _SIZES | {"xxlarge": _size(4096, num_layers=12, num_heads=16)}
 
 
 def _bert(sizes: Mapping[str, int]) -> dict[str, Any]:
@@ -254,8 +223,8 @@ PUBLISHED_SIZES: Mapping[str, Mapping[str, Any]] = {
     **{f"{name}_v2": _english(2, **sizes) for name, sizes in _SIZES.items()},
     **{f"{name}_zh": _chinese(**s) for name, s in _CHINESE_SIZES.items()},
     # Paper: table 1, the baselines that ALBERT is compared with.
-    "bert_base": _bert(_BASE),
-    "bert_large": _bert(_LARGE),
+    "bert_base": _bert(_SIZES["base"]),
+    "bert_large": _bert(_SIZES["large"]),
 }
 
 

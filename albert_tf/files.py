@@ -1,4 +1,4 @@
-"""Paths: globs that must match, and writes that are whole or not at all.
+"""Files: globs that must match, text and JSON, writes that are whole or not.
 
 Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
 mounted or copied first, and are refused with that advice.
@@ -6,14 +6,18 @@ mounted or copied first, and are refused with that advice.
 
 import contextlib
 import glob
+import gzip
 import json
 import os
 import shutil
 import uuid
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
+
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_local(path: Path) -> str:
@@ -76,6 +80,44 @@ def read_text(path: Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Yields the lines of a UTF-8 file, without their line ends.
+
+    Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
+    text. A file whose name ends in `.gz` is decompressed. A byte order mark at
+    the start of the file is removed. One line is in memory at a time.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is not UTF-8 (the message names file and line), or
+            the gzip data is damaged.
+    """
+    name = check_local(path)
+    open_file = gzip.open if name.endswith(".gz") else open
+    number = 0
+    try:
+        with open_file(name, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = line.decode("utf-8").removesuffix("\n")
+                if number == 1:
+                    text = text.removeprefix(_BYTE_ORDER_MARK)
+                yield text.removesuffix("\r")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no file {name!r}. Check the path."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name}, line {number}: not UTF-8 ({error.reason} at byte "
+            f"{error.start} of the line). Convert the file to UTF-8."
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{name}, after line {number}: damaged gzip data ({error}). "
+            "Create or copy the file again."
+        ) from error
 
 
 def read_json(path: Path) -> Any:

@@ -23,7 +23,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data import example_order
+from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
+from albert_tf.features import ArraySpec
 
 Batch = dict[str, tf.Tensor]
 
@@ -35,12 +37,10 @@ _PARALLEL_READS = 2
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Padding:
-    """The lengths that batches are padded to.
+    """The lengths that batches are padded to: multiples of `bucket_width`.
 
-    Args:
-        max_seq_length: Largest length.
-        bucket_width: Lengths are multiples of it; pass `max_seq_length` or
-            more where shapes must not change, as on a TPU.
+    Pass a `bucket_width` of `max_seq_length` or more where shapes must not
+    change, as on a TPU.
     """
 
     max_seq_length: int
@@ -69,20 +69,20 @@ class BucketedOrder:
 
     Args:
         lengths: Lengths of the records, `[N]`.
-        global_batch_size: B.
+        batch_size: B, examples of a step over all replicas.
         seed: Seed of the order.
+
+    Attributes:
+        window_size: Batches of a window.
     """
 
     def __init__(
-        self, lengths: np.ndarray, *, global_batch_size: int, seed: int
+        self, lengths: np.ndarray, *, batch_size: int, seed: int
     ) -> None:
         self._lengths = lengths
-        self._batch_size = global_batch_size
         self._seed = seed
-        # Batches of a window.
-        self.window_size = min(
-            WINDOW_SIZE, max(1, len(lengths) // global_batch_size)
-        )
+        self.batch_size = batch_size
+        self.window_size = min(WINDOW_SIZE, max(1, len(lengths) // batch_size))
         self._order = example_order.TrainingOrder(len(lengths), seed)
         self._lock = threading.Lock()
         self._window = functools.lru_cache(maxsize=2)(self._make_window)
@@ -94,14 +94,12 @@ class BucketedOrder:
             return self._window(window)[place]
 
     def _make_window(self, window: int) -> np.ndarray:
-        size = self.window_size * self._batch_size
+        size = self.window_size * self.batch_size
         places = np.arange(window * size, (window + 1) * size)
         _, indices = self._order(places)
         indices = indices[np.argsort(self._lengths[indices], kind="stable")]
-        batches = indices.reshape(self.window_size, self._batch_size)
-        stream = _WINDOW_STREAM << 32 | window
-        key = np.array([self._seed, stream], np.int64).view(np.uint64)
-        rng = np.random.Generator(np.random.Philox(key=key))
+        batches = indices.reshape(self.window_size, self.batch_size)
+        rng = example_order.keyed_rng(self._seed, _WINDOW_STREAM << 32 | window)
         return rng.permutation(batches)
 
 
@@ -133,7 +131,7 @@ def plan_evaluation(
         lengths: Lengths of the records, `[N]`.
         batch_size: Rows of a batch of the largest length; shorter batches have
             more rows, with the same budget for rows times length.
-        padding: The lengths that batches are padded to.
+        padding: How batches are padded.
         num_replicas: The rows of every batch are a multiple of it.
 
     Returns:
@@ -160,8 +158,8 @@ def plan_evaluation(
 def training_dataset(
     columns: RecordColumns,
     order: BucketedOrder,
+    shard: InputShard,
     *,
-    share: example_order.Share,
     padding: Padding,
     start_step: int = 0,
 ) -> tf.data.Dataset:
@@ -170,8 +168,8 @@ def training_dataset(
     Args:
         columns: The records.
         order: Which records each step takes.
-        share: The part of each step that this pipeline delivers.
-        padding: The lengths that steps are padded to, on all replicas alike.
+        shard: Which part of each step this pipeline delivers.
+        padding: How steps are padded, on all replicas alike.
         start_step: The first step to deliver.
 
     Returns:
@@ -180,101 +178,86 @@ def training_dataset(
         records' arrays, `[b, *shape]` or `[b, *shape, S]`, and
         `example_weights` float32 `[b]`, all 1.
     """
+    num_rows = shard.num_rows(order.batch_size)
 
     def make(delivery: int) -> dict[str, np.ndarray]:
-        first = share.positions(delivery)[0]
-        step, row = divmod(int(first), share.global_batch_size)
+        step, replica = shard.step_and_replica(delivery)
         indices = order.batch(step)
         length = padding.length(int(columns.lengths[indices].max()))
-        own = indices[row : row + share.rows]
-        weights = np.ones(share.rows, np.float32)
+        own = indices[replica * num_rows : (replica + 1) * num_rows]
+        weights = np.ones(num_rows, np.float32)
         return columns.padded(own, length) | {"example_weights": weights}
 
     deliveries = tf.data.Dataset.range(
-        start_step * share.replicas_per_shard, tf.int64.max
+        start_step * shard.replicas_per_shard, tf.int64.max
     )
-    shapes = _shapes(columns, share.rows, padding.static_length)
-    return _read(deliveries, make, shapes)
+    return _read(deliveries, make, columns, num_rows, padding.static_length)
 
 
 def evaluation_dataset(
     columns: RecordColumns,
     plan: list[EvaluationBatch],
+    shard: InputShard,
     *,
     padding: Padding,
-    num_input_shards: int = 1,
-    shard_index: int = 0,
-    replicas_per_shard: int = 1,
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
 
     Args:
         columns: The records.
         plan: The result of `plan_evaluation`.
+        shard: Which part of each batch this pipeline delivers.
         padding: The padding that the plan was made with.
-        num_input_shards: Number of pipelines that share each batch.
-        shard_index: Which of them this is.
-        replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
         delivers them; `example_weights` is 0 for a row that fills the batch
         up, which repeats the first record of the batch.
     """
-    num_replicas = num_input_shards * replicas_per_shard
 
     def make(delivery: int) -> dict[str, np.ndarray]:
-        number, replica = divmod(delivery, replicas_per_shard)
+        number, replica = shard.step_and_replica(delivery)
         batch = plan[number]
-        rows = batch.num_rows // num_replicas
-        first = (shard_index * replicas_per_shard + replica) * rows
-        places = np.arange(first, first + rows)
+        num_rows = shard.num_rows(batch.num_rows)
+        places = np.arange(replica * num_rows, (replica + 1) * num_rows)
         is_real = places < len(batch.indices)
         indices = batch.indices[np.where(is_real, places, 0)]
         weights = is_real.astype(np.float32)
         padded = columns.padded(indices, batch.length)
         return padded | {"example_weights": weights}
 
-    deliveries = tf.data.Dataset.range(len(plan) * replicas_per_shard)
-    is_static = padding.static_length is not None and bool(plan)
-    rows = plan[0].num_rows // num_replicas if is_static else None
-    return _read(
-        deliveries, make, _shapes(columns, rows, padding.static_length)
-    )
-
-
-def _shapes(
-    columns: RecordColumns, rows: int | None, length: int | None
-) -> dict[str, tuple[tf.DType, list[int | None]]]:
-    """Returns type and shape of each entry of a batch."""
-    shapes: dict[str, tuple[tf.DType, list[int | None]]] = {
-        spec.name: (
-            tf.as_dtype(spec.dtype),
-            [rows, *spec.shape, *([length] if spec.is_sequence else [])],
-        )
-        for spec in columns.specs
-    }
-    return shapes | {"example_weights": (tf.float32, [rows])}
+    deliveries = tf.data.Dataset.range(len(plan) * shard.replicas_per_shard)
+    length = padding.static_length
+    rows = shard.num_rows(plan[0].num_rows) if plan and length else None
+    return _read(deliveries, make, columns, rows, length)
 
 
 def _read(
     deliveries: tf.data.Dataset,
     make: Callable[[int], dict[str, np.ndarray]],
-    shapes: dict[str, tuple[tf.DType, list[int | None]]],
+    columns: RecordColumns,
+    rows: int | None,
+    length: int | None,
 ) -> tf.data.Dataset:
+    """Makes the batch of each delivery; None is a size that varies."""
+    specs = (
+        *columns.specs,
+        ArraySpec(name="example_weights", dtype="float32"),
+    )
+
     def make_values(delivery: np.ndarray) -> list[np.ndarray]:
         batch = make(int(delivery))
-        return [batch[name] for name in shapes]
+        return [batch[spec.name] for spec in specs]
 
     def in_graph(delivery: tf.Tensor) -> Batch:
-        types = [dtype for dtype, _ in shapes.values()]
+        types = [tf.as_dtype(spec.dtype) for spec in specs]
         tensors = tf.numpy_function(make_values, [delivery], types)
-        return {
-            name: tf.ensure_shape(tensor, shape)
-            for tensor, (name, (_, shape)) in zip(
-                tensors, shapes.items(), strict=True
-            )
-        }
+        batch = {}
+        for tensor, spec in zip(tensors, specs, strict=True):
+            sequence = [length] if spec.is_sequence else []
+            shape = [rows, *spec.shape, *sequence]
+            batch[spec.name] = tf.ensure_shape(tensor, shape)
+        return batch
 
     options = tf.data.Options()
     options.deterministic = True

@@ -49,7 +49,7 @@ class BuildReport:
         counts: Counts of all shards, including those that were kept.
         built: Counts of the shards that this run built.
         kept_files: Shards that were already finished.
-        seconds: How long this run took.
+        seconds: Duration of this run.
     """
 
     config: PretrainingDataConfig
@@ -111,7 +111,6 @@ class _Shard:
 
     @property
     def blocks(self) -> range:
-        """Numbers of the corpus' blocks whose records it holds."""
         return range(*self.sidecar.blocks)
 
 
@@ -122,12 +121,6 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     `config.record_settings()`, and not on the number of workers. Output files
     that an identical build has finished before are kept.
 
-    Args:
-        config: The settings.
-
-    Returns:
-        The counts; print it for a summary.
-
     Raises:
         FileNotFoundError: No file matches, or there is no vocabulary.
         OSError: An output file cannot be written.
@@ -136,10 +129,15 @@ def build(config: PretrainingDataConfig) -> BuildReport:
             output file of another build is in the way.
     """
     started = time.monotonic()
-    paths = _input_files(config)
+    for name in ("input_file", "output_file"):
+        if not getattr(config, name):
+            raise ValueError(f"`{name}` must be given.")
+    paths = files.expand_globs(config.input_file or "")
     tokenizer = config.load_tokenizer()
     survey = _survey(paths)
-    planned = _plan_shards(config, tokenizer, paths, survey.num_blocks)
+    planned = _plan_shards(
+        config, tokenizer, paths, len(survey.block_characters)
+    )
     found = {shard.path: _finished_counts(shard) for shard in planned}
     kept = {path: counts for path, counts in found.items() if counts}
     pending = [shard for shard in planned if shard.path not in kept]
@@ -163,13 +161,6 @@ def build(config: PretrainingDataConfig) -> BuildReport:
         kept_files=tuple(kept),
         seconds=time.monotonic() - started,
     )
-
-
-def _input_files(config: PretrainingDataConfig) -> list[str]:
-    for name in ("input_file", "output_file"):
-        if not getattr(config, name):
-            raise ValueError(f"`{name}` must be given.")
-    return files.expand_globs(config.input_file or "")
 
 
 def _survey(paths: Sequence[str]) -> corpus.Survey:
@@ -234,14 +225,9 @@ def _plan_shards(
 
 
 def _finished_counts(shard: _Shard) -> BuildCounts | None:
-    """Returns the counts of a shard that is already finished.
+    """Returns the counts of a finished shard; None if it has to be built.
 
-    Returns:
-        None if it has to be built: it does not exist, or was cut short.
-
-    Raises:
-        ValueError: Another build wrote the file, so that building would
-            destroy it; the message says what differs.
+    A file of another build is an error, because building would destroy it.
     """
     if not os.path.exists(shard.path):
         return None
@@ -270,7 +256,6 @@ def _finished_counts(shard: _Shard) -> BuildCounts | None:
 
 
 def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
-    """Returns what a build starts from, by name."""
     others = {
         name: value
         for name, value in vars(values).items()
@@ -291,7 +276,6 @@ def _pending_blocks(
 def _build_block(
     block: corpus.Block, *, config: PretrainingDataConfig
 ) -> tuple[bytes, BuildCounts]:
-    """Does the work of a worker process."""
     return pretraining_instances.build_block(block, _load_once(config), config)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import sentencex
 
-from albert_tf.text import lines
+from albert_tf import files
 
 # A block is what one worker builds records from at a time: large enough that
 # its documents are a fair sample (random next sentences, shuffling), small
@@ -32,12 +32,7 @@ _SENTENCE_LANGUAGE = "en"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Document:
-    """One document.
-
-    Args:
-        text: Sentences, one a line; or running text.
-        is_split: Whether `text` has one sentence a line.
-    """
+    """One document: sentences, one a line, if `is_split`; or running text."""
 
     text: str
     is_split: bool
@@ -51,11 +46,9 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Block:
-    """Consecutive documents of the corpus.
+    """Consecutive documents of the corpus, at least one.
 
-    Args:
-        number: Position among the blocks of the corpus, from 0.
-        documents: At least one.
+    Blocks are numbered in the order of the corpus, from 0.
     """
 
     number: int
@@ -73,11 +66,6 @@ class Survey:
 
     num_documents: int
     block_characters: Sequence[int]
-
-    @property
-    def num_blocks(self) -> int:
-        """Number of blocks of the corpus."""
-        return len(self.block_characters)
 
 
 def read_documents(paths: Iterable[str]) -> Iterator[Document]:
@@ -136,7 +124,7 @@ def survey(paths: Iterable[str]) -> Survey:
 def _text_documents(path: str) -> Iterator[Document]:
     sentences: list[str] = []
     size = 0
-    for line in lines.read_lines(path):
+    for line in files.read_lines(path):
         if line and not line.isspace():
             sentences.append(line)
             size += len(line)
@@ -150,7 +138,7 @@ def _text_documents(path: str) -> Iterator[Document]:
 
 
 def _json_documents(path: str) -> Iterator[Document]:
-    for number, line in enumerate(lines.read_lines(path), start=1):
+    for number, line in enumerate(files.read_lines(path), start=1):
         if not line or line.isspace():
             continue
         text = _json_text(line, f"{path!r}, line {number}")

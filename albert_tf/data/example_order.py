@@ -22,58 +22,59 @@ Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Share:
-    """The part of each global batch that one input pipeline delivers.
+class InputShard:
+    """One of the input pipelines that share every global batch.
+
+    It delivers a batch for each of its replicas in turn: those of step 0, then
+    those of step 1, and so on.
 
     Args:
-        global_batch_size: B.
-        num_input_shards: Number of pipelines that share each batch.
+        num_input_shards: Number of pipelines.
         shard_index: Which of them this is.
         replicas_per_shard: Replicas that each pipeline feeds.
 
     Raises:
-        ValueError: The batch cannot be divided evenly.
+        ValueError: There is no such pipeline.
     """
 
-    global_batch_size: int
-    num_input_shards: int
-    shard_index: int
-    replicas_per_shard: int
+    num_input_shards: int = 1
+    shard_index: int = 0
+    replicas_per_shard: int = 1
 
     def __post_init__(self) -> None:
         checks.check_integer(
             "shard_index", self.shard_index, at_most=self.num_input_shards - 1
         )
-        check_batch_size(self.global_batch_size, self._num_replicas)
 
-    @property
-    def _num_replicas(self) -> int:
-        return self.num_input_shards * self.replicas_per_shard
+    def num_rows(self, batch_size: int) -> int:
+        """Returns the rows of a replica's batch, b, given the global size.
 
-    @property
-    def rows(self) -> int:
-        """Rows of a replica's batch, b."""
-        return self.global_batch_size // self._num_replicas
+        Raises:
+            ValueError: `batch_size` cannot be divided evenly.
+        """
+        num_replicas = self.num_input_shards * self.replicas_per_shard
+        check_batch_size(batch_size, num_replicas)
+        return batch_size // num_replicas
 
-    def positions(self, delivery: int) -> np.ndarray:
+    def step_and_replica(self, delivery: int) -> tuple[int, int]:
+        """Returns the step of this pipeline's n-th batch, and its replica."""
+        step, replica = divmod(int(delivery), self.replicas_per_shard)
+        return step, self.shard_index * self.replicas_per_shard + replica
+
+    def positions(self, delivery: int, batch_size: int) -> np.ndarray:
         """Returns the positions in the stream of this pipeline's n-th batch.
-
-        Args:
-            delivery: n, counted from step 0; the replicas of a step take
-                turns.
 
         Returns:
             int64 `[b]`.
         """
-        step, replica = divmod(int(delivery), self.replicas_per_shard)
-        first_replica = self.shard_index * self.replicas_per_shard
-        first = step * self.global_batch_size
-        first += (first_replica + replica) * self.rows
-        return np.arange(first, first + self.rows)
+        step, replica = self.step_and_replica(delivery)
+        num_rows = self.num_rows(batch_size)
+        first = step * batch_size + replica * num_rows
+        return np.arange(first, first + num_rows)
 
 
 class TrainingOrder:
-    """Tells which example is at a position of the endless training stream.
+    """Finds the example at a position of the endless training stream.
 
     The permutation of the current epoch is kept in memory: 8 bytes an example
     (0.8 GB for 100 million), and twice that where two epochs meet.
@@ -100,9 +101,13 @@ class TrainingOrder:
 
 
 def _permutation(num_records: int, seed: int, epoch: int) -> np.ndarray:
-    key = np.array([seed, epoch], np.int64).view(np.uint64)
-    rng = np.random.Generator(np.random.Philox(key=key))
-    return rng.permutation(num_records)
+    return keyed_rng(seed, epoch).permutation(num_records)
+
+
+def keyed_rng(seed: int, stream: int) -> np.random.Generator:
+    """Returns a generator whose draws depend on these two numbers alone."""
+    key = np.array([seed, stream], np.int64).view(np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
 
 
 def sequential_order(

@@ -62,16 +62,16 @@ class RecordColumns:
 
     @property
     def num_records(self) -> int:
-        """N, the number of records."""
+        """The number of records, N."""
         return len(self.lengths)
 
     def padded(
         self, indices: Sequence[int] | np.ndarray, length: int
     ) -> dict[str, np.ndarray]:
-        """Returns a batch.
+        """Returns the records with these B numbers as a batch.
 
         Args:
-            indices: Numbers of the B records.
+            indices: Numbers of the records.
             length: S; no record in the batch is longer.
 
         Returns:
@@ -164,9 +164,9 @@ def _flush(
 def _smallest(values: np.ndarray) -> np.ndarray:
     """Returns the values in the smallest type that holds them exactly."""
     for dtype in _SMALL_TYPES:
-        limits = np.iinfo(dtype)
-        low, high = values.min(initial=0), values.max(initial=0)
-        if limits.min <= low and high <= limits.max:
+        if values.min(initial=0) >= 0 and (
+            values.max(initial=0) <= np.iinfo(dtype).max
+        ):
             small = values.astype(dtype)
             if np.array_equal(small, values):
                 return small
@@ -250,9 +250,6 @@ def load_or_make(
         fingerprint: The result of the function of this name.
         specs: The arrays of a record.
         make: Makes the records if there are none, or if they are damaged.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     file_name = f"{name}-{fingerprint[:_FINGERPRINT_DIGITS]}{SUFFIX}"
     path = os.path.join(files.check_local(folder), file_name)
@@ -271,11 +268,7 @@ def load_or_make(
 
 
 def write(path: files.Path, fingerprint: str, columns: RecordColumns) -> None:
-    """Writes records to a file, whole or not at all.
-
-    Raises:
-        OSError: It could not be written.
-    """
+    """Writes records to a file, whole or not at all."""
     arrays = {_LENGTHS: columns.lengths, **columns.values}
     metadata = _metadata(fingerprint, columns.specs) | {
         "crc32c": _checksum(arrays)

@@ -205,7 +205,7 @@ def mask_rows(
         input_ids: int32 `[b, S]`.
         is_start: bool `[b, S]`, True where a word or a special token starts.
         segments: The segments of the rows.
-        keys: uint64 `[b]`, the keys of the examples.
+        keys: uint64 `[b]`, see `example_keys`.
         facts: The sidecar of the records.
 
     Returns:
@@ -237,12 +237,7 @@ def mask_rows(
 
 
 def find_words(is_start: tf.Tensor, segments: Segments) -> Words:
-    """Groups the tokens of each row into words.
-
-    Args:
-        is_start: bool `[b, S]`, True where a word or a special token starts.
-        segments: The segments of the rows.
-    """
+    """Groups the tokens of each row into words; arguments as `mask_rows`."""
     width = tf.shape(is_start)[1]
     positions = tf.broadcast_to(tf.range(width), tf.shape(is_start))
     start = tf.ragged.boolean_mask(positions, is_start).to_tensor()
@@ -280,7 +275,7 @@ def choose_words(
     Args:
         words: The words of the rows.
         budget: int32 `[b]`, most tokens to choose.
-        keys: uint64 `[b]`, the keys of the examples.
+        keys: uint64 `[b]`, see `example_keys`.
         config: Gives the distribution of the span lengths.
 
     Returns:
@@ -323,11 +318,8 @@ def replace_tokens(
 ) -> tf.Tensor:
     """Returns int32 `[m]`: what replaces each masked token, 80/10/10.
 
-    Args:
-        ids: int32 `[m]`, the masked tokens of the whole batch.
-        keys: uint64 `[m]`, the key of the example of each.
-        position: int64 `[m]`, its position in its row.
-        facts: Gives the mask token and the replacement tokens.
+    `ids` int32, `keys` (of their examples) uint64 and `position` (in their
+    rows) int64 describe the m masked tokens of the whole batch.
     """
     treatment = uniform(_draw(keys, _TREATMENT, position))
     draws = uniform(_draw(keys, _REPLACEMENT, position))
@@ -369,6 +361,11 @@ def absorb(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
     return _fold(bits, _SHIFTS[2])
 
 
+def _fold(bits: tf.Tensor, shift: int) -> tf.Tensor:
+    shifted = tf.bitwise.right_shift(bits, tf.constant(shift, tf.uint64))
+    return tf.bitwise.bitwise_xor(bits, shifted)
+
+
 def example_keys(seed: int, epochs: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     """Returns one key per example.
 
@@ -390,8 +387,3 @@ def uniform(bits: tf.Tensor) -> tf.Tensor:
         bits, tf.constant(64 - _DOUBLE_BITS, tf.uint64)
     )
     return tf.cast(high, tf.float64) * 2.0**-_DOUBLE_BITS
-
-
-def _fold(bits: tf.Tensor, shift: int) -> tf.Tensor:
-    shifted = tf.bitwise.right_shift(bits, tf.constant(shift, tf.uint64))
-    return tf.bitwise.bitwise_xor(bits, shifted)

@@ -88,12 +88,11 @@ def _accept_round(
 def _cut_at_budget(
     spans: Spans, accepted: tf.Tensor, budget: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Finds the first span that exceeds the budget.
+    """Finds the first span that exceeds the budget, accepted or not.
 
     Returns:
         bool `[b, W]`, the accepted spans before it; and int64 `[b]`, its
-        priority. It may be a span that was not accepted, because it overlaps:
-        shortened to the rest of the budget, it may no longer overlap.
+        priority.
     """
     size = _span_sizes(spans)
     order = tf.argsort(spans.priority, axis=1)
@@ -114,14 +113,7 @@ def _fill_up(
 ) -> tf.Tensor:
     """Spends the rest of the budget on shortened spans, one a row and round.
 
-    Args:
-        spans: The proposed spans.
-        chosen: bool `[b, W]`, words chosen so far.
-        left: int32 `[b]`, the rest of the budget.
-        turn: int64 `[b]`, priority of the next span to look at.
-
-    Returns:
-        `chosen`, with the words that were added.
+    `turn` is the priority of the next span to look at.
     """
     return tf.while_loop(
         lambda chosen, left, turn, found: found,

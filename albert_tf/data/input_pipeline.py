@@ -15,34 +15,31 @@ import tensorflow as tf
 
 from albert_tf import features
 from albert_tf.data import example_order, graph_masking
+from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
 Batch = dict[str, tf.Tensor]
 
 _PARALLEL_READS = 2
+_EVALUATION_SEED = 0
 
 
 def training_dataset(
     source: RecordSource,
+    shard: InputShard,
     *,
     global_batch_size: int,
     seed: int,
     start_step: int = 0,
-    num_input_shards: int = 1,
-    shard_index: int = 0,
-    replicas_per_shard: int = 1,
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
     Args:
         source: The records.
+        shard: Which part of each step this pipeline delivers.
         global_batch_size: B, examples of a step over all replicas.
         seed: Seed of the order and of dynamic masks.
         start_step: The first step to deliver.
-        num_input_shards: Number of pipelines that share each step.
-        shard_index: Which of them this is; it delivers a contiguous part of
-            each step, the examples of its replicas.
-        replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each: replica 0, 1, ... of
@@ -55,41 +52,31 @@ def training_dataset(
     Raises:
         ValueError: B is not a multiple of the number of replicas.
     """
-    share = example_order.Share(
-        global_batch_size=global_batch_size,
-        num_input_shards=num_input_shards,
-        shard_index=shard_index,
-        replicas_per_shard=replicas_per_shard,
-    )
     deliveries = tf.data.Dataset.range(
-        start_step * replicas_per_shard, tf.int64.max
+        start_step * shard.replicas_per_shard, tf.int64.max
     )
     order = example_order.TrainingOrder(source.num_records, seed)
-    examples = _read(deliveries, source, share, order)
+    examples = _read(deliveries, source, shard, global_batch_size, order)
     return _finish(examples, functools.partial(_to_batch, source, seed))
 
 
 def evaluation_dataset(
     source: RecordSource,
+    shard: InputShard,
     *,
     batch_size: int,
-    seed: int = 0,
     max_steps: int | None = None,
-    num_input_shards: int = 1,
-    shard_index: int = 0,
-    replicas_per_shard: int = 1,
 ) -> tf.data.Dataset:
     """Returns batches that contain every record once, in order.
 
+    Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
+    can be compared.
+
     Args:
         source: The records.
+        shard: Which part of each step this pipeline delivers.
         batch_size: B, examples of a step over all replicas.
-        seed: Seed of dynamic masks. They are always those of epoch 0, so that
-            evaluations can be compared.
         max_steps: Largest number of steps to deliver; None for all.
-        num_input_shards: Number of pipelines that share each step.
-        shard_index: Which of them this is.
-        replicas_per_shard: Replicas that this pipeline feeds.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
@@ -100,26 +87,19 @@ def evaluation_dataset(
     Raises:
         ValueError: B is not a multiple of the number of replicas.
     """
-    share = example_order.Share(
-        global_batch_size=batch_size,
-        num_input_shards=num_input_shards,
-        shard_index=shard_index,
-        replicas_per_shard=replicas_per_shard,
-    )
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
         num_steps = min(num_steps, max_steps)
-    deliveries = tf.data.Dataset.range(num_steps * replicas_per_shard)
+    deliveries = tf.data.Dataset.range(num_steps * shard.replicas_per_shard)
     order = functools.partial(
         example_order.sequential_order, source.num_records
     )
-    examples = _read(deliveries, source, share, order)
-    to_batch = functools.partial(_to_batch, source, seed)
+    examples = _read(deliveries, source, shard, batch_size, order)
 
     def to_weighted_batch(
         records: tf.Tensor, epochs: tf.Tensor, indices: tf.Tensor
     ) -> Batch:
-        batch = to_batch(records, epochs, indices)
+        batch = _to_batch(source, _EVALUATION_SEED, records, epochs, indices)
         # After the last record, the step is filled up from the first one on.
         weights = tf.cast(epochs == 0, tf.float32)
         batch["masked_lm_weights"] *= weights[:, None]
@@ -131,24 +111,21 @@ def evaluation_dataset(
 def _read(
     deliveries: tf.data.Dataset,
     source: RecordSource,
-    share: example_order.Share,
+    shard: InputShard,
+    batch_size: int,
     order: example_order.Order,
 ) -> tf.data.Dataset:
-    """Reads the records of each delivery.
-
-    Returns:
-        A dataset of `(records, epochs, indices)`, `[b]` each: serialized
-        examples, int64, int64.
-    """
+    """Returns `(serialized examples, epochs, indices)` of each delivery."""
+    num_rows = shard.num_rows(batch_size)
 
     def read(delivery: np.ndarray) -> tuple[np.ndarray, ...]:
-        epochs, indices = order(share.positions(int(delivery)))
+        epochs, indices = order(shard.positions(int(delivery), batch_size))
         return np.array(source.get(indices), object), epochs, indices
 
     def read_in_graph(delivery: tf.Tensor) -> tuple[tf.Tensor, ...]:
         types = (tf.string, tf.int64, tf.int64)
         tensors = tf.numpy_function(read, [delivery], types)
-        return tuple(tf.ensure_shape(t, [share.rows]) for t in tensors)
+        return tuple(tf.ensure_shape(t, [num_rows]) for t in tensors)
 
     return deliveries.map(
         read_in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True

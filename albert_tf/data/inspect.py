@@ -34,11 +34,9 @@ _DYNAMIC_LABELS = ("B follows A", "B comes from elsewhere")
 
 
 class TokenText:
-    """Formats tokens for a reader; without a vocabulary, their ids.
+    """Formats tokens for a reader; without a tokenizer, as their ids.
 
-    Args:
-        tokenizer: Names the tokens; may be None.
-        mask_id: Id of `[MASK]`; None if it is not known.
+    `mask_id` is the id of `[MASK]`, None if it is not known.
     """
 
     def __init__(
@@ -77,12 +75,7 @@ class TokenText:
 def render_record(
     data: bytes, layout: record_source.RecordLayout, text: TokenText
 ) -> str:
-    """Returns one record as lines of text.
-
-    Args:
-        data: A serialized example.
-        layout: The layout of its file.
-        text: Formats the tokens.
+    """Returns a serialized example as lines of text.
 
     Raises:
         ValueError: The bytes are not an example.
@@ -147,14 +140,7 @@ def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
 
 
 def verify(path: str, source: record_source.RecordSource) -> str:
-    """Reads a whole record file and checks every checksum.
-
-    Args:
-        path: The file.
-        source: The same file, opened.
-
-    Returns:
-        The result, in one line.
+    """Checks every checksum of a record file, and returns the result as text.
 
     Raises:
         ValueError: A record is damaged, or the file is not the one that its
@@ -229,13 +215,6 @@ def _find_tokenizer(
     )
 
 
-def _mask_id(
-    source: record_source.RecordSource, tokenizer: Tokenizer | None
-) -> int | None:
-    described = source.sidecar or tokenizer
-    return described.special_ids.mask if described is not None else None
-
-
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.n < 0:
         raise ValueError(f"-n must not be negative. Received: {arguments.n}.")
@@ -243,7 +222,9 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.verify:
         yield verify(arguments.file, source)
     tokenizer = _find_tokenizer(arguments, source)
-    text = TokenText(tokenizer, _mask_id(source, tokenizer))
+    described = source.sidecar or tokenizer
+    mask_id = described.special_ids.mask if described else None
+    text = TokenText(tokenizer, mask_id)
     yield (
         f"{arguments.file}: {source.num_records} records, "
         f"{source.layout.masking} masks"

@@ -91,9 +91,6 @@ def mask_rows(
             one.
         config: How to mask.
         tokenizer: Provides the mask token and the replacement tokens.
-
-    Returns:
-        The masked rows and their targets.
     """
     words = find_words(is_maskable, is_word_start)
     budget = num_to_predict(lengths, config)
@@ -123,13 +120,8 @@ def mask_rows(
 def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
     """Groups the maskable tokens of each row into words.
 
-    Args:
-        is_maskable: Bool `[B, S]`.
-        is_word_start: Bool `[B, S]`; if all are True, each token is a word.
-
-    Returns:
-        The words. Adjacent maskable tokens make a segment; a word ends where
-        its segment ends.
+    Adjacent maskable tokens make a segment; a word ends where its segment
+    ends. Arguments are those of `mask_rows`.
     """
     # Differs: in the reference, if truncation cuts the first word of B, its
     # rest joins the last word of A, and spans reach across the [SEP] between.
@@ -156,7 +148,6 @@ def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
 def _words_left(
     of_token: np.ndarray, begins_segment: np.ndarray, num_words: int
 ) -> np.ndarray:
-    """Returns `Words.num_left`."""
     count = np.where(of_token < num_words, of_token + 1, 0).max(axis=1)
     # The borders of segments: where one begins, or the row ends.
     borders = np.full((len(of_token), num_words + 1), num_words)
@@ -179,15 +170,7 @@ def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
 def num_to_predict(
     lengths: np.ndarray, config: PretrainingDataConfig
 ) -> np.ndarray:
-    """Returns how many tokens to mask in rows of these lengths.
-
-    Args:
-        lengths: Integers, tokens of a row with `[CLS]` and `[SEP]`.
-        config: Share of the tokens to mask, and most of them.
-
-    Returns:
-        Int64, of the shape of `lengths`; at least 1.
-    """
+    """Returns how many tokens to mask in rows of these lengths, int64."""
     # TF1: Python's round, which rounds halves to the even number.
     wanted = np.rint(lengths * config.masked_lm_prob).astype(np.int64)
     return np.clip(wanted, 1, config.max_predictions_per_seq)
@@ -241,25 +224,13 @@ def span_length_bounds(config: PretrainingDataConfig) -> np.ndarray:
     Float64 `[ngram - 1]`: a draw that reaches k of the bounds gives a span of
     k + 1 words.
     """
-    probabilities = ngram_length_probabilities(
-        ngram=config.ngram, favor_shorter_ngram=config.favor_shorter_ngram
-    )
+    # Paper: equation 1.
+    weights = 1.0 / np.arange(1, config.ngram + 1)
+    probabilities = weights / weights.sum()
+    if not config.favor_shorter_ngram:
+        probabilities = probabilities[::-1]
     # The last bound, 1, is left out: rounding could put it below a draw.
     return np.cumsum(probabilities)[:-1]
-
-
-def ngram_length_probabilities(
-    *, ngram: int, favor_shorter_ngram: bool = True
-) -> np.ndarray:
-    """Returns p(1), ..., p(ngram), proportional to 1/n or the reverse.
-
-    >>> ngram_length_probabilities(ngram=2).round(3).tolist()
-    [0.667, 0.333]
-    """
-    # Paper: equation 1.
-    weights = 1.0 / np.arange(1, ngram + 1)
-    probabilities = weights / weights.sum()
-    return probabilities if favor_shorter_ngram else probabilities[::-1]
 
 
 def replacement_ids(vocab_size: int, forbidden_ids: np.ndarray) -> np.ndarray:
@@ -305,10 +276,7 @@ def permute_tokens(
 ) -> np.ndarray:
     """Returns `input_ids` with the moved tokens of each row shuffled.
 
-    Args:
-        rng: Source of all draws.
-        input_ids: Int32 `[B, S]`.
-        moved: Bool `[B, S]`, which tokens exchange places.
+    `input_ids` is int32 `[B, S]`; `moved` is bool `[B, S]`.
     """
     rows, columns = np.nonzero(moved)
     shuffled = np.lexsort((rng.random(len(rows)), rows))
@@ -325,7 +293,8 @@ def _list_targets(
 ) -> MaskedRows:
     """Lists the original tokens of the masked places, `num_slots` a row."""
     rows, columns = np.nonzero(masked)
-    first = np.cumsum(masked.sum(axis=1)) - masked.sum(axis=1)
+    counts = masked.sum(axis=1)
+    first = np.cumsum(counts) - counts
     slots = np.arange(len(rows)) - first[rows]
     shape = (len(masked), num_slots)
     positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)

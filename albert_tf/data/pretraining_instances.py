@@ -46,16 +46,7 @@ class Rows:
 def build_block(
     block: corpus.Block, tokenizer: Tokenizer, config: PretrainingDataConfig
 ) -> tuple[bytes, BuildCounts]:
-    """Builds all records of a block.
-
-    Args:
-        block: The documents.
-        tokenizer: Encodes them.
-        config: The settings.
-
-    Returns:
-        The records, framed for a record file, and their counts.
-    """
+    """Returns all records of a block, framed for a file, and their counts."""
     # All draws of a block come from this generator, in a fixed order. Its key
     # is the block alone, so it does not matter which process draws.
     rng = np.random.default_rng(
@@ -115,11 +106,6 @@ def draw_pairs(
 ) -> tuple[segment_pairs.Pairs, int]:
     """Draws the pairs of all copies of a block, truncated and shuffled.
 
-    Args:
-        tokens: The block.
-        rng: Source of all draws.
-        config: The settings.
-
     Returns:
         The pairs, and the number of chunks without a pair.
     """
@@ -138,6 +124,7 @@ def _draw_copy(
 ) -> tuple[segment_pairs.Pairs, int]:
     budget, short_prob = config.token_budget, config.short_seq_prob
     without_pair = 0
+    is_swapped_when_read = False
     if config.pair_objective == "sop":
         pairs, without_pair = segment_pairs.sentence_order_pairs(
             tokens,
@@ -146,6 +133,9 @@ def _draw_copy(
             short_prob=short_prob,
             reference_pairs=config.reference_pairs,
         )
+        is_swapped_when_read = config.masking == "dynamic"
+        if not is_swapped_when_read:
+            pairs = segment_pairs.swap_half(pairs, rng)
     elif config.pair_objective == "nsp":
         pairs = segment_pairs.next_sentence_pairs(
             tokens, rng, budget=budget, short_prob=short_prob
@@ -154,10 +144,6 @@ def _draw_copy(
         pairs = segment_pairs.single_segments(
             tokens, rng, budget=budget, short_prob=short_prob
         )
-    is_sop = config.pair_objective == "sop"
-    is_swapped_when_read = is_sop and config.masking == "dynamic"
-    if is_sop and not is_swapped_when_read:
-        pairs = segment_pairs.swap_half(pairs, rng)
     truncated = segment_pairs.truncate(
         pairs, rng, budget=budget, random_ties=is_swapped_when_read
     )
@@ -184,9 +170,8 @@ def lay_out(
     """
     column = np.arange(max_seq_length)
     first_sep = (1 + pairs.a_length)[:, None]
-    last_sep = (
-        first_sep[:, 0] + np.where(pairs.b_length > 0, pairs.b_length + 1, 0)
-    )[:, None]
+    b_length = pairs.b_length[:, None]
+    last_sep = first_sep + np.where(b_length > 0, b_length + 1, 0)
     in_a = (column > 0) & (column < first_sep)
     in_b = (column > first_sep) & (column < last_sep)
     source = np.where(
@@ -201,11 +186,10 @@ def lay_out(
     rows = np.arange(len(pairs))
     input_ids[rows, first_sep[:, 0]] = special_ids.sep
     input_ids[rows, last_sep[:, 0]] = special_ids.sep
+    is_second = (column > first_sep) & (column <= last_sep)
     return Rows(
         input_ids=input_ids,
-        segment_ids=((column > first_sep) & (column <= last_sep)).astype(
-            np.int32
-        ),
+        segment_ids=is_second.astype(np.int32),
         is_maskable=is_maskable,
         lengths=last_sep[:, 0] + 1,
     )
@@ -218,7 +202,6 @@ def _static_records(
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
 ) -> tuple[list[bytes], BuildCounts]:
-    """Lays out, masks and encodes a batch of pairs."""
     size = config.max_seq_length
     rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]

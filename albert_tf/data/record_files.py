@@ -71,11 +71,7 @@ def frame_records(records: Iterable[bytes]) -> bytes:
 
 
 class FramedWriter:
-    """Writes framed records, and counts and digests the bytes.
-
-    Args:
-        file: A file open for binary writing.
-    """
+    """Writes framed records to a binary file; counts and digests the bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -96,21 +92,13 @@ class FramedWriter:
 
 @contextlib.contextmanager
 def open_writer(path: files.Path) -> Iterator[FramedWriter]:
-    """Opens a record file that takes its name only when it is whole.
-
-    Raises:
-        OSError: It could not be written (no space, no permission); the error
-            names `path`, and no partial file is left.
-    """
+    """Opens a record file for writing; see `files.atomic_write`."""
     with files.atomic_write(path) as file:
         yield FramedWriter(file)
 
 
 def index_records(path: files.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Locates the records of a TFRecord file without reading them.
-
-    Args:
-        path: An uncompressed TFRecord file.
+    """Locates the records of an uncompressed TFRecord file.
 
     Returns:
         `(offsets, lengths)`, int64 `[number of records]`: record `i` is the
@@ -140,8 +128,7 @@ def read_records(path: files.Path) -> Iterator[bytes]:
     """Yields the records of a file in order, checking their checksums.
 
     Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not a TFRecord file, was cut short, or a record
+        FileNotFoundError, ValueError: As `index_records`, or a record
             disagrees with its checksum.
     """
     offsets, lengths = index_records(path)
@@ -200,12 +187,9 @@ def _length_at(path: files.Path, data: mmap.mmap | bytes, position: int) -> int:
 
 
 class Ragged(NamedTuple):
-    """Rows of different lengths.
+    """Rows of different lengths: row `i` is `values[starts[i]:starts[i + 1]]`.
 
-    Attributes:
-        values: One-dimensional, row after row.
-        starts: Int64 `[rows + 1]`, row `i` is
-            `values[starts[i]:starts[i + 1]]`.
+    `values` has one dimension; `starts` is int64 `[rows + 1]`.
     """
 
     values: np.ndarray

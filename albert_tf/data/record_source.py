@@ -35,15 +35,8 @@ _DYNAMIC_SETTINGS = (
 class RecordLayout:
     """What all records of a source have in common.
 
-    Fields with a default are None if there is no sidecar.
-
-    Args:
-        masking: `static` or `dynamic`.
-        max_seq_length: S.
-        num_prediction_slots: P.
-        pair_objective: `sop`, `nsp` or `none`.
-        tokenizer_hash: Digest of vocabulary and normalization.
-        vocab_size: V.
+    Fields are those of `PretrainingDataConfig` and `Tokenizer` of these names.
+    The last three are None if there is no sidecar.
     """
 
     masking: str
@@ -70,7 +63,7 @@ class _RecordFile:
 
     @property
     def shared(self) -> dict[str, object]:
-        """What all files of a source must have in common, by name."""
+        """What the files of a source must have in common, by name."""
         values = dict(vars(self.layout))
         if self.sidecar is not None and self.layout.masking == "dynamic":
             for name in _DYNAMIC_SETTINGS:
@@ -90,9 +83,6 @@ class RecordSource:
 
     Created by `open_records`. The files are memory-mapped, so that the
     operating system keeps in memory what is used.
-
-    Args:
-        opened: At least one file; records are numbered in this order.
 
     Attributes:
         layout: What the records have in common.
@@ -177,12 +167,12 @@ def open_records(
 
 def _open_file(path: str) -> _RecordFile:
     facts = sidecar.read(path)
+    if facts is not None:
+        _check_size(path, facts.num_bytes)
+    offsets, lengths = record_files.index_records(path)
     if facts is None:
-        offsets, lengths = record_files.index_records(path)
         layout = _infer_layout(path, offsets, lengths)
     else:
-        _check_size(path, facts.num_bytes)
-        offsets, lengths = record_files.index_records(path)
         if len(offsets) != facts.counts.records:
             raise ValueError(
                 f"{path!r} has {len(offsets)} records, but its sidecar says "
@@ -223,13 +213,9 @@ def _infer_layout(
         return RecordLayout(
             masking="static", max_seq_length=0, num_prediction_slots=0
         )
-    first = slice(int(offsets[0]), int(offsets[0] + lengths[0]))
-    sizes = {
-        name: len(values)
-        for name, values in record_files.decode_example(
-            _map(path)[first]
-        ).items()
-    }
+    first = _map(path)[int(offsets[0]) : int(offsets[0] + lengths[0])]
+    values = record_files.decode_example(first)
+    sizes = {name: len(column) for name, column in values.items()}
     layout = RecordLayout(
         masking="static",
         max_seq_length=sizes.get("input_ids", 0),
@@ -272,24 +258,21 @@ def _check_agreement(one: _RecordFile, other: _RecordFile) -> None:
 def _check_expected(
     file: _RecordFile, max_seq_length: int | None, max_predictions: int | None
 ) -> None:
-    layout = file.layout
-    if max_seq_length not in (None, layout.max_seq_length):
-        raise ValueError(
-            f"`max_seq_length` is {layout.max_seq_length} in {file.path!r}. "
-            f"Received: max_seq_length={max_seq_length}. Pass "
-            f"{layout.max_seq_length}, or build other records."
-        )
     # TF1: with permutation, the original's reader expects P in this flag, which
     # is twice the flag of its builder.
-    possible = [layout.num_prediction_slots]
+    sizes = [file.layout.num_prediction_slots]
     if file.sidecar is not None:
-        possible.append(file.sidecar.config.max_predictions_per_seq)
-    if max_predictions is not None and max_predictions not in possible:
-        raise ValueError(
-            f"`max_predictions_per_seq` is {possible[-1]} in {file.path!r}. "
-            f"Received: max_predictions_per_seq={max_predictions}. Pass "
-            f"{possible[-1]}, or build other records."
-        )
+        sizes.append(file.sidecar.config.max_predictions_per_seq)
+    for name, expected, possible in (
+        ("max_seq_length", max_seq_length, [file.layout.max_seq_length]),
+        ("max_predictions_per_seq", max_predictions, sizes),
+    ):
+        if expected is not None and expected not in possible:
+            raise ValueError(
+                f"`{name}` is {possible[-1]} in {file.path!r}. Received: "
+                f"{name}={expected}. Pass {possible[-1]}, or build other "
+                "records."
+            )
 
 
 def _map(path: str) -> mmap.mmap:

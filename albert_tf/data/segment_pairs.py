@@ -89,29 +89,18 @@ class _Pair(NamedTuple):
     label: int
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Chunker:
     """A block as Python lists, which are faster to iterate over than arrays."""
 
-    sentence_starts: list[int]
-    document_starts: list[int]
-    rng: np.random.Generator
-
-    @classmethod
-    def of(cls, block: TokenBlock, rng: np.random.Generator) -> "_Chunker":
-        return cls(
-            sentence_starts=block.sentence_starts.tolist(),
-            document_starts=block.document_starts.tolist(),
-            rng=rng,
-        )
+    def __init__(self, block: TokenBlock, rng: np.random.Generator) -> None:
+        self.sentence_starts: list[int] = block.sentence_starts.tolist()
+        self.document_starts: list[int] = block.document_starts.tolist()
+        self.rng = rng
 
     def chunk_end(self, first: int, end: int, target: int) -> int:
-        """Returns the end of a chunk that has at least `target` tokens.
+        """Returns where sentences from `first` on reach `target` tokens.
 
-        Args:
-            first: First sentence of the chunk.
-            end: End of the document, which limits the chunk.
-            target: Tokens to reach.
+        The end of the document, `end`, limits the chunk.
         """
         wanted = self.sentence_starts[first] + target
         return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
@@ -148,7 +137,7 @@ def sentence_order_pairs(
     """
     # Differs: the reference always does what `reference_pairs` does, so that
     # the topic gives away a third of the labels (issue 234 there).
-    chunker = _Chunker.of(block, rng)
+    chunker = _Chunker(block, rng)
     pairs, without_pair = [], 0
     for document, first, end, target in _chunks(chunker, budget, short_prob):
         if end - first > 1:
@@ -179,7 +168,7 @@ def next_sentence_pairs(
     Returns:
         The pairs, not truncated.
     """
-    chunker = _Chunker.of(block, rng)
+    chunker = _Chunker(block, rng)
     targets = _targets(chunker, budget, short_prob)
     pairs = []
     for document, target in enumerate(targets):
@@ -216,7 +205,7 @@ def single_segments(
     Returns:
         Pairs without a B and with label 0, not truncated.
     """
-    chunker = _Chunker.of(block, rng)
+    chunker = _Chunker(block, rng)
     return _to_arrays(
         [
             _adjacent(chunker, first, end, end)

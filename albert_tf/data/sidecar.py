@@ -44,12 +44,8 @@ class BuildCounts:
     masked_tokens: int = 0
 
     def __add__(self, other: "BuildCounts") -> "BuildCounts":
-        return BuildCounts(
-            **{
-                name: value + getattr(other, name)
-                for name, value in vars(self).items()
-            }
-        )
+        theirs = vars(other)
+        return BuildCounts(**{n: v + theirs[n] for n, v in vars(self).items()})
 
     @property
     def unknown_share(self) -> float:
@@ -65,7 +61,7 @@ class Sidecar:
         config: The settings of the build.
         corpus_files: Name (without folder) and size of each text file.
         blocks: First block of the corpus in this file, and one past the last.
-        tokenizer_hash: Digest of vocabulary and normalization.
+        tokenizer_hash: See `Tokenizer`, as the next three.
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
@@ -92,7 +88,7 @@ def sidecar_path(record_path: files.Path) -> str:
 
 
 def write(record_path: files.Path, sidecar: Sidecar) -> None:
-    """Writes the sidecar of `record_path`, whole or not at all."""
+    """Writes the sidecar of a record file."""
     values = {"version": FORMAT_VERSION, **dataclasses.asdict(sidecar)}
     files.write_json(sidecar_path(record_path), values, sort_keys=True)
 

@@ -3,9 +3,10 @@
 Data flow: labels and predictions of a set -> [this file] -> `eval_results`.
 Floor: metrics. NumPy, scikit-learn and SciPy.
 
-Every score is a float. Where it is not defined (one example, or constant
-values), a correlation is 0, as scikit-learn and the reference define the
-Matthews correlation.
+Every score is a float, of N labels and N predictions: integers, or floats for
+Pearson, Spearman and the squared error. A correlation that is not defined (one
+example, or constant values) is 0, as scikit-learn and the reference define the
+Matthews correlation. No examples, or arrays of other shapes, are a ValueError.
 
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
@@ -24,13 +25,6 @@ def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
-
-    Args:
-        labels: Int `[N]`.
-        predictions: Int `[N]`.
-
-    Raises:
-        ValueError: There are no examples, or the shapes differ.
     """
     return float(sklearn.metrics.accuracy_score(*_checked(labels, predictions)))
 
@@ -42,13 +36,6 @@ def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
-
-    Args:
-        labels: Int `[N]`, 0 or 1.
-        predictions: Int `[N]`, 0 or 1.
-
-    Raises:
-        ValueError: As `accuracy`.
     """
     return float(
         sklearn.metrics.f1_score(
@@ -61,15 +48,7 @@ def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
 
 def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the mean of the F1 of every label that occurs, 0 to 1.
-
-    Args:
-        labels: Int `[N]`.
-        predictions: Int `[N]`.
-
-    Raises:
-        ValueError: As `accuracy`.
-    """
+    """Returns the mean of the F1 of every label that occurs, 0 to 1."""
     return float(
         sklearn.metrics.f1_score(
             *_checked(labels, predictions), average="macro", zero_division=0
@@ -80,10 +59,7 @@ def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 def matthews_correlation(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
-    """Returns the Matthews correlation of int labels and predictions, -1 to 1.
-
-    Args and errors are those of `accuracy`; 0 if either side is constant.
-    """
+    """Returns the Matthews correlation, -1 to 1."""
     values = _checked(labels, predictions)
     if _has_constant(values):
         return 0.0
@@ -91,10 +67,7 @@ def matthews_correlation(
 
 
 def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the linear correlation of float labels and predictions, -1 to 1.
-
-    Args and errors are those of `accuracy`; 0 if either side is constant.
-    """
+    """Returns the linear correlation, -1 to 1."""
     values = _as_float64(*_checked(labels, predictions))
     if _has_constant(values):
         return 0.0
@@ -102,10 +75,7 @@ def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
 
 def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the rank correlation of float labels and predictions, -1 to 1.
-
-    Args and errors are those of `accuracy`; 0 if either side is constant.
-    """
+    """Returns the rank correlation, -1 to 1."""
     values = _as_float64(*_checked(labels, predictions))
     if _has_constant(values):
         return 0.0
@@ -115,10 +85,7 @@ def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 def mean_squared_error(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
-    """Returns the mean of the squared differences of float values.
-
-    Args and errors are those of `accuracy`.
-    """
+    """Returns the mean of the squared differences."""
     values = _as_float64(*_checked(labels, predictions))
     return float(sklearn.metrics.mean_squared_error(*values))
 

@@ -63,14 +63,11 @@ def f1(
 ) -> float:
     """Returns the largest F1 of the prediction's words with any answer's.
 
+    The score is `both_empty` if no words remain on either side: 1 in SQuAD
+    2.0, 0 in SQuAD 1.1.
+
     >>> f1("the river Rhine", ["Rhine", "in France"])
     0.6666666666666666
-
-    Args:
-        prediction: The predicted answer.
-        answers: The true answers; "" if the question has none.
-        both_empty: The score if no words remain on either side: 1 in SQuAD
-            2.0, 0 in SQuAD 1.1.
     """
     words = normalize_answer(prediction).split()
     return max(

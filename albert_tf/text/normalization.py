@@ -111,11 +111,7 @@ def normalize(text: str, *, do_lower_case: bool) -> str:
 
 
 def trace_all(texts: Sequence[str], normalized: Sequence[str]) -> TracedText:
-    """Traces many texts at once, as if they were one.
-
-    Args:
-        texts: The raw texts.
-        normalized: The result of `normalize` for each.
+    """Traces many texts at once, given the result of `normalize` for each.
 
     Returns:
         `" ".join(normalized)` with its raw spans in `" ".join(texts)`.
@@ -186,11 +182,7 @@ def _space_words(text: str, *, do_lower_case: bool) -> str:
 
 
 def _origins(text: str, words: str) -> np.ndarray:
-    """Returns which characters of a text remain when its spaces collapse.
-
-    Args:
-        text: The text.
-        words: Its words, separated by single spaces.
+    """Returns where the words of a text, joined by single spaces, come from.
 
     Returns:
         Int64 `[1 + len(words)]`, increasing: -1, for a space before the text,
@@ -227,7 +219,6 @@ def _trace(
 
 
 def _code_points(text: str) -> np.ndarray:
-    """Returns int32 `[len(text)]`."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<i4")
 
 

@@ -16,7 +16,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.padded_batch import PaddedBatches
+from albert_tf.text.sequence_pairs import PaddedBatches
 
 _WORD_MARK = "▁"
 
@@ -191,11 +191,7 @@ class SentencePieceTokenizer(PaddedBatches):
     def _replace(
         self, ids: np.ndarray, lengths: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Applies `replacements` to the ids of a batch.
-
-        Args:
-            ids: Int32, the ids of all texts.
-            lengths: Int64, the number of ids of each text.
+        """Applies `replacements` to the ids of all texts of a batch.
 
         Returns:
             The two arrays after replacement.
@@ -213,19 +209,12 @@ class SentencePieceTokenizer(PaddedBatches):
         return replaced, sizes_so_far[ends] - sizes_so_far[ends - lengths]
 
     def _find_spans(self, row: str, ids: np.ndarray) -> np.ndarray:
-        """Returns the spans of the pieces that the model finds in a text.
+        """Returns starts and ends of the pieces in a normalized text, `[n, 2]`.
 
         Usually the pieces spell the text, with word marks for spaces and one
         more in front, so that their sizes give the spans. If a piece is
         unknown, or the model has changed the text, the slower way is taken:
         the model computes the offsets.
-
-        Args:
-            row: Normalized text.
-            ids: Int32 `[n]`.
-
-        Returns:
-            Int64 `[n, 2]`, starts and ends.
         """
         pieces = "".join([self._pieces[i] for i in ids.tolist()])
         is_spelled = pieces == _WORD_MARK + row.replace(" ", _WORD_MARK)
@@ -240,12 +229,7 @@ class SentencePieceTokenizer(PaddedBatches):
     def _divide_spans(
         self, text: str, ids: np.ndarray, spans: np.ndarray
     ) -> np.ndarray:
-        """Divides the spans of ids among the ids that replace them.
-
-        Args:
-            text: The normalized text.
-            ids: Int32 `[n]`, before replacement.
-            spans: Int64 `[n, 2]`, of these ids.
+        """Divides the spans of ids, `[n, 2]`, among their replacements.
 
         Returns:
             Int64 `[m, 2]`, spans of the ids after replacement.
@@ -285,7 +269,6 @@ class SentencePieceTokenizer(PaddedBatches):
 def _read_model(
     model_file: files.Path,
 ) -> tuple[bytes, sentencepiece.SentencePieceProcessor]:
-    """Returns the bytes of a model, and the model."""
     try:
         with open(files.check_local(model_file), "rb") as file:
             model = file.read()

@@ -1,18 +1,77 @@
-"""Joins one or two texts to a sequence: truncates, adds `[CLS]` and `[SEP]`.
+"""Joins one or two texts to a sequence, and sequences to a padded batch.
 
-Data flow: ids of the texts -> [this file] -> input ids and segment ids.
-Floor: text. Plain Python.
+Data flow: texts -> ids (tokenizer) -> [this file] -> `input_ids`,
+`segment_ids`, `input_mask`.
+Floor: text. Plain Python and NumPy.
 
 Source: google-research/albert, `classifier_utils.convert_single_example` and
 `_truncate_seq_pair`.
 """
 
+import abc
 from collections.abc import Sequence
+
+import numpy as np
 
 from albert_tf.text.special_tokens import SpecialIds
 
 _NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
 _NUM_SPECIAL_PAIR = 3  # [CLS] a [SEP] b [SEP]
+
+
+class PaddedBatches(abc.ABC):
+    """Adds `batch` to a tokenizer."""
+
+    special_ids: SpecialIds
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """See `Tokenizer.encode`."""
+
+    def batch(
+        self,
+        texts: Sequence[str],
+        text_pairs: Sequence[str] | None = None,
+        *,
+        max_seq_length: int,
+    ) -> dict[str, np.ndarray]:
+        """See `Tokenizer.batch`."""
+        _check_texts("texts", texts)
+        if text_pairs is None:
+            text_pairs = [""] * len(texts)
+        _check_texts("text_pairs", text_pairs)
+        if len(text_pairs) != len(texts):
+            raise ValueError(
+                "`text_pairs` must have as many texts as `texts`. Received: "
+                f"{len(text_pairs)} for {len(texts)}."
+            )
+        shape = len(texts), max_seq_length
+        input_ids = np.full(shape, self.special_ids.pad, np.int32)
+        input_mask, segment_ids = np.zeros((2, *shape), np.int32)
+        pairs = zip(texts, text_pairs, strict=True)
+        for row, (text, text_pair) in enumerate(pairs):
+            ids, segments = encode_pair(
+                self.encode(text),
+                self.encode(text_pair),
+                max_seq_length=max_seq_length,
+                special=self.special_ids,
+            )
+            input_ids[row, : len(ids)] = ids
+            input_mask[row, : len(ids)] = 1
+            segment_ids[row, : len(ids)] = segments
+        return {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": segment_ids,
+        }
+
+
+def _check_texts(name: str, texts: Sequence[str]) -> None:
+    if isinstance(texts, str | bytes):
+        raise ValueError(
+            f"`{name}` must be a sequence of texts. Received: one text. Pass "
+            "[text] for a batch of one."
+        )
 
 
 def encode_pair(
@@ -67,18 +126,13 @@ def encode_pair(
 def truncated_lengths(
     length_a: int, length_b: int, max_length: int
 ) -> tuple[int, int]:
-    """Returns how many tokens of two texts remain after truncation.
+    """Returns how many tokens of two texts remain if they share `max_length`.
 
     The result is the same as removing tokens one by one from the longer text,
     and from the second if both are equally long, until both together fit.
 
     >>> truncated_lengths(9, 5, 7)
     (4, 3)
-
-    Args:
-        length_a: Tokens of the first text.
-        length_b: Tokens of the second text.
-        max_length: Tokens that both may have together.
     """
     if length_a + length_b <= max_length:
         return length_a, length_b

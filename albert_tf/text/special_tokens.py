@@ -28,12 +28,8 @@ _ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 class SpecialIds:
     """Ids of the special tokens.
 
-    Args:
-        pad: `<pad>` (SentencePiece) or `[PAD]` (WordPiece).
-        unk: `<unk>` or `[UNK]`.
-        cls: `[CLS]`.
-        sep: `[SEP]`.
-        mask: `[MASK]`.
+    `pad` and `unk` are `<pad>` and `<unk>` in SentencePiece, `[PAD]` and
+    `[UNK]` in WordPiece.
     """
 
     pad: int

@@ -18,7 +18,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import lines, normalization, special_tokens
+from albert_tf.text import normalization, special_tokens
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 MIN_CHARACTER_COVERAGE = 0.98
@@ -148,12 +148,6 @@ def train(config: VocabularyTrainingConfig) -> Summary:
 
     Both files appear, whole, or neither. The same input gives the same bytes.
 
-    Args:
-        config: The settings.
-
-    Returns:
-        A summary of what was read and written.
-
     Raises:
         FileNotFoundError: An input file does not exist.
         ValueError: No input file or no output prefix is given; the corpus is
@@ -217,7 +211,6 @@ class _Corpus:
 
     @property
     def num_usable_sentences(self) -> int:
-        """Number of sentences that are not too long."""
         return self.num_sentences - self.num_long_sentences
 
     def sample(self, size: int, seed: int) -> Iterator[str]:
@@ -240,7 +233,7 @@ class _Corpus:
 
     def _read(self) -> Iterator[str]:
         for path in self._input_files:
-            for line in lines.read_lines(path):
+            for line in files.read_lines(path):
                 sentence = normalization.normalize(
                     line, do_lower_case=self._do_lower_case
                 )
@@ -255,7 +248,6 @@ def _is_long(sentence: str) -> bool:
 
 
 def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
-    """Returns the bytes of a model."""
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -276,7 +268,6 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
 
 
 def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
-    """Explains why SentencePiece could not train a vocabulary."""
     if found := _TOO_LARGE.search(message):
         return (
             f"The corpus ({corpus.num_sentences} sentences) is too small for "
@@ -305,7 +296,6 @@ def _check_special_ids(
 
 
 def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
-    """Returns one line for each piece: the piece, a tab, its score."""
     return "".join(
         f"{processor.id_to_piece(i)}\t{processor.get_score(i):.6g}\n"
         for i in range(processor.get_piece_size())

@@ -15,7 +15,7 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.padded_batch import PaddedBatches
+from albert_tf.text.sequence_pairs import PaddedBatches
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200

@@ -7,31 +7,15 @@ import functools
 import json
 import os
 from collections.abc import Callable
-from typing import Protocol
 
 import tensorflow as tf
 
+from albert_tf.data.example_order import InputShard
 from albert_tf.training.run_config import RunConfig
 
-
-class MakeDataset(Protocol):
-    """Makes the batches of one input pipeline."""
-
-    def __call__(
-        self,
-        *,
-        num_input_shards: int,
-        shard_index: int,
-        replicas_per_shard: int,
-    ) -> tf.data.Dataset:
-        """Returns batches of one replica each, in the order of the replicas.
-
-        Args:
-            num_input_shards: Number of pipelines that share each step.
-            shard_index: Which of them this is.
-            replicas_per_shard: Number of replicas that this pipeline feeds.
-        """
-        ...
+# Makes the batches of one input pipeline, each for one replica, in the order of
+# the replicas.
+MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
 def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
@@ -197,16 +181,15 @@ def distribute(
 
     def for_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
         num_shards = context.num_input_pipelines
-        return make_dataset(
+        shard = InputShard(
             num_input_shards=num_shards,
             shard_index=context.input_pipeline_id,
             replicas_per_shard=context.num_replicas_in_sync // num_shards,
         )
+        return make_dataset(shard)
 
     if not tf.distribute.has_strategy() and (
         strategy is tf.distribute.get_strategy()
     ):
-        return make_dataset(
-            num_input_shards=1, shard_index=0, replicas_per_shard=1
-        )
+        return make_dataset(InputShard())
     return strategy.distribute_datasets_from_function(for_worker)

@@ -12,7 +12,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, example_order, feature_cache
+from albert_tf.data import bucketed_batches, feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Examples, ExampleSet, Sets
@@ -155,23 +155,19 @@ class TrainingBatches:
 
     def starting_at(self, position: int) -> tf.data.Dataset:
         """Returns the batches from a position on."""
-        return distribution.distribute(
-            self.strategy, functools.partial(self._make, position)
-        )
-
-    def _make(self, position: int, **input_shard: int) -> tf.data.Dataset:
-        columns, batch_size = self.records.columns, self.config.train_batch_size
+        columns = self.records.columns
         order = bucketed_batches.BucketedOrder(
             columns.lengths,
-            global_batch_size=batch_size,
+            batch_size=self.config.train_batch_size,
             seed=self.config.random_seed,
         )
-        return bucketed_batches.training_dataset(
-            columns,
-            order,
-            share=example_order.Share(
-                global_batch_size=batch_size, **input_shard
+        return distribution.distribute(
+            self.strategy,
+            functools.partial(
+                bucketed_batches.training_dataset,
+                columns,
+                order,
+                padding=self.padding,
+                start_step=position,
             ),
-            padding=self.padding,
-            start_step=position,
         )

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_tf.data import bucketed_batches, example_order, feature_cache
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
+from albert_tf.data.example_order import InputShard
 from albert_tf.features import ArraySpec
 
 S = 50
@@ -13,6 +14,7 @@ SPECS = (
     ArraySpec(name="ids", dtype="int32", is_sequence=True),
     ArraySpec(name="label", dtype="int32"),
 )
+ALONE = InputShard()
 PADDING = Padding(max_seq_length=S, bucket_width=16)
 LENGTHS = np.random.default_rng(0).integers(1, S + 1, 100).astype(np.int32)
 
@@ -27,15 +29,12 @@ def columns():
 
 
 def make_order(batch_size=4, seed=7, lengths=LENGTHS):
-    return BucketedOrder(lengths, global_batch_size=batch_size, seed=seed)
+    return BucketedOrder(lengths, batch_size=batch_size, seed=seed)
 
 
-def share(replicas=1, shards=1, index=0, batch_size=4):
-    return example_order.Share(
-        global_batch_size=batch_size,
-        num_input_shards=shards,
-        shard_index=index,
-        replicas_per_shard=replicas,
+def training(columns, shard=ALONE, padding=PADDING, **arguments):
+    return bucketed_batches.training_dataset(
+        columns, make_order(), shard, padding=padding, **arguments
     )
 
 
@@ -74,21 +73,14 @@ def test_batches_have_like_lengths_in_a_random_order():
     assert longest != sorted(longest, reverse=True)
 
 
-def test_windows_have_a_limit():
+def test_windows_have_a_limit_and_may_repeat_records():
     assert make_order(batch_size=1).window_size == bucketed_batches.WINDOW_SIZE
-
-
-def test_fewer_records_than_a_batch_are_enough():
-    order = make_order(lengths=LENGTHS[:3])
-
-    assert set(order.batch(0)) == {0, 1, 2}
+    assert set(make_order(lengths=LENGTHS[:3]).batch(0)) == {0, 1, 2}
 
 
 def test_a_training_batch_is_as_long_as_its_longest_record(columns):
     order = make_order()
-    dataset = bucketed_batches.training_dataset(
-        columns, order, share=share(), padding=PADDING
-    )
+    dataset = training(columns)
 
     for step, batch in enumerate(dataset.take(40)):
         indices = order.batch(step)
@@ -100,12 +92,7 @@ def test_a_training_batch_is_as_long_as_its_longest_record(columns):
 
 
 def test_a_training_that_starts_at_a_step_gets_the_same_batches(columns):
-    whole = bucketed_batches.training_dataset(
-        columns, make_order(), share=share(), padding=PADDING
-    )
-    later = bucketed_batches.training_dataset(
-        columns, make_order(), share=share(), padding=PADDING, start_step=35
-    )
+    whole, later = training(columns), training(columns, start_step=35)
 
     for one, other in zip(whole.skip(35).take(3), later.take(3), strict=True):
         for name, values in one.items():
@@ -114,16 +101,15 @@ def test_a_training_that_starts_at_a_step_gets_the_same_batches(columns):
 
 @pytest.mark.parametrize(("shards", "replicas"), [(1, 2), (2, 1)])
 def test_replicas_share_the_batch_of_one(shards, replicas, columns):
-    def make(**places):
-        return bucketed_batches.training_dataset(
-            columns, make_order(), share=share(**places), padding=PADDING
+    whole = list(training(columns).take(3))
+    parts = []
+    for index in range(shards):
+        shard = InputShard(
+            num_input_shards=shards,
+            shard_index=index,
+            replicas_per_shard=replicas,
         )
-
-    whole = list(make().take(3))
-    parts = [
-        list(make(shards=shards, index=i, replicas=replicas).take(3 * replicas))
-        for i in range(shards)
-    ]
+        parts.append(list(training(columns, shard).take(3 * replicas)))
     for step, batch in enumerate(whole):
         rows = [
             part[step * replicas + i]["ids"].numpy()
@@ -135,16 +121,14 @@ def test_replicas_share_the_batch_of_one(shards, replicas, columns):
 
 def test_batches_of_one_length_have_a_static_shape(columns):
     padding = Padding(max_seq_length=S, bucket_width=S)
-    dataset = bucketed_batches.training_dataset(
-        columns, make_order(), share=share(), padding=padding
-    )
 
+    dataset = training(columns, padding=padding)
     assert dataset.element_spec["ids"].shape == (4, S)
     plan = bucketed_batches.plan_evaluation(
         LENGTHS, batch_size=6, padding=padding
     )
     dataset = bucketed_batches.evaluation_dataset(
-        columns, plan, padding=padding
+        columns, plan, ALONE, padding=padding
     )
     assert dataset.element_spec["ids"].shape == (6, S)
 
@@ -168,7 +152,10 @@ def test_an_evaluation_has_every_record_once_within_its_budget(
     assert len(plan) < 25  # what batches of 4 would need
 
     dataset = bucketed_batches.evaluation_dataset(
-        columns, plan, padding=PADDING, replicas_per_shard=num_replicas
+        columns,
+        plan,
+        InputShard(replicas_per_shard=num_replicas),
+        padding=PADDING,
     )
     labels, weights = zip(
         *((b["label"].numpy(), b["example_weights"].numpy()) for b in dataset),
@@ -184,7 +171,7 @@ def test_an_evaluation_of_one_record_is_filled_up(columns):
         LENGTHS[:1], batch_size=2, padding=PADDING
     )
     (batch,) = bucketed_batches.evaluation_dataset(
-        columns, plan, padding=PADDING
+        columns, plan, ALONE, padding=PADDING
     )
 
     assert batch["example_weights"].numpy().sum() == 1

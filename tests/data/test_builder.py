@@ -207,15 +207,6 @@ def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_a_corpus_of_one_sentence_is_enough_without_pairs(build, tmp_path):
-    lonely = tmp_path / "lonely.txt"
-    lonely.write_text("a b c d\n")
-
-    report = build("out", input_file=str(lonely), pair_objective="none")
-
-    assert report.counts.records == 2
-
-
 @pytest.mark.parametrize(
     ("names", "changes", "message"),
     [
@@ -243,9 +234,9 @@ def test_many_unknown_tokens_are_warned_of(build, tmp_path, caplog):
     assert "44.4% of the tokens are unknown" in caplog.text
 
 
-def test_nothing_on_the_way_imports_tensorflow():
+def test_neither_building_nor_inspecting_imports_tensorflow():
     code = (
-        "import sys, albert_tf.data.builder; "
+        "import sys, albert_tf.data.builder, albert_tf.data.inspect; "
         "print('tensorflow' in sys.modules, 'keras' in sys.modules)"
     )
     result = subprocess.run(

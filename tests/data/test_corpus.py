@@ -100,5 +100,4 @@ def test_the_survey_counts_what_the_blocks_hold(tmp_path, monkeypatch):
     survey = corpus.survey([str(path)])
 
     assert survey.num_documents == 3
-    assert survey.num_blocks == 2
     assert survey.block_characters == [20, 4]

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.data import example_order
-
-
-def _share(**changes):
-    values = {
-        "global_batch_size": 12,
-        "num_input_shards": 2,
-        "shard_index": 0,
-        "replicas_per_shard": 3,
-    }
-    return example_order.Share(**(values | changes))
+from albert_tf.data.example_order import InputShard
 
 
 def test_an_epoch_holds_every_example_once():
@@ -56,19 +47,25 @@ def test_the_sequential_order_starts_again_after_the_last_example():
 
 def test_shards_and_replicas_divide_each_step_in_order():
     # 2 shards x 3 replicas x 2 rows; step 4 begins at place 48.
-    for shard, replica in itertools.product(range(2), range(3)):
-        positions = _share(shard_index=shard).positions(4 * 3 + replica)
+    for index, replica in itertools.product(range(2), range(3)):
+        shard = InputShard(
+            num_input_shards=2, shard_index=index, replicas_per_shard=3
+        )
 
-        first = 48 + 6 * shard + 2 * replica
+        positions = shard.positions(4 * 3 + replica, 12)
+
+        first = 48 + 6 * index + 2 * replica
         assert positions.tolist() == [first, first + 1]
 
 
 def test_a_batch_that_replicas_cannot_divide_is_refused():
-    with pytest.raises(ValueError, match="batch size 10, 6 replicas"):
-        _share(global_batch_size=10)
+    shard = InputShard(num_input_shards=2, replicas_per_shard=3)
+
+    with pytest.raises(ValueError, match="multiple of .* size 10, 6 replicas"):
+        shard.num_rows(10)
 
 
-@pytest.mark.parametrize("shard_index", [-1, 2])
-def test_a_shard_that_does_not_exist_is_refused(shard_index):
-    with pytest.raises(ValueError, match=f"shard_index={shard_index}"):
-        _share(shard_index=shard_index)
+@pytest.mark.parametrize("index", [-1, 2])
+def test_a_shard_that_does_not_exist_is_refused(index):
+    with pytest.raises(ValueError, match=f"shard_index={index}"):
+        InputShard(num_input_shards=2, shard_index=index)

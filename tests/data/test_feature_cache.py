@@ -256,6 +256,8 @@ def fingerprint(**changes):
         {"examples": [Example(guid="a", text="Good.")]},
         {"examples": [Example(guid="a", text="Good.", label=1)] * 2},
         {"examples": []},
+        # No file can hold this text.
+        {"examples": [Example(guid="a", text="\ud83d", label=1)]},
         {"is_training": False},
     ],
 )
@@ -264,10 +266,3 @@ def test_whatever_makes_the_records_changes_the_fingerprint(change):
         settings={"max_seq_length": 8, "task": "cola"}
     )
     assert fingerprint(**change) != fingerprint()
-
-
-def test_a_fingerprint_takes_texts_that_no_file_can_hold():
-    assert (
-        fingerprint(examples=[Example(guid="a", text="\ud83d")])
-        != fingerprint()
-    )

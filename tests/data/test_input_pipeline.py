@@ -5,8 +5,14 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data import input_pipeline, record_source
+from albert_tf.data.example_order import InputShard
 
 _NUM_RECORDS = 10
+_ALONE = InputShard()
+_HALVES = [
+    InputShard(num_input_shards=2, shard_index=index, replicas_per_shard=3)
+    for index in range(2)
+]
 
 
 @pytest.fixture
@@ -28,17 +34,14 @@ def dynamic_source(write_records, dynamic_record):
     )
 
 
-def _take(dataset, count):
+def _training(source, count, shard=_ALONE, **arguments):
+    arguments = {"global_batch_size": 4, "seed": 7} | arguments
+    dataset = input_pipeline.training_dataset(source, shard, **arguments)
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
-def _training(source, count, **arguments):
-    arguments = {"global_batch_size": 4, "seed": 7} | arguments
-    return _take(input_pipeline.training_dataset(source, **arguments), count)
-
-
-def _evaluation(source, **arguments):
-    dataset = input_pipeline.evaluation_dataset(source, **arguments)
+def _evaluation(source, shard=_ALONE, **arguments):
+    dataset = input_pipeline.evaluation_dataset(source, shard, **arguments)
     return list(dataset.as_numpy_iterator())
 
 
@@ -76,9 +79,12 @@ def test_a_static_batch_holds_what_the_records_hold(static_source):
 def test_shapes_are_known_before_anything_is_read(kind, request):
     source = request.getfixturevalue(kind)
     training = input_pipeline.training_dataset(
-        source, global_batch_size=12, seed=0, replicas_per_shard=4
+        source,
+        InputShard(replicas_per_shard=4),
+        global_batch_size=12,
+        seed=0,
     )
-    evaluation = input_pipeline.evaluation_dataset(source, batch_size=3)
+    evaluation = input_pipeline.evaluation_dataset(source, _ALONE, batch_size=3)
 
     wide = tf.TensorSpec([3, 8], tf.int32)
     slots = tf.TensorSpec([3, 2], tf.int32)
@@ -123,16 +129,8 @@ def test_replicas_and_shards_get_parts_of_the_global_batch(kind, request):
     whole = _training(source, 6, global_batch_size=12, start_step=2)
 
     shards = [
-        _training(
-            source,
-            6 * 3,
-            global_batch_size=12,
-            start_step=2,
-            num_input_shards=2,
-            shard_index=shard,
-            replicas_per_shard=3,
-        )
-        for shard in range(2)
+        _training(source, 6 * 3, half, global_batch_size=12, start_step=2)
+        for half in _HALVES
     ]
 
     for step, batch in enumerate(whole):
@@ -150,13 +148,8 @@ def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
         "segment_a_length": [25],
         "pair_label": [0],
     }
-    path = write_records(
-        "a",
-        [record],
-        masking="dynamic",
-        max_seq_length=64,
-        max_predictions_per_seq=8,
-    )
+    sizes = {"max_seq_length": 64, "max_predictions_per_seq": 8}
+    path = write_records("a", [record], masking="dynamic", **sizes)
     source = record_source.open_records(path)
 
     first = _training(source, 20, global_batch_size=1)
@@ -183,27 +176,20 @@ def test_evaluation_reads_every_record_once_and_fills_the_last_batch(
 
 
 def test_evaluation_in_parts_covers_the_same_rows(static_source):
-    parts = [
-        _evaluation(
-            static_source,
-            batch_size=12,
-            num_input_shards=2,
-            shard_index=shard,
-            replicas_per_shard=3,
-        )
-        for shard in range(2)
+    batches = [
+        batch
+        for half in _HALVES
+        for batch in _evaluation(static_source, half, batch_size=12)
     ]
 
-    batches = parts[0] + parts[1]
     assert sum(_numbers(batches), []) == [*range(10), 0, 1]
     weights = np.concatenate([b["example_weights"] for b in batches])
     assert weights.tolist() == [1] * 10 + [0] * 2
 
 
 def test_evaluation_stops_after_the_steps_asked_for(static_source):
-    batches = _evaluation(
-        static_source, batch_size=4, max_steps=2, replicas_per_shard=2
-    )
+    shard = InputShard(replicas_per_shard=2)
+    batches = _evaluation(static_source, shard, batch_size=4, max_steps=2)
 
     assert len(batches) == 4
 
@@ -217,17 +203,6 @@ def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
         }
 
     _assert_equal([evaluate(4)], [evaluate(5)])
-
-
-def test_a_batch_that_replicas_cannot_divide_is_refused(static_source):
-    with pytest.raises(ValueError, match="batch size 5, 2 replicas"):
-        input_pipeline.training_dataset(
-            static_source, global_batch_size=5, seed=0, replicas_per_shard=2
-        )
-    with pytest.raises(ValueError, match="batch size 5, 2 replicas"):
-        input_pipeline.evaluation_dataset(
-            static_source, batch_size=5, num_input_shards=2
-        )
 
 
 def test_the_recorded_records_come_out_as_batches(shared_data):

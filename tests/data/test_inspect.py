@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from albert_tf.data import inspect, record_files
@@ -55,16 +52,6 @@ def test_a_static_record_is_shown_with_its_masks(
         "  A (5) | [CLS] [MASK:a]{c} {d->b} [SEP]\n"
         "  B (2) | d [SEP]\n"
     )
-
-
-def test_without_a_vocabulary_ids_are_shown(
-    capsys, write_records, masked_record
-):
-    path = write_records("a", [masked_record()], max_predictions_per_seq=3)
-
-    _, out, _ = _run(capsys, path)
-
-    assert "| 2 [MASK:5] {7} {8->6} 3\n" in out
 
 
 @pytest.mark.parametrize(
@@ -189,19 +176,6 @@ def test_errors_are_one_line_and_end_with_1(capsys, arguments, message):
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert message in err
-
-
-def test_it_answers_without_tensorflow():
-    program = (
-        "import sys; from albert_tf.data import inspect; "
-        "print('tensorflow' in sys.modules)"
-    )
-
-    answer = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True
-    )
-
-    assert answer.stdout.strip() == b"False"
 
 
 def test_the_recorded_records_are_shown(capsys, shared_data):

@@ -33,12 +33,18 @@ def large(number):
     return bytes(4 * 10**6)
 
 
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_results_come_in_the_order_of_the_items(num_workers):
+def test_results_come_in_the_order_of_the_items():
     with ordered_workers.map_in_order(
-        slow_square, range(9), num_workers=num_workers
+        slow_square, range(9), num_workers=2
     ) as results:
         assert list(results) == [n * n for n in range(9)]
+
+
+def test_one_worker_is_this_process():
+    with ordered_workers.map_in_order(
+        worker_id, [0, 1], num_workers=1
+    ) as results:
+        assert list(results) == [os.getpid()] * 2
 
 
 def test_items_are_read_only_a_few_ahead():
@@ -76,37 +82,22 @@ def test_a_dead_worker_is_an_error_that_says_what_to_do():
         list(results)
 
 
-def test_one_worker_is_this_process():
-    with ordered_workers.map_in_order(worker_id, [0], num_workers=1) as results:
-        assert list(results) == [os.getpid()]
-
-
-def test_an_interruption_does_not_wait_for_what_is_at_work():
+@pytest.mark.parametrize(
+    ("function", "items"),
+    [
+        (sleep, [0, 60, 60]),  # Workers are at work.
+        (large, range(100)),  # Results are on their way, and fill the pipes.
+    ],
+)
+def test_an_interruption_does_not_wait(function, items):
     started = time.monotonic()
 
     with (
         pytest.raises(KeyboardInterrupt),
-        ordered_workers.map_in_order(
-            sleep, [0, 60, 60], num_workers=2
-        ) as results,
+        ordered_workers.map_in_order(function, items, num_workers=2) as results,
     ):
         next(results)
-        raise KeyboardInterrupt
-
-    assert time.monotonic() - started < 30
-
-
-def test_an_interruption_does_not_wait_for_a_result_on_its_way():
-    started = time.monotonic()
-
-    with (
-        pytest.raises(KeyboardInterrupt),
-        ordered_workers.map_in_order(
-            large, range(100), num_workers=2
-        ) as results,
-    ):
-        next(results)
-        time.sleep(0.5)  # The next results fill the pipes.
+        time.sleep(0.5)
         raise KeyboardInterrupt
 
     assert time.monotonic() - started < 30

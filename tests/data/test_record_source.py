@@ -18,24 +18,18 @@ def _numbers(source, indices):
 
 @pytest.fixture
 def two_files(write_records, static_record):
-    write_records("b.tf_record", [static_record(n) for n in (30, 31)])
     return [
         write_records("a.tf_record", [static_record(n) for n in (20, 21, 22)]),
         write_records("b.tf_record", [static_record(n) for n in (30, 31)]),
     ]
 
 
-def test_records_are_numbered_over_all_files(two_files):
+def test_files_are_one_source_with_the_layout_of_their_sidecars(two_files):
     source = record_source.open_records(two_files)
 
     assert source.num_records == 5
     assert _numbers(source, [4, 0, 3, 2, 2]) == [31, 20, 30, 22, 22]
-
-
-def test_the_layout_is_what_the_sidecars_say(two_files):
-    layout = record_source.open_records(two_files).layout
-
-    assert layout == record_source.RecordLayout(
+    assert source.layout == record_source.RecordLayout(
         masking="static",
         max_seq_length=8,
         num_prediction_slots=2,

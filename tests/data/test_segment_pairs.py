@@ -66,15 +66,6 @@ def test_every_way_to_split_a_chunk_is_equally_likely():
     assert np.abs(counts - 1000).max() < 4 * np.sqrt(3000 * 2 / 9)
 
 
-def test_chunks_do_not_cross_documents():
-    pairs, _ = segment_pairs.sentence_order_pairs(
-        block([2, 2], [3, 3]), rng(), budget=100, short_prob=0.0
-    )
-
-    assert pairs.a_start.tolist() == [0, 4]
-    assert (pairs.b_start + pairs.b_length).tolist() == [4, 10]
-
-
 def test_a_chunk_of_one_sentence_gives_no_pair_and_is_counted():
     pairs, without = segment_pairs.sentence_order_pairs(
         block([50, 3, 3], [4]), rng(), budget=20, short_prob=0.0
@@ -217,11 +208,3 @@ def test_with_random_ties_lengths_do_not_tell_the_segments_apart(budget):
 
     assert (cut.a_length + cut.b_length == budget).all()
     assert abs((cut.a_length > cut.b_length).sum() - 2000) < 4 * np.sqrt(1000)
-
-
-def test_a_block_without_documents_has_no_pairs():
-    pairs, without = segment_pairs.sentence_order_pairs(
-        block(), rng(), budget=10, short_prob=0.1
-    )
-
-    assert len(pairs) == 0 and without == 0

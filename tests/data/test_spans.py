@@ -47,32 +47,3 @@ def test_a_batch_gets_what_the_loop_gives_row_by_row(ngram, taken_share):
             for row in zip(spans, order, bounds, budget, taken, strict=True)
         ]
         np.testing.assert_array_equal(chosen, expected)
-
-
-@pytest.mark.parametrize(
-    ("spans", "order", "bounds", "budget", "expected"),
-    [
-        # Word 0 comes first with two tokens; word 2 wants three words of one
-        # token each, of which two fit into the budget of 4.
-        (
-            [1, 0, 3, 0, 0],
-            [0, 2, 1, 3, 4],
-            [0, 2, 3, 4, 5, 6],
-            4,
-            [1, 0, 1, 1, 0],
-        ),
-        # A word too long for the budget is passed over.
-        ([1, 1], [0, 1], [0, 3, 4], 2, [0, 1]),
-    ],
-)
-def test_a_span_loses_words_until_it_fits(
-    spans, order, bounds, budget, expected
-):
-    chosen = spans_lib.choose_spans(
-        np.array([spans]),
-        np.array([order]),
-        np.array([bounds]),
-        budget=np.array([budget]),
-    )
-
-    assert chosen.tolist() == [[bool(flag) for flag in expected]]

@@ -1,5 +1,6 @@
 import itertools
 
+import numpy as np
 import pytest
 
 from albert_tf.text import sequence_pairs
@@ -52,3 +53,53 @@ def test_a_length_without_room_for_each_text_is_refused(ids_b, length):
         encode([7], ids_b, length)
 
     encode([7], ids_b, length + 1)
+
+
+@pytest.fixture(params=["comma", "wordpiece"])
+def tokenizer(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_rows_of_a_batch_are_encoded_pairs_with_padding(tokenizer):
+    texts, others = ["unaffable a", "un"], ["", "a b a b a b a b"]
+
+    batch = tokenizer.batch(texts, others, max_seq_length=9)
+
+    assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+    for row, (text, other) in enumerate(zip(texts, others, strict=True)):
+        ids, segments = sequence_pairs.encode_pair(
+            tokenizer.encode(text),
+            tokenizer.encode(other),
+            max_seq_length=9,
+            special=tokenizer.special_ids,
+        )
+        padding = 9 - len(ids)
+        for name, values, pad in [
+            ("input_ids", ids, tokenizer.special_ids.pad),
+            ("input_mask", [1] * len(ids), 0),
+            ("segment_ids", segments, 0),
+        ]:
+            assert batch[name].dtype == np.int32
+            assert batch[name].shape == (2, 9)
+            assert batch[name][row].tolist() == [*values, *[pad] * padding]
+
+
+def test_texts_alone_are_pairs_with_empty_texts(tokenizer):
+    alone = tokenizer.batch(["un", "a"], max_seq_length=5)
+    paired = tokenizer.batch(["un", "a"], ["", ""], max_seq_length=5)
+
+    for name, values in alone.items():
+        np.testing.assert_array_equal(values, paired[name])
+
+
+@pytest.mark.parametrize(
+    ("texts", "text_pairs", "message"),
+    [
+        ("a b", None, "`texts` must be a sequence of texts.*one text"),
+        (["a"], "b", "`text_pairs` must be a sequence of texts"),
+        (["a", "b"], ["b"], "Received: 1 for 2"),
+    ],
+)
+def test_wrong_texts_are_errors(wordpiece, texts, text_pairs, message):
+    with pytest.raises(ValueError, match=message):
+        wordpiece.batch(texts, text_pairs, max_seq_length=8)

@@ -100,7 +100,7 @@ class Trainer:
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
 
-        def make(**_):
+        def make(_):
             parts = {
                 name: values.reshape(
                     (-1, values.shape[1] // replicas, *values.shape[2:])

@@ -3,6 +3,7 @@ import types
 import pytest
 import tensorflow as tf
 
+from albert_tf.data.example_order import InputShard
 from albert_tf.training import distribution
 from tests.training import runs
 
@@ -146,7 +147,7 @@ def test_a_process_alone_is_the_chief_and_agrees_with_itself(two_replicas):
 def test_each_replica_gets_its_own_batch_in_turn(num_replicas, two_replicas):
     asked = []
 
-    def make(**shard):
+    def make(shard):
         asked.append(shard)
         return tf.data.Dataset.range(4)
 
@@ -157,13 +158,7 @@ def test_each_replica_gets_its_own_batch_in_turn(num_replicas, two_replicas):
     values = [strategy.experimental_local_results(b) for b in batches]
 
     # One pipeline, the first of one, feeds all replicas.
-    assert asked == [
-        {
-            "num_input_shards": 1,
-            "shard_index": 0,
-            "replicas_per_shard": num_replicas,
-        }
-    ]
+    assert asked == [InputShard(replicas_per_shard=num_replicas)]
     assert [len(own) for own in values] == [num_replicas] * (4 // num_replicas)
     assert [int(v) for own in values for v in own] == [0, 1, 2, 3]
 

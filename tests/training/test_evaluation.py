@@ -87,7 +87,7 @@ def test_two_replicas_give_the_scores_of_one(records, two_replicas):
 
     together = evaluate(
         task,
-        distribution.distribute(two_replicas, lambda **_: whole),
+        distribution.distribute(two_replicas, lambda _: whole),
         two_replicas,
     )
 
