@@ -45,7 +45,6 @@ MAX_FUNCTION_LINES = 60
 # Modules that a table over all tasks, signatures or layers tests.
 TESTED_TOGETHER = {
     "export/signature.py": "export/test_conformance.py",
-    "modeling/serialization.py": "modeling/test_conformance.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 
