@@ -8,8 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from albert_tf.checkpoints.load import load_checkpoint
-    from albert_tf.checkpoints.models import load_model
+    from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -42,7 +41,7 @@ _MODULES = {
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
     "load_checkpoint": "albert_tf.checkpoints.load",
-    "load_model": "albert_tf.checkpoints.models",
+    "load_model": "albert_tf.checkpoints.load",
     "load_tokenizer": "albert_tf.text.tokenizer",
 }
 

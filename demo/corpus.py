@@ -4,10 +4,10 @@ Data flow: Python source files -> [this file] -> documents (lists of
 sentences) to train on and to evaluate on.
 Floor: demo. Files are parsed, never imported.
 
-A document is one docstring. Code, tables, parameter lists and sentences full
-of identifiers are left out. Docstrings are often copied (deprecated aliases,
-second versions of a module), so texts with the same first letters are taken
-once; otherwise the held-out files would contain what the model has seen.
+A document is one docstring, without code, tables, parameter lists and sentences
+full of identifiers. Docstrings are often copied (deprecated aliases, second
+versions of a module), so texts with the same first letters are taken once;
+otherwise the held-out files would contain what the model has seen.
 """
 
 import ast
@@ -20,13 +20,12 @@ from concurrent import futures
 
 # What `requirements.lock` installs for running, so that a machine with
 # development packages gets the same corpus.
-PACKAGES = re.findall(
-    r"\w+",
-    "absl anyio click fsspec google grpc h5py httpcore2 httpx2 huggingface_hub "
-    "jinja2 joblib keras keras_hub markdown matplotlib narwhals numpy optree "
-    "packaging PIL pygments requests rich scipy sklearn tensorboard tensorflow "
-    "tensorflow_text tqdm urllib3 werkzeug",
-)
+PACKAGES = """
+    absl anyio click fsspec google grpc h5py httpcore2 httpx2 huggingface_hub
+    jinja2 joblib keras keras_hub markdown matplotlib narwhals numpy optree
+    packaging PIL pygments requests rich scipy sklearn tensorboard tensorflow
+    tensorflow_text tqdm urllib3 werkzeug
+""".split()
 # One source file of this many is kept out of training.
 HELD_OUT_EVERY, HELD_OUT_OFFSET = 25, 7
 # Texts that agree in so many first letters count as the same.
@@ -59,19 +58,17 @@ _NOT_PROSE = re.compile(
 )
 _BULLET = r"(?:[*•-]|\d+[.)]) "
 _ITEM = re.compile(rf"\n(?=\s*{_BULLET})")
-_MARKUP = (
-    # :class:`~keras.Model`, [text](address), [1]_, `text <address>`_, ``code``
-    (
-        re.compile(r":[\w:+-]+:`[~!]?(?:[^`<]*\.)?([^`<]+?)(\s*<[^`]*>)?`"),
-        r"\1",
-    ),
-    (re.compile(r"\[([^\]]+)\]\([^)]*\)"), r"\1"),
-    (re.compile(r"\s*\[\w+\]_"), ""),
-    (re.compile(r"`([^`<]+)\s+<[^>]*>`_*"), r"\1"),
-    (re.compile(r"`+"), ""),
-    (re.compile(r"(?<!\w)\*\*?(\w(?:[^*]*\w)?)\*\*?(?!\w)"), r"\1"),
-    (re.compile(rf"^{_BULLET}\s*"), ""),
-)
+# Markup, and what is kept of it.
+_MARKUP = {
+    # :class:`~keras.Model`
+    r":[\w:+-]+:`[~!]?(?:[^`<]*\.)?([^`<]+?)(\s*<[^`]*>)?`": r"\1",
+    r"\[([^\]]+)\]\([^)]*\)": r"\1",  # [text](address)
+    r"\s*\[\w+\]_": "",  # [1]_
+    r"`([^`<]+)\s+<[^>]*>`_*": r"\1",  # `text <address>`_
+    r"`+": "",  # `name`, ``code``
+    r"(?<!\w)\*\*?(\w(?:[^*]*\w)?)\*\*?(?!\w)": r"\1",  # *text*, **text**
+    rf"^{_BULLET}\s*": "",
+}
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": None, "”": None, '"': None})
 _SENTENCE = re.compile(r"[A-Z].*[.!?:]")
 _SENTENCE_END = re.compile(r"[.!?:]\s")
@@ -79,16 +76,14 @@ _PLAIN_MARKS = " ,.;'-"
 _IDENTIFIER = re.compile(
     r"\w[_=/\\]\w|\w\w\.\w|[a-z][A-Z]|_\w|\w_|[A-Za-z]\d|\d[A-Za-z]"
 )
+# What may have a docstring.
+_DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 Document = list[str]
 
 
 def train_and_held_out() -> tuple[list[Document], list[Document]]:
-    """Returns the documents to train on, and those kept for evaluation.
-
-    They come from the standard library and from those of `PACKAGES` that are
-    installed.
-    """
+    """Returns documents of Python and of the installed ones of `PACKAGES`."""
     site_packages = pathlib.Path(sysconfig.get_path("purelib"))
     folders = [pathlib.Path(sysconfig.get_path("stdlib"))]
     folders += [site_packages / name for name in PACKAGES]
@@ -103,8 +98,7 @@ def documents_by_file(
 ) -> Iterator[list[Document]]:
     """Yields the documents of each source file that has any.
 
-    Files are read in the order of their names. A docstring or a sentence that
-    has come before is left out.
+    A docstring or a sentence that has come before is left out.
     """
     seen_docstrings: set[str] = set()
     seen_sentences: set[str] = set()
@@ -121,14 +115,14 @@ def documents_by_file(
 
 
 def source_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the Python files of a folder, sorted, tests and copies not."""
+    """Returns the Python files of a folder but tests and copies, sorted."""
     return sorted(
         path
         for path in folder.rglob("*.py")
-        if not any(
+        if not _SKIPPED_FILE.fullmatch(path.name)
+        and not any(
             map(_SKIPPED_FOLDER.fullmatch, path.relative_to(folder).parts)
         )
-        and not _SKIPPED_FILE.fullmatch(path.name)
     )
 
 
@@ -141,22 +135,13 @@ def docstrings(source: bytes) -> Iterator[str]:
         return
     # Only statements that may hold definitions: `ast.walk` looks at each
     # expression as well, which takes four times as long.
-    described = (
-        ast.Module,
-        ast.ClassDef,
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-    )
     nodes: list[ast.AST] = [tree]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, described) and (text := ast.get_docstring(node)):
+        if isinstance(node, _DESCRIBED) and (text := ast.get_docstring(node)):
             yield text
-        nodes += [
-            child
-            for child in reversed(getattr(node, "body", ()))
-            if isinstance(child, (*described, ast.If, ast.Try))
-        ]
+        if isinstance(node, (*_DESCRIBED, ast.If, ast.Try)):
+            nodes += reversed(node.body)
 
 
 def prose_sentences(docstring: str) -> Iterator[str]:
@@ -166,11 +151,9 @@ def prose_sentences(docstring: str) -> Iterator[str]:
     ['Returns the name of a file.']
     """
     for block in _prose_blocks(docstring):
-        for pattern, replacement in _MARKUP:
-            block = pattern.sub(replacement, block)
-        for sentence in _split(block.translate(_QUOTES)):
-            if _is_prose(sentence):
-                yield sentence
+        for pattern, replacement in _MARKUP.items():
+            block = re.sub(pattern, replacement, block)
+        yield from filter(_is_prose, _split(block.translate(_QUOTES)))
 
 
 def to_text(documents: Iterable[Sequence[str]]) -> str:
@@ -193,7 +176,6 @@ def describe(text: str) -> str:
 
 
 def _read(path: pathlib.Path) -> list[tuple[str, Document]]:
-    """Returns the docstrings of a file with their sentences."""
     found = docstrings(path.read_bytes())
     return [(text, list(prose_sentences(text))) for text in found]
 
@@ -219,13 +201,12 @@ def _prose_blocks(docstring: str) -> Iterator[str]:
                 yield " ".join(item.split())
 
 
-def _split(text: str) -> Iterator[str]:
+def _split(text: str) -> Iterable[str]:
     if not _SENTENCE_END.search(text):
-        yield text
-        return
+        return [text]
     import sentencex  # takes a while, and `--help` need not wait for it
 
-    yield from map(str.strip, sentencex.segment("en", text))
+    return map(str.strip, sentencex.segment("en", text))
 
 
 def _is_prose(sentence: str) -> bool:

@@ -5,7 +5,7 @@ Floor: demo.
 """
 
 import dataclasses
-import os
+import pathlib
 import platform
 import random
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,12 @@ from albert_tf import files
 from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.training import report
 
+# Pretraining runs in the order of training; the last trains both objectives.
+RUNS = ("short", "long")
 NUM_BLANKS = 12
 NUM_GUESSES = 3
 MIN_HIDDEN_LETTERS = 2
-# Shorter ones give no hint, longer ones take too much of the page.
+# Shorter sentences give no hint, longer ones take too much of the page.
 MIN_CHARACTERS, MAX_CHARACTERS = 40, 110
 SEED = 1
 
@@ -31,8 +33,9 @@ _ACCURACIES = {
     "eval_masked_lm_accuracy": "masked words",
     "eval_sentence_order_accuracy": "sentence order",
 }
-
 _LOSSES = {"masked_lm_loss": "training", "eval_masked_lm_loss": "held out"}
+# SentencePiece marks the tokens that begin a word.
+_WORD_START = "▁"
 
 Log = Sequence[Mapping[str, Any]]
 
@@ -55,58 +58,70 @@ class Blank:
 
 
 def write(
-    path: files.Path,
+    folder: pathlib.Path,
     *,
-    runs: Mapping[str, files.Path],
-    held_out_text: files.Path,
-    spm_model_file: files.Path,
     facts: Mapping[str, object],
     answers: Sequence[tuple[str, str]],
 ) -> str:
-    """Writes the page.
+    """Writes `report.html`.
 
     Args:
-        path: The file to write.
-        runs: Output directories of the pretraining runs by name, in the order
-            of training; the last run trains both objectives.
-        held_out_text: Text to hide words in, one sentence a line.
-        spm_model_file: The vocabulary.
+        folder: Folder of the demo's results.
         facts: Shown first.
         answers: Texts sent to the exported models, and their answers.
 
     Returns:
         The final scores on the held-out text, as a phrase.
     """
+    runs = {name: folder / f"pretraining_{name}" for name in RUNS}
     logs = {
-        name: files.read_json_lines(os.path.join(folder, "metrics.jsonl"))
-        for name, folder in runs.items()
+        name: files.read_json_lines(run / "metrics.jsonl")
+        for name, run in runs.items()
     }
     first, *_, last = runs.values()
-    beginning = min(os.listdir(os.path.join(first, "checkpoints")))
     models = {
-        "Before training": _load_model(first, f"checkpoints/{beginning}"),
-        "After": _load_model(last, "best"),
+        "Before training": _load_model(first, min(first.glob("checkpoints/*"))),
+        "After": _load_model(last, last / "best"),
     }
-    tokenizer = albert_tf.load_tokenizer(spm_model_file=spm_model_file)
-    sentences = files.read_text(held_out_text).splitlines()
+    tokenizer = albert_tf.load_tokenizer(
+        spm_model_file=folder / "vocabulary.model"
+    )
+    sentences = files.read_text(folder / "held_out.txt").splitlines()
     blanks = choose_blanks(sentences, tokenizer)
+    guesses = [guess(model, blanks, tokenizer) for model in models.values()]
+    accuracies = _curves(logs, _ACCURACIES)
     report.write(
-        path,
+        folder / "report.html",
         title="A small ALBERT, pretrained on docstrings",
         facts={**facts, **_facts(models["After"], logs)},
         sections=[
-            _scores(logs),
+            report.Table(
+                title="Held-out text",
+                header=["Accuracy (sequences)", "Before the run", "After"],
+                rows=[
+                    (name, f"{points[0][1]:.1%}", f"{points[-1][1]:.1%}")
+                    for name, points in accuracies.items()
+                ],
+            ),
             report.Chart(
                 title="Accuracy on the held-out text",
                 unit="share",
-                curves=_curves(logs, _ACCURACIES),
+                curves=accuracies,
             ),
             report.Chart(
                 title="Masked-LM loss",
                 unit="nats",
                 curves=_curves(logs, _LOSSES),
             ),
-            _guesses(models, blanks, tokenizer),
+            report.Table(
+                title="Hidden words of the held-out text, and what the model "
+                "guesses",
+                header=["Sentence", "Hidden", *models],
+                rows=[
+                    (blank.text, blank.word, *guessed)
+                    for blank, *guessed in zip(blanks, *guesses, strict=True)
+                ],
+            ),
             report.Table(
                 title="Raw text sent to the exported models",
                 header=["Text", "Answer"],
@@ -114,9 +129,8 @@ def write(
             ),
         ],
     )
-    *_, final = logs.values()
     return ", ".join(
-        f"{title} {report.points(final, key)[-1][1]:.1%}"
+        f"{title} {report.points(logs[RUNS[-1]], key)[-1][1]:.1%}"
         for key, title in _ACCURACIES.items()
     )
 
@@ -130,20 +144,27 @@ def choose_blanks(
     hidden.
     """
     rng = random.Random(SEED)
+    special = tokenizer.special_ids
     blanks: list[Blank] = []
     for sentence in rng.sample(sentences, len(sentences)):
         if not MIN_CHARACTERS <= len(sentence) <= MAX_CHARACTERS:
             continue
         ids, spans = tokenizer.encode_with_offsets(sentence)
-        whole_words = [
-            position
+        words = [
+            (position, *span)
             for position, span in enumerate(spans)
-            if tokenizer.id_to_token(ids[position]).startswith("▁")
+            if tokenizer.id_to_token(ids[position]).startswith(_WORD_START)
             and _is_whole_word(sentence, *span)
         ]
-        if whole_words and len(blanks) < NUM_BLANKS:
-            position = rng.choice(whole_words)
-            blank = _hide(sentence, ids, position, spans[position], tokenizer)
+        if words and len(blanks) < NUM_BLANKS:
+            position, start, end = rng.choice(words)
+            masked = [*ids[:position], special.mask, *ids[position + 1 :]]
+            blank = Blank(
+                text=f"{sentence[:start]}[MASK]{sentence[end:]}",
+                word=sentence[start:end],
+                ids=[special.cls, *masked, special.sep],
+                position=position + 1,
+            )
             blanks.append(blank)
     return blanks
 
@@ -157,39 +178,29 @@ def guess(
     length = max(len(blank.ids) for blank in blanks)
     pad_id = tokenizer.special_ids.pad
     rows = [[*b.ids, *[pad_id] * (length - len(b.ids))] for b in blanks]
-    masks = [[int(i < len(b.ids)) for i in range(length)] for b in blanks]
+    input_ids = np.array(rows, np.int32)
+    positions = [[blank.position] for blank in blanks]
     outputs = model(
         {
-            "input_ids": np.array(rows, np.int32),
-            "input_mask": np.array(masks, np.int32),
-            "segment_ids": np.zeros((len(blanks), length), np.int32),
-            "masked_lm_positions": np.array(
-                [[blank.position] for blank in blanks], np.int32
-            ),
+            "input_ids": input_ids,
+            "input_mask": (input_ids != pad_id).astype(np.int32),
+            "segment_ids": np.zeros_like(input_ids),
+            "masked_lm_positions": np.array(positions, np.int32),
         },
         training=False,
     )
     logits = outputs["masked_lm_logits"][:, 0]  # [B, V]
-    probabilities = ops.convert_to_numpy(ops.softmax(logits))
-    return [_describe_guesses(row, tokenizer) for row in probabilities]
-
-
-def _hide(
-    sentence: str,
-    ids: Sequence[int],
-    position: int,
-    span: tuple[int, int],
-    tokenizer: Tokenizer,
-) -> Blank:
-    special = tokenizer.special_ids
-    start, end = span
-    masked = [*ids[:position], special.mask, *ids[position + 1 :]]
-    return Blank(
-        text=f"{sentence[:start]}[MASK]{sentence[end:]}",
-        word=sentence[start:end],
-        ids=[special.cls, *masked, special.sep],
-        position=position + 1,
-    )
+    tokens = map(tokenizer.id_to_token, range(tokenizer.vocab_size))
+    words = {
+        i: token[1:]
+        for i, token in enumerate(tokens)
+        if token.startswith(_WORD_START) and token[1:].isalpha()
+    }
+    guesses = []
+    for row in ops.convert_to_numpy(ops.softmax(logits)):
+        best = sorted(words, key=lambda i: -row[i])[:NUM_GUESSES]
+        guesses.append(", ".join(f"{words[i]} {row[i]:.1%}" for i in best))
+    return guesses
 
 
 def _is_whole_word(sentence: str, start: int, end: int) -> bool:
@@ -201,39 +212,12 @@ def _is_whole_word(sentence: str, start: int, end: int) -> bool:
     )
 
 
-def _describe_guesses(probabilities: np.ndarray, tokenizer: Tokenizer) -> str:
-    tokens = [tokenizer.id_to_token(i) for i in range(tokenizer.vocab_size)]
-    # A token that begins a word begins with "▁".
-    words = [i for i, token in enumerate(tokens) if token[1:].isalpha()]
-    words = [i for i in words if tokens[i].startswith("▁")]
-    words.sort(key=lambda i: -probabilities[i])
-    return ", ".join(
-        f"{tokens[i][1:]} {probabilities[i]:.1%}" for i in words[:NUM_GUESSES]
-    )
-
-
-def _guesses(
-    models: Mapping[str, albert_tf.PretrainingModel],
-    blanks: Sequence[Blank],
-    tokenizer: Tokenizer,
-) -> report.Table:
-    guesses = [guess(model, blanks, tokenizer) for model in models.values()]
-    sentences = [blank.text for blank in blanks]
-    words = [blank.word for blank in blanks]
-    return report.Table(
-        title="Hidden words of the held-out text, and what the model guesses",
-        header=["Sentence", "Hidden", *models],
-        rows=list(zip(sentences, words, *guesses, strict=True)),
-    )
-
-
 def _load_model(
-    run_folder: files.Path, folder: str
+    run: pathlib.Path, checkpoint: pathlib.Path
 ) -> albert_tf.PretrainingModel:
-    config_file = os.path.join(run_folder, "albert_config.json")
-    config = albert_tf.AlbertConfig.from_json_file(config_file)
+    config = albert_tf.AlbertConfig.from_json_file(run / "albert_config.json")
     model = albert_tf.PretrainingModel(config, objectives=["mlm"])
-    albert_tf.load_checkpoint(model, os.path.join(run_folder, folder))
+    albert_tf.load_checkpoint(model, checkpoint)
     return model
 
 
@@ -253,19 +237,6 @@ def _facts(
         "Sequences per second (median)": ", ".join(speeds),
         "Made with": f"Python {platform.python_version()}, {packages}",
     }
-
-
-def _scores(logs: Mapping[str, Log]) -> report.Table:
-    """Returns the first and the last evaluation of each run."""
-    curves = _curves(logs, _ACCURACIES)
-    return report.Table(
-        title="Held-out text",
-        header=["Accuracy (sequences)", "Before the run", "After"],
-        rows=[
-            (name, f"{points[0][1]:.1%}", f"{points[-1][1]:.1%}")
-            for name, points in curves.items()
-        ],
-    )
 
 
 def _curves(

@@ -7,7 +7,6 @@ Counting good and bad words is not enough: in some forms a `not` turns the word
 around, in some the second half of the sentence decides.
 """
 
-import dataclasses
 import random
 from collections.abc import Iterable
 
@@ -41,23 +40,10 @@ _BLAME = (
     "let me down again",
 )
 _THINGS = (
-    "parser",
-    "manual",
-    "editor",
-    "installer",
-    "compiler",
-    "search",
-    "menu",
-    "tutorial",
-    "debugger",
-    "new release",
-    "command line",
-    "test suite",
-    "error message",
-    "file format",
-    "default theme",
-    "import system",
-)
+    "parser, manual, editor, installer, compiler, search, menu, tutorial, "
+    "debugger, new release, command line, test suite, error message, "
+    "file format, default theme, import system"
+).split(", ")
 # {own} is a word of the label, {other} one of the other label; {deed} what the
 # thing did. The number is how often a form is drawn, relative to the others.
 _FORMS = {
@@ -72,45 +58,31 @@ _FORMS = {
     "The {thing} is {own}, although the {thing2} is {other}.": 2,
 }
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Review:
-    """A sentence and what it says.
-
-    Args:
-        sentence: The text.
-        label: `positive` or `negative`.
-    """
-
-    sentence: str
-    label: str
+# A sentence and its label.
+Review = tuple[str, str]
 
 
 def train_and_dev(seed: int = 0) -> tuple[list[Review], list[Review]]:
     """Returns the reviews to train on, and others to evaluate on.
 
     Labels are drawn with equal chance; no sentence comes twice.
-
-    Args:
-        seed: The same seed gives the same reviews.
     """
     rng = random.Random(seed)
-    found: dict[str, Review] = {}
-    while len(found) < NUM_TRAIN + NUM_DEV:
-        review = _draw(rng)
-        found.setdefault(review.sentence, review)
-    reviews = list(found.values())
+    labels: dict[str, str] = {}
+    while len(labels) < NUM_TRAIN + NUM_DEV:
+        sentence, label = _draw(rng)
+        labels.setdefault(sentence, label)
+    reviews = list(labels.items())
     return reviews[:NUM_TRAIN], reviews[NUM_TRAIN:]
 
 
 def to_tsv(reviews: Iterable[Review]) -> str:
     r"""Returns a table with a header, a review a line.
 
-    >>> to_tsv([Review(sentence="It is fast.", label="positive")])
+    >>> to_tsv([("It is fast.", "positive")])
     'sentence\tlabel\nIt is fast.\tpositive\n'
     """
-    rows = [HEADER, *((review.sentence, review.label) for review in reviews)]
-    return "".join("\t".join(row) + "\n" for row in rows)
+    return "".join("\t".join(row) + "\n" for row in (HEADER, *reviews))
 
 
 def _draw(rng: random.Random) -> Review:
@@ -129,4 +101,4 @@ def _draw(rng: random.Random) -> Review:
         other=other,
         deed=rng.choice(_PRAISE if is_positive else _BLAME),
     )
-    return Review(sentence=sentence, label=label)
+    return sentence, label

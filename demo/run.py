@@ -7,7 +7,6 @@ and writes report.html. Run again, it continues where it stopped.
 """
 
 import dataclasses
-import os
 import pathlib
 import shlex
 import shutil
@@ -44,37 +43,16 @@ LEARNING_RATE = 0.001
 MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
 FINETUNING_LEARNING_RATE = 0.0003
 # Files and folders that the demo writes to --output_dir.
-RESULTS = (
-    "train.txt",
-    "held_out.txt",
-    "vocabulary.model",
-    "vocabulary.vocab",
-    "records",
-    "albert_config.json",
-    "pretraining_short",
-    "pretraining_long",
-    "huggingface",
-    "round_trip",
-    "reviews_train.tsv",
-    "reviews_dev.tsv",
-    "classifier",
-    "exported",
-    "report.html",
-)
+RESULTS = """
+    train.txt held_out.txt vocabulary.model vocabulary.vocab records
+    albert_config.json pretraining_short pretraining_long huggingface round_trip
+    reviews_train.tsv reviews_dev.tsv classifier exported report.html
+""".split()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One of the two pretraining runs; fields are flags of the scripts.
-
-    Args:
-        name: Part of the names of its records and of its folder.
-        max_seq_length: Tokens of a record.
-        max_predictions_per_seq: Masked tokens of a record, at most.
-        pair_objective: How a record is made from sentences.
-        objectives: Losses.
-        train_batch_size: Records of a step.
-    """
+    """One of the two pretraining runs; most fields are flags of the scripts."""
 
     name: str
     max_seq_length: int
@@ -138,27 +116,31 @@ def main(values: flags.FlagValues) -> None:
     num_short_steps = values.num_train_steps * 3 // 4
     num_long_steps = values.num_train_steps - num_short_steps
     facts["Pretraining"] = pretrain(folder, SHORT, num_short_steps)
-    facts["Continued"] = pretrain(folder, LONG, num_long_steps, after=SHORT)
+    facts["Continued"] = pretrain(
+        folder,
+        LONG,
+        num_long_steps,
+        init_checkpoint=folder / "pretraining_short",
+        allow_new_heads=True,
+    )
     print("5/8 To Hugging Face's format and back")
     convert(folder)
     print("6/8 Fine-tuning: is a review of software positive?")
     facts["Reviews"] = fine_tune(folder, values.num_finetuning_steps)
     print("7/8 SavedModels that take raw text")
     export(folder)
-    answers = ask(folder)
-    print("8/8 Report")
-    # It imports TensorFlow, so it is imported after the flags are checked.
+    # They import TensorFlow: not before the flags are checked.
     with program.quiet_import():
-        from demo import report
+        from demo import report, serving
 
-    scores = report.write(
-        folder / "report.html",
-        runs={p.name: run_folder(folder, p) for p in (SHORT, LONG)},
-        held_out_text=folder / "held_out.txt",
-        spm_model_file=folder / "vocabulary.model",
-        facts=facts,
-        answers=answers,
+    answers = serving.answers(
+        encoder_dir=folder / "exported/encoder",
+        classifier_dir=folder / "exported/classifier",
     )
+    for text, answer in answers:
+        print(f"{text!r}: {answer}")
+    print("8/8 Report")
+    scores = report.write(folder, facts=facts, answers=answers)
     minutes = (time.monotonic() - start) / 60
     print(
         f"Accuracy on held-out text: {scores}; {minutes:.1f} minutes in all.\n"
@@ -175,17 +157,8 @@ def remove_results(folder: pathlib.Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def run_folder(folder: pathlib.Path, phase: Phase) -> pathlib.Path:
-    """Returns the output directory of a pretraining run."""
-    return folder / f"pretraining_{phase.name}"
-
-
 def write_corpus(folder: pathlib.Path) -> dict[str, str]:
-    """Writes the text to train on and the held-out text, unless they exist.
-
-    Returns:
-        Facts about them, for the report.
-    """
+    """Writes both texts unless they exist; returns their sizes by title."""
     texts = {
         "Training text": folder / "train.txt",
         "Held-out text": folder / "held_out.txt",
@@ -194,12 +167,10 @@ def write_corpus(folder: pathlib.Path) -> dict[str, str]:
         parts = corpus.train_and_held_out()
         for path, documents in zip(texts.values(), parts, strict=True):
             files.write_text(path, corpus.to_text(documents))
-    facts = {
-        name: corpus.describe(files.read_text(path))
-        for name, path in texts.items()
-    }
-    for name, description in facts.items():
-        print(f"{name}: {description}")
+    facts = {}
+    for title, path in texts.items():
+        facts[title] = corpus.describe(files.read_text(path))
+        print(f"{title}: {facts[title]}")
     return facts
 
 
@@ -220,7 +191,7 @@ def build_records(folder: pathlib.Path, phase: Phase) -> None:
         call(
             "create_pretraining_data.py",
             input_file=folder / f"{part}.txt",
-            output_file=_records(folder, phase, part),
+            output_file=folder / f"records/{part}_{phase.name}.tfrecord",
             spm_model_file=folder / "vocabulary.model",
             masking="dynamic",
             masked_lm_prob=masked_lm_prob,
@@ -235,31 +206,23 @@ def build_records(folder: pathlib.Path, phase: Phase) -> None:
 
 
 def pretrain(
-    folder: pathlib.Path,
-    phase: Phase,
-    num_train_steps: int,
-    *,
-    after: Phase | None = None,
+    folder: pathlib.Path, phase: Phase, num_train_steps: int, **start: object
 ) -> str:
     """Pretrains, or resumes; returns the command.
 
     Args:
         folder: Folder of all results.
         phase: What to train on.
-        num_train_steps: How long.
-        after: The phase whose weights to start from.
+        num_train_steps: Number of steps of this phase.
+        **start: Flags about the weights to start from.
     """
     config = folder / "albert_config.json"
     MODEL.to_json_file(config)
-    start: dict[str, object] = {}
-    if after:
-        start["init_checkpoint"] = run_folder(folder, after)
-        start["allow_new_heads"] = True
     return call(
         "run_pretraining.py",
-        input_file=_records(folder, phase, "train"),
-        eval_file=_records(folder, phase, "held_out"),
-        output_dir=run_folder(folder, phase),
+        input_file=folder / f"records/train_{phase.name}.tfrecord",
+        eval_file=folder / f"records/held_out_{phase.name}.tfrecord",
+        output_dir=folder / f"pretraining_{phase.name}",
         albert_config_file=config,
         **start,
         objectives=phase.objectives,
@@ -286,14 +249,14 @@ def pretrain(
 def convert(folder: pathlib.Path) -> None:
     """Converts the model to Hugging Face's format, and back."""
     for source, target, output_format in (
-        (run_folder(folder, LONG), folder / "huggingface", "huggingface"),
-        (folder / "huggingface", folder / "round_trip", "keras"),
+        ("pretraining_long", "huggingface", "huggingface"),
+        ("huggingface", "round_trip", "keras"),
     ):
-        if not is_done(target):
+        if not is_done(folder / target):
             call(
                 "convert_checkpoint.py",
-                input_path=source,
-                output_path=target,
+                input_path=folder / source,
+                output_path=folder / target,
                 output_format=output_format,
                 spm_model_file=folder / "vocabulary.model",
                 verify=True,
@@ -301,11 +264,7 @@ def convert(folder: pathlib.Path) -> None:
 
 
 def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
-    """Fine-tunes the model on reviews written for it, and evaluates it.
-
-    Returns:
-        The accuracy on the held-out reviews, as a phrase.
-    """
+    """Fine-tunes on reviews; returns the accuracy on the held-out ones."""
     paths = (folder / "reviews_train.tsv", folder / "reviews_dev.tsv")
     for path, part in zip(paths, reviews.train_and_dev(), strict=True):
         files.write_text(path, reviews.to_tsv(part))
@@ -319,7 +278,7 @@ def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
         label_column=label_column,
         albert_config_file=folder / "albert_config.json",
         spm_model_file=folder / "vocabulary.model",
-        init_checkpoint=run_folder(folder, LONG),
+        init_checkpoint=folder / "pretraining_long",
         output_dir=folder / "classifier",
         do_train=True,
         do_eval=True,
@@ -338,39 +297,19 @@ def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
 
 def export(folder: pathlib.Path) -> None:
     """Exports the pretrained model and the classifier for TF Serving."""
-    for source, task in (
-        (run_folder(folder, LONG), "encoder"),
-        (folder / "classifier", "classifier"),
-    ):
+    sources = {"encoder": "pretraining_long", "classifier": "classifier"}
+    for task, source in sources.items():
         target = folder / "exported" / task
         if not is_done(target):
             call(
                 "export_saved_model.py",
-                init_checkpoint=source,
+                init_checkpoint=folder / source,
                 albert_config_file=folder / "albert_config.json",
                 spm_model_file=folder / "vocabulary.model",
                 task=task,
                 max_seq_length=MODEL.max_position_embeddings,
                 export_dir=target,
             )
-
-
-def ask(folder: pathlib.Path) -> list[tuple[str, str]]:
-    """Sends raw text to the exported models, as to TF Serving.
-
-    Returns:
-        Texts and answers.
-    """
-    with program.quiet_import():
-        from demo import serving
-
-    answers = serving.answers(
-        encoder_dir=folder / "exported/encoder",
-        classifier_dir=folder / "exported/classifier",
-    )
-    for text, answer in answers:
-        print(f"{text!r}: {answer}")
-    return answers
 
 
 def is_done(*paths: pathlib.Path) -> bool:
@@ -384,30 +323,22 @@ def is_done(*paths: pathlib.Path) -> bool:
 def call(script: str, **script_flags: object) -> str:
     """Prints and runs the command of a script; returns the command.
 
-    Exits with the script's own code if it fails, because the script has
-    printed the reason.
+    If the script fails, exits with its code; the script has printed why.
     """
+    paths = (pathlib.Path(sys.executable), ROOT / script)
+    here = pathlib.Path.cwd()
     arguments = [
-        f"--{name}" if value is True else f"--{name}={value}"
-        for name, value in script_flags.items()
+        *(str(p.relative_to(here) if here in p.parents else p) for p in paths),
+        *(
+            f"--{name}" if value is True else f"--{name}={value}"
+            for name, value in script_flags.items()
+        ),
     ]
-    program = [_short(sys.executable), _short(str(ROOT / script))]
-    command = shlex.join([*program, *arguments])
+    command = shlex.join(arguments)
     print(f"$ {command}", flush=True)
-    result = subprocess.run([*program, *arguments], check=False)
-    if result.returncode:
-        sys.exit(result.returncode)
+    if code := subprocess.run(arguments, check=False).returncode:
+        sys.exit(code)
     return command
-
-
-def _records(folder: pathlib.Path, phase: Phase, part: str) -> pathlib.Path:
-    return folder / "records" / f"{part}_{phase.name}.tfrecord"
-
-
-def _short(path: str) -> str:
-    """Returns a path relative to the working directory, if it is inside."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith(os.pardir) else relative
 
 
 if __name__ == "__main__":

@@ -15,22 +15,14 @@ BLANKS = (
     "Returns a [MASK] of strings.",
     "This class is [MASK] to compute the mean.",
 )
-REVIEWS = (
-    "The debugger is reliable.",
-    "The manual is not clear.",
-)
+REVIEWS = ("The debugger is reliable.", "The manual is not clear.")
 NUM_GUESSES = 3
 
 
 def answers(
     *, encoder_dir: files.Path, classifier_dir: files.Path
 ) -> list[tuple[str, str]]:
-    """Returns texts with the answers of the newest exported versions.
-
-    Args:
-        encoder_dir: Holds the exported versions of a pretrained model.
-        classifier_dir: Holds those of a classifier of reviews.
-    """
+    """Returns texts with the answers of the newest exported versions."""
     fill_mask = load(encoder_dir).signatures["fill_mask"]
     found = fill_mask(text=tf.constant(BLANKS))
     # [texts, masks of a text, guesses]; each text has one mask.

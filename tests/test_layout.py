@@ -45,9 +45,7 @@ MAX_FUNCTION_LINES = 60
 # Modules that a table over all tasks, signatures or layers tests.
 TESTED_TOGETHER = {
     "export/signature.py": "export/test_conformance.py",
-    "export/tokens.py": "export/test_conformance.py",
     "modeling/serialization.py": "modeling/test_conformance.py",
-    "tasks/mean_loss.py": "tasks/test_all_tasks.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

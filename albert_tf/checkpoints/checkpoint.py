@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from albert_tf.checkpoints import variable_names, variable_table
+from albert_tf.checkpoints import variable_names
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import sharing
@@ -59,7 +59,7 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether it has a pooler."""
+        """Whether a pooler is among the weights."""
         prefix = variable_names.POOLER_PREFIX
         return any(name.startswith(prefix) for name in self.weights)
 
@@ -85,12 +85,9 @@ def check(checkpoint: Checkpoint, where: str) -> None:
     Whole heads may be absent, and so may the pooler, which some models in
     other formats lack.
 
-    Args:
-        checkpoint: A checkpoint with a config.
-        where: Its path, for the message.
-
     Raises:
-        ValueError: A variable is missing, unexpected or has the wrong shape.
+        ValueError: A variable is missing, unexpected or has the wrong shape;
+            the message begins with `where`.
     """
     config = known_config(checkpoint)
     weights = checkpoint.weights
@@ -98,14 +95,20 @@ def check(checkpoint: Checkpoint, where: str) -> None:
     wanted = _encoder_names(config, has_pooler=checkpoint.has_pooler)
     wanted |= {
         row.tf1
-        for row in variable_table.HEADS
+        for row in variable_names.HEADS
         if variable_names.head_of(row.tf1) in checkpoint.heads
     }
     problems = [
         *(f"{name} is missing" for name in sorted(wanted - set(weights))),
         *(f"{name} is unexpected" for name in sorted(encoder - wanted)),
-        *_wrong_shapes(weights, config),
     ]
+    for name, array in weights.items():
+        shape = variable_names.shape_of(name, config)
+        if shape is not None and not _fits(array.shape, shape):
+            problems.append(
+                f"{name} has shape {list(array.shape)}, but the config "
+                f"implies {['any' if n is None else n for n in shape]}"
+            )
     if problems:
         raise ValueError(
             f"{where!r}: the weights do not match the config: "
@@ -116,15 +119,15 @@ def check(checkpoint: Checkpoint, where: str) -> None:
 
 def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     plan = sharing.sharing_plan(config)
-    rows = [*variable_table.EMBEDDINGS]
+    rows = [*variable_names.EMBEDDINGS]
     if has_pooler:
-        rows += variable_table.POOLER
+        rows += variable_names.POOLER
     if config.embedding_size != config.hidden_size:
-        rows += variable_table.PROJECTION
+        rows += variable_names.PROJECTION
     names = {row.tf1 for row in rows}
     for sublayer, number in (
-        (variable_table.ATTENTION, plan.num_attention),
-        (variable_table.FEED_FORWARD, plan.num_feed_forward),
+        (variable_names.ATTENTION, plan.num_attention),
+        (variable_names.FEED_FORWARD, plan.num_feed_forward),
     ):
         for index in range(number):
             weight_set, inner = divmod(index, config.inner_group_num)
@@ -134,37 +137,20 @@ def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     return names
 
 
-def _wrong_shapes(
-    weights: Mapping[str, np.ndarray], config: AlbertConfig
-) -> list[str]:
-    problems = []
-    for name, array in weights.items():
-        wanted = variable_names.shape_of(name, config)
-        if wanted is None:
-            continue
-        # A length that the config does not determine may be any.
-        compared = [
-            None if length is None else found
-            for length, found in zip(wanted, array.shape, strict=False)
-        ]
-        if len(wanted) != array.ndim or compared != list(wanted):
-            problems.append(
-                f"{name} has shape {list(array.shape)}, but the config "
-                f"implies {['any' if n is None else n for n in wanted]}"
-            )
-    return problems
+def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    """Returns whether shapes are equal; None stands for any length."""
+    return len(found) == len(wanted) and all(
+        length in (number, None)
+        for number, length in zip(found, wanted, strict=True)
+    )
 
 
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     """Returns an equivalent config in which groups share whole layers.
 
-    Args:
-        config: Shape of the model.
-        format_name: The format that has only groups, for the message.
-
     Raises:
-        ValueError: Only one half of each layer is shared, which groups cannot
-            express.
+        ValueError: Only one half of each layer is shared, which a format that
+            has only groups cannot express.
     """
     if config.parameter_sharing == "all":
         return config
@@ -190,7 +176,7 @@ def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     config = known_config(checkpoint)
     arrays = dict(checkpoint.arrays)
     if config.embedding_size == config.hidden_size:
-        kernel, bias = (row.tf1 for row in variable_table.PROJECTION)
+        kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
         arrays[kernel] = np.eye(config.hidden_size, dtype=np.float32)
         arrays[bias] = np.zeros(config.hidden_size, np.float32)
     return arrays
@@ -204,7 +190,7 @@ def without_projection(
     Raises:
         ValueError: E = H, but the projection is not the identity.
     """
-    kernel, bias = (row.tf1 for row in variable_table.PROJECTION)
+    kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
     if config.embedding_size != config.hidden_size or kernel not in arrays:
         return dict(arrays)
     is_identity = np.array_equal(arrays[kernel], np.eye(config.hidden_size))
@@ -222,7 +208,7 @@ def config_of(values: Mapping[str, object], where: str) -> AlbertConfig:
     """Returns a config from the values in another format's file.
 
     Raises:
-        ValueError: A value is invalid; the message names the file.
+        ValueError: A value is invalid; the message begins with `where`.
     """
     try:
         return AlbertConfig.from_dict(values)

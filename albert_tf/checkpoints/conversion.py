@@ -20,7 +20,6 @@ from albert_tf.checkpoints import (
     load,
     tf1,
     variable_names,
-    variable_table,
     warm_start,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -46,7 +45,7 @@ class Summary:
     """What a conversion did.
 
     Args:
-        input_format: The input's format, as `load.recognise` names it.
+        input_format: As `load.recognise` names it.
         num_weights: Number of arrays written, without optimizer slots.
         num_parameters: Number of values in them.
         left_out: Names of the arrays that the target format cannot store.
@@ -72,7 +71,13 @@ def convert(config: ConversionConfig) -> Summary:
     """
     _check_output(config.output_path)
     source = _read(config)
-    target = _warm_start(source, config)
+    target = source
+    if config.num_hidden_layers:
+        target = warm_start.with_layers(target, config.num_hidden_layers)
+    if config.num_hidden_groups:
+        target = warm_start.with_groups(target, config.num_hidden_groups)
+    if config.parameter_sharing:
+        target = warm_start.with_sharing(target, config.parameter_sharing)
     with files.atomic_folder(config.output_path) as folder:
         left_out = _WRITERS[config.output_format](folder, target)
         differences = {}
@@ -115,30 +120,15 @@ def _read(config: ConversionConfig) -> Checkpoint:
     if config.merge_from:
         source = warm_start.merge(source, load.read(config.merge_from))
     checkpoint.check(source, config.input_path)
-    _check_vocabulary(source)
-    return source
-
-
-def _check_vocabulary(source: Checkpoint) -> None:
-    if source.vocabulary is None:
-        return
-    found = checkpoint.load_tokenizer(source).vocab_size
-    wanted = checkpoint.known_config(source).vocab_size
-    if found > wanted:
-        raise ValueError(
-            f"{source.vocabulary!r} has {found} tokens, but the config has "
-            f"vocab_size={wanted}. Pass the vocabulary that the model was "
-            "trained with."
-        )
-
-
-def _warm_start(source: Checkpoint, config: ConversionConfig) -> Checkpoint:
-    if config.num_hidden_layers:
-        source = warm_start.with_layers(source, config.num_hidden_layers)
-    if config.num_hidden_groups:
-        source = warm_start.with_groups(source, config.num_hidden_groups)
-    if config.parameter_sharing:
-        source = warm_start.with_sharing(source, config.parameter_sharing)
+    if source.vocabulary is not None:
+        found = checkpoint.load_tokenizer(source).vocab_size
+        wanted = checkpoint.known_config(source).vocab_size
+        if found > wanted:
+            raise ValueError(
+                f"{source.vocabulary!r} has {found} tokens, but the config has "
+                f"vocab_size={wanted}. Pass the vocabulary that the model was "
+                "trained with."
+            )
     return source
 
 
@@ -170,11 +160,9 @@ def _verify(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
 def output_differences(
     first: Checkpoint, second: Checkpoint
 ) -> dict[str, float]:
-    """Returns the largest difference between two models' outputs, by name.
+    """Returns the largest difference of each output of two checkpoints.
 
-    Args:
-        first: A checkpoint with a config.
-        second: Another. Outputs that only one of them has are not compared.
+    Outputs that only one of them has are not compared.
     """
     ours, theirs = outputs(first), outputs(second)
     return {
@@ -203,7 +191,7 @@ def outputs(
     batch = _fixed_batch(config) if batch is None else batch
     weights = dict(source.weights)
     if not source.has_pooler:
-        kernel, bias = (row.tf1 for row in variable_table.POOLER)
+        kernel, bias = (row.tf1 for row in variable_names.POOLER)
         weights[kernel] = np.zeros((config.hidden_size, config.hidden_size))
         weights[bias] = np.zeros(config.hidden_size)
     model = AlbertModel(config)

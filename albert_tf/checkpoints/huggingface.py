@@ -245,14 +245,9 @@ def _vocabulary_in(folder: str) -> str | None:
 
 
 def write(folder: str, source: Checkpoint) -> list[str]:
-    """Writes a folder that `from_pretrained` loads.
+    """Fills an empty folder so that `from_pretrained` loads it.
 
-    Args:
-        folder: An empty folder.
-        source: What to write.
-
-    Returns:
-        Names of the arrays that the format cannot store.
+    Returns the names of the arrays that the format cannot store.
 
     Raises:
         ValueError: The format cannot express the config; or the labels of the

@@ -190,15 +190,11 @@ def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def write(folder: str, source: Checkpoint) -> list[str]:
-    """Writes a preset that `from_preset` loads.
+    """Fills an empty folder so that `from_preset` loads it.
 
-    Args:
-        folder: An empty folder.
-        source: What to write. A preset holds one head: that of the
-            classifier if there is one, otherwise that of the masked LM.
-
-    Returns:
-        Names of the arrays that the format cannot store.
+    A preset holds one head: that of the classifier if there is one, otherwise
+    that of the masked LM. Returns the names of the arrays that the format
+    cannot store.
 
     Raises:
         ValueError: KerasHub cannot express the config.

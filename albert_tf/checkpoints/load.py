@@ -1,6 +1,7 @@
-"""Loads a checkpoint of any format into a model: all of it, or nothing.
+"""Loads a checkpoint of any format: into a model, or as a new model.
 
-The format is recognised by the files at the path.
+`load_checkpoint` sets all weights of a model, or none. `load_model` builds the
+model that a checkpoint belongs to. The format is recognised by the files.
 
 Floor: checkpoints.
 """
@@ -11,9 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import (
     checkpoint,
     huggingface,
@@ -22,6 +24,14 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 
 _LOGGER = logging.getLogger(__name__)
 _ACCEPTED = (
@@ -29,9 +39,34 @@ _ACCEPTED = (
     "or its folder), the folder of a run, a Hugging Face folder with "
     "model.safetensors, and a KerasHub preset folder"
 )
+_CONFIG_ADVICE = "Use the config that the checkpoint was made with."
+_HEAD_ADVICE = (
+    "Use a checkpoint that has this head, or a model without it; or "
+    "initialise it randomly: --allow_new_heads, in Python allow_new_heads=True."
+)
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 _OTHER_FORMATS = (".safetensors", ".h5", ".keras")
 _GROUP = re.compile(r"/group_\d+/")
+_OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
+# The model of each head, and which heads of a checkpoint it can load.
+_MODELS: Mapping[str, Any] = {
+    "encoder": AlbertModel,
+    "pretraining": PretrainingModel,
+    "classifier": ClassifierModel,
+    "multiple_choice": MultipleChoiceModel,
+    "span": SpanModel,
+    "beam_span": BeamSpanModel,
+}
+_CHECKPOINT_HEADS: Mapping[str, set[str]] = {
+    "pretraining": set(_OBJECTIVES),
+    "classifier": {"task"},
+    "multiple_choice": {"task"},
+    "span": {"cls/squad"},
+    "beam_span": {"beam"},
+}
+# Regression and multiple choice have the same weights; only the name of the
+# task tells them apart.
+_MULTIPLE_CHOICE_TASKS = ("race",)
 
 
 def load_checkpoint(
@@ -65,38 +100,144 @@ def load_checkpoint(
             variable is missing, unexpected or has the wrong shape; or the
             checkpoint's config gives the weights another meaning.
     """
-    name = os.fspath(path)
+    where = os.fspath(path)
     if recognise(path) == "tf1":
-        weights = tf1.read_weights(path)
+        # The optimizer slots, two thirds of the file, are not read.
+        config, weights = tf1.config_beside(path), tf1.read_weights(path)
     else:
         source = read(path)
-        _check_same_meaning(model, source, name)
-        weights = source.weights
+        config, weights = source.config, source.weights
+    _check_same_meaning(model, config, where)
     return assign(
         model,
         weights,
-        name,
+        where,
         allow_new_heads=allow_new_heads,
         from_group_0=from_group_0,
     )
 
 
-def read(path: files.Path) -> Checkpoint:
-    """Reads a checkpoint of any format.
+def _check_same_meaning(
+    model: Any, config: AlbertConfig | None, where: str
+) -> None:
+    """Checks what the shapes of the weights cannot show."""
+    wanted = getattr(model, "config", None)
+    if wanted is None or config is None:
+        return
+    for field in ("hidden_act", "num_attention_heads"):
+        theirs, ours = getattr(config, field), getattr(wanted, field)
+        if theirs != ours:
+            raise ValueError(
+                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
+                f"the model has {field}={ours!r}. {_CONFIG_ADVICE}"
+            )
+
+
+def load_model(
+    path: files.Path,
+    *,
+    head: str | None = None,
+    config: AlbertConfig | None = None,
+    dtype: Any = None,
+) -> keras.Model:
+    """Returns the model of a checkpoint, with its weights.
 
     Args:
-        path: A checkpoint in any format that `recognise` knows.
+        path: A checkpoint in any format: of TF1, of one of our runs (the
+            checkpoint or the folder of the run), of Hugging Face or of
+            KerasHub; or a `.keras` file of Keras, to which the other
+            arguments do not apply.
+        head: `encoder`, `pretraining`, `classifier` (regression too),
+            `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0).
+            None for the head that the checkpoint has: that of a task, else
+            those of pretraining, else none.
+        config: Configuration of the model; None for the one beside the
+            checkpoint.
+        dtype: Keras dtype policy; None for the global policy of Keras.
+
+    Returns:
+        An `AlbertModel`, `PretrainingModel`, `ClassifierModel`,
+        `MultipleChoiceModel`, `SpanModel` or `BeamSpanModel`.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint at the path.
+        ValueError: The format is not accepted; the checkpoint is damaged, has
+            no config, does not have the head, or has heads of several tasks.
+    """
+    where = os.fspath(path)
+    if where.endswith(".keras"):
+        return keras.saving.load_model(files.check_local(path))
+    if head is not None:
+        checks.check_choice("head", head, tuple(_MODELS))
+    source = read(path)
+    config = config or checkpoint.known_config(source)
+    head = head or _find_head(source, where)
+    if head != "encoder" and not _CHECKPOINT_HEADS[head] & source.heads:
+        raise ValueError(
+            f"Checkpoint {where!r} has no head of the kind head={head!r}. Its "
+            f"heads are: {', '.join(sorted(source.heads)) or 'none'}. Pass "
+            "another head, or leave `head` out."
+        )
+    arguments: dict[str, Any] = {}
+    if head == "pretraining":
+        found = [name for name in _OBJECTIVES if name in source.heads]
+        arguments["objectives"] = [_OBJECTIVES[name] for name in found]
+    if head == "classifier":
+        arguments["num_labels"] = len(source.weights["output_bias"])
+    model: keras.Model = _MODELS[head](config, dtype=dtype, **arguments)
+    assign(model, _with_pooler(model, source, where), where)
+    return model
+
+
+def _find_head(source: Checkpoint, where: str) -> str:
+    is_multiple_choice = source.metadata.task in _MULTIPLE_CHOICE_TASKS
+    names = {
+        "task": "multiple_choice" if is_multiple_choice else "classifier",
+        "cls/squad": "span",
+        "beam": "beam_span",
+    }
+    found = [names[head] for head in names if head in source.heads]
+    if len(found) > 1:
+        raise ValueError(
+            f"Checkpoint {where!r} has the heads of several tasks: "
+            f"{', '.join(found)}. Pass the one to load, such as "
+            f"head={found[0]!r}."
+        )
+    if found:
+        return found[0]
+    return "pretraining" if source.heads else "encoder"
+
+
+def _with_pooler(
+    model: keras.Model, source: Checkpoint, where: str
+) -> Mapping[str, np.ndarray]:
+    """Adds the model's initial pooler to weights without one."""
+    if source.has_pooler:
+        return source.weights
+    _LOGGER.warning(
+        "%s has no pooler: do not use `pooled_output` before training it", where
+    )
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return source.weights | {
+        name: np.asarray(variable)
+        for name, variable in named.items()
+        if name.startswith(variable_names.POOLER_PREFIX)
+    }
+
+
+def read(path: files.Path) -> Checkpoint:
+    """Reads a checkpoint of any format that `recognise` knows.
 
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted, or the checkpoint is damaged.
     """
-    kind = recognise(path)
-    if kind == "huggingface":
-        return huggingface.read(path)
-    if kind == "keras_hub":
-        return keras_hub.read(path)
-    return tf1.read_folder(path)
+    readers = {
+        "tf1": tf1.read_folder,
+        "huggingface": huggingface.read,
+        "keras_hub": keras_hub.read,
+    }
+    return readers[recognise(path)](path)
 
 
 def recognise(path: files.Path) -> str:
@@ -150,21 +291,6 @@ def global_step(path: files.Path) -> int:
     return int(tf1.read(path, [name])[name])
 
 
-def _check_same_meaning(model: Any, source: Checkpoint, where: str) -> None:
-    """Checks what the shapes of the weights cannot show."""
-    wanted = getattr(model, "config", None)
-    if wanted is None or source.config is None:
-        return
-    for field in ("hidden_act", "num_attention_heads"):
-        theirs, ours = getattr(source.config, field), getattr(wanted, field)
-        if theirs != ours:
-            raise ValueError(
-                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
-                f"the model has {field}={ours!r}. Use the config that the "
-                "checkpoint was made with."
-            )
-
-
 def assign(
     model: Any,
     weights: Mapping[str, np.ndarray],
@@ -173,20 +299,10 @@ def assign(
     allow_new_heads: bool = False,
     from_group_0: bool = False,
 ) -> list[str]:
-    """Sets all weights of a model from arrays.
+    """Sets all weights of a model from arrays; see `load_checkpoint`.
 
-    If anything is wrong, no weight is changed.
-
-    Args:
-        model: A Keras model whose variables are in `variable_table`.
-        weights: Arrays by TF1 name, without optimizer slots and step counter.
-        where: Path of the checkpoint, for messages.
-        allow_new_heads: See `load_checkpoint`.
-        from_group_0: See `load_checkpoint`.
-
-    Returns:
-        Sorted names of the arrays that belong to heads that the model does
-        not have.
+    The arrays have TF1 names, and no slots or step counter are among them.
+    Messages begin with `where`, the path of their checkpoint.
 
     Raises:
         ValueError: A variable is missing, unexpected or has the wrong shape.
@@ -221,7 +337,6 @@ def _first_group_everywhere(
 def _without_new_heads(
     variables: Mapping[str, Any], weights: Mapping[str, np.ndarray], where: str
 ) -> dict[str, Any]:
-    """Removes heads that are missing, or have another shape in the weights."""
     head_of = variable_names.head_of
     kept = {"", *map(head_of, weights)} - {
         head_of(name)
@@ -259,17 +374,9 @@ def _check_fit(
         ),
     ):
         if names:
+            is_of_head = all(map(variable_names.is_head, names))
             raise ValueError(
                 f"Checkpoint {where!r} {problem}, {len(names)} in all: "
-                f"{checkpoint.some(shown, '; ')}. {_advice(names)}"
+                f"{checkpoint.some(shown, '; ')}. "
+                f"{_HEAD_ADVICE if is_of_head else _CONFIG_ADVICE}"
             )
-
-
-def _advice(names: Iterable[str]) -> str:
-    if all(variable_names.is_head(name) for name in names):
-        return (
-            "Use a checkpoint that has this head, or a model without it; or "
-            "initialise it randomly: --allow_new_heads, in Python "
-            "allow_new_heads=True."
-        )
-    return "Use the config that the checkpoint was made with."

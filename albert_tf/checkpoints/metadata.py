@@ -15,12 +15,6 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import run_checkpoints
 
 METADATA_FILE = "metadata.json"
-# Files of a run: what the run is, and the scores of its weights.
-_RUN_FILE = "run.json"
-_RESULTS_FILE = "eval_results.json"
-# Files of a Hugging Face folder.
-_HUGGINGFACE_CONFIG_FILE = "config.json"
-_HUGGINGFACE_TOKENIZER_FILE = "tokenizer_config.json"
 # The names that transformers gives to labels begin with this.
 UNNAMED_LABEL = "LABEL_"
 
@@ -77,12 +71,7 @@ class Metadata:
 
 
 def write(folder: files.Path, metadata: Metadata) -> None:
-    """Writes `metadata.json`, unless nothing is known.
-
-    Args:
-        folder: Folder of the weights.
-        metadata: What to write.
-    """
+    """Writes `metadata.json` into the folder of weights, if any is known."""
     if metadata.known():
         path = os.path.join(folder, METADATA_FILE)
         files.write_json(path, metadata.known())
@@ -111,7 +100,7 @@ def read(path: files.Path) -> Metadata:
 
 def _facts(folder: str) -> dict[str, Any]:
     path = os.path.join(folder, METADATA_FILE)
-    values = files.read_json_object(path, missing_ok=True)
+    values = _read_json(folder, METADATA_FILE)
     if "keras_version" in values:
         # KerasHub's presets have a file of this name for other facts.
         return {}
@@ -129,13 +118,14 @@ def _facts(folder: str) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
+def _read_json(folder: str, name: str) -> dict[str, Any]:
+    path = os.path.join(folder, name)
+    return files.read_json_object(path, missing_ok=True)
+
+
 def _facts_of_run(folder: str) -> dict[str, Any]:
-    run = files.read_json_object(
-        os.path.join(folder, _RUN_FILE), missing_ok=True
-    )
-    results = files.read_json_object(
-        os.path.join(folder, _RESULTS_FILE), missing_ok=True
-    )
+    run = _read_json(folder, "run.json")
+    results = _read_json(folder, "eval_results.json")
     settings = run.get("settings", {})
     labels = settings.get("labels")
     return Metadata(
@@ -150,12 +140,8 @@ def _facts_of_run(folder: str) -> dict[str, Any]:
 
 
 def _facts_of_huggingface(folder: str) -> dict[str, Any]:
-    config = files.read_json_object(
-        os.path.join(folder, _HUGGINGFACE_CONFIG_FILE), missing_ok=True
-    )
-    tokenizer = files.read_json_object(
-        os.path.join(folder, _HUGGINGFACE_TOKENIZER_FILE), missing_ok=True
-    )
+    config = _read_json(folder, "config.json")
+    tokenizer = _read_json(folder, "tokenizer_config.json")
     names = config.get("id2label") or {}
     labels = tuple(str(names.get(str(i))) for i in range(len(names)))
     is_named = not all(name.startswith(UNNAMED_LABEL) for name in labels)

@@ -103,14 +103,7 @@ def _prefix_in_state_file(folder: str) -> str:
 def read_shapes(path: files.Path) -> dict[str, tuple[int, ...]]:
     """Returns the shape of every array by its full name, sorted.
 
-    Only the index is read.
-
-    Args:
-        path: What `resolve` takes.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: It is damaged, or a folder has several.
+    Only the index is read. For the path and the errors, see `read`.
     """
     prefix = resolve(path)
     with _name_damaged(prefix):
@@ -149,14 +142,9 @@ def read(
 
 def read_weights(path: files.Path) -> dict[str, np.ndarray]:
     """Reads all arrays except optimizer slots and step counter; see `read`."""
-    prefix = resolve(path)
+    is_state = variable_names.is_training_state
     return read(
-        prefix,
-        [
-            name
-            for name in read_shapes(prefix)
-            if not variable_names.is_training_state(name)
-        ],
+        path, [name for name in read_shapes(path) if not is_state(name)]
     )
 
 
@@ -177,27 +165,23 @@ def _name_damaged(prefix: str) -> Iterator[None]:
 def read_folder(path: files.Path) -> Checkpoint:
     """Reads a checkpoint with the config, vocabulary and metadata beside it.
 
-    Args:
-        path: What `resolve` takes.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: A file is damaged, or a folder has several checkpoints.
+    For the path and the errors, see `read`.
     """
     prefix = resolve(path)
     return Checkpoint(
         arrays=read(prefix),
-        config=_config_beside(prefix),
+        config=config_beside(prefix),
         vocabulary=_vocabulary_in(os.path.dirname(prefix)),
         metadata=metadata.read(prefix),
     )
 
 
-def _config_beside(prefix: str) -> AlbertConfig | None:
-    for folder in run_checkpoints.folders_of(prefix):
-        path = os.path.join(folder, CONFIG_FILE)
-        if os.path.isfile(path):
-            return AlbertConfig.from_json_file(path)
+def config_beside(path: files.Path) -> AlbertConfig | None:
+    """Returns the config beside a checkpoint, or in the folder of its run."""
+    for folder in run_checkpoints.folders_of(path):
+        name = os.path.join(folder, CONFIG_FILE)
+        if os.path.isfile(name):
+            return AlbertConfig.from_json_file(name)
     return None
 
 
@@ -210,11 +194,9 @@ def _vocabulary_in(folder: str) -> str | None:
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
-    """Writes a checkpoint; its index appears when its data are complete.
+    """Writes arrays; the index appears when the data are complete.
 
-    Args:
-        prefix: Path without ending; missing folders are made.
-        arrays: NumPy arrays or tensors by name.
+    Missing folders are made.
 
     Raises:
         OSError: The disk is full, or the folder cannot be written.
@@ -260,14 +242,10 @@ def _remove(path: str) -> None:
 
 
 def write_released(folder: str, source: Checkpoint) -> list[str]:
-    """Writes what google-research/albert reads.
+    """Writes what google-research/albert reads to an empty folder.
 
-    Args:
-        folder: An empty folder.
-        source: What to write; optimizer slots are written, too.
-
-    Returns:
-        Names of the arrays that the format cannot store, which are none.
+    Optimizer slots are written, too. Returns the names of the arrays that the
+    format cannot store, which are none.
 
     Raises:
         ValueError: Only one half of each layer is shared, which the original
@@ -284,15 +262,7 @@ def write_released(folder: str, source: Checkpoint) -> list[str]:
 
 
 def write_ours(folder: str, source: Checkpoint) -> list[str]:
-    """Writes a checkpoint as our runs do, with all that is known of it.
-
-    Args:
-        folder: An empty folder.
-        source: What to write; optimizer slots are written, too.
-
-    Returns:
-        Names of the arrays that the format cannot store, which are none.
-    """
+    """Writes a checkpoint as our runs do; see `write_released`."""
     config = checkpoint.known_config(source)
     config.to_json_file(os.path.join(folder, CONFIG_FILE))
     metadata.write(folder, source.metadata)

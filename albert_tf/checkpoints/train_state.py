@@ -22,14 +22,8 @@ import keras
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import (
-    metadata as metadata_lib,
-)
-from albert_tf.checkpoints import (
-    run_checkpoints,
-    tf1,
-    variable_names,
-)
+from albert_tf.checkpoints import metadata as metadata_lib
+from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 
 _STATE_FILE = "state.json"
@@ -97,10 +91,8 @@ class Checkpointer:
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
-        Args:
-            step: Step of the weights.
-            scores: Their scores, written as `state.json`. A null threshold
-                among them becomes part of the metadata.
+        Their scores are written as `state.json`. A null threshold among them
+        becomes part of the metadata.
         """
         tuned = scores.get("null_threshold")
         _write_folder(
@@ -112,9 +104,6 @@ class Checkpointer:
 
     def restore(self, path: str) -> dict[str, Any]:
         """Sets weights and slots from a checkpoint and returns its state.
-
-        Args:
-            path: Folder of the checkpoint.
 
         Raises:
             ValueError: The checkpoint belongs to another model or optimizer,

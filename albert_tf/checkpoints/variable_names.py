@@ -1,20 +1,23 @@
-"""Translates names of variables between the columns of `variable_table`.
+"""The variables of all models, and their names in every format.
 
 Arrays are known by their TF1 names everywhere in this folder.
 
 Floor: checkpoints. Plain Python: no TensorFlow.
+
+Source: names of google-research/albert's released checkpoints, of
+transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.
 """
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from albert_tf.checkpoints.variable_table import TABLE, TRANSPOSED, Row
 from albert_tf.config import AlbertConfig
 
 POOLER_PREFIX = "bert/pooler/"
-# Begins the paths of an encoder's variables in `variable_table`.
+# Begins the paths of an encoder's variables in the column `ours`.
 _ENCODER = "albert/"
 # What the names of all heads' variables begin with.
 _BEAM_PREFIXES = ("start_logits/", "end_logits/", "answer_class/")
@@ -23,6 +26,253 @@ SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
 # TF-Hub modules begin every name with this.
 MODULE_PREFIX = "module/"
+# Marks the name of a matrix that is stored transposed.
+TRANSPOSED = "^T"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One variable.
+
+    In all names, {set} and {inner} stand for numbers. A name that ends in
+    `^T` is that of the transposed matrix. An empty name means that the format
+    has no such variable.
+
+    Args:
+        shape: Shape in TF1, as letters: V, E, H, F; S positions, T segment
+            types; D twice H; K a number of labels that no config contains. A
+            digit stands for itself.
+        ours: Path of the Keras variable.
+        tf1: Name in a TF1 checkpoint.
+        huggingface: Name in a `model.safetensors`.
+        keras_hub: Path of KerasHub's Keras variable. Its attention kernels
+            and biases split H into N x D; the order of the values is the same.
+    """
+
+    shape: str
+    ours: str
+    tf1: str
+    huggingface: str = ""
+    keras_hub: str = ""
+
+
+# What the names of a layer's two variables end with: in our models and in TF1,
+# in Hugging Face's, in KerasHub's.
+_DENSE = (("kernel", ".weight^T", "/kernel"), ("bias", ".bias", "/bias"))
+_NORM = (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta"))
+# TF1: output layers store their weights as [out, in], unlike every kernel.
+_OUTPUT = (
+    ("output_weights", ".weight", "/kernel^T"),
+    ("output_bias", ".bias", "/bias"),
+)
+
+
+def _layer(
+    kind: tuple[tuple[str, str, str], ...],
+    shapes: tuple[str, str],
+    *,
+    ours: str,
+    tf1: str,
+    huggingface: str = "",
+    keras_hub: str = "",
+) -> tuple[Row, Row]:
+    """Returns the rows of a layer's two variables."""
+    first, second = (
+        Row(
+            shape=shape,
+            ours=f"{ours}/{name}",
+            # The classifier's output layer has no name of its own in TF1.
+            tf1=f"{tf1}/{name}" if tf1 else name,
+            huggingface=huggingface and huggingface + huggingface_end,
+            keras_hub=keras_hub and keras_hub + keras_hub_end,
+        )
+        for shape, (name, huggingface_end, keras_hub_end) in zip(
+            shapes, kind, strict=True
+        )
+    )
+    return first, second
+
+
+def _embedding(name: str, shape: str, keras_hub: str) -> Row:
+    return Row(
+        shape=shape,
+        ours=f"albert/embeddings/{name}",
+        tf1=f"bert/embeddings/{name}",
+        huggingface=f"albert.embeddings.{name}.weight",
+        keras_hub=f"{keras_hub}/embeddings",
+    )
+
+
+# {set} is the group of layers if the sublayer is shared, and the layer if it
+# is not, as in the original with as many groups as layers. If only one half of
+# a layer is shared, which the original cannot do, the two halves of
+# `group_{set}` are numbered independently.
+_ATTENTION = "albert/encoder/attention_{set}_{inner}"
+_FEED_FORWARD = "albert/encoder/feed_forward_{set}_{inner}"
+_TF1 = "bert/encoder/transformer/group_{set}/inner_group_{inner}"
+_HF = "albert.encoder.albert_layer_groups.{set}.albert_layers.{inner}"
+_HUB = "group_{set}_inner_layer_{inner}"
+
+EMBEDDINGS: tuple[Row, ...] = (
+    _embedding("word_embeddings", "VE", "token_embedding"),
+    _embedding("token_type_embeddings", "TE", "segment_embedding"),
+    _embedding("position_embeddings", "SE", "position_embedding"),
+    *_layer(
+        _NORM,
+        ("E", "E"),
+        ours="albert/embeddings/layer_norm",
+        tf1="bert/embeddings/LayerNorm",
+        huggingface="albert.embeddings.LayerNorm",
+        keras_hub="embeddings_layer_norm",
+    ),
+)
+# Exists in our models and in TF1 only if E and H differ.
+PROJECTION: tuple[Row, Row] = _layer(
+    _DENSE,
+    ("EH", "H"),
+    ours="albert/encoder/embedding_projection",
+    tf1="bert/encoder/embedding_hidden_mapping_in",
+    huggingface="albert.encoder.embedding_hidden_mapping_in",
+    keras_hub="embedding_projection",
+)
+ATTENTION: tuple[Row, ...] = (
+    *(
+        row
+        for name in ("query", "key", "value")
+        for row in _layer(
+            _DENSE,
+            ("HH", "H"),
+            ours=f"{_ATTENTION}/{name}",
+            tf1=f"{_TF1}/attention_1/self/{name}",
+            huggingface=f"{_HF}.attention.{name}",
+            keras_hub=f"{_HUB}/self_attention_layer/{name}",
+        )
+    ),
+    *_layer(
+        _DENSE,
+        ("HH", "H"),
+        ours=f"{_ATTENTION}/output",
+        tf1=f"{_TF1}/attention_1/output/dense",
+        huggingface=f"{_HF}.attention.dense",
+        keras_hub=f"{_HUB}/self_attention_layer/attention_output",
+    ),
+    *_layer(
+        _NORM,
+        ("H", "H"),
+        ours=f"{_ATTENTION}/layer_norm",
+        tf1=f"{_TF1}/LayerNorm",
+        huggingface=f"{_HF}.attention.LayerNorm",
+        keras_hub=f"{_HUB}/self_attention_layer_norm",
+    ),
+)
+FEED_FORWARD: tuple[Row, ...] = (
+    *_layer(
+        _DENSE,
+        ("HF", "F"),
+        ours=f"{_FEED_FORWARD}/intermediate",
+        tf1=f"{_TF1}/ffn_1/intermediate/dense",
+        huggingface=f"{_HF}.ffn",
+        keras_hub=f"{_HUB}/feedforward_intermediate_dense",
+    ),
+    *_layer(
+        _DENSE,
+        ("FH", "H"),
+        ours=f"{_FEED_FORWARD}/output",
+        # TF1: the output layer's scope was opened inside the intermediate's.
+        tf1=f"{_TF1}/ffn_1/intermediate/output/dense",
+        huggingface=f"{_HF}.ffn_output",
+        keras_hub=f"{_HUB}/feedforward_output_dense",
+    ),
+    *_layer(
+        _NORM,
+        ("H", "H"),
+        ours=f"{_FEED_FORWARD}/layer_norm",
+        tf1=f"{_TF1}/LayerNorm_1",
+        huggingface=f"{_HF}.full_layer_layer_norm",
+        keras_hub=f"{_HUB}/feedforward_layer_norm",
+    ),
+)
+POOLER: tuple[Row, ...] = _layer(
+    _DENSE,
+    ("HH", "H"),
+    ours="albert/pooler",
+    tf1="bert/pooler/dense",
+    huggingface="albert.pooler",
+    keras_hub="pooled_dense",
+)
+_MASKED_LM: tuple[Row, ...] = (
+    *_layer(
+        _DENSE,
+        ("HE", "E"),
+        ours="masked_lm_head/transform",
+        tf1="cls/predictions/transform/dense",
+        huggingface="predictions.dense",
+        keras_hub="mlm_head/intermediate_dense",
+    ),
+    *_layer(
+        _NORM,
+        ("E", "E"),
+        ours="masked_lm_head/layer_norm",
+        tf1="cls/predictions/transform/LayerNorm",
+        huggingface="predictions.LayerNorm",
+        keras_hub="mlm_head/intermediate_layer_norm",
+    ),
+    Row(
+        shape="V",
+        ours="masked_lm_head/output_bias",
+        tf1="cls/predictions/output_bias",
+        huggingface="predictions.bias",
+        keras_hub="mlm_head/output_bias",
+    ),
+)
+_SENTENCE_ORDER = _layer(
+    _OUTPUT,
+    ("2H", "2"),
+    ours="sentence_order_head",
+    tf1="cls/seq_relationship",
+    huggingface="sop_classifier.classifier",
+)
+# GLUE with K labels, and RACE with K = 1.
+_TASK = _layer(
+    _OUTPUT,
+    ("KH", "K"),
+    ours="task_head",
+    tf1="",
+    huggingface="classifier",
+    keras_hub="logits",
+)
+# SQuAD 1.1.
+_SPAN = _layer(
+    _OUTPUT,
+    ("2H", "2"),
+    ours="span_head",
+    tf1="cls/squad",
+    huggingface="qa_outputs",
+)
+# SQuAD 2.0; D is the width of two vectors side by side.
+_BEAM: tuple[Row, ...] = tuple(
+    row
+    for kind, shapes, ours, tf1 in (
+        (_DENSE, ("H1", "1"), "start_dense", "start_logits/dense"),
+        (_DENSE, ("DH", "H"), "end_dense_0", "end_logits/dense_0"),
+        (_NORM, ("H", "H"), "end_layer_norm", "end_logits/LayerNorm"),
+        (_DENSE, ("H1", "1"), "end_dense_1", "end_logits/dense_1"),
+        (_DENSE, ("DH", "H"), "answer_dense_0", "answer_class/dense_0"),
+        (_DENSE, ("H1", "1"), "answer_dense_1", "answer_class/dense_1"),
+    )
+    for row in _layer(kind, shapes, ours=f"beam_span_head/{ours}", tf1=tf1)
+    # The last layer has no bias.
+    if row.tf1 != "answer_class/dense_1/bias"
+)
+HEADS = (*_MASKED_LM, *_SENTENCE_ORDER, *_TASK, *_SPAN, *_BEAM)
+TABLE = (
+    *EMBEDDINGS,
+    *PROJECTION,
+    *ATTENTION,
+    *FEED_FORWARD,
+    *POOLER,
+    *HEADS,
+)
 
 
 @functools.cache
@@ -82,15 +332,10 @@ def translate(
 
 
 def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
-    """Returns the shape that a config implies for a variable.
+    """Returns the shape that a config implies for a variable, by TF1 name.
 
-    Args:
-        name: TF1 name of the variable.
-        config: Shape of the model.
-
-    Returns:
-        The shape, with None for a length that the config does not determine.
-        None for a name that is not in the table.
+    The shape has None for a length that the config does not determine. The
+    result is None for a name that is not in the table.
     """
     found = _find(name, "tf1")
     if not found:
@@ -115,9 +360,6 @@ def tf1_name(path: str) -> str:
     >>> tf1_name("albert/embeddings/layer_norm/gamma")
     'bert/embeddings/LayerNorm/gamma'
 
-    Args:
-        path: `path` of the Keras variable.
-
     Raises:
         ValueError: The table has no row for the variable.
     """
@@ -125,16 +367,13 @@ def tf1_name(path: str) -> str:
     if found is None:
         raise ValueError(
             f"Variable {path!r} has no name in TF1 checkpoints. Add a row for "
-            "it to albert_tf/checkpoints/variable_table.py."
+            "it to albert_tf/checkpoints/variable_names.py."
         )
     return found[0]
 
 
 def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Returns Keras variables by their TF1 names.
-
-    Args:
-        variables: For example `model.weights`.
+    """Returns Keras variables, such as `model.weights`, by their TF1 names.
 
     Raises:
         ValueError: A variable has no TF1 name, or two have the same.

@@ -34,11 +34,9 @@ _UNSHARED = {
 
 
 def merge(source: Checkpoint, other: Checkpoint) -> Checkpoint:
-    """Adds the heads, the pooler and the metadata that only another one has.
+    """Adds the heads, the pooler and the metadata that only the other one has.
 
-    Args:
-        source: The checkpoint to complete.
-        other: A checkpoint of the same encoder.
+    Both are checkpoints of the same encoder.
 
     Raises:
         ValueError: The other has no head or pooler that this one lacks.
@@ -139,13 +137,10 @@ def _with_sets(
     shared: Sequence[int],
     unshared: Sequence[int],
 ) -> Checkpoint:
-    """Returns the model with new sets of weights; see `_copy_sets`.
+    """Returns the model with other sets of weights; see `_copy_sets`.
 
-    Args:
-        source: The model.
-        config: The new model's.
-        shared: Sources of the sets of a half that layers share.
-        unshared: Sources of the sets of a half that they do not share.
+    The sources of a half that the layers share are `shared`; those of a half
+    that they do not share are `unshared`.
     """
     arrays = source.weights
     for half in _HALVES:

@@ -7,7 +7,7 @@ load there, so it is not written.
 Floor: export.
 """
 
-from collections.abc import Iterator
+import itertools
 from typing import Any
 
 # Operations of TensorFlow Text that images with version 2.12 know.
@@ -40,31 +40,21 @@ ALLOWED = frozenset([*_OF_TENSORFLOW.split(), *_OF_TENSORFLOW_TEXT.split()])
 
 
 def check(function: Any, name: str) -> None:
-    """Checks a traced function and all functions that it calls.
-
-    Args:
-        function: A concrete function.
-        name: Name of the signature, for the message.
+    """Checks a concrete function and all functions that it calls.
 
     Raises:
         ValueError: It contains an operation that is not on the list; the
-            message names the operation.
+            message names the signature, `name`, and the operation.
     """
-    forbidden = sorted({*operations(function)} - ALLOWED)
+    graph = function.graph.as_graph_def()
+    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
+    found = {node.op for node in itertools.chain(*nodes)}
+    # A call of a function is named like the function.
+    own = {one.signature.name for one in graph.library.function}
+    forbidden = sorted(found - own - ALLOWED)
     if forbidden:
         raise ValueError(
             f"Signature {name!r} contains {', '.join(forbidden)}, which TF "
             "Serving may not know; nothing is written. Use the operations "
             "listed in albert_tf/export/allowed_operations.py."
         )
-
-
-def operations(function: Any) -> Iterator[str]:
-    """Yields the names of the operations of a graph and its functions."""
-    graph = function.graph.as_graph_def()
-    own = {definition.signature.name for definition in graph.library.function}
-    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
-    for node in (node for some in nodes for node in some):
-        # A call of a function is named like the function.
-        if node.op not in own:
-            yield node.op

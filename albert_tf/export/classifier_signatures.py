@@ -20,12 +20,7 @@ from albert_tf.modeling.sequence_models import ClassifierModel
 
 
 class ExportedClassifier:
-    """Computes the logits of a classifier from ids.
-
-    Args:
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-    """
+    """Computes the logits of a classifier with exported weights, from ids."""
 
     def __init__(
         self, model: ClassifierModel, weights: ExportedWeights
@@ -52,15 +47,9 @@ def make_signatures(
     """Traces the signatures of a classifier.
 
     Raw text gives `probabilities` `[B, K]` and `prediction` `[B]`, a label;
-    ids give `logits` and `probabilities`. For regression there is `score`
-    `[B]` instead of probabilities and prediction.
-
-    Args:
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-        text_graph: Makes tokens of raw text.
-        labels: In the order of the logits; empty for regression.
-        max_seq_length: Longest sequence made of raw text.
+    ids give `logits` and `probabilities`. For regression there are no labels,
+    and there is `score` `[B]` instead of probabilities and prediction. At most
+    `max_seq_length` tokens are made of raw text.
     """
     classify = ExportedClassifier(model, weights)
 

@@ -16,7 +16,6 @@ from albert_tf.export import ragged
 
 NUM_CODE_POINTS = 0x110000
 _PAGE_SIZE = 256
-
 # An entry of a `ReplacementTable` is `offset * _MAX_LENGTH + length` of the
 # replacement, or one of two common cases that need no stored characters: the
 # code point itself, or the code point between two spaces.
@@ -27,11 +26,7 @@ _SPACE = ord(" ")
 
 
 class PagedTable:
-    """Maps every code point to a number.
-
-    Args:
-        values: Integers `[NUM_CODE_POINTS]`.
-    """
+    """Maps every code point to a number; values are `[NUM_CODE_POINTS]`."""
 
     def __init__(self, values: np.ndarray) -> None:
         number_of: dict[bytes, int] = {}
@@ -83,14 +78,10 @@ class ReplacementTable:
         self._characters = tf.constant([*map(ord, "".join(offsets)), 0])
 
     def apply(self, code_points: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Replaces code points.
+        """Replaces code points, int32 `[N]`.
 
-        Args:
-            code_points: Int32 `[N]`.
-
-        Returns:
-            Two int32 arrays with an entry for each new code point: the code
-            point, and the index of the old one that it comes from.
+        Returns two int32 arrays with an entry for each new code point: the
+        code point, and the index of the old one that it comes from.
         """
         entries = self._entries.lookup(code_points)
         lengths = tf.where(

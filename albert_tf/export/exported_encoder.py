@@ -63,12 +63,7 @@ class ExportedWeights:
 
 
 class ExportedEncoder:
-    """Runs the layers of an `AlbertModel` with exported weights.
-
-    Args:
-        albert: The model, of which only the structure is used.
-        weights: The weights.
-    """
+    """Runs the layers of an `AlbertModel` with exported weights."""
 
     def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
@@ -87,16 +82,10 @@ class ExportedEncoder:
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Encodes sequences.
+        """Encodes sequences; all inputs are int32 `[B, S]`.
 
-        Args:
-            input_ids: Int32 `[B, S]`.
-            input_mask: Int32 `[B, S]`, 1 for a real token, 0 for padding.
-            segment_ids: Int32 `[B, S]`.
-
-        Returns:
-            The sequence output `[B, S, H]` and the pooled output `[B, H]`, in
-            the compute dtype.
+        Returns the sequence output `[B, S, H]` and the pooled output `[B, H]`,
+        in the compute dtype.
         """
         return self._encode(input_ids, input_mask, segment_ids)
 

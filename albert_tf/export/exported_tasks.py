@@ -38,7 +38,6 @@ _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # Heads: of GLUE and RACE, and of the two versions of SQuAD.
 _TASK, _SPAN, _BEAM = "task", "cls/squad", "beam"
 _HEADS = {"classifier": (_TASK,), "race": (_TASK,), "squad": (_SPAN, _BEAM)}
-_DEFAULT_THRESHOLD = 0.0
 
 
 def check_lengths(config: ExportConfig) -> None:
@@ -56,12 +55,7 @@ def check_lengths(config: ExportConfig) -> None:
 def make_model(
     config: ExportConfig, source: Checkpoint, albert_config: AlbertConfig
 ) -> keras.Model:
-    """Makes a model for the task, with new weights.
-
-    Args:
-        config: Settings of the export.
-        source: The checkpoint, whose heads the model gets.
-        albert_config: Shape of the model.
+    """Makes a model for the task with the heads of `source` and new weights.
 
     Raises:
         ValueError: The checkpoint has no head for the task, or a setting of
@@ -76,7 +70,14 @@ def make_model(
                 albert_config, objectives=found, dtype=dtype
             )
         return AlbertModel(albert_config, dtype=dtype)
-    _check_head(config, heads)
+    wanted = _HEADS[config.task]
+    if not heads.intersection(wanted):
+        raise ValueError(
+            f"{config.init_checkpoint!r} has no head for --task={config.task}. "
+            f"Expected: {' or '.join(wanted)}. Received: "
+            f"{', '.join(sorted(heads)) or 'none'}. Fine-tune it for the task "
+            "first, or pass --task=encoder."
+        )
     check_lengths(config)
     if config.task == "squad":
         if _SPAN in heads:
@@ -107,17 +108,6 @@ def make_model(
     return MultipleChoiceModel(albert_config, dtype=dtype)
 
 
-def _check_head(config: ExportConfig, heads: set[str]) -> None:
-    wanted = _HEADS[config.task]
-    if not heads.intersection(wanted):
-        raise ValueError(
-            f"{config.init_checkpoint!r} has no head for --task={config.task}. "
-            f"Expected: {' or '.join(wanted)}. Received: "
-            f"{', '.join(sorted(heads)) or 'none'}. Fine-tune it for the task "
-            "first, or pass --task=encoder."
-        )
-
-
 def make_signatures(
     config: ExportConfig,
     model: Any,
@@ -126,11 +116,7 @@ def make_signatures(
 ) -> list[Signature]:
     """Traces the signatures of a model made by `make_model`.
 
-    Args:
-        config: Settings of the export.
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-        text_graph: Makes tokens of raw text.
+    Only the structure of the model is used; its weights are `weights`.
 
     Raises:
         ValueError: The number of labels is not the model's, or a file beside
@@ -171,7 +157,10 @@ def _squad_signatures(
         scorer = LogitScorer(model, weights)
     else:
         scorer = BeamScorer(model, weights, text_graph.special_ids.sep)
-        threshold = _null_threshold(config)
+        threshold = config.null_score_diff_threshold
+        if threshold is None:
+            found = metadata.read(config.init_checkpoint).null_threshold
+            threshold = 0.0 if found is None else found
     return squad_signatures.make_signatures(
         scorer,
         text_graph,
@@ -182,13 +171,6 @@ def _squad_signatures(
         ),
         null_threshold=threshold,
     )
-
-
-def _null_threshold(config: ExportConfig) -> float:
-    if config.null_score_diff_threshold is not None:
-        return config.null_score_diff_threshold
-    found = metadata.read(config.init_checkpoint).null_threshold
-    return _DEFAULT_THRESHOLD if found is None else found
 
 
 def _choice_lengths(config: ExportConfig) -> ChoiceLengths:

@@ -145,12 +145,7 @@ def _with_first_mark(text: ModelText, starts: tf.Tensor) -> ModelText:
 
 
 class _Rules:
-    """Applies, from left to right, the longest rule that matches.
-
-    Args:
-        rules: What each sequence of characters becomes.
-        user_defined: Pieces that no rule may change.
-    """
+    """Applies, from left to right, the longest rule that matches."""
 
     def __init__(
         self, rules: Mapping[str, str], user_defined: frozenset[str]
@@ -214,14 +209,11 @@ def _take_from_left(sizes: tf.Tensor, row_ids: tf.Tensor) -> tf.Tensor:
 
 
 def read_rules(charsmap: bytes, alphabet: Set[str]) -> dict[str, str]:
-    """Reads the rules of a model.
+    """Reads what each sequence of characters becomes in a model.
 
     Args:
         charsmap: `precompiled_charsmap` of the model; may be empty.
         alphabet: Only rules for sequences of these characters are returned.
-
-    Returns:
-        What each sequence of characters becomes.
 
     Raises:
         ValueError: The bytes are damaged.
@@ -269,7 +261,10 @@ class _DoubleArray:
         self, node: int, code: bytes
     ) -> Iterator[tuple[bytes, int]]:
         """Yields the UTF-8 characters that leave a node, and their nodes."""
-        if code and len(code) == _code_size(code[0]):
+        # The first byte says how many bytes a character has.
+        if code and len(code) == 1 + sum(
+            code[0] >= least for least in (0xC0, 0xE0, 0xF0)
+        ):
             yield code, node
             return
         wanted = np.arange(1, _NUM_BYTES)
@@ -288,8 +283,3 @@ class _DoubleArray:
         place = self._bases[node]
         start = int(self._units[place] & _VALUE_BITS)
         return self._texts[start : self._texts.index(b"\0", start)].decode()
-
-
-def _code_size(first_byte: int) -> int:
-    """Returns how many bytes a UTF-8 character has."""
-    return 1 + sum(first_byte >= least for least in (0xC0, 0xE0, 0xF0))

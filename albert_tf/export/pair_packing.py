@@ -12,8 +12,8 @@ import dataclasses
 import tensorflow as tf
 
 from albert_tf.export import ragged, signature
+from albert_tf.export.exported_text import TextGraph, Tokens
 from albert_tf.export.signature import Tensors
-from albert_tf.export.tokens import TextGraph, Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
@@ -49,11 +49,7 @@ def encode_pairs(
 ) -> Tensors:
     """Makes the inputs of a model of pairs of raw texts; see `pack_pairs`.
 
-    Args:
-        text_a: Strings `[B]`.
-        text_b: Strings `[B]`, empty where there is no second text.
-        text_graph: Makes the tokens.
-        max_seq_length: Longest sequence.
+    Both texts are strings `[B]`; the second is empty where there is none.
     """
     texts = signature.same_batch(text_a=text_a, text_b=text_b)
     tokens = text_graph(tf.concat(texts, 0))
@@ -148,13 +144,7 @@ def pack_ranges(
 def truncated_sizes(
     size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns how many tokens of each text are kept.
-
-    Args:
-        size_a: Int32 of any shape, number of tokens of the first texts.
-        size_b: Int32, of the second texts; 0 where there is none.
-        max_seq_length: Longest sequence, including special tokens.
-    """
+    """Returns how many tokens of each text are kept; `size_b` may be 0."""
     room = max_seq_length - _NUM_SPECIAL_OF_PAIR
     half = room // 2
     alone = tf.minimum(size_a, max_seq_length - _NUM_SPECIAL)

@@ -44,13 +44,6 @@ def make_signatures(
 
     Raw text gives `choice` int32 `[B]` and `probabilities` `[B, C]`; ids
     `[B, C, S]` give `logits` and `probabilities`.
-
-    Args:
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-        text_graph: Makes tokens of raw text.
-        lengths: Largest lengths of a choice made of raw text.
-        num_choices: C.
     """
     score = ExportedClassifier(model.scorer, weights)
 
@@ -98,13 +91,6 @@ def _choice_inputs(
     """Makes the inputs of a model, int32 `[B x C, S]`.
 
     The end of question and option is kept, and the start of the article.
-
-    Args:
-        article: Strings `[B]`.
-        question: Strings `[B]`.
-        options: Strings `[B, C]`.
-        text_graph: Makes the tokens.
-        lengths: Largest lengths of a choice.
     """
     choices = complete(question, options)
     tokens = text_graph(tf.concat([article, choices], 0))
@@ -128,16 +114,11 @@ def _choice_inputs(
 
 
 def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
-    """Completes questions: each option replaces every blank of its question.
+    """Completes questions `[B]` with options `[B, C]`.
 
-    Where there is no blank, the option follows the question.
-
-    Args:
-        question: Strings `[B]`.
-        options: Strings `[B, C]`.
-
-    Returns:
-        Strings `[B x C]`, the choices of each question one after the other.
+    Each option replaces every blank of its question; where there is no blank,
+    it follows the question. Returns strings `[B x C]`, the choices of each
+    question one after the other.
     """
     num_questions, num_options = tf.unstack(tf.shape(options))
     question = _with_blank(question)
@@ -147,7 +128,16 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     option_starts = tf.cumsum(option_sizes, exclusive=True)
     is_blank = _is_blank(codes)
     lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
-    with tf.control_dependencies([_check_size(lengths)]):
+    total = tf.reduce_sum(tf.cast(lengths, tf.int64))
+    check = tf.Assert(
+        total <= MAX_CODE_POINTS,
+        [
+            "Questions whose blanks are replaced by the options may have at "
+            f"most {MAX_CODE_POINTS} characters together. Received:",
+            total,
+        ],
+    )
+    with tf.control_dependencies([check]):
         sources, within = ragged.expand(lengths)
     place = tf.gather(tf.gather(option_starts, rows), sources) + within
     in_option = tf.gather(is_blank, sources)
@@ -172,15 +162,3 @@ def _with_blank(question: tf.Tensor) -> tf.Tensor:
 
 def _is_blank(code_points: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(code_points[:, None] == tf.constant(BLANKS), axis=1)
-
-
-def _check_size(lengths: tf.Tensor) -> tf.Operation:
-    total = tf.reduce_sum(tf.cast(lengths, tf.int64))
-    return tf.Assert(
-        total <= MAX_CODE_POINTS,
-        [
-            "Questions whose blanks are replaced by the options may have at "
-            f"most {MAX_CODE_POINTS} characters together. Received:",
-            total,
-        ],
-    )

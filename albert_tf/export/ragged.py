@@ -103,9 +103,7 @@ def decode(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
 def encode(code_points: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     """Returns rows as UTF-8 strings `[R]`.
 
-    Args:
-        code_points: Int32 `[N]`.
-        lengths: Int32 `[R]`, number of code points of each row.
+    The code points are int32 `[N]`, the lengths of the rows int32 `[R]`.
     """
     rows = tf.RaggedTensor.from_row_lengths(
         code_points, lengths, validate=False
@@ -144,12 +142,7 @@ def mark_reachable(following: tf.Tensor, is_start: tf.Tensor) -> tf.Tensor:
 
 
 def running_max(values: tf.Tensor, row_ids: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[N]`: the largest value of the row so far.
-
-    Args:
-        values: Int32 `[N]`, 0 or more.
-        row_ids: Int32 `[N]`.
-    """
+    """Returns int32 `[N]`: the largest value, 0 or more, of the row so far."""
     # Each row is lifted above all values of the rows before it.
     step = tf.reduce_max(tf.concat([values, [0]], 0)) + 1
     floor = tf.cast(row_ids, tf.int64) * tf.cast(step, tf.int64)

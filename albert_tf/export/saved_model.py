@@ -25,17 +25,17 @@ from albert_tf.export import (
     exported_text,
     pair_packing,
     signature,
-    tokens,
     version_folder,
 )
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.exported_text import ExportedText, TextGraph
+from albert_tf.export.sentencepiece_graph import SentencePieceGraph
 from albert_tf.export.signature import Signature
+from albert_tf.export.wordpiece_graph import WordPieceGraph
 
 CONFIG_FILE = "albert_config.json"
 LITERT_FILE = "model.tflite"
-_BYTES_PER_MEGABYTE = 1e6
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class ExportSummary:
 
     Args:
         path: Folder of the version.
-        signatures: Names of the signatures.
+        signatures: Their names.
         num_bytes: Size of all files.
         left_out: Arrays of the checkpoint that the task does not use.
     """
@@ -59,10 +59,9 @@ class ExportSummary:
             f"left out   {name} (the task has no use for it)"
             for name in self.left_out
         ]
-        size = self.num_bytes / _BYTES_PER_MEGABYTE
         lines += [
             f"signatures {', '.join(self.signatures)}",
-            f"written    {self.path} ({size:.2f} MB)",
+            f"written    {self.path} ({self.num_bytes / 1e6:.2f} MB)",
         ]
         return "\n".join(lines)
 
@@ -71,10 +70,6 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     """Checks, before a model is trained, that it can be exported afterwards.
 
     The checkpoint is not read, and nothing is written.
-
-    Args:
-        config: Settings of the export.
-        albert_config: Shape of the model.
 
     Raises:
         FileNotFoundError: The vocabulary is missing.
@@ -109,8 +104,9 @@ def export(
     """
     # 1. The checkpoint; its config and vocabulary, unless others are given.
     source = load.read(config.init_checkpoint)
-    if albert_config is None:
-        albert_config = _read_albert_config(config, source)
+    if albert_config is None and config.albert_config_file:
+        albert_config = config_lib.load_config(config.albert_config_file)
+    albert_config = albert_config or checkpoint.known_config(source)
     config = _complete(config, source, albert_config)
     version = config.export_version or version_folder.next_version(
         config.export_dir
@@ -135,17 +131,13 @@ def export(
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
-        num_bytes=_size(path),
+        num_bytes=sum(
+            os.path.getsize(os.path.join(parent, name))
+            for parent, _, names in os.walk(path)
+            for name in names
+        ),
         left_out=tuple(left_out),
     )
-
-
-def _read_albert_config(
-    config: ExportConfig, source: Checkpoint
-) -> AlbertConfig:
-    if config.albert_config_file:
-        return config_lib.load_config(config.albert_config_file)
-    return checkpoint.known_config(source)
 
 
 def _complete(
@@ -184,11 +176,20 @@ def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
 def _load_text_graph(
     config: ExportConfig, albert_config: AlbertConfig
 ) -> ExportedText:
-    text_graph = exported_text.load_text_graph(
-        spm_model_file=config.spm_model_file,
-        vocab_file=config.vocab_file,
-        do_lower_case=config.do_lower_case is not False,
-    )
+    do_lower_case = config.do_lower_case is not False
+    graph: TextGraph
+    if config.spm_model_file:
+        graph = SentencePieceGraph(
+            config.spm_model_file, do_lower_case=do_lower_case
+        )
+    elif config.vocab_file:
+        graph = WordPieceGraph(config.vocab_file, do_lower_case=do_lower_case)
+    else:
+        raise ValueError(
+            "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
+            "`vocab_file` (WordPiece)."
+        )
+    text_graph = ExportedText(graph)
     if text_graph.vocab_size > albert_config.vocab_size:
         raise ValueError(
             f"The vocabulary has {text_graph.vocab_size} tokens, the config "
@@ -205,7 +206,8 @@ def _check_vocabulary(
     beside = source.vocabulary
     if beside is None or beside in (config.spm_model_file, config.vocab_file):
         return
-    if tokens.tokens_of(checkpoint.load_tokenizer(source)) != text_graph.tokens:
+    known = exported_text.tokens_of(checkpoint.load_tokenizer(source))
+    if known != text_graph.tokens:
         raise ValueError(
             "The given vocabulary differs from the one beside the checkpoint, "
             f"{beside}. Leave out --spm_model_file and --vocab_file."
@@ -246,14 +248,8 @@ def to_litert(function: Any, module: tf.Module) -> bytes:
     """Converts the signature `tokens` to LiteRT, for phones.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
-    LiteRT's own operations are used.
-
-    Args:
-        function: A traced function of ids.
-        module: Holds the weights.
-
-    Returns:
-        The content of a `.tflite` file.
+    LiteRT's own operations are used. `module` holds the weights. Returns the
+    content of a `.tflite` file.
 
     Raises:
         ValueError: An operation has no counterpart in LiteRT.
@@ -281,11 +277,3 @@ def _without_progress_messages() -> Iterator[None]:
         yield
     finally:
         logging.disable(disabled)
-
-
-def _size(folder: str) -> int:
-    return sum(
-        os.path.getsize(os.path.join(parent, name))
-        for parent, _, names in os.walk(folder)
-        for name in names
-    )

@@ -9,7 +9,6 @@ pieces becomes one); `text.sentencepiece_tokenizer` for the rest.
 """
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
 from albert_tf.export import model_normalization, ragged
+from albert_tf.export.exported_text import Tokens, tokens_of
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
 from albert_tf.export.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
 )
-from albert_tf.export.tokens import Tokens, tokens_of
 from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
@@ -119,11 +118,7 @@ def _spans(
 
 
 class _Replacements:
-    """Applies `SentencePieceTokenizer.replacements`, from ids to other ids.
-
-    Args:
-        tokenizer: The tokenizer that has them.
-    """
+    """Applies `SentencePieceTokenizer.replacements`, from ids to other ids."""
 
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         old_ids = sorted(tokenizer.replacements)
@@ -134,16 +129,20 @@ class _Replacements:
         self._lengths = tf.constant(lengths)
         self._offsets = tf.constant(np.cumsum([0, *lengths])[:-1], tf.int32)
         self._new_ids = tf.constant([*itertools.chain(*new_ids), 0], tf.int32)
-        sizes = [_sizes_before(tokenizer, ids) for ids in new_ids]
-        self._sizes = tf.constant([*itertools.chain(*sizes), 0], tf.int32)
+        # How many characters of its replacement precede each new id.
+        sizes: list[int] = []
+        for ids in new_ids:
+            pieces = map(tokenizer.id_to_token, ids[:-1])
+            own_sizes = [len(p.removeprefix(_WORD_MARK)) for p in pieces]
+            sizes += itertools.accumulate([0, *own_sizes])
+        self._sizes = tf.constant([*sizes, 0], tf.int32)
 
     def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Replaces ids.
 
-        Returns:
-            Three int32 arrays with an entry for each new id: the id, the
-            index of the old id that it comes from, and its part, an index
-            into the concatenation of all replacements.
+        Returns three int32 arrays with an entry for each new id: the id, the
+        index of the old id that it comes from, and its part, an index into the
+        concatenation of all replacements.
         """
         number = tf.searchsorted(self._old_ids, ids)
         stays = tf.gather(tf.concat([self._old_ids, [-1]], 0), number) != ids
@@ -166,14 +165,9 @@ class _Replacements:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Divides the span of a number and its comma among the new pieces.
 
-        Args:
-            text: The normalized text.
-            spans: Int32 `[M]`, starts and ends of the old pieces in it.
-            sources: As returned by `apply`.
-            parts: As returned by `apply`.
-
-        Returns:
-            Int32, starts and ends of the new pieces.
+        `spans` are int32 `[M]`, starts and ends of the old pieces in the
+        normalized text; `sources` and `parts` come from `apply`. Returns the
+        starts and ends of the new pieces.
         """
         starts, ends = (tf.gather(span, sources) for span in spans)
         same_before = sources == ragged.shift_right(sources, -1)
@@ -188,16 +182,6 @@ class _Replacements:
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
         return starts, ends
-
-
-def _sizes_before(
-    tokenizer: SentencePieceTokenizer, ids: Sequence[int]
-) -> list[int]:
-    """Returns how many characters precede each piece of a sequence."""
-    sizes = [
-        len(tokenizer.id_to_token(i).removeprefix(_WORD_MARK)) for i in ids
-    ]
-    return [0, *itertools.accumulate(sizes[:-1])]
 
 
 def _vocabulary(model: Any, tokenizer: SentencePieceTokenizer) -> Vocabulary:

@@ -98,17 +98,17 @@ def trace(function: Callable[..., Tensors], **inputs: tf.TensorSpec) -> Any:
 
 
 def strings(*shape: int | None) -> tf.TensorSpec:
-    """Returns the specification of an input of strings."""
+    """Specifies an input of strings."""
     return tf.TensorSpec(shape, tf.string)
 
 
 def integers(*shape: int | None) -> tf.TensorSpec:
-    """Returns the specification of an int32 input."""
+    """Specifies an int32 input."""
     return tf.TensorSpec(shape, tf.int32)
 
 
 def id_inputs(*inner_shape: int) -> dict[str, tf.TensorSpec]:
-    """Returns the specifications of `ID_INPUTS`, int32 `[B, ..., S]`."""
+    """Specifies `ID_INPUTS`, int32 `[B, ..., S]`."""
     return {name: integers(None, *inner_shape, None) for name in ID_INPUTS}
 
 

@@ -68,12 +68,7 @@ class SpanScorer(Protocol):
 
 
 class LogitScorer:
-    """The `SpanScorer` of version 1.1.
-
-    Args:
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-    """
+    """The `SpanScorer` of version 1.1."""
 
     min_length = 1
 
@@ -111,13 +106,7 @@ class LogitScorer:
 
 
 class BeamScorer:
-    """The `SpanScorer` of version 2.0.
-
-    Args:
-        model: The model, of which only the structure is used.
-        weights: Its weights.
-        separator_id: Id of `[SEP]`.
-    """
+    """The `SpanScorer` of version 2.0; `separator_id` is that of `[SEP]`."""
 
     def __init__(
         self, model: BeamSpanModel, weights: ExportedWeights, separator_id: int
@@ -171,10 +160,7 @@ def likeliest_spans(
 ) -> Spans:
     """Combines the likeliest starts with the likeliest ends.
 
-    Args:
-        start_logits: Float32 `[W, S]`.
-        end_logits: Float32 `[W, S]`.
-        num_best: Number of starts and of ends; at most S are used.
+    The logits are float32 `[W, S]`; at most S starts and S ends are used.
     """
     number = tf.minimum(num_best, tf.shape(start_logits)[1])
     start_values, starts = tf.math.top_k(start_logits, number)
@@ -211,12 +197,7 @@ def all_spans(
 
 
 def beam_spans(outputs: Tensors, num_ends: int) -> Spans:
-    """Returns the spans that a `BeamSpanModel` follows.
-
-    Args:
-        outputs: Outputs of the model.
-        num_ends: Number of ends for each start.
-    """
+    """Returns the spans that a `BeamSpanModel` has followed."""
     return Spans(
         starts=tf.repeat(outputs["start_top_index"], num_ends, axis=1),
         ends=outputs["end_top_index"],
@@ -240,11 +221,8 @@ def best_spans(
 ) -> Spans:
     """Finds the best valid span of each window.
 
-    Args:
-        spans: Candidates.
-        is_start: Bool `[W, S]`, where a valid span may start.
-        is_end: Bool `[W, S]`, where a valid span may end.
-        max_answer_length: Largest number of tokens of a valid span.
+    A valid span starts where `is_start` and ends where `is_end`, bool `[W, S]`,
+    and has at most `max_answer_length` tokens.
 
     Returns:
         Spans with N = 1; the score is -inf if no span is valid.
@@ -270,15 +248,11 @@ def best_spans(
 def best_window(
     scores: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor
 ) -> tf.Tensor:
-    """Finds the window with the best span of each question.
+    """Finds the window with the best span of each of B questions.
 
-    Args:
-        scores: Float64 `[W]`, -inf where a window has no valid span.
-        rows: Int32 `[W]`, the question of each window.
-        num_rows: Number of questions, B.
-
-    Returns:
-        Int32 `[B]`, the first of equally good windows; W if there is none.
+    The scores of the windows, float64 `[W]`, are -inf where there is no valid
+    span; `rows`, int32 `[W]`, are their questions. Returns int32 `[B]`, the
+    first of equally good windows, and W if there is none.
     """
     best = tf.math.unsorted_segment_max(scores, rows, num_rows)
     is_best = (scores == tf.gather(best, rows)) & (scores > _NO_SCORE)

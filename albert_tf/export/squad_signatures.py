@@ -1,6 +1,9 @@
 """The signatures of a SQuAD model: the answer to a question about a context.
 
-Data flow: question, context -> windows -> [this file] -> answer.
+A context that is longer than the model's input is read in windows that
+overlap; the answer is the best one of all windows.
+
+Data flow: question, context -> tokens -> [this file] -> answer.
 Floor: export.
 
 Source: google-research/albert, run_squad_v1.py and run_squad_v2.py, for the
@@ -16,19 +19,18 @@ import tensorflow as tf
 
 from albert_tf.export import (
     code_point_table,
-    context_windows,
     pair_packing,
     ragged,
     signature,
     span_search,
 )
 from albert_tf.export.code_point_table import PagedTable
-from albert_tf.export.context_windows import ContextWindows
-from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.exported_text import ExportedText, Tokens
+from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.export.span_search import SpanScorer
-from albert_tf.export.tokens import Tokens
 from albert_tf.tasks.squad import predictions
+from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 
@@ -36,6 +38,8 @@ from albert_tf.tasks.squad.windows import WindowLengths
 _WINDOWS_PER_CALL = 16
 # A scorer returns at most two sets of spans; see `SpanScorer.spans`.
 _NUM_SETS = 2
+# TF1: weight of a window's length beside a token's distance from its edge.
+_LENGTH_WEIGHT = 0.01
 _EXAMPLE = {
     "question": "Where did the snow fall?",
     "context": "The snow fell on the hills. In the valley it rained.",
@@ -59,17 +63,107 @@ def make_signatures(
     `null_score`, float32 `[B]`, 0 in version 1.1. Ids give the outputs of the
     model.
 
-    Args:
-        scorer: The model.
-        text_graph: Makes tokens of raw text.
-        lengths: Largest lengths of questions and windows.
-        limits: Which spans are considered.
-        null_threshold: There is no answer if the null score is at or above
-            this value; None to answer always.
+    There is no answer if the null score is at or above `null_threshold`; with
+    None, every question is answered.
     """
     reader = _Reader(scorer, text_graph, lengths, limits, null_threshold)
     return signature.text_and_token_signatures(
         reader.answer, scorer.outputs, example=_EXAMPLE
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ContextWindows:
+    """W windows over the contexts of B questions; at least one for each.
+
+    Args:
+        rows: Int32 `[W]`, the question of each window, never decreasing.
+        questions: Range of the question's tokens, the same in all its windows.
+        contexts: Range of the context's tokens.
+    """
+
+    rows: tf.Tensor
+    questions: Ranges
+    contexts: Ranges
+
+    @property
+    def offsets(self) -> tf.Tensor:
+        """Int32 `[W]`, place of the first context token in the input."""
+        return self.questions.sizes + 2
+
+    def slice(self, begin: tf.Tensor, end: tf.Tensor) -> "ContextWindows":
+        """Returns the windows from `begin` to before `end`."""
+        questions, contexts = (
+            Ranges(
+                starts=ranges.starts[begin:end], sizes=ranges.sizes[begin:end]
+            )
+            for ranges in (self.questions, self.contexts)
+        )
+        return ContextWindows(
+            rows=self.rows[begin:end], questions=questions, contexts=contexts
+        )
+
+    def context_tokens(self, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the context tokens in the model's input, of length S.
+
+        Returns int32 `[W, S]`, the index of the token among those of all
+        texts, or 0 for a place outside the context; and bool `[W, S]`, whether
+        the place is inside the context.
+        """
+        place = tf.range(length)[None] - self.offsets[:, None]
+        is_inside = (place >= 0) & (place < self.contexts.sizes[:, None])
+        token = self.contexts.starts[:, None] + place
+        return tf.where(is_inside, token, 0), is_inside
+
+
+def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
+    """Splits contexts into windows that together hold all their tokens.
+
+    The windows equal those of `tasks.squad.windows`. The tokens are those of
+    2 B texts: B questions, then their contexts.
+    """
+    num_questions = tokens.num_rows // 2
+    starts, sizes = tokens.rows()
+    question_sizes = tf.minimum(sizes[:num_questions], lengths.max_query_length)
+    context_sizes = sizes[num_questions:]
+    room = lengths.max_seq_length - windows_lib.NUM_SPECIAL_TOKENS
+    room -= question_sizes
+    stride = tf.minimum(lengths.doc_stride, room)
+    num_more = -(-tf.maximum(context_sizes - room, 0) // stride)
+    rows, numbers = ragged.expand(num_more + 1)
+    begins = numbers * tf.gather(stride, rows)
+    return ContextWindows(
+        rows=rows,
+        questions=Ranges(
+            starts=tf.gather(starts[:num_questions], rows),
+            sizes=tf.gather(question_sizes, rows),
+        ),
+        contexts=Ranges(
+            starts=tf.gather(starts[num_questions:], rows) + begins,
+            sizes=tf.minimum(
+                tf.gather(room, rows), tf.gather(context_sizes, rows) - begins
+            ),
+        ),
+    )
+
+
+def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
+    """Finds the window with the most context around each of M tokens.
+
+    Returns int32 `[M]`, number of the window in which the shorter side of a
+    token is longest; the first of equally good ones. Entries of question
+    tokens are undefined.
+    """
+    sizes = windows.contexts.sizes
+    numbers, places = ragged.expand(sizes)
+    size = tf.gather(sizes, numbers)
+    side = tf.cast(tf.minimum(places, size - 1 - places), tf.float64)
+    score = side + _LENGTH_WEIGHT * tf.cast(size, tf.float64)
+    token = tf.gather(windows.contexts.starts, numbers) + places
+    best = tf.math.unsorted_segment_max(score, token, num_tokens)
+    is_best = score == tf.gather(best, token)
+    return tf.math.unsorted_segment_min(
+        tf.where(is_best, numbers, ragged.size(sizes)), token, num_tokens
     )
 
 
@@ -91,10 +185,8 @@ class _Reader:
             tf.concat([question, context], 0), with_offsets=True
         )
         with tf.device("/device:CPU:0"):
-            windows = context_windows.split_contexts(tokens, self.lengths)
-            owners = context_windows.best_windows(
-                windows, ragged.size(tokens.ids)
-            )
+            windows = split_contexts(tokens, self.lengths)
+            owners = best_windows(windows, ragged.size(tokens.ids))
         found = self._search_all(windows, tokens, owners)
         with tf.device("/device:CPU:0"):
             return self._choose(found, windows, tokens, context)
@@ -102,7 +194,6 @@ class _Reader:
     def _search_all(
         self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
     ) -> "_WindowAnswers":
-        """Searches all windows, some at a time."""
         number = ragged.size(windows.rows)
 
         def search_some(begin: tf.Tensor, *so_far: tf.Tensor) -> Any:
@@ -221,7 +312,6 @@ class _WindowAnswers:
 
     @staticmethod
     def none() -> "_WindowAnswers":
-        """Returns the answers of no window."""
         places = tf.zeros([0, _NUM_SETS], tf.int32)
         return _WindowAnswers(
             tf.zeros([0, _NUM_SETS], tf.float64), places, places, tf.zeros([0])
@@ -250,16 +340,10 @@ def cut_out(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Cuts one part out of each text and strips the white space around it.
 
-    The result equals `tasks.squad.windows.Paragraph.span_text`.
-
-    Args:
-        texts: Strings `[B]`.
-        starts: Int32 `[B]`, first code point of each part.
-        ends: Int32 `[B]`, one past the last; at most `starts` for none.
-
-    Returns:
-        The parts, strings `[B]`, and their starts and ends in the text, int32
-        `[B]`; both are -1 if nothing is left.
+    The result equals `tasks.squad.windows.Paragraph.span_text`. Starts and
+    ends, int32 `[B]`, count code points; where the end is not behind the start,
+    there is no part. Returns the parts, strings `[B]`, and their starts and
+    ends in the text, which are -1 if nothing is left.
     """
     codes, _, sizes = ragged.decode(texts)
     row_starts = tf.cumsum(sizes, exclusive=True)

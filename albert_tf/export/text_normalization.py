@@ -70,14 +70,9 @@ class NormalizedText:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Maps spans to spans of the raw text; see `TracedText.raw_spans`.
 
-        Args:
-            starts: Int32 `[M]`, indices into `code_points`.
-            ends: Int32 `[M]`, one past the last; at most the end of the row.
-            row_ids: Int32 `[M]`, the rows of the spans.
-
-        Returns:
-            Int32 `[M]`, starts and ends, counted from the start of the raw
-            text.
+        Starts and ends, int32 `[M]`, are indices into `code_points`; an end is
+        one past the last character, and at most the end of the row. Returns
+        starts and ends, counted from the start of the raw text.
         """
         is_solid = self.code_points != _SPACE
         solid = tf.concat([ragged.indices(is_solid), [0]], 0)
@@ -262,13 +257,8 @@ def _raw_ends(
     """Returns int32 `[N]`, as in `TracedText.ends`.
 
     A raw character that vanishes belongs to the character before it.
-
-    Args:
-        code_points: Int32 `[N]`, the normalized ones.
-        sources: Int32 `[N]`, index into `origins` of what each comes from.
-        origins: Int32 `[O]`, places in the raw text of the characters that
-            the replacement table was applied to.
-        origin_rows: Int32 `[O]`.
+    `sources` `[N]` are indices into `origins` `[O]`, the places in the raw
+    text of the characters that the replacement table was applied to.
     """
     ends = tf.gather(origins, sources) + 1
     # How many came from each origin and those before it.

@@ -83,12 +83,10 @@ class Trie:
         row_ids: tf.Tensor,
         states: tf.Tensor | None = None,
     ) -> list[tf.Tensor]:
-        """Finds the sequences that start at every place.
+        """Finds the sequences that start at every place of ragged rows.
 
-        Args:
-            code_points: Int32 `[N]`.
-            row_ids: Int32 `[N]`. A sequence lies within a row.
-            states: Int32 `[N]`, as returned by `state`; None for the root.
+        Sequences lie within a row. `states`, int32 `[N]`, are where to begin,
+        as returned by `state`; None for the root.
 
         Returns:
             `depth` int32 tensors `[N]`. Entry k holds the number of the
@@ -157,11 +155,7 @@ class Vocabulary:
 
 
 class UnigramSearch:
-    """Segments rows of code points into pieces.
-
-    Args:
-        vocabulary: The pieces.
-    """
+    """Segments rows of code points into pieces."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._trie = Trie(vocabulary.ids)
@@ -182,17 +176,11 @@ class UnigramSearch:
     def __call__(
         self, code_points: tf.Tensor, row_ids: tf.Tensor, num_rows: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Finds the best segmentation of each row.
+        """Finds the best segmentation of each row of a ragged batch.
 
-        Args:
-            code_points: Int32 `[N]`.
-            row_ids: Int32 `[N]`.
-            num_rows: Int32 scalar.
-
-        Returns:
-            Two int32 arrays `[M]`: the index of each piece's first character
-            and the id of the piece. Each character without a piece counts as
-            a piece of its own.
+        Returns two int32 arrays `[M]`: the index of each piece's first
+        character and the id of the piece. Each character without a piece
+        counts as a piece of its own.
         """
         ids, scores = self._candidates(code_points, row_ids)
         row_starts = ragged.row_splits(row_ids, num_rows)
@@ -298,15 +286,10 @@ class UnigramSearch:
 def _by_slot(scores: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
     """Arranges the scores by the character that pieces end with, for `_turn`.
 
-    Slot j of character e holds the score of the piece that ends with e and
-    starts at a place in the row that is j modulo K.
-
-    Args:
-        scores: Float32 `[N, K]`, by first character and size of the piece.
-        first: Int32 `[N]`, index of the first character of the row.
-
-    Returns:
-        Float32 `[N, K]`.
+    The scores, float32 `[N, K]`, come by first character and size of the
+    piece. In the result, slot j of character e holds the score of the piece
+    that ends with e and starts at a place in the row that is j modulo K.
+    `first`, int32 `[N]`, is the index of the first character of the row.
     """
     depth = scores.shape[1]
     slots = tf.range(depth)
@@ -325,13 +308,10 @@ def _turn(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Advances the dynamic program by K characters.
 
-    Args:
-        recent: Float32 `[R, K]`, best scores after each of the last K
-            characters; slot n modulo K is after n characters of the row.
-        steps: K float32 tensors `[R, K]`, rows of `_by_slot`.
-
-    Returns:
-        `recent`, K characters later, and the K best scores in order.
+    `recent` `[R, K]` holds the best scores after each of the last K characters;
+    slot n modulo K is after n characters of the row. `steps` are K rows of
+    `_by_slot`, `[R, K]`. Returns `recent`, K characters later, and the K best
+    scores in order.
     """
     depth = len(steps)
     best = []

@@ -64,11 +64,7 @@ def check_writable(export_dir: files.Path) -> str:
 
 
 def next_version(export_dir: files.Path) -> int:
-    """Returns the number after the highest version in a folder, from 1.
-
-    Raises:
-        ValueError: See `check_writable`.
-    """
+    """Returns the number after the highest version in a folder, from 1."""
     name = check_writable(export_dir)
     found = os.listdir(name) if os.path.isdir(name) else []
     versions = [int(n) for n in found if n.isascii() and n.isdigit()]
@@ -113,12 +109,9 @@ def write_warmup(
     *,
     model_name: str,
 ) -> None:
-    """Writes the warm-up requests where TF Serving looks for them.
+    """Writes the warm-up requests into the folder of a SavedModel.
 
-    Args:
-        folder: The folder of the SavedModel.
-        requests: Names of signatures, and their inputs by name.
-        model_name: The name by which TF Serving knows the model.
+    A request is the name of a signature, and its inputs by name.
     """
     path = os.path.join(folder, WARMUP_FILE)
     os.makedirs(os.path.dirname(path))

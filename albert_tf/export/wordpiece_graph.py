@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.export import ragged
+from albert_tf.export.exported_text import Tokens, tokens_of
 from albert_tf.export.text_normalization import (
     WordPieceNormalization,
 )
-from albert_tf.export.tokens import Tokens, tokens_of
 from albert_tf.export.unigram_search import NOTHING, Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -85,13 +85,8 @@ class WordPieceGraph:
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Cuts words into tokens, from the left, each the longest possible.
 
-        Args:
-            code_points: Int32 `[N]`.
-            words: Int32 `[N]`, the word of each code point.
-            is_start: Bool `[N]`, whether each starts a word.
-
-        Returns:
-            Int32 `[M]`: begin, end and id of each token.
+        `words` `[N]` says which word each code point belongs to, `is_start`
+        `[N]` whether it starts one. Returns begin, end and id of each token.
         """
         sizes, ids = self._longest(code_points, words, is_start)
         places = tf.range(ragged.size(words))
@@ -116,10 +111,7 @@ class WordPieceGraph:
     def _longest(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns size and id of the longest token at each place.
-
-        The size is 0 if there is none.
-        """
+        """Returns size (0 if none) and id of the longest token at a place."""
         states = tf.where(is_start, self._at_start, self._after_start)
         sizes = tf.zeros_like(code_points)
         ids = tf.zeros_like(code_points)

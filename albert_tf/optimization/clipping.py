@@ -18,11 +18,10 @@ Tensor = Any
 
 
 def densify(gradient: Tensor) -> Tensor:
-    """Returns the gradient as one dense tensor.
+    """Returns a gradient as one dense tensor.
 
-    Args:
-        gradient: A tensor, or the `tf.IndexedSlices` that TensorFlow makes
-            for a gathered table; slices of the same row are added.
+    It may be the `tf.IndexedSlices` that TensorFlow makes for a gathered table;
+    slices of the same row are added.
     """
     if not hasattr(gradient, "indices"):
         return ops.convert_to_tensor(gradient)

@@ -33,15 +33,7 @@ def update_moments(
 ) -> tuple[Tensor, Tensor]:
     """Updates the running means of the gradient and of its square.
 
-    Args:
-        gradient: Dense gradient of this step, of any shape.
-        m: Mean of the gradient before this step, of the same shape.
-        v: Mean of its square before this step, of the same shape.
-        beta_1: Share of the old `m` that is kept.
-        beta_2: Share of the old `v` that is kept.
-
-    Returns:
-        The new `m` and `v`.
+    `beta_1` and `beta_2` are the shares of the old `m` and `v` that are kept.
     """
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * ops.square(gradient)
@@ -53,15 +45,7 @@ def correct_bias(
 ) -> tuple[Tensor, Tensor]:
     """Removes from `m` and `v` the bias that their start at 0 causes.
 
-    Args:
-        m: Mean of the gradient after this step.
-        v: Mean of its square after this step.
-        step: Number of this step, counted from 1, float32.
-        beta_1: As in `update_moments`.
-        beta_2: As in `update_moments`.
-
-    Returns:
-        The corrected `m` and `v`.
+    They are those after this step; `step` is float32 and counts from 1.
     """
     # 1 - beta**step, in a form that keeps all digits of a small result.
     m_share, v_share = (
@@ -94,14 +78,8 @@ def update_direction(
 def trust_ratio(weight: Tensor, direction: Tensor) -> Tensor:
     """Returns LAMB's trust ratio of a weight: |w| / |u|, or 1 if either is 0.
 
-    The norms are those of the whole arrays; the ratio has no upper limit.
-
-    Args:
-        weight: The weight before this step.
-        direction: Its u, including the decay.
-
-    Returns:
-        A float32 scalar.
+    The norms are those of the whole arrays, w before this step and u including
+    the decay; the ratio, a float32 scalar, has no upper limit.
     """
     weight_norm, direction_norm = (
         ops.sqrt(ops.sum(ops.square(array))) for array in (weight, direction)
@@ -207,7 +185,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             gradient: Its gradient, reduced and clipped; dense or
                 `tf.IndexedSlices`. Rows without a gradient decay, too.
             variable: The weight, as `slots` takes it.
-            learning_rate: Learning rate of this step, a number or a scalar.
+            learning_rate: That of this step, a number or a scalar.
         """
         gradient = ops.cast(clipping.densify(gradient), "float32")
         weight = ops.convert_to_tensor(variable)
@@ -303,10 +281,7 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
     Under `model.fit` it does all that the config says: learning rate,
     clipping by global norm, update. A loop that calls `update_step` takes the
     learning rate from `schedules.learning_rate` and clips with `clipping`.
-
-    Args:
-        config: The settings. Call this inside the scope of the
-            `tf.distribute` strategy, if there is one.
+    Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
     optimizer_class = AlbertAdamW
     options = {}

@@ -76,11 +76,7 @@ def learning_rate(step: Tensor, config: OptimizerConfig) -> Tensor:
 
 @keras.saving.register_keras_serializable("albert_tf")
 class WarmUpAndDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """`learning_rate` as a Keras schedule.
-
-    Args:
-        config: Learning rate, steps, warm-up and power.
-    """
+    """`learning_rate` as a Keras schedule."""
 
     def __init__(self, config: OptimizerConfig) -> None:
         # A subclass of the config has fields that do not belong here.

@@ -20,17 +20,10 @@ from albert_tf.config import AlbertConfig
 
 @dataclasses.dataclass(frozen=True)
 class PaperSettings:
-    """One row of the paper's table 14.
+    """One row of the paper's table 14, under the names of the flags.
 
-    Args:
-        learning_rate: Learning rate at the end of the warm-up.
-        train_batch_size: Global batch size.
-        albert_dropout: Dropout rate of hidden states and attention in the
-            encoder.
-        num_train_steps: Number of training steps.
-        num_warmup_steps: Number of warm-up steps.
-        max_seq_length: Maximum length of a sequence, in tokens.
-        classifier_dropout: Dropout rate of the pooled output.
+    `albert_dropout` is the dropout rate of hidden states and attention in the
+    encoder, `classifier_dropout` that of the pooled output.
     """
 
     learning_rate: float
@@ -85,35 +78,32 @@ PAPER_SETTINGS: Mapping[str, PaperSettings] = {
 # Tasks that use the settings of another one.
 _SAME_AS = {"mismnli": "mnli", "ax": "mnli"}
 
-# TF1: the README, on the second version of the released checkpoints.
-_RACE_V2: Mapping[str, Any] = {"learning_rate": 1e-5, "albert_dropout": 0.0}
-
 PRESETS = ("paper", "paper_v2")
 
 
 def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
-    """Returns the settings for a task.
+    """Returns the settings for a task, by `TaskData.name`.
+
+    The preset `paper` is the paper's table; `paper_v2` is the same with what
+    the second version of the released checkpoints needs.
 
     >>> paper_settings("rte").num_warmup_steps
     200
-
-    Args:
-        task_name: Name of a task, as `TaskData.name` has it.
-        preset: `paper` for the paper's table; `paper_v2` for the same with
-            what the second version of the released checkpoints needs.
 
     Raises:
         ValueError: There is no such preset, or none for this task.
     """
     checks.check_choice("preset", preset, PRESETS)
-    name = task_name.lower()
-    found = PAPER_SETTINGS.get(_SAME_AS.get(name, name))
+    found = PAPER_SETTINGS.get(_SAME_AS.get(task_name, task_name))
     if found is None:
         raise ValueError(
             f"The paper has no settings for the task {task_name!r}, only for "
             f"{', '.join(PAPER_SETTINGS)}. Leave --preset out and set "
             "--learning_rate, --train_batch_size and --num_train_steps."
         )
-    if name == "race" and preset == "paper_v2":
-        return dataclasses.replace(found, **_RACE_V2)
+    if task_name == "race" and preset == "paper_v2":
+        # TF1: the README, on the second version of the released checkpoints.
+        return dataclasses.replace(
+            found, learning_rate=1e-5, albert_dropout=0.0
+        )
     return found

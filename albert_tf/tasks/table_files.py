@@ -11,23 +11,13 @@ has one object per line. Both may be gzipped.
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from albert_tf import files
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-
-
-class Row(NamedTuple):
-    """Some fields of a row.
-
-    Args:
-        number: Its line number in the file, from 1.
-        fields: The chosen columns.
-    """
-
-    number: int
-    fields: tuple[str, ...]
+# Its line number in the file, from 1, and the fields of the chosen columns.
+Row: TypeAlias = tuple[int, tuple[str, ...]]
 
 
 def is_jsonl(path: files.Path) -> bool:
@@ -60,7 +50,7 @@ def read_rows(
     header: Sequence[str] | None = None,
     broken_rows: list[int] | None = None,
 ) -> Iterator[Row]:
-    """Yields the named columns of every row.
+    """Yields the line number and the named columns of every row.
 
     Args:
         path: A TSV file, or JSONL by its ending (`is_jsonl`).
@@ -95,7 +85,7 @@ def _read_tsv(
             continue
         fields = line.split("\t")
         if len(fields) == len(header):
-            yield Row(number, tuple(fields[place] for place in places))
+            yield number, tuple(fields[place] for place in places)
         elif broken_rows is not None:
             broken_rows.append(number)
         else:
@@ -133,20 +123,15 @@ def _read_objects(path: files.Path, columns: Sequence[str]) -> Iterator[Row]:
     for number, line in _without_last_blanks(path):
         where = f"{path}, line {number}"
         values = parse_object(line, where)
-        yield Row(
-            number, tuple(_text(values, column, where) for column in columns)
-        )
+        yield number, tuple(_text(values, column, where) for column in columns)
 
 
 def parse_object(text: str, where: str) -> dict[str, Any]:
     """Parses a JSON object.
 
-    Args:
-        text: The JSON.
-        where: Its place, for the error.
-
     Raises:
-        ValueError: It is not a JSON object, or has half a surrogate pair.
+        ValueError: It is not a JSON object, or has half a surrogate pair; the
+            message begins with `where`.
     """
     try:
         values = json.loads(text)
@@ -170,8 +155,8 @@ def check_characters(text: str, values: Any, where: str) -> None:
 
     Args:
         text: The JSON.
-        values: Its content.
-        where: Its place, for the error.
+        values: What it was parsed to.
+        where: Its place, with which the message begins.
 
     Raises:
         ValueError: There is one.

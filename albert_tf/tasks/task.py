@@ -41,22 +41,18 @@ class TaskData(Protocol):
     @property
     def name(self) -> str:
         """Name of the task, such as `cola`."""
-        ...
 
     @property
     def primary_metric(self) -> str:
         """Key of the score that selects the best weights; higher is better."""
-        ...
 
     @property
     def vocab_size(self) -> int:
         """Size of the vocabulary that the records are made with."""
-        ...
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -65,13 +61,11 @@ class TaskData(Protocol):
         Task, lengths, labels, hash of the tokenizer: cached records are only
         reused where all of it is the same.
         """
-        ...
 
     def records(
         self, examples: Examples, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields the records of the examples; an example may have several."""
-        ...
 
     def scores(self, examples: Examples, outputs: Outputs) -> dict[str, float]:
         """Returns the official scores of labelled examples.
@@ -79,7 +73,6 @@ class TaskData(Protocol):
         They may hold values that were chosen on these examples, such as a
         threshold; `write_predictions` takes them from there.
         """
-        ...
 
     def write_predictions(
         self,
@@ -88,7 +81,7 @@ class TaskData(Protocol):
         output_dir: str,
         scores: Mapping[str, float],
     ) -> list[str]:
-        """Writes the prediction files of the task.
+        """Writes the prediction files of the task; returns their paths.
 
         Args:
             examples: The examples, with or without labels.
@@ -96,11 +89,7 @@ class TaskData(Protocol):
             output_dir: Directory for the files.
             scores: What `scores` returned for the main evaluation set; empty
                 if nothing was evaluated.
-
-        Returns:
-            The paths of the files.
         """
-        ...
 
     def report_sections(
         self,
@@ -114,7 +103,28 @@ class TaskData(Protocol):
         `unit`, `curves` of points by name, `x_label`) or bars (`title`,
         `unit`, `bars` by name). Takes the arguments of `write_predictions`.
         """
-        ...
+
+
+def encoder_specs(
+    pad_id: int, shape: tuple[int, ...] = ()
+) -> tuple[ArraySpec, ...]:
+    """Returns the arrays of a record that the encoder takes.
+
+    Args:
+        pad_id: Id of the padding token.
+        shape: Shape of each array, without the sequence axis.
+    """
+    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
+    return tuple(
+        ArraySpec(
+            name=name,
+            dtype="int32",
+            shape=shape,
+            is_sequence=True,
+            pad_value=pad_value,
+        )
+        for name, pad_value in pad_values.items()
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,11 +187,9 @@ class Task(Protocol):
     @property
     def total_names(self) -> tuple[str, ...]:
         """Keys of the metric totals that `loss` returns."""
-        ...
 
     def loss_denominators(self, batch: Batch) -> Totals:
         """Returns, by loss, the float32 `[]` weight of the batch's targets."""
-        ...
 
     def loss(
         self,
@@ -197,17 +205,14 @@ class Task(Protocol):
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
         """
-        ...
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Returns the values to log for a step, from its metric totals."""
-        ...
 
     def evaluation_scores(
         self, totals: Mapping[str, float]
     ) -> dict[str, float]:
         """Returns the scores of an evaluation set, from its metric totals."""
-        ...
 
 
 class FinetuningTask(Task, Protocol):
@@ -216,15 +221,12 @@ class FinetuningTask(Task, Protocol):
     @property
     def sequence_outputs(self) -> frozenset[str]:
         """Names of the outputs whose second axis is the sequence."""
-        ...
 
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model for a batch, without dropout.
 
-        Returns:
-            Float32 or int32 tensors whose first axis is the batch.
+        They are float32 or int32; their first axis is the batch.
         """
-        ...
 
 
 class MakeTask(Protocol):

@@ -8,7 +8,6 @@ written.
 import collections
 import dataclasses
 import io
-import math
 import os
 import re
 import statistics
@@ -75,14 +74,7 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bars:
-    """A bar chart.
-
-    Args:
-        title: What the bars show.
-        unit: Label of the vertical axis.
-        bars: Finite values of at least 0 by name, in this order.
-        x_label: Label of the horizontal axis.
-    """
+    """A bar chart of finite values of at least 0, by name."""
 
     title: str
     unit: str
@@ -92,13 +84,7 @@ class Bars:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of text under a title.
-
-    Args:
-        title: What the rows show.
-        header: Names of the columns; empty for a table of facts.
-        rows: Cells as plain text, as many as the header has (if any).
-    """
+    """Rows of plain text under a title; facts have an empty header."""
 
     title: str
     header: Sequence[str]
@@ -157,7 +143,7 @@ def write_finetuning(
 
     Args:
         output_dir: Folder of the run.
-        task_name: Name of the task.
+        task_name: Shown in the title.
         facts: About the data and the training, shown first.
         results: Scores of the run. Those of several seeds are medians, beside
             `SEEDS_KEY` (scores by seed) and `FAILED_SEEDS_KEY` (reasons by
@@ -172,15 +158,19 @@ def write_finetuning(
         for key, value in results.items()
         if not isinstance(value, Mapping)
     }
+    if list(logs) == [""]:
+        charts = _charts_of_run(logs[""])
+    else:
+        lines, score = list(logs.values()), f"{_EVAL}{primary_metric}"
+        charts = [
+            _chart_of_seeds("Training loss", "loss", lines, "loss"),
+            _chart_of_seeds("Evaluations", primary_metric, lines, score),
+        ]
     write(
         os.path.join(output_dir, FILE_NAME),
         title=f"Fine-tuning: {task_name}",
         facts={**facts, **scores},
-        sections=[
-            *_finetuning_charts(logs, primary_metric),
-            *_seed_tables(results),
-            *sections,
-        ],
+        sections=[*charts, *_seed_tables(results), *sections],
     )
 
 
@@ -191,20 +181,13 @@ def section_of(values: Mapping[str, Any]) -> Section:
 
 
 def length_histogram(lengths: np.ndarray) -> Bars:
-    """Returns a bar chart of the number of tokens per record.
-
-    Args:
-        lengths: Int `[N]`, at least 1.
-    """
+    """Counts records by their number of tokens, int `[N]`, at least 1."""
     width = max(1, -(-int(lengths.max()) // NUM_LENGTH_BINS))
     counts = np.bincount((lengths - 1) // width)
     return Bars(
         title="Lengths of the evaluated records",
         unit="records",
-        bars={
-            str((number + 1) * width): float(count)
-            for number, count in enumerate(counts)
-        },
+        bars={str((i + 1) * width): float(n) for i, n in enumerate(counts)},
         x_label="tokens, at most",
     )
 
@@ -230,11 +213,11 @@ def prediction_sections(
         shown = {"label": labels, "prediction": numbers}
         columns = {k: [f"{x:.3f}" for x in v] for k, v in shown.items()}
         return [_error_table("The largest errors", examples, order, columns)]
+    classes = range(logits.shape[-1])
     names = label_names
-    if len(names) != logits.shape[-1]:
-        names = list(map(str, range(logits.shape[-1])))
+    if len(names) != len(classes):
+        names = list(map(str, classes))
     predictions = np.argmax(logits, axis=-1)
-    classes = range(len(names))
     counts = metrics.confusion_matrix(labels, predictions, labels=classes)
     confusions = Table(
         title="Labels (rows) and predictions (columns)",
@@ -257,33 +240,33 @@ def prediction_sections(
     return [confusions, _error_table(title, examples, order, columns)]
 
 
+def points(lines: LogLines, key: str) -> list[tuple[float, float]]:
+    """Returns the values of a key in a run's log, by step.
+
+    >>> points([{"step": 1, "loss": 2.5}, {"step": 2}], "loss")
+    [(1, 2.5)]
+    """
+    return [(x["step"], x[key]) for x in lines if x.get(key) is not None]
+
+
 def _error_table(
     title: str,
     examples: Sequence[Any],
     order: np.ndarray,
     columns: Mapping[str, Sequence[str]],
 ) -> Table:
-    return Table(
-        title=title,
-        header=("id", "text", *columns),
-        rows=[
-            (*_described(examples[i]), *(c[i] for c in columns.values()))
-            for i in order[:MAX_ERRORS]
-        ],
-    )
-
-
-def _described(example: Any) -> tuple[str, str]:
-    """Returns the id of an example and its text, cut short."""
-    values = [
-        getattr(example, field.name)
-        for field in dataclasses.fields(example)
-        if field.name not in ("guid", "label")
-    ]
-    text = " | ".join(v for v in values if v and isinstance(v, str))
-    if len(text) > _MAX_TEXT_CHARACTERS:
-        text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
-    return str(example.guid), text
+    rows = []
+    for i in order[:MAX_ERRORS]:
+        values = dataclasses.asdict(examples[i])
+        guid = str(values.pop("guid"))
+        values.pop("label", None)
+        text = " | ".join(
+            v for v in values.values() if v and isinstance(v, str)
+        )
+        if len(text) > _MAX_TEXT_CHARACTERS:
+            text = f"{text[: _MAX_TEXT_CHARACTERS - 1]}…"
+        rows.append((guid, text, *(column[i] for column in columns.values())))
+    return Table(title=title, header=("id", "text", *columns), rows=rows)
 
 
 def _seed_tables(results: Mapping[str, Any]) -> list[Section]:
@@ -307,25 +290,11 @@ def _seed_tables(results: Mapping[str, Any]) -> list[Section]:
     return [scores, failed] if failed.rows else [scores]
 
 
-def _finetuning_charts(
-    logs: Mapping[str, LogLines], primary_metric: str
-) -> list[Section]:
-    """Returns loss and scores over the steps.
-
-    With seeds, only the primary metric is shown: a faint curve for each seed
-    and their median.
-    """
-    if list(logs) != [""]:
-        lines = list(logs.values())
-        key = f"{_EVAL}{primary_metric}"
-        return [
-            _chart_of_seeds("Training loss", "loss", lines, "loss"),
-            _chart_of_seeds("Evaluations", primary_metric, lines, key),
-        ]
-    keys = {key for line in logs[""] for key in line if key.startswith(_EVAL)}
+def _charts_of_run(lines: LogLines) -> list[Section]:
+    keys = {key for line in lines for key in line if key.startswith(_EVAL)}
     names = sorted({key.removeprefix(_EVAL) for key in keys} - _NOT_SCORES)
-    scores = {name: points(logs[""], f"{_EVAL}{name}") for name in names}
-    loss = {"loss": points(logs[""], "loss")}
+    scores = {name: points(lines, f"{_EVAL}{name}") for name in names}
+    loss = {"loss": points(lines, "loss")}
     return [
         Chart(title="Training loss", unit="loss", curves=loss),
         Chart(title="Evaluations", unit="score", curves=scores),
@@ -335,6 +304,7 @@ def _finetuning_charts(
 def _chart_of_seeds(
     title: str, unit: str, logs: Sequence[LogLines], key: str
 ) -> Chart:
+    """Returns a faint curve for each seed, and their median."""
     curves = [curve for curve in (points(log, key) for log in logs) if curve]
     values: dict[float, list[float]] = collections.defaultdict(list)
     for step, value in (point for curve in curves for point in curve):
@@ -348,34 +318,25 @@ def _chart_of_seeds(
     )
 
 
-def points(lines: LogLines, key: str) -> list[tuple[float, float]]:
-    """Returns the values of a key in a run's log, by step.
-
-    >>> points([{"step": 1, "loss": 2.5}, {"step": 2}], "loss")
-    [(1, 2.5)]
-    """
-    return [(x["step"], x[key]) for x in lines if x.get(key) is not None]
-
-
 def _shown(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _draw_chart(chart: Chart) -> str:
     """Returns the SVG of a line chart, or a note that it is empty."""
-    curves = {name: _finite(curve) for name, curve in chart.curves.items()}
-    faint_curves = [_finite(curve) for curve in chart.faint_curves]
-    if not any(steps for steps, _ in (*curves.values(), *faint_curves)):
+    curves = list(map(_finite, chart.curves.values()))
+    faint_curves = list(map(_finite, chart.faint_curves))
+    if not any(steps.size for steps, _ in (*curves, *faint_curves)):
         return _EMPTY
     figure, axes = _figure(chart.unit, chart.x_label)
     for steps, values in faint_curves:
         axes.plot(steps, values, "-", color=_INK, alpha=0.3, linewidth=1)
     axes.set_prop_cycle(color=_COLORS, linestyle=_DASHES)
     lines = []
-    for steps, values in curves.values():
+    for steps, values in curves:
         marker = "o" if len(steps) == 1 else ""
         lines += axes.plot(steps, values, marker=marker, linewidth=1.8)
-    longest = max(map(len, curves), default=0)
+    longest = max(map(len, chart.curves), default=0)
     legend = figure.legend(
         lines,
         [" "] * len(lines),
@@ -387,18 +348,17 @@ def _draw_chart(chart: Chart) -> str:
         labelcolor=_INK,
     )
     # Set here, because matplotlib reads `$` and `_` in labels as markup.
-    for text, name in zip(legend.get_texts(), curves, strict=True):
+    for text, name in zip(legend.get_texts(), chart.curves, strict=True):
         text.set(text=name, parse_math=False)
     return _svg(figure, chart.title)
 
 
 def _draw_bars(chart: Bars) -> str:
-    """Returns the SVG of a bar chart, or a note that it is empty."""
-    names, values = list(chart.bars), list(chart.bars.values())
-    if not names:
+    if not chart.bars:
         return _EMPTY
+    names = list(chart.bars)
     figure, axes = _figure(chart.unit, chart.x_label)
-    axes.bar(range(len(names)), values, color=_COLORS[0])
+    axes.bar(range(len(names)), list(chart.bars.values()), color=_COLORS[0])
     shown = range(0, len(names), -(-len(names) // MAX_BAR_NAMES))
     axes.set_xticks(shown, [names[i] for i in shown], parse_math=False)
     return _svg(figure, chart.title)
@@ -444,7 +404,7 @@ def _svg(figure: Any, title: str) -> str:
     return re.sub(unused, "", svg)
 
 
-def _finite(curve: Points) -> tuple[list[float], list[float]]:
-    """Returns the steps and the values of the finite points."""
-    kept = [point for point in curve if math.isfinite(point[1])]
-    return [step for step, _ in kept], [value for _, value in kept]
+def _finite(curve: Points) -> np.ndarray:
+    """Returns the steps and the values of the finite points, `[2, N]`."""
+    pairs = np.array(curve, np.float64).reshape(-1, 2)
+    return pairs[np.isfinite(pairs[:, 1])].T

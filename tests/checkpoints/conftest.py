@@ -5,22 +5,14 @@ import pytest
 
 from albert_tf.checkpoints import tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from tests import tiny
 from tests.checkpoints.weights import weights_of
 
 
 @pytest.fixture
 def tiny_config():
-    return AlbertConfig(
-        vocab_size=13,
-        embedding_size=4,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=6,
-        max_position_embeddings=7,
-    )
+    return tiny.config(num_hidden_layers=2, initializer_range=0.02)
 
 
 @pytest.fixture

@@ -237,16 +237,6 @@ def _truncate(folder):
     os.truncate(path, os.path.getsize(path) // 2)
 
 
-def _pickle(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
-def _change_config(folder):
-    path = folder / "config.json"
-    values = json.loads(path.read_text()) | {"intermediate_size": 7}
-    path.write_text(json.dumps(values))
-
-
 def _remove_data(folder):
     (folder / "model.ckpt.data-00000-of-00001").unlink()
 
@@ -255,8 +245,6 @@ def _remove_data(folder):
     ("input_format", "damage", "words"),
     [
         ("huggingface", _truncate, "is damaged or incomplete"),
-        ("huggingface", _pickle, "is a pickle .pytorch_model.bin"),
-        ("huggingface", _change_config, "ffn_1.*the config implies"),
         ("keras", _remove_data, "is damaged or incomplete"),
     ],
 )
@@ -277,20 +265,6 @@ def _with(source, **arrays):
     return dataclasses.replace(source, arrays=dict(source.arrays) | arrays)
 
 
-def test_equal_weights_have_no_differences(source):
-    found = conversion.output_differences(source, source)
-
-    assert found == dict.fromkeys(
-        [
-            "sequence_output",
-            "pooled_output",
-            "masked_lm_logits",
-            "sentence_order_logits",
-        ],
-        0.0,
-    )
-
-
 def test_a_difference_is_seen_in_the_output_that_it_touches(source):
     name = "cls/seq_relationship/output_bias"
     changed = _with(source, **{name: source.arrays[name] + 0.5})
@@ -298,7 +272,8 @@ def test_a_difference_is_seen_in_the_output_that_it_touches(source):
     found = conversion.output_differences(source, changed)
 
     np.testing.assert_allclose(found.pop("sentence_order_logits"), 0.5)
-    assert set(found.values()) == {0.0}
+    equal = ["sequence_output", "pooled_output", "masked_lm_logits"]
+    assert found == dict.fromkeys(equal, 0.0)
 
 
 def test_task_heads_are_outputs_too(source):

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from albert_tf.checkpoints.conversion_config import ConversionConfig
@@ -36,21 +33,3 @@ def test_invalid_settings_are_named(fields, words):
 )
 def test_the_vocabulary_is_whichever_is_given(fields, path):
     assert ConversionConfig(**_VALID | fields).vocabulary == path
-
-
-@pytest.mark.parametrize(
-    "module", ["conversion_config", "metadata", "run_checkpoints"]
-)
-def test_what_scripts_read_first_imports_no_tensorflow(module):
-    program = (
-        f"import sys\nfrom albert_tf.checkpoints import {module}\n"
-        "print({'tensorflow', 'keras'} & set(sys.modules))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout.strip() == "set()"

@@ -210,16 +210,6 @@ def test_an_unsupported_config_is_one_line(folder, values, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("{", "is not JSON"), ("[]", "expected a JSON object")]
-)
-def test_a_damaged_config_is_an_error(folder, text, words):
-    (folder / "config.json").write_text(text)
-
-    with pytest.raises(ValueError, match=words):
-        huggingface.read(folder)
-
-
 def test_a_truncated_file_is_an_error(folder):
     size = os.path.getsize(folder / _WEIGHTS)
     for length in (size - 1, size // 2, 5):

@@ -223,13 +223,6 @@ def test_an_unsupported_preset_is_refused(folder, file, edit, words):
         keras_hub.read(folder)
 
 
-def test_a_config_that_is_not_json_is_an_error(folder):
-    (folder / "config.json").write_text("{")
-
-    with pytest.raises(ValueError, match="is not JSON"):
-        keras_hub.read(folder)
-
-
 def test_an_unknown_variable_names_the_supported_version(folder, monkeypatch):
     monkeypatch.setattr(
         variable_names, "translate", lambda name, **columns: None

@@ -1,13 +1,19 @@
 import dataclasses
 import os
 
+import keras
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import huggingface, load, tf1
+from albert_tf.checkpoints import huggingface, load, metadata, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from tests.checkpoints.weights import PARITY, check_same, starting, weights_of
 
 
@@ -30,6 +36,7 @@ def test_a_hugging_face_folder_is_recognised(tmp_path, source):
 
     assert load.global_step(tmp_path) == 0
     check_same(weights_of(model), source.arrays)
+    _assert_same(load.load_model(tmp_path), model)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +83,30 @@ def test_the_folder_of_a_run_stands_for_its_best_checkpoint(
 @pytest.mark.parametrize(
     "change", [{"hidden_act": "relu"}, {"num_attention_heads": 4}]
 )
-def test_weights_of_another_meaning_are_refused(tmp_path, source, change):
-    huggingface.write(str(tmp_path), source)
+@pytest.mark.parametrize(
+    ("write", "folder"),
+    [
+        (huggingface.write, ""),
+        (tf1.write_released, ""),
+        (tf1.write_ours, "best"),
+    ],
+)
+def test_weights_of_another_meaning_are_refused(
+    tmp_path, source, change, write, folder
+):
+    (tmp_path / folder).mkdir(exist_ok=True)
+    write(str(tmp_path / folder), source)
+    if folder:
+        # A run has one config, in its own folder.
+        name = "albert_config.json"
+        (tmp_path / folder / name).rename(tmp_path / name)
     model = PretrainingModel(dataclasses.replace(source.config, **change))
+    before = weights_of(model)
 
     with pytest.raises(ValueError, match=f"made with {next(iter(change))}="):
         load.load_checkpoint(model, tmp_path)
+
+    check_same(weights_of(model), before)
 
 
 def test_the_step_of_a_checkpoint_is_known(prefix, tmp_path):
@@ -206,3 +231,130 @@ def test_long_lists_of_names_are_cut(tmp_path, tiny_config):
 
     with pytest.raises(ValueError, match="32 in all: .*and 27 more"):
         load.load_checkpoint(PretrainingModel(tiny_config), tmp_path)
+
+
+# Models of checkpoints.
+
+_MODELS = {
+    "encoder": AlbertModel,
+    "pretraining": PretrainingModel,
+    "masked LM alone": lambda c, **kw: PretrainingModel(
+        c, objectives=["mlm"], **kw
+    ),
+    "classifier": lambda c, **kw: ClassifierModel(c, num_labels=3, **kw),
+    "regression": lambda c, **kw: ClassifierModel(c, num_labels=1, **kw),
+    "span": SpanModel,
+    "beam_span": BeamSpanModel,
+}
+
+
+def _save(folder, config, arrays, **facts):
+    tf1.write(folder / "model", arrays)
+    config.to_json_file(folder / tf1.CONFIG_FILE)
+    metadata.write(folder, metadata.Metadata(**facts))
+    return folder
+
+
+@pytest.fixture(params=_MODELS)
+def saved(request, tmp_path, tiny_config):
+    """A model, and the folder of its checkpoint."""
+    model = _MODELS[request.param](tiny_config, seed=1)
+    return model, _save(tmp_path, tiny_config, weights_of(model))
+
+
+def _assert_same(found, model):
+    assert type(found) is type(model)
+    assert found.config == model.config
+    for ours, theirs in zip(found.weights, model.weights, strict=True):
+        assert ours.path == theirs.path
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_checkpoint_becomes_the_model_it_is_of(saved):
+    model, folder = saved
+
+    _assert_same(load.load_model(folder), model)
+
+
+def test_a_keras_file_is_loaded_by_keras(tmp_path, tiny_config):
+    model = SpanModel(tiny_config, seed=1)
+    model.save(tmp_path / "model.keras")
+
+    _assert_same(load.load_model(tmp_path / "model.keras"), model)
+
+
+def test_the_task_tells_multiple_choice_from_regression(tmp_path, tiny_config):
+    model = MultipleChoiceModel(tiny_config, seed=1)
+    _save(tmp_path, tiny_config, weights_of(model), task="race")
+
+    _assert_same(load.load_model(tmp_path), model)
+    assert isinstance(
+        load.load_model(tmp_path, head="classifier"), ClassifierModel
+    )
+
+
+def test_the_head_config_and_dtype_can_be_chosen(tmp_path, tiny_config, arrays):
+    tf1.write(tmp_path / "model", arrays)
+
+    model = load.load_model(
+        tmp_path, head="encoder", config=tiny_config, dtype="mixed_bfloat16"
+    )
+
+    assert isinstance(model, AlbertModel)
+    assert model.compute_dtype == "bfloat16"
+    name = "bert/pooler/dense/kernel"
+    np.testing.assert_array_equal(model.pooler.kernel, arrays[name])
+
+
+def test_a_missing_pooler_keeps_its_initial_weights(
+    tmp_path, tiny_config, caplog
+):
+    model = SpanModel(tiny_config, seed=1)
+    arrays = {n: a for n, a in weights_of(model).items() if "pooler" not in n}
+
+    found = load.load_model(_save(tmp_path, tiny_config, arrays))
+
+    assert "has no pooler" in caplog.text
+    np.testing.assert_array_equal(
+        found.span_head.output_weights, model.span_head.output_weights
+    )
+
+
+def test_what_cannot_be_loaded_is_an_error(tmp_path, tiny_config):
+    first, second = SpanModel(tiny_config), BeamSpanModel(tiny_config)
+    both = weights_of(first) | weights_of(second)
+    folder = _save(tmp_path, tiny_config, both)
+
+    with pytest.raises(ValueError, match="several tasks: span, beam_span"):
+        load.load_model(folder)
+    with pytest.raises(ValueError, match="no head of the kind head='class"):
+        load.load_model(folder, head="classifier")
+    with pytest.raises(ValueError, match="`head` must be one of encoder"):
+        load.load_model(folder, head="squad")
+    assert isinstance(load.load_model(folder, head="span"), SpanModel)
+    (folder / tf1.CONFIG_FILE).unlink()
+    with pytest.raises(ValueError, match="config"):
+        load.load_model(folder)
+
+
+def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
+    inputs = {
+        name: keras.Input([None], dtype="int32", name=name)
+        for name in ("input_ids", "input_mask")
+    }
+    encoders = [
+        AlbertModel(tiny_config, seed=seed, name=name)
+        for seed, name in enumerate(["question", "albert", "passage"])
+    ]
+    pooled = [encoder(inputs)["pooled_output"] for encoder in encoders]
+    whole = keras.Model(inputs, keras.layers.Dense(2)(sum(pooled)))
+
+    for encoder in encoders:
+        load.load_checkpoint(encoder, prefix)
+
+    for layer in encoders:
+        for name, value in weights_of(layer).items():
+            np.testing.assert_array_equal(value, arrays[name])
+    for model in (whole, keras.Model(inputs, pooled)):
+        with pytest.raises(ValueError, match="of the two models on its own"):
+            load.load_checkpoint(model, prefix)

@@ -1,6 +1,3 @@
-import pathlib
-import sysconfig
-
 import pytest
 
 from demo import corpus
@@ -134,20 +131,3 @@ def test_whole_files_are_held_out(monkeypatch):
 
     assert held_out == [["This is number 7."], ["This is number 32."]]
     assert len(train) == 48
-
-
-def test_python_carries_english():
-    library = pathlib.Path(sysconfig.get_path("stdlib"))
-    folders = [library / name for name in ("email", "json", "logging")]
-
-    documents = sum(corpus.documents_by_file(folders), [])
-
-    words = " ".join(sum(documents, [])).lower().split()
-    assert len(words) > 2000
-    assert words.count("the") > 0.04 * len(words)
-
-
-def test_text_has_one_sentence_a_line_and_empty_lines_between_documents():
-    text = corpus.to_text([["One.", "Two."], ["Three."]])
-
-    assert text == "One.\nTwo.\n\nThree.\n"

@@ -1,58 +1,38 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 import albert_tf
 from albert_tf.checkpoints import tf1, variable_names
-from albert_tf.text import vocabulary_training
-from demo import report, reviews
+from demo import report
+from tests import tiny
 
 
 @pytest.fixture(scope="module")
-def sentences():
-    # They are the same with every version of Python.
-    train, _ = reviews.train_and_dev()
-    return [review.sentence for review in train]
+def sentences(tiny_corpus):
+    return list(filter(None, tiny_corpus.read_text("utf-8").splitlines()))
 
 
 @pytest.fixture(scope="module")
-def spm_model_file(tmp_path_factory, sentences):
-    folder = tmp_path_factory.mktemp("vocabulary")
-    text = folder / "text.txt"
-    text.write_text("\n".join(sentences), encoding="utf-8")
-    summary = vocabulary_training.train(
-        vocabulary_training.VocabularyTrainingConfig(
-            input_file=str(text),
-            output_prefix=str(folder / "vocabulary"),
-            vocab_size=130,
-        )
-    )
-    return summary.model_file
-
-
-@pytest.fixture(scope="module")
-def tokenizer(spm_model_file):
-    return albert_tf.load_tokenizer(spm_model_file=spm_model_file)
+def tokenizer(tiny_spm_model):
+    return albert_tf.load_tokenizer(spm_model_file=tiny_spm_model)
 
 
 @pytest.fixture(scope="module")
 def model(tokenizer):
-    config = albert_tf.AlbertConfig(
-        vocab_size=tokenizer.vocab_size,
-        embedding_size=5,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=6,
-        max_position_embeddings=64,
+    return albert_tf.PretrainingModel(
+        tiny.config(vocab_size=tokenizer.vocab_size, max_position_embeddings=64)
     )
-    return albert_tf.PretrainingModel(config)
 
 
-def test_each_blank_hides_one_whole_word(sentences, tokenizer):
+def test_each_blank_hides_one_whole_word_the_same_each_time(
+    sentences, tokenizer
+):
     blanks = report.choose_blanks(sentences, tokenizer)
 
+    assert blanks == report.choose_blanks(sentences, tokenizer)
     assert len(blanks) == report.NUM_BLANKS
     for blank in blanks:
         restored = list(blank.ids)
@@ -64,15 +44,9 @@ def test_each_blank_hides_one_whole_word(sentences, tokenizer):
         assert restored[1:-1] == tokenizer.encode(sentence)
 
 
-def test_the_same_words_are_hidden_each_time(sentences, tokenizer):
-    first = report.choose_blanks(sentences, tokenizer)
-
-    assert first == report.choose_blanks(sentences, tokenizer)
-
-
 def test_parts_of_words_and_sentences_of_other_lengths_are_not_used(tokenizer):
-    good = "The parser is fast, although the debugger is slow."
-    parts = "The_parser is_fast, al_though the_debugger's is_slow."
+    good = "The water and the salt keep the fire on the hill."
+    parts = "The_water carried and_the salt_keep on_the hill's so_far."
     other = [good[:20], f"{good} {good} {good}", "", parts]
 
     (blank,) = report.choose_blanks([*other, good], tokenizer)
@@ -82,7 +56,7 @@ def test_parts_of_words_and_sentences_of_other_lengths_are_not_used(tokenizer):
 
 def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     blanks = report.choose_blanks(sentences, tokenizer)
-    token_id = tokenizer.token_to_id("▁parser")
+    token_id = tokenizer.token_to_id("▁light")
     bias = np.zeros(tokenizer.vocab_size)
     bias[token_id] = 8.0
     # A mark is no word.
@@ -95,7 +69,7 @@ def test_guesses_come_likeliest_first(model, sentences, tokenizer):
     for text in guesses:
         words = [guess.split()[0] for guess in text.split(", ")]
         shares = [float(g.split()[1].rstrip("%")) for g in text.split(", ")]
-        assert words[0] == "parser"
+        assert words[0] == "light"
         assert len(shares) == report.NUM_GUESSES
         assert shares == sorted(shares, reverse=True)
 
@@ -117,7 +91,7 @@ def _write_run(folder, model, lines):
 
 
 def test_report_tells_what_was_run_and_what_came_out(
-    tmp_path, model, sentences, spm_model_file
+    tmp_path, model, sentences, tiny_spm_model
 ):
     masked, order = "eval_masked_lm_accuracy", "eval_sentence_order_accuracy"
     step = {"step": 20, "masked_lm_loss": 5.0, "sequences_per_second": 50.0}
@@ -126,16 +100,13 @@ def test_report_tells_what_was_run_and_what_came_out(
         {"step": 0, masked: 0.2, order: 0.5},
         {"step": 10, masked: 0.25, order: 0.75},
     ]
-    _write_run(tmp_path / "a", model, short)
-    _write_run(tmp_path / "b", model, long)
-    held_out = tmp_path / "held_out.txt"
-    held_out.write_text("\n".join(sentences), encoding="utf-8")
+    _write_run(tmp_path / "pretraining_short", model, short)
+    _write_run(tmp_path / "pretraining_long", model, long)
+    (tmp_path / "held_out.txt").write_text("\n".join(sentences), "utf-8")
+    shutil.copy(tiny_spm_model, tmp_path / "vocabulary.model")
 
     scores = report.write(
-        tmp_path / "report.html",
-        runs={"short": tmp_path / "a", "long": tmp_path / "b"},
-        held_out_text=held_out,
-        spm_model_file=spm_model_file,
+        tmp_path,
         facts={"Command": "python -m demo.run"},
         answers=[("It is [MASK].", "fast (90%)")],
     )

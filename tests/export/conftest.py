@@ -17,8 +17,11 @@ from tensorflow.core.framework import tensor_pb2
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
-from albert_tf.export import exported_text, saved_model
+from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.sentencepiece_graph import SentencePieceGraph
+from albert_tf.export.wordpiece_graph import WordPieceGraph
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -39,7 +42,11 @@ class GraphTokenizer:
     """
 
     def __init__(self, **vocabulary):
-        self.graph = exported_text.load_text_graph(**vocabulary)
+        path, graph = vocabulary.get("spm_model_file"), SentencePieceGraph
+        if path is None:
+            path, graph = vocabulary["vocab_file"], WordPieceGraph
+        lower = {"do_lower_case": vocabulary.get("do_lower_case", True)}
+        self.graph = ExportedText(graph(path, **lower))
         self.tokenizer = tokenizer.load_tokenizer(**vocabulary)
 
     def tokenize(self, texts, *, with_offsets):

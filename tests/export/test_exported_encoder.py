@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.modeling.albert_model import AlbertModel
+from tests import tiny
 
 
 @pytest.fixture
@@ -51,19 +51,12 @@ def test_a_graph_reads_nothing_else(layer):
     }
 
 
-SIZES = {
-    "vocab_size": 11,
-    "embedding_size": 6,
-    "hidden_size": 8,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 2,
-    "intermediate_size": 12,
-    "max_position_embeddings": 9,
-}
-
-
 def make(**values):
-    model = AlbertModel(AlbertConfig(**{**SIZES, **values}))
+    model = AlbertModel(
+        tiny.config(
+            **{"num_hidden_layers": 4, "initializer_range": 0.02} | values
+        )
+    )
     weights = ExportedWeights(model.weights, precision="float32")
     return model, ExportedEncoder(model, weights)
 

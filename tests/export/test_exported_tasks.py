@@ -42,12 +42,6 @@ def test_the_heads_of_the_checkpoint_decide(
     assert type(make(task, shapes, tiny_config)) is model_class
 
 
-def test_a_classifier_has_the_labels_of_its_head(tiny_config):
-    model = make("classifier", TASK, tiny_config)
-
-    assert model.task_head.output_bias.shape == (3,)
-
-
 @pytest.mark.parametrize(
     ("task", "shapes", "values", "words"),
     [

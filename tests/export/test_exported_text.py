@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import allowed_operations, exported_text
+from albert_tf.export import allowed_operations
 
 # Tracing one takes seconds; ids of the cased ones are also compared below.
 VOCABULARIES = [
@@ -183,8 +183,3 @@ def test_the_graph_is_made_of_allowed_operations_once(name, graph_of):
 def num_nodes(function):
     library = function.graph.as_graph_def().library.function
     return sum(len(one.node_def) for one in library)
-
-
-def test_no_vocabulary():
-    with pytest.raises(ValueError, match="No vocabulary is given. Pass"):
-        exported_text.load_text_graph()

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import pair_packing
-from albert_tf.export.tokens import Tokens
+from albert_tf.export.exported_text import Tokens
 from albert_tf.text.special_tokens import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)

@@ -109,18 +109,6 @@ def test_made_questions(exported):
     check_equal(exported("race"), MADE)
 
 
-def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
-    exported = export_task("race", tiny_chinese_vocabulary)
-    examples = [
-        example(article, question, chinese_texts[:4], number)
-        for number, (article, question) in enumerate(
-            itertools.product(chinese_texts, [*chinese_texts, "一_丁＿？"])
-        )
-    ]
-
-    check_equal(exported, examples)
-
-
 def test_real_questions(exported, shared_data):
     folder = shared_data / "data" / "race" / "RACE" / "dev" / "middle"
     files = sorted(folder.glob("*.txt"))[:6]

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -62,20 +59,3 @@ def test_a_run_may_consist_of_warm_up_alone():
     config = OptimizerConfig(num_train_steps=100, num_warmup_steps=100)
 
     assert config.num_warmup_steps == config.num_train_steps
-
-
-def test_settings_are_checked_without_importing_tensorflow():
-    program = (
-        "import sys\n"
-        "from albert_tf.optimization import optimizer_config\n"
-        "optimizer_config.OptimizerConfig()\n"
-        "print({'tensorflow', 'keras'} & set(sys.modules))\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert result.stdout.strip() == "set()"

@@ -216,19 +216,6 @@ def test_a_graph_makes_the_recorded_steps(run, jit_compile):
         run.check(step)
 
 
-def test_slots_are_named_after_their_weight(make_variable):
-    kernel = make_variable("pooler/dense/kernel", np.ones((2, 3), "float32"))
-    optimizer = optimizers.AlbertLamb(0.1)
-    optimizer.build([kernel])
-
-    m, v = optimizer.slots(kernel)
-
-    assert m.name == "pooler_dense_kernel_adam_m"
-    assert v.name == "pooler_dense_kernel_adam_v"
-    assert m.shape == v.shape == (2, 3)
-    assert m.dtype == v.dtype == "float32"
-
-
 def test_weights_of_a_short_type_are_refused(make_variable):
     kernel = make_variable("kernel", np.ones(3), dtype="bfloat16")
 
@@ -420,16 +407,6 @@ def test_all_of_it_holds_on_the_jax_back_end():
     assert result.returncode == 0, result.stdout
     # Said only on another back end than TensorFlow.
     assert "needs TensorFlow's backend" in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "optimizer_class"),
-    [("adamw", optimizers.AlbertAdamW), ("lamb", optimizers.AlbertLamb)],
-)
-def test_the_name_selects_the_optimizer(name, optimizer_class):
-    optimizer = optimizers.create_optimizer(OptimizerConfig(optimizer=name))
-
-    assert type(optimizer) is optimizer_class
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

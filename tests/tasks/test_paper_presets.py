@@ -25,7 +25,7 @@ ROWS = [line.split() for line in TABLE_14.strip().splitlines()]
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_settings_are_those_of_the_table(row):
-    found = paper_presets.paper_settings(row[0])
+    found = paper_presets.paper_settings(row[0].lower())
 
     assert [
         found.learning_rate,
@@ -47,7 +47,7 @@ def test_every_glue_task_has_settings():
 def test_the_second_version_has_its_own_for_race_alone():
     for row in ROWS:
         first, second = (
-            paper_presets.paper_settings(row[0], preset)
+            paper_presets.paper_settings(row[0].lower(), preset)
             for preset in ("paper", "paper_v2")
         )
         assert (first == second) == (row[0] != "race")
@@ -78,11 +78,13 @@ def test_values_have_the_names_of_flags():
     }
 
 
-def test_a_task_that_the_paper_did_not_train_is_refused():
-    with pytest.raises(ValueError, match="no settings for the task 'custom'"):
-        paper_presets.paper_settings("custom")
-
-
-def test_an_unknown_preset_is_refused():
-    with pytest.raises(ValueError, match="one of paper, paper_v2"):
-        paper_presets.paper_settings("rte", "best")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("custom",), "no settings for the task 'custom'"),
+        (("rte", "best"), "one of paper, paper_v2"),
+    ],
+)
+def test_what_the_paper_does_not_have_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        paper_presets.paper_settings(*arguments)

@@ -20,12 +20,13 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
+from albert_tf.tasks import task
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text import sequence_pairs
 from albert_tf.text.tokenizer import Tokenizer
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": classification.accuracy,
@@ -37,7 +38,6 @@ SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "mean_squared_error": classification.mean_squared_error,
 }
 TEST_RESULTS = "test_results.tsv"
-DEFAULT_SUBMISSION = "predictions.tsv"
 
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
@@ -63,7 +63,7 @@ class ClassificationData:
     score_names: tuple[str, ...]
     tokenizer: Tokenizer
     max_seq_length: int
-    submission_file: str = DEFAULT_SUBMISSION
+    submission_file: str = "predictions.tsv"
     prediction_range: tuple[float, float] | None = None
 
     @property
@@ -84,17 +84,9 @@ class ClassificationData:
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Ids, mask and segments; and `label_ids`, a float for regression."""
-        pad = self.tokenizer.special_ids.pad
         label_type = "float32" if self.is_regression else "int32"
         return (
-            ArraySpec(
-                name="input_ids",
-                dtype="int32",
-                is_sequence=True,
-                pad_value=pad,
-            ),
-            ArraySpec(name="input_mask", dtype="int32", is_sequence=True),
-            ArraySpec(name="segment_ids", dtype="int32", is_sequence=True),
+            *task.encoder_specs(self.tokenizer.special_ids.pad),
             ArraySpec(name="label_ids", dtype=label_type),
         )
 
@@ -113,8 +105,7 @@ class ClassificationData:
     ) -> Iterator[Record]:
         """Yields one record for each example, in their order.
 
-        Examples without a label get label 0. How many texts are truncated is
-        logged.
+        Examples without a label get label 0. How many are truncated is logged.
         """
         del is_training
         num_cut = 0
@@ -125,12 +116,11 @@ class ClassificationData:
                 chunk, ids[::2], ids[1::2], strict=True
             ):
                 record = self._record(example, ids_a, ids_b)
-                num_special = 3 if ids_b else 2
-                wanted = len(ids_a) + len(ids_b) + num_special
+                wanted = len(ids_a) + len(ids_b) + (3 if ids_b else 2)
                 num_cut += wanted > record["input_ids"].size
                 yield record
         if num_cut:
-            logger.info(
+            _logger.info(
                 "%d of %d examples are truncated to %d tokens.",
                 num_cut,
                 len(examples),
@@ -140,20 +130,20 @@ class ClassificationData:
     def scores(
         self, examples: Sequence[ClassificationExample], outputs: Outputs
     ) -> dict[str, float]:
-        """Returns the task's scores.
-
-        Args:
-            examples: Examples with labels.
-            outputs: Has `logits`, float `[N, K]`.
+        """Returns the task's scores, from `logits`, float `[N, K]`.
 
         Raises:
             ValueError: An example has no label, or there is none.
         """
-        labels = self._known_labels(examples)
-        predictions = self._predictions(outputs)
-        return {
-            name: SCORES[name](labels, predictions) for name in self.score_names
-        }
+        labels = [example.label for example in examples]
+        if None in labels:
+            guid = examples[labels.index(None)].guid
+            raise ValueError(
+                f"Example {guid!r} has no label, so it cannot be scored. "
+                "Evaluate on labelled examples."
+            )
+        found = np.array(labels), self._predictions(outputs)
+        return {name: SCORES[name](*found) for name in self.score_names}
 
     def _predictions(self, outputs: Outputs) -> np.ndarray:
         """Returns indices of labels, int `[N]`; or numbers, float `[N]`."""
@@ -177,16 +167,27 @@ class ClassificationData:
         are in the order of the examples; numbers have all their digits.
         """
         del scores
-        logits = np.asarray(outputs["logits"], np.float32)
-        values = logits
-        if not self.is_regression:
-            values = classification.softmax(logits)
+        values = np.asarray(outputs["logits"], np.float32)
+        predictions = self._predictions(outputs)
+        labels = [example.label for example in examples]
+        if self.is_regression:
+            if self.prediction_range:
+                predictions = np.clip(predictions, *self.prediction_range)
+            answers = [_digits(number) for number in predictions]
+        else:
+            values = classification.softmax(values)
+            answers = [self.labels[index] for index in predictions]
         columns = {
             "index": [example.guid for example in examples],
-            "prediction": self._answers(outputs),
+            "prediction": answers,
         }
-        if all(example.label is not None for example in examples):
-            columns["label"] = [self._label(example) for example in examples]
+        if None not in labels:
+            columns["label"] = [
+                str(label)
+                if self.is_regression
+                else self.labels[int(label or 0)]
+                for label in labels
+            ]
         test_results = os.path.join(output_dir, TEST_RESULTS)
         _write_rows(test_results, (map(_digits, row) for row in values))
         submission = os.path.join(output_dir, self.submission_file)
@@ -203,19 +204,6 @@ class ClassificationData:
         """Returns no sections."""
         del examples, outputs, scores
         return []
-
-    def _label(self, example: ClassificationExample) -> str:
-        if self.is_regression:
-            return str(example.label)
-        return self.labels[int(example.label or 0)]
-
-    def _answers(self, outputs: Outputs) -> list[str]:
-        predictions = self._predictions(outputs)
-        if not self.is_regression:
-            return [self.labels[index] for index in predictions]
-        if self.prediction_range:
-            predictions = np.clip(predictions, *self.prediction_range)
-        return [_digits(number) for number in predictions]
 
     def _encode(
         self, examples: Sequence[ClassificationExample]
@@ -253,18 +241,6 @@ class ClassificationData:
             "segment_ids": np.array(segment_ids, np.int32),
             "label_ids": np.array(example.label or 0, label_type),
         }
-
-    def _known_labels(
-        self, examples: Sequence[ClassificationExample]
-    ) -> np.ndarray:
-        labels = [example.label for example in examples]
-        if None in labels:
-            guid = examples[labels.index(None)].guid
-            raise ValueError(
-                f"Example {guid!r} has no label, so it cannot be scored. "
-                "Evaluate on labelled examples."
-            )
-        return np.array(labels)
 
 
 def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from albert_tf import files
 from albert_tf.tasks import table_files
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _MAX_LABELS = 1000
 _NUM_SHOWN = 5
@@ -130,6 +130,7 @@ def read_examples(
     path = os.fspath(path)
     names = [*columns.texts, columns.label, columns.guid]
     broken: list[int] | None = [] if skips_broken_rows else None
+    # By line number.
     examples: dict[int, ClassificationExample] = {}
     for number, fields in table_files.read_rows(
         path,
@@ -149,7 +150,7 @@ def read_examples(
             label=label,
         )
     if broken:
-        logger.warning(
+        _logger.warning(
             "%s: skipped %d rows with too few or too many fields, as the "
             "original does (lines %s).",
             path,
@@ -185,13 +186,10 @@ def read_labels(path: files.Path, column: str) -> tuple[str, ...]:
 def check_labels(labels: Sequence[str], where: str) -> None:
     """Checks that labels can be told apart, by a classifier and in a file.
 
-    Args:
-        labels: All labels.
-        where: What names them, for the error.
-
     Raises:
         ValueError: A label is empty, breaks a row, or comes twice; or there
-            are fewer than two labels, or more than a thousand.
+            are fewer than two labels, or more than a thousand. The message
+            begins with `where`.
     """
     for label in labels:
         _check_label(label, where)
@@ -249,12 +247,6 @@ def _check_label(label: str, where: str) -> None:
 
 
 def _check_ids(examples: dict[int, ClassificationExample], path: str) -> None:
-    """Checks that there are examples, each with an id of its own.
-
-    Args:
-        examples: All examples of a file, by line number.
-        path: The file, for the error.
-    """
     if not examples:
         raise _no_rows(path)
     first_lines: dict[str, int] = {}
@@ -291,7 +283,7 @@ def _warn_of_empty_texts(
         or (is_pair and not example.text_b.strip())
     ]
     if empty:
-        logger.warning(
+        _logger.warning(
             "%s: %d of %d rows have an empty text (lines %s); they are kept.",
             path,
             len(empty),

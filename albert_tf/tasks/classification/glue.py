@@ -23,10 +23,7 @@ from albert_tf.tasks.classification.examples import (
     Columns,
 )
 
-logger = logging.getLogger(__name__)
-
-MISMATCHED = "mismatched"
-DIAGNOSTIC = "ax"
+_logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +50,7 @@ class GlueDataset:
     Args:
         name: Name of the task, as in `--task_name`.
         text_columns: One column or two.
-        label_column: Column of the label, in files to train on and evaluate.
+        label_column: Column of the label, in files that have it.
         labels: All labels in the order of the logits; empty for regression.
         score_names: Scores of `ClassificationData`; the first one is the
             primary metric.
@@ -91,18 +88,20 @@ class GlueDataset:
 
 _SENTENCES = ("sentence1", "sentence2")
 _ENTAILMENT = ("entailment", "not_entailment")
-_MNLI_MATCHED = SetFile(path="MNLI/dev_matched.tsv")
-_MNLI_MISMATCHED = SetFile(path="MNLI/dev_mismatched.tsv", name=MISMATCHED)
+_MNLI_DEV = (
+    SetFile(path="MNLI/dev_matched.tsv"),
+    SetFile(path="MNLI/dev_mismatched.tsv", name="mismatched"),
+)
 _DIAGNOSTIC = SetFile(
     path="diagnostic/diagnostic.tsv",
-    name=DIAGNOSTIC,
+    name="ax",
     submission_file="AX.tsv",
     is_optional=True,
 )
 
 
 def _one_folder(name: str, folder: str, **fields: object) -> GlueDataset:
-    """A task whose files are `train.tsv`, `dev.tsv` and `test.tsv`."""
+    """Returns a task of the files `train.tsv`, `dev.tsv` and `test.tsv`."""
     return GlueDataset(
         name=name,
         train_file=f"{folder}/train.tsv",
@@ -162,12 +161,12 @@ _ALL = (
     ),
     _mnli(
         "mnli",
-        eval_files=(_MNLI_MATCHED, _MNLI_MISMATCHED),
+        eval_files=_MNLI_DEV,
         predict_files=(
             SetFile(path="MNLI/test_matched.tsv", submission_file="MNLI-m.tsv"),
             SetFile(
                 path="MNLI/test_mismatched.tsv",
-                name=MISMATCHED,
+                name="mismatched",
                 submission_file="MNLI-mm.tsv",
             ),
             _DIAGNOSTIC,
@@ -194,7 +193,7 @@ _ALL = (
     # The diagnostic set alone, with a model of MNLI.
     _mnli(
         "ax",
-        eval_files=(_MNLI_MATCHED, _MNLI_MISMATCHED),
+        eval_files=_MNLI_DEV,
         predict_files=(
             dataclasses.replace(_DIAGNOSTIC, name="", is_optional=False),
         ),
@@ -204,13 +203,12 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
 
 
 def find_dataset(task_name: str) -> GlueDataset:
-    """Returns the entry of a task; the case of its name does not matter.
+    """Returns the entry of a task.
 
     Raises:
         ValueError: GLUE has no such task.
     """
-    # TF1: the original lowers the name too.
-    dataset = GLUE_DATASETS.get(task_name.lower())
+    dataset = GLUE_DATASETS.get(task_name)
     if dataset is None:
         raise ValueError(
             f"`task_name` must be one of {', '.join(GLUE_DATASETS)}, or "
@@ -222,16 +220,19 @@ def find_dataset(task_name: str) -> GlueDataset:
 def existing_sets(
     data_dir: files.Path, set_files: Sequence[SetFile]
 ) -> list[SetFile]:
-    """Leaves out the optional sets whose file is missing, and logs them."""
+    """Returns the sets with their whole paths.
+
+    Optional ones whose file is missing are left out and logged.
+    """
     found = []
     for one in set_files:
         path = os.path.join(files.check_local(data_dir), one.path)
         if one.is_optional and not os.path.exists(path):
-            logger.info(
+            _logger.info(
                 "There is no file %s; skipping the set %s.", path, one.name
             )
         else:
-            found.append(one)
+            found.append(dataclasses.replace(one, path=path))
     return found
 
 
@@ -243,8 +244,8 @@ def read_examples(
     Args:
         dataset: The task.
         path: The file.
-        split: `train`, `dev` or `test`; start of the ids of rows that have
-            none, as in the original (`dev-1` for the second line).
+        split: Start of the ids of rows that have none, as in the original
+            (`dev-1` for the second line).
         is_labelled: Whether to read labels; else all are None.
 
     Raises:

@@ -9,11 +9,10 @@ Source: google-research/albert, `run_classifier.py`.
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from albert_tf import checks, files
+from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.classification import examples as examples_lib
@@ -112,7 +111,7 @@ class ClassificationConfig:
 
     @property
     def name(self) -> str:
-        """Name of the task in lower case, as the original has it."""
+        """Name of the task; as in the original, its case does not matter."""
         return (self.task_name or "").lower()
 
 
@@ -129,13 +128,9 @@ def read_sets(
     MNLI is evaluated and predicted on both its sets, and predicted on the
     diagnostic set if it is there.
 
-    Args:
-        config: Which files, and what they hold.
-        uses: What the run does, of `train`, `eval` and `predict`.
-        tokenizer: Tokenizer of the texts.
-        max_seq_length: Maximum length of a sequence, in tokens.
-        kept_labels: Labels of the run in the output directory; None if there
-            is no run.
+    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `kept_labels` are those of the run in the output directory; None if there
+    is no run.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -175,23 +170,16 @@ def read_sets(
 
 def _files(config: ClassificationConfig, use: str) -> list[SetFile]:
     """Returns the files of a use, with their whole paths."""
-    is_custom = config.name == CUSTOM
-    of_glue: Sequence[SetFile] = ()
-    if not is_custom:
-        of_glue = glue.find_dataset(config.name).files(use)
-    named = getattr(config, f"{use}_file")
-    if named:
-        main = SetFile(path=named) if is_custom else of_glue[0]
-        return [dataclasses.replace(main, path=named)]
-    if not config.data_dir:
+    folder, named = config.data_dir or "", getattr(config, f"{use}_file")
+    if not folder and not named:
         raise ValueError(f"--data_dir or --{use}_file must be given.")
-    folder = files.check_local(config.data_dir)
-    if is_custom:
-        return [SetFile(path=examples_lib.find_split(folder, SPLITS[use]))]
-    return [
-        dataclasses.replace(one, path=os.path.join(folder, one.path))
-        for one in glue.existing_sets(folder, of_glue)
-    ]
+    if config.name == CUSTOM:
+        path = named or examples_lib.find_split(folder, SPLITS[use])
+        return [SetFile(path=path)]
+    of_glue = glue.find_dataset(config.name).files(use)
+    if named:
+        return [dataclasses.replace(of_glue[0], path=named)]
+    return glue.existing_sets(folder, of_glue)
 
 
 def _read(
@@ -299,8 +287,8 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
-    from albert_tf.tasks.classification.task import ClassificationTask
+    """Makes the model half as `task.MakeTask` does."""
+    from albert_tf.tasks.finetuning import ClassificationTask
 
     return ClassificationTask(
         config,

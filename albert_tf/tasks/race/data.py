@@ -23,6 +23,7 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
+from albert_tf.tasks import task
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import features
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
@@ -33,18 +34,10 @@ from albert_tf.text.tokenizer import Tokenizer
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
 
-QUESTION_TYPES = (
-    "who",
-    "what",
-    "when",
-    "where",
-    "why",
-    "how",
-    "cloze",
-    "other",
-)
+_QUESTION_WORDS = ("who", "what", "when", "where", "why", "how")
+QUESTION_TYPES = (*_QUESTION_WORDS, "cloze", "other")
 _TYPE_OF_WORD = {
-    **{name: name for name in ("who", "what", "when", "where", "why", "how")},
+    **{word: word for word in _QUESTION_WORDS},
     "whom": "who",
     "whose": "who",
     "which": "other",
@@ -65,19 +58,12 @@ class MultipleChoiceData:
         num_choices: Number of options of every question, C.
     """
 
+    name = "race"
+    primary_metric = "accuracy"
+
     tokenizer: Tokenizer
     lengths: ChoiceLengths
     num_choices: int = 4
-
-    @property
-    def name(self) -> str:
-        """`race`."""
-        return "race"
-
-    @property
-    def primary_metric(self) -> str:
-        """The accuracy of all levels together."""
-        return "accuracy"
 
     @property
     def vocab_size(self) -> int:
@@ -87,8 +73,10 @@ class MultipleChoiceData:
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """The arrays of a record."""
-        return features.array_specs(
-            self.num_choices, pad_id=self.tokenizer.special_ids.pad
+        pad_id = self.tokenizer.special_ids.pad
+        return (
+            *task.encoder_specs(pad_id, (self.num_choices,)),
+            ArraySpec(name="label_ids", dtype="int32"),
         )
 
     @property
@@ -189,8 +177,8 @@ def question_type(question: str) -> str:
     """Returns one of `QUESTION_TYPES`.
 
     A text with a blank is a sentence to complete (`cloze`), and so is one
-    without a question mark that does not begin with a question word. Else the
-    first question word decides.
+    without a question mark that does not begin with a question word. Of
+    others, the first question word decides.
 
     >>> question_type("According to the text, whose dog was lost?")
     'who'
@@ -211,8 +199,8 @@ def _is_correct(
     examples: Sequence[MultipleChoiceExample], outputs: Outputs
 ) -> np.ndarray:
     """Returns, bool `[N]`, which examples are answered correctly."""
-    labels = np.array(examples_lib.known_labels(examples))
-    return np.argmax(outputs["logits"], axis=-1) == labels
+    labels = examples_lib.known_labels(examples)
+    return np.argmax(outputs["logits"], axis=-1) == np.array(labels)
 
 
 def _prediction(
@@ -223,7 +211,7 @@ def _prediction(
     if example.level:
         row["level"] = example.level
     row["probabilities"] = classification.softmax(logits).tolist()
-    # Of the logits: of probabilities two may round to the same.
+    # The largest logit: two probabilities may be rounded to the same.
     row["prediction"] = letters[int(np.argmax(logits))]
     if example.label is not None:
         row["answer"] = letters[example.label]

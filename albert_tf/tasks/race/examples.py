@@ -66,12 +66,9 @@ class MultipleChoiceExample:
 def check_options(values: Any, where: str) -> tuple[str, ...]:
     """Checks and returns the options of a question.
 
-    Args:
-        values: What the file holds.
-        where: File and question, for the error.
-
     Raises:
-        ValueError: It is not a list of 2 to 26 strings.
+        ValueError: They are not a list of 2 to 26 strings; the message begins
+            with `where`.
     """
     is_list = isinstance(values, list)
     if not is_list or not MIN_OPTIONS <= len(values) <= len(LETTERS):
@@ -89,13 +86,8 @@ def check_options(values: Any, where: str) -> tuple[str, ...]:
 def check_text(value: Any, what: str, where: str) -> str:
     """Checks that a value is a string, and returns it.
 
-    Args:
-        value: What the file holds.
-        what: What it is: `article`, `question`, ...
-        where: File and question, for the error.
-
     Raises:
-        ValueError: It is not a string.
+        ValueError: It is not; the message begins with `where` and `what`.
     """
     if not isinstance(value, str):
         raise ValueError(
@@ -112,7 +104,7 @@ def find_label(answer: Any, options: Sequence[str], where: str) -> int | None:
         answer: A letter from `A`; or an index from 0; or the text of one of
             the options; None if it is not known.
         options: The options.
-        where: File and question, for the error.
+        where: File and question, with which the error message begins.
 
     Raises:
         ValueError: It means no option, or could mean several.
@@ -143,13 +135,10 @@ def check_examples(
 
     Empty texts are kept; a warning lists the questions that have one.
 
-    Args:
-        examples: The set.
-        where: Its file or folder, for the error.
-
     Raises:
         ValueError: The set is empty, two questions have the same `guid`, or
-            not all have the same number of options.
+            not all have the same number of options; the message begins with
+            `where`.
     """
     if not examples:
         raise ValueError(f"{where} has no questions.")
@@ -169,7 +158,11 @@ def check_examples(
                 f"{len(first.options)}. All questions of a set must have the "
                 "same number."
             )
-    empty = [example.guid for example in examples if _has_empty_text(example)]
+    empty = [
+        e.guid
+        for e in examples
+        if not all(map(str.strip, (e.article, e.question, *e.options)))
+    ]
     if empty:
         _logger.warning(
             "%s: %d of %d questions have an empty article, question or "
@@ -182,25 +175,18 @@ def check_examples(
         )
 
 
-def _has_empty_text(example: MultipleChoiceExample) -> bool:
-    texts = (example.article, example.question, *example.options)
-    return not all(text.strip() for text in texts)
-
-
 def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
     """Returns the label of every example.
 
     Raises:
         ValueError: The label of an example is not known.
     """
-    labels = [
-        example.label for example in examples if example.label is not None
-    ]
-    if len(labels) < len(examples):
-        unknown = [example for example in examples if example.label is None]
+    labels = [e.label for e in examples if e.label is not None]
+    unknown = [e.guid for e in examples if e.label is None]
+    if unknown:
         raise ValueError(
             f"{len(unknown)} of {len(examples)} questions have no answer, for "
-            f"example question {unknown[0].guid}. For training and scoring, "
+            f"example question {unknown[0]}. For training and scoring, "
             "every question needs one; without answers, use --do_predict."
         )
     return labels

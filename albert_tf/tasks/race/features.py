@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from albert_tf import checks
-from albert_tf.features import ArraySpec
 from albert_tf.tasks.race.examples import MultipleChoiceExample
 from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
@@ -61,27 +60,6 @@ class ChoiceLengths:
             )
 
 
-def array_specs(num_choices: int, *, pad_id: int) -> tuple[ArraySpec, ...]:
-    """Returns the arrays of a record.
-
-    Args:
-        num_choices: Number of choices, C.
-        pad_id: Id of the padding token.
-    """
-    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
-    rows = (
-        ArraySpec(
-            name=name,
-            dtype="int32",
-            shape=(num_choices,),
-            is_sequence=True,
-            pad_value=pad_value,
-        )
-        for name, pad_value in pad_values.items()
-    )
-    return (*rows, ArraySpec(name="label_ids", dtype="int32"))
-
-
 def make_records(
     examples: Sequence[MultipleChoiceExample],
     tokenizer: Tokenizer,
@@ -93,8 +71,7 @@ def make_records(
     truncated is logged at the end.
 
     Args:
-        examples: The questions; those about the same article should be
-            neighbours.
+        examples: The questions.
         tokenizer: Tokenizer of the texts.
         lengths: Maximum length of a choice.
 
@@ -105,18 +82,23 @@ def make_records(
     """
     num_cut_articles = num_cut_questions = 0
     for group in _groups(examples):
-        ids = _encode(_texts(group), tokenizer)
+        encoded, sizes = tokenizer.encode_batch(_texts(group))
+        ids = iter(np.split(encoded, np.cumsum(sizes)[:-1]))
         for members in group:
             article = next(ids)
             for example in members:
-                choices = [next(ids) for _ in example.options]
-                room = _room(choices, lengths)
-                num_cut_articles += min(room) < len(article)
+                whole = [next(ids) for _ in example.options]
+                choices = [ids_b[-lengths.max_qa_length :] for ids_b in whole]
+                # Tokens of the article that fit beside each choice.
+                rooms = [
+                    lengths.max_seq_length - NUM_SPECIAL_TOKENS - len(choice)
+                    for choice in choices
+                ]
+                num_cut_articles += min(rooms) < len(article)
                 num_cut_questions += any(
-                    len(choice) > lengths.max_qa_length for choice in choices
+                    len(ids_b) > lengths.max_qa_length for ids_b in whole
                 )
-                choices = [c[-lengths.max_qa_length :] for c in choices]
-                articles = [article[:size] for size in room]
+                articles = [article[:room] for room in rooms]
                 yield {
                     **_rows(articles, choices, tokenizer.special_ids),
                     "label_ids": np.array(example.label or 0, np.int32),
@@ -150,17 +132,6 @@ def _texts(group: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
         for example in members:
             texts += example.choice_texts()
     return texts
-
-
-def _encode(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[np.ndarray]:
-    ids, sizes = tokenizer.encode_batch(texts)
-    return iter(np.split(ids, np.cumsum(sizes)[:-1]))
-
-
-def _room(choices: Sequence[np.ndarray], lengths: ChoiceLengths) -> list[int]:
-    """Returns how many tokens of the article fit beside each choice."""
-    room = lengths.max_seq_length - NUM_SPECIAL_TOKENS
-    return [room - min(len(c), lengths.max_qa_length) for c in choices]
 
 
 def _rows(

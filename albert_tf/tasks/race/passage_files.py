@@ -22,7 +22,8 @@ from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
 
-_PASSAGE_KEYS = ("article", "questions", "options")
+_LISTS = ("questions", "options")
+_PASSAGE_KEYS = ("article", *_LISTS)
 
 # MCTest: columns of a story, and what stands for white space in them.
 _NUM_QUESTIONS = 4
@@ -37,14 +38,9 @@ _MARKS = ("one: ", "multiple: ")
 class FieldNames:
     """Names of the fields of a question in JSON.
 
-    Args:
-        article: The text to read.
-        question: The question.
-        options: A list of texts.
-        answer: A letter, an index from 0, or the text of an option. May be
-            missing, or null, if it is not known.
-        id: Id of the question, unique in the file. If it is missing, the line
-            number is the id.
+    The options are a list of texts. The answer is a letter, an index from 0,
+    or the text of an option; it may be missing, or null, if it is not known.
+    Where the id is missing, the line number is the id.
 
     Raises:
         ValueError: A name is empty, or used twice.
@@ -131,7 +127,7 @@ def read_questions(
         found = [
             example
             for passage, where in _passages(path)
-            for example in _examples(passage, where, _level_of_id(passage))
+            for example in _examples(passage, where)
         ]
     else:
         found = list(_read_jsonl(path, fields or FieldNames()))
@@ -184,15 +180,16 @@ def _passages(
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Yields each passage of a file, and its place for errors.
 
-    Args:
-        path: A file of one object per line, or of one object over all lines.
-        prefix: Start of the ids of passages that have none.
+    The file has one object per line, or one object over all its lines. Ids of
+    passages that have none begin with `prefix`.
     """
     name = os.fspath(path)
-    whole = list(files.read_lines(path))
-    texts = [(i, text) for i, text in enumerate(whole, start=1) if text.strip()]
-    if texts and not _is_json(texts[0][1]):
-        texts = [(1, "\n".join(whole))]
+    texts = list(_numbered_lines(path))
+    if texts:
+        try:
+            json.loads(texts[0][1])
+        except ValueError:
+            texts = [(1, "\n".join(files.read_lines(path)))]
     for number, text in texts:
         where = name if len(texts) == 1 else f"{name}, line {number}"
         passage = table_files.parse_object(text, where)
@@ -208,28 +205,30 @@ def _passages(
         yield passage, where
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _level_of_id(passage: Mapping[str, Any]) -> str:
-    found = [level for level in LEVELS if passage["id"].startswith(level)]
-    return found[0] if found else ""
+def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
+    """Yields the lines of a file that are not blank, and their numbers."""
+    for number, text in enumerate(files.read_lines(path), start=1):
+        if text.strip():
+            yield number, text
 
 
 def _examples(
-    passage: Mapping[str, Any], where: str, level: str
+    passage: Mapping[str, Any], where: str, level: str = ""
 ) -> Iterator[MultipleChoiceExample]:
+    """Yields the questions of a passage; by default, its id has the level."""
     where = f"{where}, passage {passage['id']}"
+    if not level:
+        found = [name for name in LEVELS if passage["id"].startswith(name)]
+        level = found[0] if found else ""
     article = examples_lib.check_text(passage["article"], "article", where)
-    questions, options, answers = (
-        _list(passage.get(key) or [], key, where)
-        for key in ("questions", "options", "answers")
-    )
+    lists = {k: passage.get(k) or [] for k in (*_LISTS, "answers")}
+    for key, value in lists.items():
+        if not isinstance(value, list):
+            raise ValueError(
+                f"{where}: {key} must be a list with an entry for each "
+                f"question. Received: {value!r}."
+            )
+    questions, options, answers = lists.values()
     answers = answers or [None] * len(questions)
     if not len(questions) == len(options) == len(answers) > 0:
         raise ValueError(
@@ -251,29 +250,17 @@ def _examples(
         )
 
 
-def _list(value: Any, what: str, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(
-            f"{where}: {what} must be a list with an entry for each question. "
-            f"Received: {value!r}."
-        )
-    return value
-
-
 def _has_passages(path: files.Path) -> bool:
-    for number, text in enumerate(files.read_lines(path), start=1):
-        if text.strip():
-            where = f"{os.fspath(path)}, line {number}"
-            return "questions" in table_files.parse_object(text, where)
+    for number, text in _numbered_lines(path):
+        where = f"{os.fspath(path)}, line {number}"
+        return "questions" in table_files.parse_object(text, where)
     return False
 
 
 def _read_jsonl(
     path: files.Path, fields: FieldNames
 ) -> Iterator[MultipleChoiceExample]:
-    for number, text in enumerate(files.read_lines(path), start=1):
-        if not text.strip():
-            continue
+    for number, text in _numbered_lines(path):
         where = f"{os.fspath(path)}, line {number}"
         row = table_files.parse_object(text, where)
         guid = str(row.get(fields.id, number))
@@ -330,7 +317,9 @@ def _read_mctest(path: files.Path) -> Iterator[MultipleChoiceExample]:
 def _mctest_questions(
     row: list[str], letters: list[Any], where: str
 ) -> Iterator[MultipleChoiceExample]:
-    texts = [_unescape(text) for text in row]
+    texts = row
+    for escape, character in _ESCAPES.items():
+        texts = [text.replace(escape, character) for text in texts]
     for i, letter in enumerate(letters):
         start = 3 + i * (1 + _NUM_OPTIONS)
         question = texts[start]
@@ -347,9 +336,3 @@ def _mctest_questions(
                 letter, options, f"{where}, question {i}"
             ),
         )
-
-
-def _unescape(text: str) -> str:
-    for escape, character in _ESCAPES.items():
-        text = text.replace(escape, character)
-    return text

@@ -47,6 +47,8 @@ class RaceConfig:
             message names them.
     """
 
+    name = "race"
+
     data_dir: str | None = setting(
         None, "Directory that holds RACE/{train,dev,test}/."
     )
@@ -92,11 +94,6 @@ class RaceConfig:
             )
 
     @property
-    def name(self) -> str:
-        """Name of the task."""
-        return "race"
-
-    @property
     def levels(self) -> tuple[str, ...]:
         """The levels to read."""
         left_out = {"middle": self.high_only, "high": self.middle_only}
@@ -112,11 +109,7 @@ def read_sets(
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
-    Args:
-        config: Which files, and how they are used.
-        uses: What the run does, of `train`, `eval` and `predict`.
-        tokenizer: Tokenizer of the texts.
-        max_seq_length: Maximum length of a choice with its article.
+    `uses` is what the run does, of `train`, `eval` and `predict`.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -157,16 +150,12 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
             path,
         )
         path = None
-    if path:
-        return _read_file(config, path)
-    if not config.data_dir:
-        raise ValueError(f"--data_dir or --{use}_file must be given.")
-    return passage_files.read_split(
-        config.data_dir, SPLITS[use], levels=config.levels
-    )
-
-
-def _read_file(config: RaceConfig, path: str) -> list[MultipleChoiceExample]:
+    if not path:
+        if not config.data_dir:
+            raise ValueError(f"--data_dir or --{use}_file must be given.")
+        return passage_files.read_split(
+            config.data_dir, SPLITS[use], levels=config.levels
+        )
     fields = FieldNames(
         article=config.article_field,
         question=config.question_field,
@@ -195,8 +184,8 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
-    from albert_tf.tasks.race.task import MultipleChoiceTask
+    """Makes the model half as `task.MakeTask` does."""
+    from albert_tf.tasks.finetuning import MultipleChoiceTask
 
     del sets
     return MultipleChoiceTask(

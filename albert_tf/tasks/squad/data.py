@@ -1,4 +1,4 @@
-"""SQuAD, the data half: records, scores, predictions, null threshold.
+"""SQuAD, the data half: records, scores, predictions, null threshold, report.
 
 Data flow: examples -> records -> [model] -> outputs -> scores, files.
 Floor: tasks. NumPy.
@@ -19,7 +19,7 @@ from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import features, predictions, report
+from albert_tf.tasks.squad import features, predictions
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import (
     QuestionPrediction,
@@ -41,8 +41,10 @@ N_BEST_FILE = "nbest_predictions.json"
 NULL_ODDS_FILE = "null_odds.json"
 SCORES_FILE = "predict_results.json"
 THRESHOLD_KEY = "null_threshold"
+MAX_ERRORS = 20
+MAX_POINTS = 200
 _DEFAULT_THRESHOLD = 0.0
-_NULL_LOGITS = "cls_logits"
+_NONE = "(none)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,8 @@ class SquadData:
             predictions without an evaluation.
     """
 
+    primary_metric = "f1"
+
     tokenizer: Tokenizer
     lengths: WindowLengths
     limits: SpanLimits
@@ -74,11 +78,6 @@ class SquadData:
     def name(self) -> str:
         """`squad_v1` or `squad_v2`."""
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
-
-    @property
-    def primary_metric(self) -> str:
-        """F1, as in the reference."""
-        return "f1"
 
     @property
     def vocab_size(self) -> int:
@@ -106,13 +105,19 @@ class SquadData:
         """Returns examples as the questions that the other methods take."""
         return Questions(examples, self.tokenizer, self.lengths)
 
+    def check_answers(self, examples: Questions) -> None:
+        """Checks that examples can be trained on and scored."""
+        examples_lib.check_answers(
+            examples, version_2_with_negative=self.version_2_with_negative
+        )
+
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`."""
         special = self.tokenizer.special_ids
         if is_training:
-            self._check_answers(examples)
+            self.check_answers(examples)
             # Training does not need the windows again; they are not kept.
             found = features.training_records(examples.split(), special)
         else:
@@ -126,10 +131,7 @@ class SquadData:
     ) -> list[QuestionPrediction]:
         """Returns the prediction for each question, without a null threshold.
 
-        Args:
-            examples: The questions.
-            outputs: Outputs for all their windows, in the order of the
-                records.
+        Takes the outputs for all their windows, in the order of the records.
         """
         found = []
         row = 0
@@ -142,14 +144,8 @@ class SquadData:
     def null_threshold(self, scores: Mapping[str, float]) -> float:
         """Returns the null threshold of version 2.0 that predictions use.
 
-        A question is answered where its null odds are below the threshold.
-
-        Args:
-            scores: What `scores` returned; empty if nothing was evaluated.
-
-        Returns:
-            The given threshold; else that of the scores; else that of an
-            earlier run; else 0.
+        It is the given one; else that of the scores; else that of an earlier
+        run; else 0. A question is answered where its null odds are below it.
         """
         for threshold in (
             self.null_score_diff_threshold,
@@ -169,11 +165,11 @@ class SquadData:
             questions with and without an answer, and `null_threshold`, the
             one with the highest F1 unless it is given.
         """
-        self._check_answers(examples)
+        self.check_answers(examples)
         found = self.predict(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = _best_threshold(examples, found)
+            threshold = _threshold_curves(examples, found)["F1"].best
         return self._scores(examples, found, threshold or 0.0)
 
     def final_texts(
@@ -201,12 +197,6 @@ class SquadData:
         `nbest_predictions.json` the best answers before the null threshold;
         in version 2.0, `null_odds.json` the null odds. If all true answers
         are known, `predict_results.json` has the scores of the predictions.
-
-        Args:
-            examples: The questions.
-            outputs: Outputs for all their windows.
-            output_dir: Directory for the files.
-            scores: See `null_threshold`.
         """
         found = self.predict(examples, outputs)
         threshold = self.null_threshold(scores)
@@ -241,10 +231,10 @@ class SquadData:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         found = self.predict(examples, outputs)
         texts = self.final_texts(found, self.null_threshold(scores))
-        errors = report.worst_errors(examples, found, texts)
+        errors = worst_errors(examples, found, texts)
         if not self.version_2_with_negative:
             return [errors]
-        return [report.threshold_chart(examples, found), errors]
+        return [threshold_chart(examples, found), errors]
 
     def _predict(
         self, question: WindowedQuestion, outputs: Outputs, rows: slice
@@ -264,7 +254,7 @@ class SquadData:
             ]
             spans = predictions.spans_of_beams(question, beams, self.limits)
             # TF1: one window that seems to have the answer is enough.
-            null_odds = float(np.min(outputs[_NULL_LOGITS][rows]))
+            null_odds = float(np.min(outputs["cls_logits"][rows]))
         return QuestionPrediction(
             spans=predictions.best_spans(question, spans, self.limits),
             null_odds=null_odds,
@@ -305,28 +295,76 @@ class SquadData:
                 _DEFAULT_THRESHOLD,
             )
 
-    def _check_answers(self, examples: Questions) -> None:
-        examples_lib.check_answers(
-            examples, version_2_with_negative=self.version_2_with_negative
-        )
 
-
-def _best_threshold(
+def threshold_chart(
     examples: Sequence[SquadExample], found: Sequence[QuestionPrediction]
-) -> float:
-    """Returns the null threshold with the highest F1."""
+) -> dict[str, Any]:
+    """Returns a chart of the scores of version 2.0 by null threshold."""
+    curves = {}
+    for name, curve in _threshold_curves(examples, found).items():
+        chosen = np.unique(
+            np.linspace(0, len(curve.scores) - 1, MAX_POINTS).astype(int)
+        )
+        points = curve.thresholds[chosen], curve.scores[chosen]
+        curves[name] = list(zip(*(p.tolist() for p in points), strict=True))
+    return {
+        "title": "Scores by null threshold",
+        "unit": "score",
+        "curves": curves,
+        "x_label": "null threshold",
+    }
+
+
+def _threshold_curves(
+    examples: Sequence[SquadExample], found: Sequence[QuestionPrediction]
+) -> dict[str, metrics.ThresholdCurve]:
     scores = metrics.score_optional_answers(
         [one.text for one in found], examples_lib.answer_texts(examples)
     )
-    return metrics.threshold_curve(
-        scores.f1,
-        examples_lib.has_answer(examples),
-        np.array([one.null_odds for one in found]),
-    ).best
+    has_answer = examples_lib.has_answer(examples)
+    odds = np.array([one.null_odds for one in found])
+    return {
+        name: metrics.threshold_curve(values, has_answer, odds)
+        for name, values in (("F1", scores.f1), ("exact", scores.exact))
+    }
+
+
+def worst_errors(
+    examples: Sequence[SquadExample],
+    found: Sequence[QuestionPrediction],
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """Returns a table of the wrong answers with the highest probabilities.
+
+    The probabilities are those of `found`; `texts` are the final answers.
+    """
+    answers = examples_lib.answer_texts(examples)
+    wrong = [
+        (one.spans[0].probability, example, own, text)
+        for example, one, own, text in zip(
+            examples, found, answers, texts, strict=True
+        )
+        if not metrics.f1(text, own or [""])
+    ]
+    wrong.sort(key=lambda row: -row[0])
+    return {
+        "title": f"The worst of {len(wrong)} answers without a right word",
+        "header": ["id", "question", "answer", "prediction", "probability"],
+        "rows": [
+            [
+                example.guid,
+                example.question,
+                own[0] if own else _NONE,
+                text or _NONE,
+                f"{probability:.4f}",
+            ]
+            for probability, example, own, text in wrong[:MAX_ERRORS]
+        ],
+    }
 
 
 def _span_row(span: SpanPrediction) -> dict[str, Any]:
-    """TF1: names of the fields, also in version 1.1, where they are logits."""
+    # TF1: the names of the scores, also in version 1.1, where they are logits.
     return {
         "text": span.text,
         "probability": span.probability,

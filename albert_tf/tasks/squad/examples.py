@@ -23,12 +23,7 @@ _TYPE_NAMES = {str: "a string", list: "a list", int: "a whole number"}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A true answer.
-
-    Args:
-        text: Its text.
-        start: Index of its first character in the context, in code points.
-    """
+    """A true answer; `start` is its first character in the context."""
 
     text: str
     start: int
@@ -116,21 +111,6 @@ def read_examples(path: files.Path) -> list[SquadExample]:
             file and question.
     """
     name = files.check_local(path)
-    examples: dict[str, SquadExample] = {}
-    for where, context, row in _questions(_parse(name), name):
-        example = _example(row, context, where)
-        if example.guid in examples:
-            raise ValueError(
-                f"{where}: another question has the id {example.guid!r}. Give "
-                "each question its own id; predictions are written by id."
-            )
-        examples[example.guid] = example
-    if not examples:
-        raise ValueError(f"{name} has no questions.")
-    return list(examples.values())
-
-
-def _parse(name: str) -> Any:
     text = files.read_text(name).removeprefix(_BYTE_ORDER_MARK)
     try:
         content = json.loads(text)
@@ -139,7 +119,25 @@ def _parse(name: str) -> Any:
             f"{name} is not JSON ({error}). Download the file again."
         ) from error
     table_files.check_characters(text, content, name)
-    return content
+    examples: dict[str, SquadExample] = {}
+    for place, context, row in _questions(content, name):
+        guid = _value(row, "id", str, place)
+        where = f"{place}, question {guid}"
+        example = SquadExample(
+            guid=guid,
+            question=_value(row, "question", str, where),
+            context=context,
+            answers=_answers(row, context, where),
+        )
+        if guid in examples:
+            raise ValueError(
+                f"{place}: another question has the id {guid!r}. Give each "
+                "question its own id; predictions are written by id."
+            )
+        examples[guid] = example
+    if not examples:
+        raise ValueError(f"{name} has no questions.")
+    return list(examples.values())
 
 
 def _questions(
@@ -155,17 +153,6 @@ def _questions(
             context = _value(paragraph, "context", str, where)
             for row in _rows(paragraph, "qas", where):
                 yield where, context, row
-
-
-def _example(row: Mapping[str, Any], context: str, where: str) -> SquadExample:
-    guid = _value(row, "id", str, where)
-    where = f"{where}, question {guid}"
-    return SquadExample(
-        guid=guid,
-        question=_value(row, "question", str, where),
-        context=context,
-        answers=_answers(row, context, where),
-    )
 
 
 def _answers(

@@ -18,6 +18,7 @@ import numpy as np
 
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks import task
 from albert_tf.tasks.squad.windows import Window, WindowedQuestion
 from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
@@ -47,21 +48,12 @@ class Misfit:
 def array_specs(
     *, version_2_with_negative: bool, pad_id: int
 ) -> tuple[ArraySpec, ...]:
-    """Returns the arrays of a record.
-
-    Args:
-        version_2_with_negative: Whether questions may have no answer.
-        pad_id: Id of the padding token.
-    """
-    pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
+    """Returns the arrays of a record; two more if there may be no answer."""
     specs = [
-        ArraySpec(
-            name=name, dtype="int32", is_sequence=True, pad_value=pad_value
-        )
-        for name, pad_value in pad_values.items()
+        *task.encoder_specs(pad_id),
+        ArraySpec(name="start_positions", dtype="int32"),
+        ArraySpec(name="end_positions", dtype="int32"),
     ]
-    for name in ("start_positions", "end_positions"):
-        specs.append(ArraySpec(name=name, dtype="int32"))
     if version_2_with_negative:
         specs += [
             ArraySpec(
@@ -76,10 +68,6 @@ def prediction_records(
     questions: Iterable[WindowedQuestion], special: SpecialIds
 ) -> Iterator[Record]:
     """Yields a record for each window, without answers.
-
-    Args:
-        questions: The questions.
-        special: Ids of the special tokens.
 
     Yields:
         Dict of int32 `input_ids`, `input_mask`, `segment_ids` and float32
@@ -100,14 +88,10 @@ def training_records(
     place. They are counted and listed in the log at the end, and so are
     answers that begin or end within a token.
 
-    Args:
-        questions: The questions; their answers are known.
-        special: Ids of the special tokens.
-
     Yields:
-        As `prediction_records`. Where the window holds the whole answer,
-        `start_positions` and `end_positions` are its first and last token;
-        elsewhere they are 0 and `is_impossible` is 1.
+        The arrays of `prediction_records`. Where the window holds the whole
+        answer, `start_positions` and `end_positions` are its first and last
+        token; elsewhere they are 0 and `is_impossible` is 1.
     """
     misfits: list[Misfit] = []
     num_questions = 0
@@ -119,8 +103,11 @@ def training_records(
             if tokens is None:
                 continue
         for window in question.windows:
-            inputs = _inputs(question, window, special)
-            yield inputs | _labels_in(question, window, tokens)
+            labels = _labels(0, 0, 1)
+            if tokens and window.start <= tokens[0] <= tokens[1] < window.end:
+                shift = question.offset - window.start
+                labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
+            yield _inputs(question, window, special) | labels
     _log_misfits(misfits, num_questions)
 
 
@@ -134,8 +121,8 @@ def find_answer(
 
     Returns:
         The first and the last token of the answer in the context, None if
-        there is no answer or if none can be found; and what is wrong with the
-        answer, None if nothing is.
+        there is no answer or if none can be found; and the answer as a misfit,
+        None if it fits.
     """
     # Differs: the reference refuses to train on questions with several
     # answers, as files for evaluation have them.
@@ -184,17 +171,6 @@ def _labels(start: int, end: int, is_impossible: int) -> Record:
         "end_positions": np.array(end, np.int32),
         "is_impossible": np.array(is_impossible, np.float32),
     }
-
-
-def _labels_in(
-    question: WindowedQuestion,
-    window: Window,
-    tokens: tuple[int, int] | None,
-) -> Record:
-    if not tokens or tokens[0] < window.start or tokens[1] >= window.end:
-        return _labels(0, 0, 1)
-    shift = question.offset - window.start
-    return _labels(tokens[0] + shift, tokens[1] + shift, 0)
 
 
 def _log_misfits(misfits: list[Misfit], num_questions: int) -> None:

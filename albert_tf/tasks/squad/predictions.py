@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.tasks.squad import windows as windows_lib
-from albert_tf.tasks.squad.windows import Window, WindowedQuestion
+from albert_tf.tasks.squad.windows import WindowedQuestion
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
@@ -58,9 +58,9 @@ class SpanPrediction:
     Args:
         text: Its characters.
         probability: Its probability among the answers that are kept.
-        start_score: Score of the first token: a logit, or, in version 2.0,
-            a log probability.
-        end_score: Score of the last token.
+        start_score: Logit, or, in version 2.0, log probability of the first
+            token.
+        end_score: The same of the last token.
     """
 
     text: str
@@ -94,8 +94,8 @@ class Spans:
     Args:
         first: Int `[M]`, index of the first token in the context.
         last: Int `[M]`, index of the last token.
-        start_scores: Float `[M]`, score of the first token.
-        end_scores: Float `[M]`, score of the last token.
+        start_scores: Float64 `[M]`, score of the first token.
+        end_scores: Float64 `[M]`, score of the last token.
     """
 
     first: np.ndarray
@@ -259,7 +259,12 @@ def _candidates(
         start, end, *scores = own
         shift = window.start - question.offset
         first, last = start + shift, end + shift
-        is_kept = _is_in(window, first, last, limits)
+        is_kept = (
+            (first >= window.start)
+            & (last < window.end)
+            & (first <= last)
+            & (last - first < limits.max_answer_length)
+        )
         is_kept[is_kept] = owners[first[is_kept]] == number
         kept.append([values[is_kept] for values in (first, last, *scores)])
     first, last, start_scores, end_scores = map(
@@ -270,16 +275,4 @@ def _candidates(
         last=last,
         start_scores=start_scores.astype(np.float64),
         end_scores=end_scores.astype(np.float64),
-    )
-
-
-def _is_in(
-    window: Window, first: np.ndarray, last: np.ndarray, limits: SpanLimits
-) -> np.ndarray:
-    """Returns, bool `[M]`, which spans lie in a window and are short enough."""
-    return (
-        (first >= window.start)
-        & (last < window.end)
-        & (first <= last)
-        & (last - first < limits.max_answer_length)
     )

@@ -115,13 +115,9 @@ def read_sets(
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
-    Args:
-        config: Which files, and how they are used.
-        uses: What the run does, of `train`, `eval` and `predict`.
-        tokenizer: Tokenizer of questions and contexts.
-        max_seq_length: Maximum length of a window with its question.
-        saved_threshold: Null threshold that the run of the weights in use has
-            chosen.
+    `uses` is what the run does, of `train`, `eval` and `predict`.
+    `saved_threshold` is the null threshold that the run of the weights in use
+    has chosen.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -146,15 +142,15 @@ def read_sets(
     train = evaluation = prediction = None
     if "train" in uses:
         train = _read(config, "train_file", data)
-        _check_answers(train, config)
+        data.check_answers(train.examples)
     if "predict" in uses:
         prediction = _read(config, "predict_file", data)
     if config.eval_file:
         evaluation = _read(config, "eval_file", data)
-        _check_answers(evaluation, config)
+        data.check_answers(evaluation.examples)
     elif "eval" in uses:
         evaluation = prediction or _read(config, "predict_file", data)
-        _check_answers(evaluation, config)
+        data.check_answers(evaluation.examples)
     elif prediction and examples_lib.are_answers_known(
         prediction.examples,
         version_2_with_negative=config.version_2_with_negative,
@@ -176,12 +172,6 @@ def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
     return ExampleSet(examples=data.questions(examples), data=data)
 
 
-def _check_answers(one: ExampleSet, config: SquadConfig) -> None:
-    examples_lib.check_answers(
-        one.examples, version_2_with_negative=config.version_2_with_negative
-    )
-
-
 def make_task(
     config: AlbertConfig,
     *,
@@ -190,13 +180,13 @@ def make_task(
     seed: int,
     dtype: str,
 ) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does; imports TensorFlow."""
-    from albert_tf.tasks.squad import task
+    """Makes the model half as `task.MakeTask` does."""
+    from albert_tf.tasks import finetuning
 
     del sets
     if not task_config.version_2_with_negative:
-        return task.SpanTask(config, seed=seed, dtype=dtype)
-    return task.BeamSpanTask(
+        return finetuning.SpanTask(config, seed=seed, dtype=dtype)
+    return finetuning.BeamSpanTask(
         config,
         start_n_top=task_config.start_n_top,
         end_n_top=task_config.end_n_top,
@@ -211,11 +201,8 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
-    Args:
-        task_config: The flags of the run.
-        sets: The sets of the run.
-        scores: Scores of the run; with several seeds, those of the exported
-            weights are `<key>_best`. Empty if nothing was evaluated.
+    Of `scores` of several seeds, those of the exported weights are
+    `<key>_best`. They are empty if nothing was evaluated.
     """
     names = (
         "n_best_size",

@@ -69,12 +69,7 @@ class WindowLengths:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Window:
-    """Consecutive tokens of a paragraph.
-
-    Args:
-        start: Index of the first one.
-        size: Their number; 0 if the paragraph has none.
-    """
+    """Consecutive tokens of a paragraph, none if the paragraph has none."""
 
     start: int
     size: int
@@ -244,6 +239,8 @@ def split_windows(
 ) -> tuple[Window, ...]:
     """Covers a paragraph with windows, so that each token is in at least one.
 
+    A paragraph without tokens has one window without tokens.
+
     >>> split_windows(5, size=3, stride=1)[1:]
     (Window(start=1, size=3), Window(start=2, size=3))
 
@@ -252,9 +249,6 @@ def split_windows(
         size: Maximum size of a window.
         stride: Distance between the starts of two windows; at most `size` is
             used, so that no token is left out.
-
-    Returns:
-        The windows. A paragraph without tokens has one window without tokens.
     """
     # Differs: the reference makes no window of an empty paragraph, and its
     # questions get no prediction.
@@ -267,11 +261,7 @@ def split_windows(
 
 
 def best_windows(num_tokens: int, windows: Sequence[Window]) -> np.ndarray:
-    """Returns the window in which each token has the most context.
-
-    Args:
-        num_tokens: Number of tokens of the paragraph, n.
-        windows: Windows over it.
+    """Returns the window in which each of n tokens has the most context.
 
     Returns:
         Int32 `[n]`, index of the window in which the shorter side of the

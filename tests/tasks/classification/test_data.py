@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import logging
 
 import numpy as np
@@ -115,7 +114,8 @@ def test_the_recorded_features_are_all_compared(shared_data):
     assert sorted(file.stem for file in files) == sorted(c[0] for c in GOLDEN)
 
 
-def test_a_record_is_that_of_its_own_texts(make_data, words):
+def test_a_record_is_that_of_its_own_texts(make_data, words, monkeypatch):
+    monkeypatch.setattr(data_lib, "_CHUNK_SIZE", 3)
     texts = [("the sea", ""), ("", "wind"), ("a b", "the wind"), ("sea", "x")]
     examples = [
         ClassificationExample(guid=str(i), text_a=a, text_b=b)
@@ -136,18 +136,6 @@ def test_a_record_is_that_of_its_own_texts(make_data, words):
         assert record["input_mask"].tolist() == [1] * len(ids)
 
 
-def test_records_do_not_depend_on_the_chunks(make_data, monkeypatch):
-    examples = make_examples(0, 1, 2, 1, 0)
-    whole = records(make_data(), examples)
-
-    monkeypatch.setattr(data_lib, "_CHUNK_SIZE", 2)
-    chunked = records(make_data(), examples)
-
-    for a, b in zip(whole, chunked, strict=True):
-        for name in a:
-            np.testing.assert_array_equal(a[name], b[name])
-
-
 def test_only_texts_that_do_not_fit_are_truncated_and_counted(
     make_data, words, caplog
 ):
@@ -160,17 +148,6 @@ def test_only_texts_that_do_not_fit_are_truncated_and_counted(
 
     assert [record["input_ids"].size for record in found] == [fits, fits]
     assert f"1 of 2 examples are truncated to {fits} tokens" in caplog.text
-
-
-def test_settings_are_json_and_name_what_makes_a_record(make_data, words):
-    data = make_data()
-
-    assert json.loads(json.dumps(data.settings)) == {
-        "task": "kind",
-        "labels": ["ham", "spam", "eggs"],
-        "max_seq_length": 12,
-        "tokenizer": words.hash,
-    }
 
 
 def test_scores_of_labels(make_data):

@@ -66,6 +66,7 @@ def test_the_range_of_a_regression_reaches_its_submission(read, tmp_path):
     sets = read("predict", task_name="sts-b", predict_file=str(path))
 
     assert sets.data.prediction_range == (0, 5)
+    assert sets.data.submission_file == "STS-B.tsv"
     assert sets.data.is_regression
 
 
@@ -180,24 +181,6 @@ def test_a_table_that_cannot_be_used_is_refused(
 
     with pytest.raises(ValueError, match=message):
         read(*uses, kept_labels=kept, **CUSTOM | values)
-
-
-def test_a_missing_split_is_named(read, folder):
-    with pytest.raises(FileNotFoundError, match=r"no dev\.tsv or dev\.jsonl"):
-        read(
-            "eval",
-            data_dir=str(folder),
-            label_column="kind",
-            labels=("a", "b"),
-            **CUSTOM,
-        )
-
-
-def test_glue_needs_a_folder_or_a_file(read):
-    message = "--data_dir or --eval_file must be given"
-
-    with pytest.raises(ValueError, match=message):
-        read("eval", task_name="rte")
 
 
 @pytest.mark.parametrize(

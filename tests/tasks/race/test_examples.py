@@ -89,13 +89,16 @@ def test_the_questions_of_a_set_must_agree(changes, message, make_example):
 
 
 def test_empty_texts_are_kept_with_a_warning(make_example, caplog):
+    complete = make_example(guid="y")
     questions = [
         make_example(guid="x", question=" "),
-        make_example(guid="y"),
+        complete,
         make_example(guid="z", options=("a", "", "c")),
     ]
 
     with caplog.at_level(logging.WARNING):
+        examples.check_examples([complete], "f")
+        assert not caplog.records
         examples.check_examples(questions, "f")
 
     assert "f: 2 of 3 questions have an empty" in caplog.text
@@ -109,18 +112,6 @@ def test_few_of_many_empty_texts_are_named(make_example, caplog):
         examples.check_examples(questions, "f")
 
     assert caplog.text.rstrip().endswith("q0, q1, q2, q3, q4, ...")
-
-
-def test_complete_questions_are_not_warned_of(make_example, caplog):
-    examples.check_examples([make_example()], "f")
-
-    assert not caplog.records
-
-
-def test_labels_are_returned_where_all_are_known(make_example):
-    questions = [make_example(label=2), make_example(label=0)]
-
-    assert examples.known_labels(questions) == [2, 0]
 
 
 def test_a_missing_answer_is_named(make_example):

@@ -202,37 +202,3 @@ def test_features_equal_the_records_of_the_original(english, shared_data):
         for name, array in arrays.items():
             values = original[name].int64_list.value
             np.testing.assert_array_equal(array.reshape(-1), values)
-
-
-def test_all_the_real_questions_become_records(english, shared_data):
-    folder = shared_data / "data" / "race"
-    questions = []
-    for split in ("train", "dev", "test"):
-        questions += passage_files.read_split(folder, split)
-    gaokao = folder / "race_like_gaokao"
-    for split in ("train", "dev"):
-        questions += passage_files.read_split(gaokao, split)
-    for path in sorted((folder / "mctest").glob("*.tsv")):
-        questions += passage_files.read_questions(path)
-
-    found = features.make_records(questions, english, ChoiceLengths())
-
-    # SOURCES.md: 61 of RACE, 231 + 37 of the gaokao set, 660 x 4 of MCTest.
-    sizes = [record["input_ids"].shape for record in found]
-    assert len(sizes) == 61 + 231 + 37 + 2640
-    assert {rows for rows, _ in sizes} == {4}
-    assert max(size for _, size in sizes) == 512
-
-
-def test_a_wordpiece_vocabulary_works_too(shared_data, make_example):
-    vocabulary = shared_data / "data" / "configs" / "albert_zh" / "vocab.txt"
-    words = tokenizer.load_tokenizer(vocab_file=vocabulary)
-    example = make_example(
-        article="雪是白的。", question="_是白的。", options=("雪", "煤")
-    )
-
-    (record,) = features.make_records([example], words, ChoiceLengths())
-
-    tokens = [words.id_to_token(int(i)) for i in record["input_ids"][1]]
-    text = "[CLS] 雪 是 白 的 。 [SEP] 煤 是 白 的 。 [SEP]"
-    assert tokens == text.split()

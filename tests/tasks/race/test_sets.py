@@ -1,5 +1,4 @@
 import json
-import logging
 
 import pytest
 
@@ -78,16 +77,6 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     assert [one.data.num_choices for one in sets.all] == [4, 3]
     export = sets_lib.export_settings(RaceConfig(max_qa_length=9), sets, {})
     assert export == {"max_qa_length": 9, "num_choices": 3}
-
-
-def test_records_of_the_original_are_not_read(read, race_folder, caplog):
-    with caplog.at_level(logging.WARNING):
-        sets = read(
-            "train", data_dir=str(race_folder), train_file="train.tf_record"
-        )
-
-    assert len(sets.train.examples) == 2
-    assert "--train_file=train.tf_record is ignored" in caplog.text
 
 
 @pytest.mark.parametrize(

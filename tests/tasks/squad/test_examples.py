@@ -172,34 +172,23 @@ def test_a_missing_file_is_named():
         examples.read_examples("none.json")
 
 
-def test_unknown_answers_cannot_be_scored(make_example):
-    asked = [make_example(), make_example(guid="q2", answers=None)]
+def test_answers_must_be_known_and_impossible_ones_need_version_2(
+    make_example,
+):
+    unknown = [make_example(), make_example(guid="q2", answers=None)]
+    impossible = [make_example(), make_example(guid="q2", answers=())]
+    for asked, is_version_2, message in (
+        (unknown, False, "1 of 2 .* for example question q2"),
+        (unknown, True, "1 of 2 .* for example question q2"),
+        (impossible, False, "question q2. Pass --version_2_with"),
+    ):
+        version = {"version_2_with_negative": is_version_2}
+        with pytest.raises(ValueError, match=message):
+            examples.check_answers(asked, **version)
+        assert not examples.are_answers_known(asked, **version)
 
-    for is_version_2 in (False, True):
-        with pytest.raises(
-            ValueError, match="1 of 2 .* for example question q2"
-        ):
-            examples.check_answers(asked, version_2_with_negative=is_version_2)
-        assert not examples.are_answers_known(
-            asked, version_2_with_negative=is_version_2
-        )
-
-
-def test_impossible_questions_need_version_2(make_example):
-    asked = [make_example(), make_example(guid="q2", answers=())]
-
-    examples.check_answers(asked, version_2_with_negative=True)
-    assert examples.are_answers_known(asked, version_2_with_negative=True)
-    with pytest.raises(ValueError, match="question q2. Pass --version_2_with"):
-        examples.check_answers(asked, version_2_with_negative=False)
-    assert not examples.are_answers_known(asked, version_2_with_negative=False)
-
-
-def test_answers_as_the_metrics_take_them(make_example):
-    asked = [make_example(), make_example(answers=())]
-
-    assert examples.answer_texts(asked) == [["white"], []]
-    assert examples.has_answer(asked).tolist() == [True, False]
+    examples.check_answers(impossible, version_2_with_negative=True)
+    assert examples.are_answers_known(impossible, version_2_with_negative=True)
 
 
 def test_half_of_a_surrogate_pair_is_refused(write):

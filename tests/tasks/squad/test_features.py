@@ -7,7 +7,6 @@ from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import features, predictions
 from albert_tf.tasks.squad.examples import Answer
-from albert_tf.tasks.squad.features import Misfit
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import Questions, WindowLengths
 
@@ -40,16 +39,6 @@ def test_a_window_is_question_and_paragraph_between_special_tokens(
         assert record[name] == 0
 
 
-def test_the_answer_is_where_its_tokens_are(make_example, make_question, words):
-    question = make_question(make_example("black"))
-
-    (record,) = features.training_records([question], words.special_ids)
-
-    first, last = int(record["start_positions"]), int(record["end_positions"])
-    assert words.decode(record["input_ids"][first : last + 1]) == "black"
-    assert record["is_impossible"] == 0
-
-
 def test_windows_without_the_whole_answer_are_impossible(
     make_example, make_question, words
 ):
@@ -76,25 +65,17 @@ def test_windows_without_the_whole_answer_are_impossible(
         assert record["is_impossible"] == (not is_inside)
 
 
-def test_questions_without_an_answer_are_impossible(
-    make_example, make_question, words
-):
-    question = make_question(make_example(answers=()))
-
-    (record,) = features.training_records([question], words.special_ids)
-
-    assert record["is_impossible"] == 1
-    assert record["start_positions"] == record["end_positions"] == 0
-
-
 def test_an_empty_paragraph_has_a_window(make_example, make_question, words):
     question = make_question(make_example(context="", answers=()))
 
-    (record,) = features.prediction_records([question], words.special_ids)
+    (record,) = features.training_records([question], words.special_ids)
 
     special = words.special_ids
     assert record["input_ids"][-2:].tolist() == [special.sep, special.sep]
     assert record["p_mask"].sum() == len(record["p_mask"]) - 1
+    # As every question without an answer.
+    assert record["is_impossible"] == 1
+    assert record["start_positions"] == record["end_positions"] == 0
 
 
 def test_what_cannot_be_aligned_is_counted_and_listed(
@@ -123,15 +104,16 @@ def test_what_cannot_be_aligned_is_counted_and_listed(
 def test_part_of_a_token_is_listed_and_trained_on(
     make_example, english, caplog
 ):
-    example = make_example("gold", context="It is golden.")
+    # The first answer is not in its place.
+    answers = (Answer(text="old", start=0), Answer(text="gold", start=6))
+    example = make_example(context="It is golden.", answers=answers)
     questions = Questions([example], english, WindowLengths()).split()
 
     with caplog.at_level(logging.WARNING):
         (record,) = features.training_records(questions, english.special_ids)
 
-    assert english.decode([record["input_ids"][record["end_positions"]]]) == (
-        "golden"
-    )
+    (token,) = {int(record[f"{end}_positions"]) for end in ("start", "end")}
+    assert english.decode([record["input_ids"][token]]) == "golden"
     assert "1 of 1 answers begin or end within a token" in caplog.text
     assert "q1: 'gold', found: 'golden'" in caplog.text
 
@@ -168,17 +150,6 @@ def test_of_several_answers_the_first_of_whole_tokens_is_taken(
 
     assert question.paragraph.span_text(*tokens) == "black"
     assert misfit is None
-
-
-def test_a_part_of_a_token_is_better_than_nothing(make_example, english):
-    answers = (Answer(text="old", start=0), Answer(text="gold", start=6))
-    example = make_example(context="It is golden.", answers=answers)
-    (question,) = Questions([example], english, WindowLengths()).split()
-
-    tokens, misfit = features.find_answer(question)
-
-    assert question.paragraph.span_text(*tokens) == "golden"
-    assert misfit == Misfit(guid="q1", answer="gold", found="golden")
 
 
 @pytest.mark.parametrize(

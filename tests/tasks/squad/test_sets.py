@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from albert_tf.tasks.finetuning import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
-from albert_tf.tasks.squad.task import BeamSpanTask, SpanTask
 
 ANSWERED = {"answers": [{"text": "white", "answer_start": 8}]}
 IMPOSSIBLE = {"answers": [], "is_impossible": True}

@@ -59,14 +59,6 @@ def test_white_space_around_an_answer_does_not_count(encode):
     assert with_spaces == found.find_tokens(Answer(text="cat", start=4))
 
 
-def test_part_of_a_token_finds_the_whole(english):
-    found = encode_paragraph("It is golden.", english)
-
-    tokens = found.find_tokens(Answer(text="gold", start=6))
-
-    assert found.span_text(*tokens) == "golden"
-
-
 @pytest.mark.parametrize(
     ("text", "start"),
     [
@@ -91,13 +83,6 @@ def test_an_answer_of_nothing_that_became_a_token_is_not_found(tmp_path):
 
     assert found.ids.tolist() == [5, 5]
     assert found.find_tokens(Answer(text="\u200b", start=4)) is None
-
-
-def test_an_empty_text_has_no_tokens(encode):
-    found = encode("")
-
-    assert len(found.ids) == len(found.starts) == len(found.ends) == 0
-    assert found.find_tokens(Answer(text="", start=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -193,18 +178,10 @@ def test_a_token_belongs_where_it_has_the_most_context(
     assert windows.best_windows(num_tokens, found).tolist() == expected
 
 
-def test_every_token_has_an_owner_that_holds_it():
-    found = windows.split_windows(50, size=9, stride=4)
-
-    owners = windows.best_windows(50, found)
-
-    for token, number in enumerate(owners):
-        assert found[number].start <= token < found[number].end
-
-
 def test_questions_keep_their_order_and_share_the_paragraph(
-    make_example, words
+    make_example, words, monkeypatch
 ):
+    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
     asked = [
         make_example(guid="q1"),
         make_example(guid="q2", question="What is coal?"),
@@ -221,23 +198,6 @@ def test_questions_keep_their_order_and_share_the_paragraph(
             question.example.question
         )
         assert question.offset == len(question.question_ids) + 2
-
-
-def test_a_paragraph_is_encoded_once(make_example, words, monkeypatch):
-    encoded = []
-    encode = windows.encode_paragraphs
-    monkeypatch.setattr(
-        windows,
-        "encode_paragraphs",
-        lambda texts, by: encoded.extend(texts) or encode(texts, by),
-    )
-    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 2)
-    asked = [make_example(guid=f"q{i}") for i in range(5)]
-
-    found = list(Questions(asked, words, WindowLengths()).split())
-
-    assert len(found) == 5
-    assert encoded == [asked[0].context]
 
 
 def test_a_long_question_loses_its_end(make_example, make_question, words):

@@ -1,0 +1,271 @@
+"""Fine-tuning, the model halves: classification, multiple choice, SQuAD.
+
+Each has one loss, the mean over the rows of a batch (sequences, questions or
+windows), and so are its scores in the training log. All take the config of
+the encoder, the seed of the initial weights and Keras's dtype policy.
+
+Floor: tasks.
+
+Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
+google-research/albert, `classifier_utils.create_model`,
+`race_utils.create_model`, `squad_utils.create_v1_model` and
+`create_v2_model`.
+"""
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import losses
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.tasks.task import Batch, Totals
+
+# Keeps the scores of a set without examples at 0 instead of 0 / 0.
+_LEAST_EXAMPLES = 1e-30
+# Padding values of the arrays along the sequence.
+_PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
+
+
+class _MeanLossTask(abc.ABC):
+    """A `task.FinetuningTask`, but for `model` and `_measure`.
+
+    `accuracies` has, by name of a field of the totals of its loss, the name
+    of the score that is its mean.
+    """
+
+    model: keras.Model
+    accuracies: Mapping[str, str] = {"correct": "accuracy"}
+    sequence_outputs: frozenset[str] = frozenset()
+
+    @abc.abstractmethod
+    def _measure(
+        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+    ) -> Any:
+        """Computes the loss of a batch.
+
+        Args:
+            batch: The batch.
+            weights: float32 `[B]`, 0 for rows that are padding.
+            seed: int32 `[2]` for dropout in training; None in evaluation.
+
+        Returns:
+            A named tuple of `albert_tf.modeling.losses` with the fields
+            `loss`, `weight`, and those that `accuracies` names.
+        """
+
+    @property
+    def total_names(self) -> tuple[str, ...]:
+        return ("examples", "tokens", "loss", *self.accuracies)
+
+    def loss_denominators(self, batch: Batch) -> Totals:
+        return {"examples": tf.reduce_sum(losses.example_weights(batch))}
+
+    def loss(
+        self,
+        batch: Batch,
+        loss_denominators: Totals,
+        *,
+        seed: tf.Tensor | None,
+    ) -> tuple[tf.Tensor, Totals]:
+        weights = losses.example_weights(batch)
+        measured = self._measure(batch, weights, seed)
+        mask = tf.cast(batch["input_mask"], tf.float32)
+        # [B, ...]: all axes but the first are those of one example.
+        num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
+        totals = {
+            "examples": measured.weight,
+            "tokens": tf.reduce_sum(num_tokens * weights),
+            "loss": measured.loss,
+        } | {name: getattr(measured, name) for name in self.accuracies}
+        return measured.loss / loss_denominators["examples"], totals
+
+    def outputs(self, batch: Batch) -> Totals:
+        return dict(self.model(batch, training=False))
+
+    def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
+        return self.evaluation_scores(totals)
+
+    def evaluation_scores(
+        self, totals: Mapping[str, float]
+    ) -> dict[str, float]:
+        num_examples = max(totals["examples"], _LEAST_EXAMPLES)
+        names = {"loss": "loss", **self.accuracies}
+        return {
+            score: totals[name] / num_examples for name, score in names.items()
+        }
+
+
+class ClassificationTask(_MeanLossTask):
+    """Predicts a label, or a number, for a sequence.
+
+    Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
+    and `label_ids` `[B]`: int32 indices of labels, or float32 numbers. Its
+    outputs are `logits`, float32 `[B, K]`.
+
+    Args:
+        num_labels: Number of labels, K; 0 for regression, where K is 1.
+        dropout_prob: Dropout rate of the pooled output.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        num_labels: int,
+        dropout_prob: float = 0.1,
+        seed: int = 0,
+        dtype: str = "float32",
+    ) -> None:
+        self.is_regression = not num_labels
+        if self.is_regression:
+            self.accuracies = {}
+        self.model = ClassifierModel(
+            config,
+            num_labels=num_labels or 1,
+            dropout_prob=dropout_prob,
+            seed=seed,
+            dtype=dtype,
+        )
+
+    def _measure(
+        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+    ) -> losses.LossSums:
+        outputs = self.model(batch, training=seed is not None, seed=seed)
+        measure = (
+            losses.regression_sums
+            if self.is_regression
+            else losses.classification_sums
+        )
+        return measure(outputs["logits"], batch["label_ids"], weights)
+
+
+class MultipleChoiceTask(_MeanLossTask):
+    """Predicts which choice is right.
+
+    Its batches have `input_ids`, `input_mask`, `segment_ids` int32
+    `[B, C, S]` and `label_ids` int32 `[B]`; any number of choices C will do.
+    Its outputs are `logits`, float32 `[B, C]`.
+
+    Args:
+        dropout_prob: Dropout rate of the pooled output.
+    """
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        dropout_prob: float = 0.1,
+        seed: int = 0,
+        dtype: str = "float32",
+    ) -> None:
+        self.model = MultipleChoiceModel(
+            config, dropout_prob=dropout_prob, seed=seed, dtype=dtype
+        )
+
+    def _measure(
+        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+    ) -> losses.LossSums:
+        outputs = self.model(batch, training=seed is not None, seed=seed)
+        return losses.classification_sums(
+            outputs["logits"], batch["label_ids"], weights
+        )
+
+
+class SpanTask(_MeanLossTask):
+    """Predicts the first and the last token of an answer: SQuAD 1.1.
+
+    Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
+    and `start_positions`, `end_positions` int32 `[B]`. Its outputs are
+    `start_logits` and `end_logits`, float32 `[B, S]`.
+    """
+
+    accuracies = {"correct": "span_accuracy"}
+    sequence_outputs = frozenset(("start_logits", "end_logits"))
+
+    def __init__(
+        self, config: AlbertConfig, *, seed: int = 0, dtype: str = "float32"
+    ) -> None:
+        self.model = SpanModel(config, seed=seed, dtype=dtype)
+
+    def _measure(
+        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+    ) -> losses.SpanSums:
+        outputs = self.model(batch, training=seed is not None, seed=seed)
+        return losses.span_sums(
+            outputs, batch["start_positions"], batch["end_positions"], weights
+        )
+
+
+class BeamSpanTask(_MeanLossTask):
+    """Predicts an answer by beam search, and whether there is one: SQuAD 2.0.
+
+    Its batches have the arrays of `SpanTask`'s, and `p_mask` float32 `[B, S]`
+    and `is_impossible` float32 `[B]`. Its outputs are `start_top_log_probs`
+    float32 and `start_top_index` int32 `[B, k1]`, `end_top_log_probs` and
+    `end_top_index` `[B, k1 * k2]`, and `cls_logits` float32 `[B]`.
+
+    Args:
+        start_n_top: Beam size for start positions, k1.
+        end_n_top: Beam size for end positions, per start position, k2.
+        dropout_prob: Dropout rate before the score of no answer.
+    """
+
+    accuracies = {
+        "correct": "span_accuracy",
+        "answerable_correct": "answerable_accuracy",
+    }
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        *,
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        dropout_prob: float = 0.1,
+        seed: int = 0,
+        dtype: str = "float32",
+    ) -> None:
+        self._min_length = max(start_n_top, end_n_top)
+        self.model = BeamSpanModel(
+            config,
+            start_n_top=start_n_top,
+            end_n_top=end_n_top,
+            dropout_prob=dropout_prob,
+            seed=seed,
+            dtype=dtype,
+        )
+
+    def _measure(
+        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+    ) -> losses.BeamSpanSums:
+        # The head is given the true start in evaluation, too.
+        outputs = self.model(
+            batch, training=seed is not None, seed=seed, teacher_forcing=True
+        )
+        return losses.beam_span_sums(outputs, batch, weights)
+
+    def outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs of the model, without dropout."""
+        # A beam needs as many positions as its size.
+        missing = tf.maximum(
+            0, self._min_length - tf.shape(batch["input_ids"])[1]
+        )
+        padded = {
+            name: tf.pad(
+                values,
+                [[0, 0], [0, missing]],
+                constant_values=_PAD_VALUES[name],
+            )
+            if name in _PAD_VALUES
+            else values
+            for name, values in batch.items()
+        }
+        return super().outputs(padded)

@@ -1,0 +1,262 @@
+import dataclasses
+import functools
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.checkpoints import load, variable_names
+from albert_tf.config import AlbertConfig
+from albert_tf.tasks.finetuning import (
+    BeamSpanTask,
+    ClassificationTask,
+    MultipleChoiceTask,
+    SpanTask,
+)
+from tests import tiny
+
+LABELS = functools.partial(ClassificationTask, num_labels=3)
+REGRESSION = functools.partial(ClassificationTask, num_labels=0)
+# B = 2, S = 5, C = 3.
+ROWS = {name: tf.constant(values) for name, values in tiny.batch().items()}
+CHOICES = {name: tf.constant(values) for name, values in tiny.choices().items()}
+SPANS = ROWS | {
+    "end_positions": tf.constant([3, 0]),
+    "is_impossible": tf.constant([0.0, 1.0]),
+}
+
+
+def measure(task, batch, seed=None):
+    """Returns the loss, and the scores of the training log."""
+    loss, totals = task.loss(batch, task.loss_denominators(batch), seed=seed)
+    totals = {name: float(value) for name, value in totals.items()}
+    assert task.training_scores(totals) == task.evaluation_scores(totals)
+    return float(loss), task.training_scores(totals)
+
+
+@pytest.mark.parametrize(
+    ("make_task", "batch", "keys", "accuracy"),
+    [
+        (LABELS, ROWS, {"logits": [2, 0]}, "accuracy"),
+        (MultipleChoiceTask, CHOICES, {"logits": [2, 0]}, "accuracy"),
+        (
+            SpanTask,
+            SPANS,
+            {"start_logits": [2, 0], "end_logits": [3, 0]},
+            "span_accuracy",
+        ),
+    ],
+)
+def test_the_loss_is_the_mean_cross_entropy_of_the_rows(
+    make_task, batch, keys, accuracy, tiny_config
+):
+    task = make_task(tiny_config)
+    outputs = task.outputs(batch)
+    assert set(outputs) == set(keys)
+    expected, is_right = 0, np.ones(2, bool)
+    for name, labels in keys.items():
+        logits = outputs[name].numpy().astype(float)
+        log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        expected -= log_probs[[0, 1], labels].mean() / len(keys)
+        is_right &= logits.argmax(axis=1) == labels
+
+    loss, scores = measure(task, batch | {"label_ids": tf.constant([2, 0])})
+
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert scores == {
+        "loss": pytest.approx(expected, rel=1e-5),
+        accuracy: is_right.mean(),
+    }
+
+
+def test_the_loss_of_a_regression_is_the_mean_squared_error(tiny_config):
+    task = REGRESSION(tiny_config)
+    labels = np.array([2.5, -1.0], np.float32)
+
+    loss, scores = measure(task, ROWS | {"label_ids": tf.constant(labels)})
+
+    numbers = task.outputs(ROWS)["logits"].numpy()
+    expected = np.square(numbers[:, 0] - labels).mean()
+    assert numbers.shape == (2, 1)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    # Without an accuracy.
+    assert scores == {"loss": pytest.approx(expected, rel=1e-5)}
+
+
+def test_version_2_measures_answerability_too(tiny_config):
+    task = BeamSpanTask(tiny_config)
+
+    _, scores = measure(task, SPANS)
+
+    logits = task.outputs(SPANS)["cls_logits"].numpy()
+    assert set(scores) == {"loss", "span_accuracy", "answerable_accuracy"}
+    is_right = (logits > 0) == [False, True]
+    assert scores["answerable_accuracy"] == is_right.mean()
+
+
+@pytest.mark.parametrize(
+    ("name", "make_task", "keys"),
+    [
+        ("classifier", LABELS, {"logits": "logits"}),
+        ("regression", REGRESSION, {"logits": "logits"}),
+        ("race", MultipleChoiceTask, {"logits": "logits"}),
+        (
+            "squad_v1",
+            SpanTask,
+            {name: name for name in ("start_logits", "end_logits")},
+        ),
+        (
+            "squad_v2",
+            functools.partial(BeamSpanTask, dropout_prob=0),
+            {
+                name: f"inference/{name}"
+                for name in (
+                    "start_top_log_probs",
+                    "start_top_index",
+                    "end_top_log_probs",
+                    "end_top_index",
+                    "cls_logits",
+                )
+            },
+        ),
+    ],
+)
+def test_losses_gradients_and_outputs_equal_the_recorded_ones(
+    name, make_task, keys, shared_data
+):
+    folder = shared_data / "golden" / "model_base"
+    arrays = np.load(folder.parent / "heads" / f"{name}.npz")
+    task = make_task(AlbertConfig.from_json_file(folder / "albert_config.json"))
+    load.load_checkpoint(task.model, folder, allow_new_heads=True)
+    variables = variable_names.variables_by_tf1_name(task.model.weights)
+    for key in arrays.files:
+        if key.startswith("var/"):
+            variables[key.removeprefix("var/")].assign(arrays[key])
+    batch = {
+        key: tf.constant(arrays[key])
+        for key in (*ROWS, *SPANS, "label_ids")
+        if key in arrays.files
+    }
+    if name == "race":
+        for key in ("input_ids", "input_mask", "segment_ids"):
+            batch[key] = tf.reshape(batch[key], [2, 4, 24])
+
+    with tf.GradientTape(persistent=True) as tape:
+        loss, _ = task.loss(batch, task.loss_denominators(batch), seed=None)
+
+    wanted = arrays["train/loss" if name == "squad_v2" else "loss"]
+    assert float(loss) == pytest.approx(float(wanted), rel=1e-5)
+    outputs = task.outputs(batch)
+    assert set(outputs) == set(keys)
+    for key, values in outputs.items():
+        wanted = arrays[keys[key]].reshape(values.shape)
+        if name.startswith("squad"):
+            atol = 1e-5 * np.abs(wanted).max()
+            np.testing.assert_allclose(values, wanted, rtol=0, atol=atol)
+        else:
+            np.testing.assert_allclose(values, wanted, rtol=1e-5, atol=1e-6)
+    if name in ("classifier", "regression"):
+        for part in ("output_weights", "output_bias"):
+            gradient = tape.gradient(loss, variables[part].value)
+            wanted = arrays[f"grad/{part}"]
+            np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_evaluation_losses_equal_the_recorded_ones(
+    shared_data, monkeypatch, tiny_config
+):
+    folder = shared_data / "golden" / "glue"
+    inputs = np.load(folder / "metrics_inputs.npz")
+    recorded = json.loads((folder / "metrics.json").read_text())
+
+    for case, wanted in recorded.items():
+        kind, _, rest = case.partition("/")
+        logits = inputs[f"{kind}/logits"].reshape([200, -1])
+        num_outputs = logits.shape[1]
+        task = ClassificationTask(
+            tiny_config, num_labels=num_outputs if num_outputs > 1 else 0
+        )
+        weights = np.ones(200, np.float32)
+        weights[200 - 13 :] -= rest == "with_13_padding_rows"
+        monkeypatch.setattr(
+            task, "model", lambda *_, x=logits, **__: {"logits": tf.constant(x)}
+        )
+
+        _, scores = measure(
+            task,
+            {
+                "input_mask": tf.ones([200, 1], tf.int32),
+                "label_ids": tf.constant(inputs[f"{kind}/label_ids"]),
+                "example_weights": tf.constant(weights),
+            },
+        )
+
+        assert scores["loss"] == pytest.approx(wanted["eval_loss"], rel=1e-5)
+        if "eval_accuracy" in wanted:
+            assert scores["accuracy"] == pytest.approx(
+                wanted["eval_accuracy"], rel=1e-6
+            )
+    assert len(recorded) == 10
+
+
+@pytest.mark.parametrize(
+    ("make_task", "batch"),
+    [
+        (LABELS, ROWS | {"label_ids": tf.constant([2, 0])}),
+        (MultipleChoiceTask, CHOICES | {"label_ids": tf.constant([2, 0])}),
+        (BeamSpanTask, SPANS),
+    ],
+)
+def test_dropout_of_the_head_can_be_set(make_task, batch, tiny_config):
+    config = dataclasses.replace(tiny_config, hidden_dropout_prob=0)
+
+    without, some = (
+        measure(
+            make_task(config, dropout_prob=dropout_prob),
+            batch,
+            seed=tf.constant([1, 2]),
+        )
+        for dropout_prob in (0.0, 0.5)
+    )
+
+    assert without != some
+
+
+def test_a_batch_may_have_any_number_of_choices(tiny_config):
+    task = MultipleChoiceTask(tiny_config)
+    two = {name: value[:, :2] for name, value in CHOICES.items()}
+
+    # The score of a choice does not depend on the others.
+    np.testing.assert_allclose(
+        task.outputs(two)["logits"],
+        task.outputs(CHOICES)["logits"][:, :2],
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+def test_short_batches_are_padded_to_the_beam_size(tiny_config):
+    wide = BeamSpanTask(tiny_config, start_n_top=9, end_n_top=2)
+    narrow = BeamSpanTask(tiny_config, start_n_top=4, end_n_top=2)
+
+    wanted = narrow.outputs(SPANS)
+    found = tf.function(wide.outputs)(SPANS)
+
+    assert {name: tuple(v.shape) for name, v in wanted.items()} == {
+        "start_top_log_probs": (2, 4),
+        "start_top_index": (2, 4),
+        "end_top_log_probs": (2, 8),
+        "end_top_index": (2, 8),
+        "cls_logits": (2,),
+    }
+    assert wanted["start_top_index"].dtype == tf.int32
+    assert found["start_top_index"].shape == (2, 9)
+    # Four tokens of the first row may begin an answer; no other may.
+    np.testing.assert_array_equal(
+        found["start_top_index"][0, :4], wanted["start_top_index"][0]
+    )
+    np.testing.assert_allclose(
+        found["cls_logits"], wanted["cls_logits"], rtol=1e-5, atol=1e-6
+    )
+    assert np.all(found["start_top_log_probs"][0, 4:] < -1e29)
