@@ -105,11 +105,6 @@ class AlbertConfig:
                 f"num_hidden_layers={self.num_hidden_layers}."
             )
 
-    @property
-    def head_size(self) -> int:
-        """Width of one attention head, D = H / N."""
-        return self.hidden_size // self.num_attention_heads
-
     def group_of_layer(self, layer: int) -> int:
         """Returns which group of weights layer `layer` uses.
 

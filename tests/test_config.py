@@ -111,19 +111,26 @@ def test_the_config_of_a_released_model_is_ours(shared_data):
 
 
 def test_sizes_of_the_paper():
-    # Lan et al. 2020, table 1.
+    # Lan et al. 2020, table 1; heads of the released configs.
     expected = {
-        "base_v1": (12, 768, 128),
-        "large_v1": (24, 1024, 128),
-        "xlarge_v1": (24, 2048, 128),
-        "xxlarge_v1": (12, 4096, 128),
-        "bert_base": (12, 768, 768),
-        "bert_large": (24, 1024, 1024),
+        "base_v1": (12, 768, 128, 3072, 12),
+        "large_v1": (24, 1024, 128, 4096, 16),
+        "xlarge_v1": (24, 2048, 128, 8192, 16),
+        "xxlarge_v1": (12, 4096, 128, 16384, 64),
+        "xxlarge_zh": (12, 4096, 128, 16384, 16),
+        "bert_base": (12, 768, 768, 3072, 12),
+        "bert_large": (24, 1024, 1024, 4096, 16),
     }
     found = {name: published_config(name) for name in expected}
 
     assert {
-        name: (c.num_hidden_layers, c.hidden_size, c.embedding_size)
+        name: (
+            c.num_hidden_layers,
+            c.hidden_size,
+            c.embedding_size,
+            c.intermediate_size,
+            c.num_attention_heads,
+        )
         for name, c in found.items()
     } == expected
 

@@ -87,9 +87,13 @@ def test_a_document_without_end_is_cut_so_that_it_need_not_fit_in_memory(
 ):
     monkeypatch.setattr(corpus, "DOCUMENT_CHARACTERS", 8)
     path = tmp_path / "a.txt"
-    path.write_text("One.\nTwo.\nThree.\n")
+    path.write_text("One.\nTwo.\nThree.\nFour.\nFive.\n")
 
-    assert sentences_of(path) == [["One.", "Two."], ["Three."]]
+    assert sentences_of(path) == [
+        ["One.", "Two."],
+        ["Three.", "Four."],
+        ["Five."],
+    ]
 
 
 def test_the_survey_counts_what_the_blocks_hold(tmp_path, monkeypatch):

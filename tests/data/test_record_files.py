@@ -113,6 +113,7 @@ def test_tensorflow_parses_all_fields_of_a_static_record():
         f.name: rng.integers(0, 30000, (7, f.length)).astype(f.dtype)
         for f in wanted
     }
+    columns["masked_lm_weights"] += 0.5
 
     encoded = record_files.encode_examples(wanted, columns)
 
