@@ -151,7 +151,7 @@ def copy_records(workshop, path, **facts):
         ("--albert_config_file=heads.json", ["num_attention_heads=3"]),
         ("--albert_config_file=vocabulary.json", ["300", "vocab_size=301"]),
         ("--input_file=short", ["'short' was cut short"]),
-        ("--input_file=shape.json", ["is not a TFRecord file", "not text"]),
+        ("--input_file=shape.json", ["only sidecars and unfinished files"]),
         ("--eval_file=other", ["different tokenizers"]),
         ("--max_seq_length=16", ["train.tf_record", "max_seq_length=16"]),
         ("--max_predictions_per_seq=4", ["max_predictions_per_seq=4"]),

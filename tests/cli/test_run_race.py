@@ -228,7 +228,7 @@ def test_a_vocabulary_that_cannot_be_exported_is_refused_before_the_training(
 
     done = run("--spm_model_file=odd.model", "--export_dir=served")
 
-    assert "odd.model' is a SentencePiece model of a kind that" in done.error
+    assert "model 'odd.model' cannot be exported: remove" in done.error
     assert [path.name for path in tmp_path.iterdir()] == ["odd.model"]
 
 

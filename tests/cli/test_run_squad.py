@@ -246,15 +246,19 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
         assert bool(found[guid]) == (odds < threshold)
 
 
-def test_weights_without_a_run_have_no_threshold(
-    finished_run, predict, tmp_path
+@pytest.mark.parametrize("has_metadata", [True, False])
+def test_weights_without_a_run_have_the_threshold_in_their_metadata(
+    has_metadata, finished_run, predict, tmp_path
 ):
     _, trained = finished_run("v2")
     shutil.copytree(trained / "best", tmp_path / "weights")
+    if not has_metadata:
+        (tmp_path / "weights" / "metadata.json").unlink()
 
     done, _ = predict("v2", tmp_path / "weights")
 
-    assert "The null threshold is not known; using 0.0" in done.stderr
+    is_unknown = "The null threshold is not known; using 0.0" in done.stderr
+    assert is_unknown == (not has_metadata)
 
 
 def test_a_run_that_is_only_used_has_its_threshold(

@@ -275,7 +275,9 @@ def test_a_head_may_start_anew(job):
     start = os.path.join(one.output_dir, "checkpoints", "step-00000001")
     both = job("both", init_checkpoint=start, **no_evaluation)
 
-    with pytest.raises(ValueError, match="lacks 2 .*: --allow_new_heads"):
+    with pytest.raises(
+        ValueError, match="2 in all: cls/seq_relationship.*--allow_new_heads"
+    ):
         pretrain.run(both)
     pretrain.run(dataclasses.replace(both, allow_new_heads=True))
 
@@ -341,11 +343,11 @@ def test_the_folder_of_another_run_is_refused(trained, tmp_path):
 
     for changes, message in (
         ({"random_seed": 7}, r"with random_seed=12345 \(now 7\)"),
-        ({"objectives": ("sop", "mlm")}, r"objectives=\['mlm', 'sop'\]"),
+        ({"objectives": ("sop", "mlm")}, r"with objectives=\['mlm', 'sop'\]"),
         ({"input_file": others}, "with records="),
     ):
         with pytest.raises(
-            ValueError, match=f"belongs to another run, {message}"
+            ValueError, match=f"belongs to another run, with {message}"
         ):
             pretrain.run(dataclasses.replace(done, **changes))
 
