@@ -347,7 +347,7 @@ def test_the_folder_of_another_run_is_refused(trained, tmp_path):
         ({"input_file": others}, "with records="),
     ):
         with pytest.raises(
-            ValueError, match=f"belongs to another run, with {message}"
+            ValueError, match=f"belongs to another run, {message}"
         ):
             pretrain.run(dataclasses.replace(done, **changes))
 
