@@ -37,7 +37,6 @@ MODEL = AlbertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
 )
-LEARNING_RATE = 0.001
 # More than the paper's 0.15, so that each step teaches more; scores on the
 # held-out text are those of the paper's share.
 MASKED_LM_PROBS = {"train": 0.2, "held_out": 0.15}
@@ -60,6 +59,9 @@ class Phase:
     pair_objective: str
     objectives: str
     train_batch_size: int
+    learning_rate: float
+    # Steps of the phase per step of its warm-up.
+    steps_per_warmup_step: int
 
 
 # Attention is learnt earlier on short sequences and from one loss alone.
@@ -70,7 +72,10 @@ SHORT = Phase(
     pair_objective="none",
     objectives="mlm",
     train_batch_size=64,
+    learning_rate=0.001,
+    steps_per_warmup_step=12,
 )
+# Gentler, because the new sentence-order head may never learn at 0.001.
 LONG = Phase(
     name="long",
     max_seq_length=64,
@@ -78,6 +83,8 @@ LONG = Phase(
     pair_objective="sop",
     objectives="mlm,sop",
     train_batch_size=32,
+    learning_rate=0.0006,
+    steps_per_warmup_step=6,
 )
 
 
@@ -234,11 +241,11 @@ def pretrain(
         eval_batch_size=128,
         precision="bfloat16",
         optimizer="adamw",
-        learning_rate=LEARNING_RATE,
+        learning_rate=phase.learning_rate,
         # Falls late: attention is learnt sooner at a high rate.
         poly_power=0.5,
         num_train_steps=num_train_steps,
-        num_warmup_steps=num_train_steps // 12,
+        num_warmup_steps=num_train_steps // phase.steps_per_warmup_step,
         save_checkpoints_steps=max(1, num_train_steps // 8),
         keep_checkpoint_max=10,
         log_steps=max(1, num_train_steps // 40),
