@@ -129,10 +129,11 @@ def run(
 
     # 4. Training, evaluation, prediction.
     with program.quiet_import():
-        from albert_tf.export import saved_model
         from albert_tf.training import finetune
     export = None
     if shared.export_dir:
+        from albert_tf.export import saved_model
+
         settings = task.export_settings(task_config, sets, {})
         export = _export_config(shared, config, export_task, settings)
         # An export that cannot succeed is refused before hours of training.
