@@ -10,11 +10,12 @@ Floor: data. No TensorFlow.
 
 import dataclasses
 import functools
+import hashlib
 import itertools
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tqdm
@@ -24,7 +25,6 @@ from albert_tf.data import (
     corpus,
     ordered_workers,
     pretraining_instances,
-    record_files,
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -102,18 +102,6 @@ class BuildReport:
         return f"{read:,.0f} read, {written:,.0f} written"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Shard:
-    """An output file, and its sidecar without what the build will measure."""
-
-    path: str
-    sidecar: sidecar.Sidecar
-
-    @property
-    def blocks(self) -> range:
-        return range(*self.sidecar.blocks)
-
-
 def build(config: PretrainingDataConfig) -> BuildReport:
     """Builds record files, each with its sidecar.
 
@@ -134,19 +122,21 @@ def build(config: PretrainingDataConfig) -> BuildReport:
             raise ValueError(f"`{name}` must be given.")
     paths = files.expand_globs(config.input_file or "")
     tokenizer = config.load_tokenizer()
-    survey = _survey(paths)
-    planned = _plan_shards(
-        config, tokenizer, paths, len(survey.block_characters)
-    )
-    found = {shard.path: _finished_counts(shard) for shard in planned}
+    block_sizes = corpus.block_sizes(paths)
+    planned = _plan_shards(config, tokenizer, paths, len(block_sizes))
+    found = {path: _finished_counts(path, s) for path, s in planned.items()}
     kept = {path: counts for path, counts in found.items() if counts}
-    pending = [shard for shard in planned if shard.path not in kept]
+    pending = {path: s for path, s in planned.items() if path not in kept}
     with ordered_workers.map_in_order(
-        functools.partial(_build_block, config=config),
-        _pending_blocks(paths, pending),
+        functools.partial(
+            pretraining_instances.build_block,
+            tokenizer=tokenizer,
+            config=config,
+        ),
+        _pending_blocks(paths, pending.values()),
         num_workers=config.num_workers,
     ) as results:
-        built = _write_shards(pending, results, survey)
+        built = _write_shards(pending, results, block_sizes)
     counts = sum(kept.values(), start=built)
     if counts.unknown_share > _MANY_UNKNOWN:
         _LOGGER.warning(
@@ -163,29 +153,17 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     )
 
 
-def _survey(paths: Sequence[str]) -> corpus.Survey:
-    survey = corpus.survey(paths)
-    if not survey.num_documents:
-        raise ValueError(
-            f"The corpus has no sentence: {', '.join(paths)}. Pass files with "
-            "one sentence a line and a blank line between documents."
-        )
-    _LOGGER.debug(
-        "%d files, %d documents, %d characters",
-        len(paths),
-        survey.num_documents,
-        sum(survey.block_characters),
-    )
-    return survey
-
-
 def _plan_shards(
     config: PretrainingDataConfig,
     tokenizer: Tokenizer,
     paths: Sequence[str],
     num_blocks: int,
-) -> list[_Shard]:
-    """Divides the blocks over the output files, in order and evenly."""
+) -> dict[str, sidecar.Sidecar]:
+    """Divides the blocks over the output files, in order and evenly.
+
+    Returns:
+        By output file, its sidecar without what the build will measure.
+    """
     names = (config.output_file or "").split(",")
     output_files = [files.check_local(name.strip()) for name in names if name]
     num_shards = len(output_files)
@@ -205,39 +183,36 @@ def _plan_shards(
         [os.path.basename(path), os.path.getsize(path)] for path in paths
     ]
     borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
-    return [
-        _Shard(
-            path=path,
-            sidecar=sidecar.Sidecar(
-                config=config,
-                corpus_files=corpus_files,
-                blocks=list(blocks),
-                tokenizer_hash=tokenizer.hash,
-                vocab_size=tokenizer.vocab_size,
-                special_ids=tokenizer.special_ids,
-                forbidden_ids=tokenizer.forbidden_ids.tolist(),
-            ),
+    return {
+        path: sidecar.Sidecar(
+            config=config,
+            corpus_files=corpus_files,
+            blocks=list(blocks),
+            tokenizer_hash=tokenizer.hash,
+            vocab_size=tokenizer.vocab_size,
+            special_ids=tokenizer.special_ids,
+            forbidden_ids=tokenizer.forbidden_ids.tolist(),
         )
         for path, blocks in zip(
             output_files, itertools.pairwise(borders), strict=True
         )
-    ]
+    }
 
 
-def _finished_counts(shard: _Shard) -> BuildCounts | None:
+def _finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
     """Returns the counts of a finished shard; None if it has to be built.
 
     A file of another build is an error, because building would destroy it.
     """
-    if not os.path.exists(shard.path):
+    if not os.path.exists(path):
         return None
-    found = sidecar.read(shard.path)
+    found = sidecar.read(path)
     if found is None:
         raise ValueError(
-            f"{shard.path!r} exists already, and no sidecar says what made "
+            f"{path!r} exists already, and no sidecar says what made "
             "it. Remove it, or choose another output file."
         )
-    there, wanted = _build_settings(found), _build_settings(shard.sidecar)
+    there, wanted = _build_settings(found), _build_settings(planned)
     differences = [
         f"{name} is {there[name]!r} there, {wanted[name]!r} here"
         for name in sorted(wanted)
@@ -245,12 +220,12 @@ def _finished_counts(shard: _Shard) -> BuildCounts | None:
     ]
     if differences:
         raise ValueError(
-            f"{shard.path!r} was made by another build: "
+            f"{path!r} was made by another build: "
             f"{'; '.join(differences)}. Remove it, or choose another output "
             "file."
         )
-    if os.path.getsize(shard.path) != found.num_bytes:
-        _LOGGER.warning("%s was cut short; building it again.", shard.path)
+    if os.path.getsize(path) != found.num_bytes:
+        _LOGGER.warning("%s was cut short; building it again.", path)
         return None
     return found.counts
 
@@ -265,65 +240,55 @@ def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
 
 
 def _pending_blocks(
-    paths: Sequence[str], pending: Sequence[_Shard]
+    paths: Sequence[str], pending: Iterable[sidecar.Sidecar]
 ) -> Iterator[corpus.Block]:
-    wanted = set(itertools.chain.from_iterable(s.blocks for s in pending))
+    wanted = {number for s in pending for number in range(*s.blocks)}
     for block in corpus.read_blocks(paths) if wanted else ():
         if block.number in wanted:
             yield block
 
 
-def _build_block(
-    block: corpus.Block, *, config: PretrainingDataConfig
-) -> tuple[bytes, BuildCounts]:
-    return pretraining_instances.build_block(block, _load_once(config), config)
-
-
-@functools.lru_cache(maxsize=1)
-def _load_once(config: PretrainingDataConfig) -> Tokenizer:
-    return config.load_tokenizer()
-
-
 def _write_shards(
-    pending: Sequence[_Shard],
+    pending: Mapping[str, sidecar.Sidecar],
     results: Iterator[tuple[bytes, BuildCounts]],
-    survey: corpus.Survey,
+    block_sizes: Sequence[int],
 ) -> BuildCounts:
     """Writes the results, which come in the order of the shards' blocks."""
     built = BuildCounts()
-    sizes = [[survey.block_characters[b] for b in s.blocks] for s in pending]
+    sizes = [block_sizes[slice(*s.blocks)] for s in pending.values()]
     with tqdm.tqdm(
         total=sum(map(sum, sizes)),
         unit="char",
         unit_scale=True,
         disable=None,  # Off where stderr is not a terminal.
     ) as progress:
-        for shard, block_sizes in zip(pending, sizes, strict=True):
-            with record_files.open_writer(shard.path) as writer:
-                counts = BuildCounts()
-                for size in block_sizes:
+        for path, own_sizes in zip(pending, sizes, strict=True):
+            with files.atomic_write(path) as file:
+                counts, digest = BuildCounts(), hashlib.sha256()
+                for size in own_sizes:
                     framed, block_counts = next(results)
-                    writer.write(framed)
+                    file.write(framed)
+                    digest.update(framed)
                     counts += block_counts
                     progress.update(size)
-                _check_has_records(shard, counts)
+                _check_has_records(path, counts)
                 finished = dataclasses.replace(
-                    shard.sidecar,
+                    pending[path],
                     counts=counts,
-                    num_bytes=writer.num_bytes,
-                    sha256=writer.sha256,
+                    num_bytes=file.tell(),
+                    sha256=digest.hexdigest(),
                 )
                 # The sidecar comes first: no record file is ever without one.
-                sidecar.write(shard.path, finished)
+                sidecar.write(path, finished)
             built += counts
     return built
 
 
-def _check_has_records(shard: _Shard, counts: BuildCounts) -> None:
+def _check_has_records(path: str, counts: BuildCounts) -> None:
     if counts.records:
         return
     raise ValueError(
-        f"No record can be made for {shard.path!r} from "
+        f"No record can be made for {path!r} from "
         f"{counts.documents} documents with {counts.sentences} sentences: a "
         "pair needs two sentences of one document. Put one sentence a line "
         "and a blank line between documents only, or use "

@@ -13,6 +13,7 @@ its file does not end with a blank line.
 
 import dataclasses
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 
 import sentencex
@@ -28,6 +29,8 @@ BLOCK_CHARACTERS = 2**19
 DOCUMENT_CHARACTERS = 2**20
 
 _SENTENCE_LANGUAGE = "en"
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,19 +56,6 @@ class Block:
 
     number: int
     documents: Sequence[Document]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Survey:
-    """Counts of a first pass over the corpus.
-
-    Args:
-        num_documents: Documents with text.
-        block_characters: Characters of each block, the unit of progress.
-    """
-
-    num_documents: int
-    block_characters: Sequence[int]
 
 
 def read_documents(paths: Iterable[str]) -> Iterator[Document]:
@@ -104,21 +94,32 @@ def read_blocks(paths: Iterable[str]) -> Iterator[Block]:
         yield Block(number=number, documents=documents)
 
 
-def survey(paths: Iterable[str]) -> Survey:
-    """Reads the corpus once, to count it and to find bad lines early.
+def block_sizes(paths: Sequence[str]) -> list[int]:
+    """Reads the corpus once, to find bad lines early.
+
+    Returns:
+        The characters of each block, at least one block.
 
     Raises:
-        FileNotFoundError, ValueError: As `read_documents`.
+        FileNotFoundError, ValueError: As `read_documents`, or there is no
+            sentence.
     """
-    num_documents = 0
-    block_characters = []
+    sizes, num_documents = [], 0
     for block in read_blocks(paths):
         num_documents += len(block.documents)
-        characters = sum(len(document.text) for document in block.documents)
-        block_characters.append(characters)
-    return Survey(
-        num_documents=num_documents, block_characters=block_characters
+        sizes.append(sum(len(document.text) for document in block.documents))
+    if not sizes:
+        raise ValueError(
+            f"The corpus has no sentence: {', '.join(paths)}. Pass files with "
+            "one sentence a line and a blank line between documents."
+        )
+    _LOGGER.debug(
+        "%d files, %d documents, %d characters",
+        len(paths),
+        num_documents,
+        sum(sizes),
     )
+    return sizes
 
 
 def _text_documents(path: str) -> Iterator[Document]:

@@ -146,7 +146,7 @@ def verify(path: str, source: record_source.RecordSource) -> str:
         ValueError: A record is damaged, or the file is not the one that its
             sidecar describes.
     """
-    num_records = sum(1 for _ in record_files.read_records(path))
+    num_records = sum(1 for _ in record_files.RecordFile(path).verified())
     if source.sidecar is None:
         return f"{num_records} records agree with their checksums; no sidecar"
     with open(path, "rb") as file:

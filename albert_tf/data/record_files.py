@@ -17,15 +17,13 @@ Source: TensorFlow, `tsl/lib/io/record_writer.cc` and
 `core/example/{example,feature}.proto`; protocol buffers encoding specification.
 """
 
-import contextlib
 import functools
-import hashlib
 import itertools
 import mmap
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -70,120 +68,83 @@ def frame_records(records: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-class FramedWriter:
-    """Writes framed records to a binary file; counts and digests the bytes."""
+class RecordFile:
+    """The records of an uncompressed TFRecord file, which is memory-mapped.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._digest = hashlib.sha256()
-        self.num_bytes = 0
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of everything written so far, hexadecimal."""
-        return self._digest.hexdigest()
-
-    def write(self, framed: bytes) -> None:
-        """Appends the result of `frame_records`."""
-        self._file.write(framed)
-        self._digest.update(framed)
-        self.num_bytes += len(framed)
-
-
-@contextlib.contextmanager
-def open_writer(path: files.Path) -> Iterator[FramedWriter]:
-    """Opens a record file for writing; see `files.atomic_write`."""
-    with files.atomic_write(path) as file:
-        yield FramedWriter(file)
-
-
-def index_records(path: files.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Locates the records of an uncompressed TFRecord file.
-
-    Returns:
-        `(offsets, lengths)`, int64 `[number of records]`: record `i` is the
-        bytes from `offsets[i]` to `offsets[i] + lengths[i]`. Both are empty
-        for an empty file.
+    The operating system keeps in memory what is used.
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is not a TFRecord file, or it was cut short; the
             message names the file and the byte.
     """
-    offsets: list[int] = []
-    lengths: list[int] = []
-    with _mapped(path) as data:
-        if len(data):
-            _check_first_header(path, data)
-        position = 0
-        while position < len(data):
-            length = _length_at(path, data, position)
-            offsets.append(position + _HEADER_SIZE)
-            lengths.append(length)
-            position += length + _FRAME_SIZE
-    return np.array(offsets, np.int64), np.array(lengths, np.int64)
 
+    def __init__(self, path: files.Path) -> None:
+        self.path = files.check_local(path)
+        if not os.path.isfile(self.path):
+            raise FileNotFoundError(
+                f"There is no record file {self.path!r}. Check the path."
+            )
+        self._data: mmap.mmap | bytes = b""  # An empty file cannot be mapped.
+        with open(self.path, "rb") as file:
+            if os.fstat(file.fileno()).st_size:
+                self._data = mmap.mmap(
+                    file.fileno(), 0, access=mmap.ACCESS_READ
+                )
+        self._offsets = np.array(list(self._find_records()), np.int64)
 
-def read_records(path: files.Path) -> Iterator[bytes]:
-    """Yields the records of a file in order, checking their checksums.
+    def __len__(self) -> int:
+        return len(self._offsets)
 
-    Raises:
-        FileNotFoundError, ValueError: As `index_records`, or a record
-            disagrees with its checksum.
-    """
-    offsets, lengths = index_records(path)
-    with _mapped(path) as data:
-        for offset, length in zip(
-            offsets.tolist(), lengths.tolist(), strict=True
-        ):
-            record = bytes(data[offset : offset + length])
-            (checksum,) = _CHECKSUM.unpack_from(data, offset + length)
+    def get(self, number: int) -> bytes:
+        """Returns a record, numbered from 0, without checking its checksum."""
+        offset = int(self._offsets[number])
+        (length,) = _LENGTH.unpack_from(self._data, offset - _HEADER_SIZE)
+        return self._data[offset : offset + length]
+
+    def verified(self) -> Iterator[bytes]:
+        """Yields the records in order, checking their checksums.
+
+        Raises:
+            ValueError: A record disagrees with its checksum.
+        """
+        for number, offset in enumerate(self._offsets.tolist()):
+            record = self.get(number)
+            (checksum,) = _CHECKSUM.unpack_from(
+                self._data, offset + len(record)
+            )
             if checksum != masked_checksum(record):
                 raise ValueError(
-                    f"{os.fspath(path)!r} is damaged: the record at byte "
-                    f"{offset} does not agree with its checksum. Build or "
-                    "copy the file again."
+                    f"{self.path!r} is damaged: the record at byte {offset} "
+                    "does not agree with its checksum. Build or copy the file "
+                    "again."
                 )
             yield record
 
-
-@contextlib.contextmanager
-def _mapped(path: files.Path) -> Iterator[mmap.mmap | bytes]:
-    name = files.check_local(path)
-    if not os.path.isfile(name):
-        raise FileNotFoundError(
-            f"There is no record file {name!r}. Check the path."
-        )
-    with open(name, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            yield b""  # An empty file cannot be mapped.
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
-
-
-def _check_first_header(path: files.Path, data: mmap.mmap | bytes) -> None:
-    header = data[:_HEADER_SIZE]
-    length, checksum = header[: _LENGTH.size], header[_LENGTH.size :]
-    if checksum != _CHECKSUM.pack(masked_checksum(length)):
-        raise ValueError(
-            f"{os.fspath(path)!r} is not a TFRecord file: the header at byte 0 "
-            "does not agree with its checksum. Pass records that "
-            "create_pretraining_data.py wrote, not text, and not compressed."
-        )
-
-
-def _length_at(path: files.Path, data: mmap.mmap | bytes, position: int) -> int:
-    size = len(data)
-    if position + _FRAME_SIZE <= size:
-        (length,) = _LENGTH.unpack_from(data, position)
-        if position + _FRAME_SIZE + length <= size:
-            return length
-    raise ValueError(
-        f"{os.fspath(path)!r} was cut short: the record at byte {position} "
-        f"goes beyond the end of the file, byte {size}. Build or copy the "
-        "file again."
-    )
+    def _find_records(self) -> Iterator[int]:
+        """Yields where each record begins, behind its length."""
+        header, size = self._data[:_HEADER_SIZE], len(self._data)
+        length, checksum = header[: _LENGTH.size], header[_LENGTH.size :]
+        if size and checksum != _CHECKSUM.pack(masked_checksum(length)):
+            raise ValueError(
+                f"{self.path!r} is not a TFRecord file: the header at byte 0 "
+                "does not agree with its checksum. Pass records that "
+                "create_pretraining_data.py wrote, not text, and not "
+                "compressed."
+            )
+        position = 0
+        while position < size:
+            end = position + _FRAME_SIZE
+            if end <= size:
+                end += _LENGTH.unpack_from(self._data, position)[0]
+            if end > size:
+                raise ValueError(
+                    f"{self.path!r} was cut short: the record at byte "
+                    f"{position} goes beyond the end of the file, byte "
+                    f"{size}. Build or copy the file again."
+                )
+            yield position + _HEADER_SIZE
+            position = end
 
 
 class Ragged(NamedTuple):

@@ -12,7 +12,6 @@ import bisect
 import dataclasses
 import hashlib
 import itertools
-import mmap
 import os
 
 import numpy as np
@@ -48,18 +47,16 @@ class RecordLayout:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _RecordFile:
-    """One checked file and where its records are."""
+class _CheckedFile:
+    """A file that agrees with its sidecar, if it has one."""
 
-    path: str
+    records: record_files.RecordFile
     layout: RecordLayout
     sidecar: sidecar.Sidecar | None
-    offsets: np.ndarray
-    lengths: np.ndarray
 
     @property
-    def num_records(self) -> int:
-        return len(self.offsets)
+    def path(self) -> str:
+        return self.records.path
 
     @property
     def shared(self) -> dict[str, object]:
@@ -75,14 +72,14 @@ class _RecordFile:
         """What identifies the content of the file."""
         if self.sidecar is not None:
             return self.sidecar.sha256
-        return f"{self.num_records} records, {os.path.getsize(self.path)} bytes"
+        size = os.path.getsize(self.path)
+        return f"{len(self.records)} records, {size} bytes"
 
 
 class RecordSource:
     """Gives access to records by number, over all files of a data set.
 
-    Created by `open_records`. The files are memory-mapped, so that the
-    operating system keeps in memory what is used.
+    Created by `open_records`.
 
     Attributes:
         layout: What the records have in common.
@@ -92,16 +89,13 @@ class RecordSource:
             order, so that a run can detect that its data changed.
     """
 
-    def __init__(self, opened: list[_RecordFile]) -> None:
-        self._maps = [_map(file.path) for file in opened]
-        self._offsets = [file.offsets for file in opened]
-        self._lengths = [file.lengths for file in opened]
-        counts = [file.num_records for file in opened]
-        self._first_numbers = [0, *itertools.accumulate(counts)]
+    def __init__(self, opened: list[_CheckedFile]) -> None:
+        self._files = [file.records for file in opened]
+        self._first_numbers = [0, *itertools.accumulate(map(len, self._files))]
+        self.num_records = self._first_numbers[-1]
         described = _best_described(opened)
         self.layout = described.layout
         self.sidecar = described.sidecar
-        self.num_records = sum(counts)
         content = "\n".join(file.fingerprint for file in opened)
         self.fingerprint = hashlib.sha256(content.encode()).hexdigest()
 
@@ -116,10 +110,7 @@ class RecordSource:
                 f"{self.num_records} records, numbered from 0."
             )
         file = bisect.bisect_right(self._first_numbers, index) - 1
-        place = index - self._first_numbers[file]
-        offset = int(self._offsets[file][place])
-        length = int(self._lengths[file][place])
-        return self._maps[file][offset : offset + length]
+        return self._files[file].get(index - self._first_numbers[file])
 
 
 def open_records(
@@ -150,8 +141,7 @@ def open_records(
             f"{patterns!r} matches only sidecars and unfinished files "
             f"({found[0]!r}). Pass record files."
         )
-    opened = [_open_file(path) for path in paths]
-    opened = [file for file in opened if file.num_records]
+    opened = [file for path in paths if (file := _open_file(path))]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -165,19 +155,22 @@ def open_records(
     return RecordSource(opened)
 
 
-def _open_file(path: str) -> _RecordFile:
+def _open_file(path: str) -> _CheckedFile | None:
+    """Opens and checks a file; None if it has no record."""
     facts = sidecar.read(path)
     if facts is not None:
         _check_size(path, facts.num_bytes)
-    offsets, lengths = record_files.index_records(path)
+    records = record_files.RecordFile(path)
+    if facts is not None and len(records) != facts.counts.records:
+        raise ValueError(
+            f"{path!r} has {len(records)} records, but its sidecar says "
+            f"{facts.counts.records}. Build or copy the file again."
+        )
+    if not len(records):
+        return None
     if facts is None:
-        layout = _infer_layout(path, offsets, lengths)
+        layout = _infer_layout(records)
     else:
-        if len(offsets) != facts.counts.records:
-            raise ValueError(
-                f"{path!r} has {len(offsets)} records, but its sidecar says "
-                f"{facts.counts.records}. Build or copy the file again."
-            )
         layout = RecordLayout(
             masking=facts.config.masking,
             max_seq_length=facts.config.max_seq_length,
@@ -186,13 +179,7 @@ def _open_file(path: str) -> _RecordFile:
             tokenizer_hash=facts.tokenizer_hash,
             vocab_size=facts.vocab_size,
         )
-    return _RecordFile(
-        path=path,
-        layout=layout,
-        sidecar=facts,
-        offsets=offsets,
-        lengths=lengths,
-    )
+    return _CheckedFile(records=records, layout=layout, sidecar=facts)
 
 
 def _check_size(path: str, expected: int) -> None:
@@ -205,16 +192,9 @@ def _check_size(path: str, expected: int) -> None:
         )
 
 
-def _infer_layout(
-    path: str, offsets: np.ndarray, lengths: np.ndarray
-) -> RecordLayout:
+def _infer_layout(records: record_files.RecordFile) -> RecordLayout:
     """Takes the sizes from the first record, where there is no sidecar."""
-    if not len(offsets):
-        return RecordLayout(
-            masking="static", max_seq_length=0, num_prediction_slots=0
-        )
-    first = _map(path)[int(offsets[0]) : int(offsets[0] + lengths[0])]
-    values = record_files.decode_example(first)
+    values = record_files.decode_example(records.get(0))
     sizes = {name: len(column) for name, column in values.items()}
     layout = RecordLayout(
         masking="static",
@@ -229,8 +209,8 @@ def _infer_layout(
         size = sizes.get(feature.record_name, 0)
         if not size or size != feature.length:
             raise ValueError(
-                f"{path!r} has no sidecar, and its first record is not a "
-                "pretraining record with static masks: "
+                f"{records.path!r} has no sidecar, and its first record is "
+                "not a pretraining record with static masks: "
                 f"{feature.record_name!r} has {size} values, expected "
                 f"{feature.length or 'some'}. Pass pretraining records; keep "
                 "dynamic records together with their sidecars."
@@ -238,12 +218,12 @@ def _infer_layout(
     return layout
 
 
-def _best_described(opened: list[_RecordFile]) -> _RecordFile:
+def _best_described(opened: list[_CheckedFile]) -> _CheckedFile:
     """Returns the first file with a sidecar, or else the first file."""
     return next((file for file in opened if file.sidecar), opened[0])
 
 
-def _check_agreement(one: _RecordFile, other: _RecordFile) -> None:
+def _check_agreement(one: _CheckedFile, other: _CheckedFile) -> None:
     """Refuses files that differ in what both must share, where both know it."""
     theirs = other.shared
     for name, value in one.shared.items():
@@ -256,7 +236,7 @@ def _check_agreement(one: _RecordFile, other: _RecordFile) -> None:
 
 
 def _check_expected(
-    file: _RecordFile, max_seq_length: int | None, max_predictions: int | None
+    file: _CheckedFile, max_seq_length: int | None, max_predictions: int | None
 ) -> None:
     # TF1: with permutation, the original's reader expects P in this flag, which
     # is twice the flag of its builder.
@@ -273,8 +253,3 @@ def _check_expected(
                 f"{name}={expected}. Pass {possible[-1]}, or build other "
                 "records."
             )
-
-
-def _map(path: str) -> mmap.mmap:
-    with open(path, "rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -40,8 +40,8 @@ def test_records_a_sidecar_and_a_summary_are_made(run, folder):
     result = run()
 
     assert result.returncode == 0, result.stderr
-    offsets, _ = record_files.index_records(folder / "out.tf_record")
-    assert made_by(folder).counts.records == len(offsets)
+    records = record_files.RecordFile(folder / "out.tf_record")
+    assert made_by(folder).counts.records == len(records)
     assert made_by(folder).config.dupe_factor == 40
     assert "documents              2" in result.stdout
     assert "tokens a second" in result.stdout

@@ -89,8 +89,8 @@ def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     assert made_by.tokenizer_hash == report.config.load_tokenizer().hash
     assert made_by.special_ids.mask == 4
     assert made_by.corpus_files[0][0] == "corpus.txt"
-    offsets, _ = record_files.index_records(tmp_path / "out")
-    assert made_by.counts.records == len(offsets) == report.counts.records
+    num_records = len(record_files.RecordFile(tmp_path / "out"))
+    assert made_by.counts.records == num_records == report.counts.records
     assert report.counts.documents == 12
     assert report.counts.sentences == 48
     assert report.counts.tokens == 48 * 8
@@ -129,10 +129,10 @@ def test_a_stopped_build_leaves_whole_files_and_goes_on(
     build("a_whole", "b_whole")
     build_block = pretraining_instances.build_block
 
-    def stop_at_block_4(block, *rest):
+    def stop_at_block_4(block, **rest):
         if block.number == 4:
             raise KeyboardInterrupt
-        return build_block(block, *rest)
+        return build_block(block, **rest)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(pretraining_instances, "build_block", stop_at_block_4)

@@ -96,12 +96,9 @@ def test_a_document_without_end_is_cut_so_that_it_need_not_fit_in_memory(
     ]
 
 
-def test_the_survey_counts_what_the_blocks_hold(tmp_path, monkeypatch):
+def test_sizes_are_those_of_the_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
     path = tmp_path / "a.txt"
     path.write_text("Ten chars.\n\nTen chars.\n\nOne.\n")
 
-    survey = corpus.survey([str(path)])
-
-    assert survey.num_documents == 3
-    assert survey.block_characters == [20, 4]
+    assert corpus.block_sizes([str(path)]) == [20, 4]

@@ -145,7 +145,9 @@ def test_verify_finds_other_content_of_the_same_size(
     path = write_records("a", [static_record(9)])
     with open(path, "rb") as file:
         whole = file.read()
-    records = record_files.read_records(write_records("b", [static_record(8)]))
+    records = record_files.RecordFile(
+        write_records("b", [static_record(8)])
+    ).verified()
     for content, message in (
         (whole[:30] + b"?" + whole[31:], "does not agree with its checksum"),
         (record_files.frame_records(records), "is not the file that its"),

@@ -58,7 +58,7 @@ def build(tmp_path, block, tokenizer, settings):
     )
     path = tmp_path / "a.tf_record"
     path.write_bytes(framed)
-    records = record_files.read_records(path)
+    records = record_files.RecordFile(path).verified()
     return [record_files.decode_example(data) for data in records], counts
 
 
@@ -340,7 +340,9 @@ def statistics(columns):
 
 def test_the_statistics_are_measured_as_the_recorded_ones(shared_data, golden):
     path = shared_data / "golden/pretraining_data/original.tf_record"
-    records = map(record_files.decode_example, record_files.read_records(path))
+    records = map(
+        record_files.decode_example, record_files.RecordFile(path).verified()
+    )
 
     measured = statistics(stack(list(records)))
 

@@ -10,35 +10,21 @@ from albert_tf.data import record_files
 RECORDS = [b"first", b"", b"third record"]
 
 
-def write(path, records):
-    with record_files.open_writer(path) as writer:
-        writer.write(record_files.frame_records(records))
-    return writer
+FRAMED = record_files.frame_records(RECORDS)
 
 
-def test_tensorflow_reads_what_is_written(tmp_path):
-    path = str(tmp_path / "a.tf_record")
-
-    write(path, RECORDS)
-
-    read = tf.data.TFRecordDataset(path).as_numpy_iterator()
-    assert list(read) == list(record_files.read_records(path)) == RECORDS
-
-
-def test_the_index_says_where_each_record_lies(tmp_path):
+def test_tensorflow_reads_what_is_written_and_so_do_we(tmp_path):
     path = tmp_path / "a.tf_record"
-    write(path, RECORDS)
 
-    offsets, lengths = record_files.index_records(path)
+    path.write_bytes(FRAMED)
 
-    # A frame has 12 bytes before the record and 4 after it.
-    assert offsets.tolist() == [12, 33, 49]
-    assert lengths.tolist() == [5, 0, 12]
-    assert path.read_bytes()[49 : 49 + 12] == b"third record"
-
-
-def _written():
-    return record_files.frame_records(RECORDS)
+    dataset = tf.data.TFRecordDataset(str(path))
+    assert list(dataset.as_numpy_iterator()) == RECORDS
+    file = record_files.RecordFile(path)
+    assert list(file.verified()) == RECORDS
+    assert [file.get(number) for number in (2, 0, 1)] == [
+        *(b"third record", b"first", b"")
+    ]
 
 
 def _endless():
@@ -53,13 +39,13 @@ def _endless():
     [
         # The frame of the last record begins at 5 + 16 + 16.
         *(
-            (_written()[:-missing], "a' was cut short.*byte 37")
+            (FRAMED[:-missing], "a' was cut short.*byte 37")
             for missing in (1, 4, 17, 20)
         ),
         (_endless(), "a' was cut short.*byte 0"),
         (b"It was a dark and stormy night.\n", "a' is not a TFRecord file"),
         (b"It", "not a TFRecord file"),
-        (_written().replace(b"third", b"thirs"), "damaged: .* at byte 49"),
+        (FRAMED.replace(b"third", b"thirs"), "damaged: .* at byte 49"),
     ],
 )
 def test_other_content_is_an_error_that_names_the_byte(
@@ -69,18 +55,16 @@ def test_other_content_is_an_error_that_names_the_byte(
     path.write_bytes(content)
 
     with pytest.raises(ValueError, match=message):
-        list(record_files.read_records(path))
+        list(record_files.RecordFile(path).verified())
 
 
 def test_an_empty_file_has_no_records_and_a_missing_one_is_an_error(tmp_path):
     path = tmp_path / "a.tf_record"
     with pytest.raises(FileNotFoundError, match="no record file"):
-        record_files.index_records(path)
+        record_files.RecordFile(path)
     path.touch()
 
-    offsets, lengths = record_files.index_records(path)
-
-    assert len(offsets) == len(lengths) == 0
+    assert len(record_files.RecordFile(path)) == 0
 
 
 def int_feature(name, length):

@@ -247,7 +247,7 @@ def test_the_recorded_records_are_read(shared_data):
         masking="static", max_seq_length=128, num_prediction_slots=20
     )
     records = source.get(np.arange(861))
-    assert records == list(record_files.read_records(path))
+    assert records == list(record_files.RecordFile(path).verified())
     parsed = tf.io.parse_example(
         records,
         {
