@@ -17,7 +17,6 @@ so that short records come in larger batches. Every record occurs once.
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -25,14 +24,10 @@ import tensorflow as tf
 from albert_tf.data import example_order
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.features import ArraySpec
-
-Batch = dict[str, tf.Tensor]
 
 WINDOW_SIZE = 32
 # Separates the draws of windows from the draws of epochs.
 _WINDOW_STREAM = 1
-_PARALLEL_READS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -188,10 +183,10 @@ def training_dataset(
         weights = np.ones(num_rows, np.float32)
         return columns.padded(own, length) | {"example_weights": weights}
 
-    deliveries = tf.data.Dataset.range(
-        start_step * shard.replicas_per_shard, tf.int64.max
+    specs = _specs(columns, num_rows, padding.static_length)
+    return example_order.ahead(
+        example_order.deliver(shard, make, specs, start_step=start_step)
     )
-    return _read(deliveries, make, columns, num_rows, padding.static_length)
 
 
 def evaluation_dataset(
@@ -226,46 +221,20 @@ def evaluation_dataset(
         padded = columns.padded(indices, batch.length)
         return padded | {"example_weights": weights}
 
-    deliveries = tf.data.Dataset.range(len(plan) * shard.replicas_per_shard)
     length = padding.static_length
     rows = shard.num_rows(plan[0].num_rows) if plan and length else None
-    return _read(deliveries, make, columns, rows, length)
-
-
-def _read(
-    deliveries: tf.data.Dataset,
-    make: Callable[[int], dict[str, np.ndarray]],
-    columns: RecordColumns,
-    rows: int | None,
-    length: int | None,
-) -> tf.data.Dataset:
-    """Makes the batch of each delivery; None is a size that varies."""
-    specs = (
-        *columns.specs,
-        ArraySpec(name="example_weights", dtype="float32"),
+    specs = _specs(columns, rows, length)
+    return example_order.ahead(
+        example_order.deliver(shard, make, specs, end_step=len(plan))
     )
 
-    def make_values(delivery: np.ndarray) -> list[np.ndarray]:
-        batch = make(int(delivery))
-        return [batch[spec.name] for spec in specs]
 
-    def in_graph(delivery: tf.Tensor) -> Batch:
-        types = [tf.as_dtype(spec.dtype) for spec in specs]
-        tensors = tf.numpy_function(make_values, [delivery], types)
-        batch = {}
-        for tensor, spec in zip(tensors, specs, strict=True):
-            sequence = [length] if spec.is_sequence else []
-            shape = [rows, *spec.shape, *sequence]
-            batch[spec.name] = tf.ensure_shape(tensor, shape)
-        return batch
-
-    options = tf.data.Options()
-    options.deterministic = True
-    # Each pipeline already reads its own share.
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
-    batches = deliveries.map(
-        in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
-    )
-    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+def _specs(
+    columns: RecordColumns, rows: int | None, length: int | None
+) -> dict[str, tf.TensorSpec]:
+    """Returns types and shapes of a batch; None is a size that varies."""
+    specs = {"example_weights": tf.TensorSpec([rows], tf.float32)}
+    for spec in columns.specs:
+        shape = [rows, *spec.shape, *([length] if spec.is_sequence else [])]
+        specs[spec.name] = tf.TensorSpec(shape, spec.dtype)
+    return specs

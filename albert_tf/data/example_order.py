@@ -1,6 +1,6 @@
 """Decides which examples a training step takes, from seed and step alone.
 
-Floor: data. NumPy.
+Floor: data. NumPy and `tf.data`.
 
 Training examples are an endless stream: the data set in one permutation (epoch
 0), then in another (epoch 1), and so on. Step t takes the t-th global batch of
@@ -11,14 +11,17 @@ nothing but its step, and reads no example before it.
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf import checks
 
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+_PARALLEL_READS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -129,3 +132,55 @@ def check_batch_size(batch_size: int, num_replicas: int) -> None:
             "because each replica takes an equal part. Received: batch size "
             f"{batch_size}, {num_replicas} replicas."
         )
+
+
+def deliver(
+    shard: InputShard,
+    read: Callable[[int], Mapping[str, np.ndarray]],
+    specs: Mapping[str, tf.TensorSpec],
+    *,
+    start_step: int = 0,
+    end_step: int | None = None,
+) -> tf.data.Dataset:
+    """Returns what `read` makes of each delivery of a shard, in order.
+
+    Args:
+        shard: Which part of each step is delivered.
+        read: Takes the number of a delivery; returns the arrays of `specs`.
+        specs: Types and shapes of the arrays; None is a size that varies.
+        start_step: The first step to deliver.
+        end_step: The first step not to deliver; None for no end.
+    """
+
+    def read_values(delivery: np.ndarray) -> list[np.ndarray]:
+        values = read(int(delivery))
+        return [values[name] for name in specs]
+
+    def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
+        types = [spec.dtype for spec in specs.values()]
+        tensors = tf.numpy_function(read_values, [delivery], types)
+        return {
+            name: tf.ensure_shape(tensor, spec.shape)
+            for tensor, (name, spec) in zip(tensors, specs.items(), strict=True)
+        }
+
+    deliveries = tf.data.Dataset.range(
+        start_step * shard.replicas_per_shard,
+        tf.int64.max
+        if end_step is None
+        else end_step * shard.replicas_per_shard,
+    )
+    return deliveries.map(
+        in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
+    )
+
+
+def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the batches, made ahead of time and kept in order."""
+    options = tf.data.Options()
+    options.deterministic = True
+    # Each pipeline already reads its own share.
+    options.experimental_distribute.auto_shard_policy = (
+        tf.data.experimental.AutoShardPolicy.OFF
+    )
+    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

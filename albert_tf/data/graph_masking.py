@@ -1,14 +1,11 @@
 """Masks tokens of a batch of rows: the half that reads dynamic records.
 
-Data flow: unmasked pairs -> [this file] -> batch of the pretraining task.
-Floor: data. TensorFlow, for `tf.data` on the host.
+Data flow: rows of tokens -> [this file] -> masked rows and their targets.
+Floor: data. TensorFlow, for `tf.data` on the host. Letters: b rows, S tokens,
+W words of the longest row, P targets, m masked tokens of all rows.
 
-Masking is implemented twice. This file, with `graph_spans.py`, masks records
-in the TensorFlow graph each time they are read, because the input pipeline of
-a TPU pod cannot call Python; `masking.py`, with `spans.py`, masks in NumPy
-when static records are built. Functions of the same name do the same step
-(`masking.py` lists the steps), and tests hold both halves to the same
-distribution.
+`masking.py` lists the steps and their sources, and says why there are two
+halves; functions of the same name do the same step.
 
 The draws need no state: what a row gets depends on (seed, epoch, example
 index) alone, so it is the same in any batch, on any replica and after a
@@ -18,25 +15,23 @@ restart. A draw is a pure function of a key and a counter. Keys are uint64;
     key = example_keys(seed, epochs, indices)              # [b]
     bits = absorb(absorb(key, STREAM)[:, None], counters)  # [b, n]
 
-Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
-google-research/albert, `create_masked_lm_predictions`. Random numbers: Steele,
-Lea and Flood 2014, "Fast splittable pseudorandom number generators";
-`absorb(key, c)` is output c of their SplitMix64 started at `key`.
+Source of the random numbers: Steele, Lea and Flood 2014, "Fast splittable
+pseudorandom number generators"; `absorb(key, c)` is output c of their
+SplitMix64 started at `key`.
 """
 
-from collections.abc import Mapping
+import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import graph_spans, masking, sidecar
+from albert_tf.data import masking, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 # Streams of random numbers, one for each kind of draw.
-_SWAP, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)
-
-_SWAP_PROBABILITY = 0.5
+SWAP_STREAM, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)
 
 # Steele et al. 2014, figure 16: the golden ratio in 64 bits, and the
 # multipliers and shifts of Stafford's variant 13 of the MurmurHash3 finalizer.
@@ -46,29 +41,7 @@ _SHIFTS = (30, 27, 31)
 
 _DOUBLE_BITS = 53
 
-
-class Segments(NamedTuple):
-    """Where the segments of each row come from; int32 `[b]` each.
-
-    `first_from` and `second_from` are positions in the pair; the sizes count
-    tokens. `second_size` is 0 in a row without a second segment.
-    """
-
-    first_from: tf.Tensor
-    first_size: tf.Tensor
-    second_from: tf.Tensor
-    second_size: tf.Tensor
-
-    @property
-    def separator(self) -> tf.Tensor:
-        """Position of the `[SEP]` after the first segment."""
-        return self.first_size + 1
-
-    @property
-    def length(self) -> tf.Tensor:
-        """Tokens of the row, special tokens included."""
-        second = tf.where(self.second_size > 0, self.second_size + 1, 0)
-        return self.separator + 1 + second
+_LAST = tf.int64.max  # Comes after every priority.
 
 
 class Words(NamedTuple):
@@ -84,118 +57,33 @@ class Words(NamedTuple):
     of_token: tf.Tensor
 
 
-def draw_batch(
-    pairs: Mapping[str, tf.Tensor | tf.RaggedTensor],
-    *,
-    epochs: tf.Tensor,
-    indices: tf.Tensor,
-    seed: int,
-    facts: sidecar.Sidecar,
-) -> dict[str, tf.Tensor]:
-    """Draws segment order and masks for a batch of unmasked pairs.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spans:
+    """Proposed spans: each word proposes itself and some words after it.
 
     Args:
-        pairs: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
-            `segment_a_length` and `pair_label` int64 `[b, 1]`.
-        epochs: int64 `[b]`, how often each example was seen before.
-        indices: int64 `[b]`, which example each row is.
-        seed: Seed of the run.
-        facts: The sidecar of the records.
-
-    Returns:
-        `input_ids`, `input_mask`, `segment_ids` int32 `[b, S]`;
-        `masked_lm_positions` (ascending) and `masked_lm_ids` int32 `[b, P]`,
-        `masked_lm_weights` float32 `[b, P]`; `sentence_order_labels` int32
-        `[b]`. Padding and unused slots are 0.
+        start: int32 `[b, W]`, position of the first token of each word. The
+            word after the last word of a span must be listed too.
+        num_words: int32 `[b, W]`, words of the span; 0 proposes nothing.
+        priority: int64 `[b, W]`, not negative; smaller comes first.
+        max_words: Largest value of `num_words`.
     """
-    config = facts.config
-    keys = example_keys(seed, epochs, indices)
-    labels = tf.cast(tf.squeeze(pairs["pair_label"], 1), tf.int32)
-    swapped = _draw_swaps(labels, keys, config.pair_objective)
-    segments = _order_segments(pairs, swapped)
-    input_ids, is_start = lay_out(pairs, segments, facts)
-    position = tf.range(config.max_seq_length)[None]
-    is_real = position < segments.length[:, None]
-    is_second = is_real & (position > segments.separator[:, None])
-    return {
-        "input_mask": tf.cast(is_real, tf.int32),
-        "segment_ids": tf.cast(is_second, tf.int32),
-        "sentence_order_labels": labels + tf.cast(swapped, tf.int32),
-        **mask_rows(input_ids, is_start, segments, keys, facts),
-    }
 
+    start: tf.Tensor
+    num_words: tf.Tensor
+    priority: tf.Tensor
+    max_words: int
 
-def _draw_swaps(
-    labels: tf.Tensor, keys: tf.Tensor, pair_objective: str
-) -> tf.Tensor:
-    """Returns bool `[b]`: whether the second segment comes first."""
-    if pair_objective != "sop":
-        return tf.zeros_like(labels, tf.bool)
-    draws = uniform(_draw(keys, _SWAP, 0))
-    # Segments of two documents have no order; such a pair keeps its label 1.
-    return (labels == 0) & (draws < _SWAP_PROBABILITY)
-
-
-def _order_segments(
-    pairs: Mapping[str, tf.Tensor | tf.RaggedTensor], swapped: tf.Tensor
-) -> Segments:
-    size_a = tf.cast(tf.squeeze(pairs["segment_a_length"], 1), tf.int32)
-    size = tf.cast(pairs["pair_ids"].row_lengths(), tf.int32)
-    size_b = size - size_a
-    return Segments(
-        first_from=tf.where(swapped, size_a, 0),
-        first_size=tf.where(swapped, size_b, size_a),
-        second_from=tf.where(swapped, 0, size_a),
-        second_size=tf.where(swapped, size_a, size_b),
-    )
-
-
-def lay_out(
-    pairs: Mapping[str, tf.Tensor | tf.RaggedTensor],
-    segments: Segments,
-    facts: sidecar.Sidecar,
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
-
-    Returns:
-        `(input_ids, is_start)`: int32 `[b, S]`; and bool `[b, S]`, True where
-        a word or a special token starts.
-    """
-    position = tf.range(facts.config.max_seq_length)[None]
-    separator = segments.separator[:, None]
-    is_first = (position > 0) & (position < separator)
-    is_real = position < segments.length[:, None]
-    is_second = (position > separator) & (
-        position < segments.length[:, None] - 1
-    )
-    is_maskable = is_first | is_second
-    source = tf.where(
-        is_first,
-        segments.first_from[:, None] + position - 1,
-        segments.second_from[:, None] + position - separator - 1,
-    )
-    row_starts = pairs["pair_ids"].row_starts()[:, None]
-    source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
-    ids = tf.cast(tf.gather(pairs["pair_ids"].flat_values, source), tf.int32)
-    special = tf.where(
-        position == 0, facts.special_ids.cls, facts.special_ids.sep
-    )
-    is_start = is_real
-    if facts.config.do_whole_word_mask:
-        # Truncation may have cut a word; its rest counts as a word.
-        is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        boundary = tf.gather(pairs["token_boundary"].flat_values, source)
-        is_start |= is_maskable & (boundary > 0)
-    # Padding is 0 in every vocabulary, as in the original's records.
-    special_or_padding = tf.where(is_real, special, 0)
-    return tf.where(is_maskable, ids, special_or_padding), is_start
+    def size(self, num_words: int) -> tf.Tensor:
+        """Returns int32 `[b, W]`: tokens of the first `num_words` words."""
+        return _later(self.start, num_words) - self.start
 
 
 def mask_rows(
     input_ids: tf.Tensor,
+    *,
     is_start: tf.Tensor,
-    segments: Segments,
+    separators: tf.Tensor,
     keys: tf.Tensor,
     facts: sidecar.Sidecar,
 ) -> dict[str, tf.Tensor]:
@@ -204,15 +92,15 @@ def mask_rows(
     Args:
         input_ids: int32 `[b, S]`.
         is_start: bool `[b, S]`, True where a word or a special token starts.
-        segments: The segments of the rows.
+        separators: int32 `[b, 2]`, where the first `[SEP]` is and the last.
         keys: uint64 `[b]`, see `example_keys`.
         facts: The sidecar of the records.
 
     Returns:
         `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
-    words = find_words(is_start, segments)
-    budget = num_to_predict(segments.length, facts.config)
+    words = find_words(is_start, separators)
+    budget = num_to_predict(separators[:, 1] + 1, facts.config)
     chosen = choose_words(words, budget, keys, facts.config)
     masked = tf.gather(chosen, words.of_token, batch_dims=1)
     places = tf.where(masked)  # [m, 2], m tokens of the whole batch
@@ -236,14 +124,13 @@ def mask_rows(
     }
 
 
-def find_words(is_start: tf.Tensor, segments: Segments) -> Words:
+def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> Words:
     """Groups the tokens of each row into words; arguments as `mask_rows`."""
     width = tf.shape(is_start)[1]
     positions = tf.broadcast_to(tf.range(width), tf.shape(is_start))
     start = tf.ragged.boolean_mask(positions, is_start).to_tensor()
     of_token = tf.cumsum(tf.cast(is_start, tf.int32), axis=1) - 1
-    ends = tf.stack([segments.separator, segments.length - 1], axis=1)
-    segment_ends = tf.gather(of_token, ends, batch_dims=1)
+    segment_ends = tf.gather(of_token, separators, batch_dims=1)
     first_end, second_end = segment_ends[:, :1], segment_ends[:, 1:]
     word = tf.range(tf.shape(start)[1])[None]
     num_left = tf.where(word <= first_end, first_end, second_end) - word
@@ -283,9 +170,9 @@ def choose_words(
     """
     word = tf.range(tf.shape(words.start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, config)
-    priority = _draw(keys[:, None], _PRIORITY, word)
-    return graph_spans.choose_spans(
-        graph_spans.Spans(
+    priority = absorb(absorb(keys[:, None], _PRIORITY), word)
+    return choose_spans(
+        Spans(
             start=words.start,
             num_words=tf.minimum(lengths, words.num_left),
             # Without the lowest bit it fits into int64.
@@ -303,11 +190,166 @@ def draw_span_lengths(
     keys: tf.Tensor, word: tf.Tensor, config: PretrainingDataConfig
 ) -> tf.Tensor:
     """Draws span lengths in words, 1 to `config.ngram`; int32 `[b, W]`."""
-    draws = uniform(_draw(keys, _SPAN_LENGTH, word))
+    draws = draw(keys, _SPAN_LENGTH, word)
     lengths = tf.ones_like(draws, tf.int32)
     for bound in masking.span_length_bounds(config).tolist():
         lengths += tf.cast(draws >= bound, tf.int32)
     return lengths
+
+
+def choose_spans(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
+    """Chooses spans and returns their words.
+
+    Args:
+        spans: The proposed spans.
+        budget: int32 `[b]`, most tokens to choose.
+
+    Returns:
+        bool `[b, W]`, True for chosen words.
+    """
+    accepted, turn = _cut_at_budget(spans, _first_independent(spans), budget)
+    chosen = _cover(spans, accepted)
+    left = budget - _sum_where(accepted, _span_sizes(spans))
+    return _fill_up(spans, chosen, left, turn)
+
+
+def _first_independent(spans: Spans) -> tf.Tensor:
+    """Returns bool `[b, W]`: the spans that the loop takes without a budget."""
+    waiting = spans.num_words > 0
+    _, accepted = tf.while_loop(
+        lambda waiting, accepted: tf.reduce_any(waiting),
+        functools.partial(_accept_round, spans),
+        (waiting, tf.zeros_like(waiting)),
+    )
+    return accepted
+
+
+def _accept_round(
+    spans: Spans, waiting: tf.Tensor, accepted: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Accepts spans that come before all they overlap, drops the overlapped."""
+    priority = tf.where(waiting, spans.priority, _LAST)
+    wins = waiting
+    for distance in range(1, spans.max_words):
+        reaches = spans.num_words > distance
+        rival_after = tf.where(reaches, _later(priority, distance), _LAST)
+        rival_before = _earlier(
+            tf.where(reaches, priority, _LAST), distance, _LAST
+        )
+        wins &= (priority <= rival_after) & (priority < rival_before)
+    return waiting & ~_touch(spans, _cover(spans, wins)), accepted | wins
+
+
+def _cut_at_budget(
+    spans: Spans, accepted: tf.Tensor, budget: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Finds the first span that exceeds the budget, accepted or not.
+
+    Returns:
+        bool `[b, W]`, the accepted spans before it; and int64 `[b]`, its
+        priority.
+    """
+    size = _span_sizes(spans)
+    order = tf.argsort(spans.priority, axis=1)
+    in_order = tf.gather(
+        tf.stack([size, tf.where(accepted, size, 0)], axis=2),
+        order,
+        batch_dims=1,
+    )
+    before = tf.cumsum(in_order[..., 1], axis=1, exclusive=True)
+    exceeds = before + in_order[..., 0] > budget[:, None]
+    priority = tf.gather(spans.priority, order, batch_dims=1)
+    turn = tf.reduce_min(tf.where(exceeds, priority, _LAST), axis=1)
+    return accepted & (spans.priority < turn[:, None]), turn
+
+
+def _fill_up(
+    spans: Spans, chosen: tf.Tensor, left: tf.Tensor, turn: tf.Tensor
+) -> tf.Tensor:
+    """Spends the rest of the budget on shortened spans, one a row and round.
+
+    `turn` is the priority of the next span to look at.
+    """
+    return tf.while_loop(
+        lambda chosen, left, turn, found: found,
+        functools.partial(_take_next, spans),
+        (chosen, left, turn, tf.constant(True)),
+    )[0]
+
+
+def _take_next(
+    spans: Spans,
+    chosen: tf.Tensor,
+    left: tf.Tensor,
+    turn: tf.Tensor,
+    found: tf.Tensor,
+) -> tuple[tf.Tensor, ...]:
+    """Takes the next span that fits in each row; tells if any row had one."""
+    fitting = _longest_fit(spans, left)
+    possible = (
+        (fitting.num_words > 0)
+        & ~_touch(fitting, chosen)
+        & (spans.priority >= turn[:, None])
+    )
+    priority = tf.where(possible, spans.priority, _LAST)
+    first = tf.argmin(priority, axis=1, output_type=tf.int32)[:, None]
+    found = tf.reduce_any(possible, axis=1, keepdims=True)
+    end = first + tf.gather(fitting.num_words, first, batch_dims=1)
+    word = tf.range(tf.shape(chosen)[1])[None]
+    added = found & (word >= first) & (word < end)
+    return (
+        chosen | added,
+        left - _sum_where(added, spans.size(1)),
+        tf.reduce_min(priority, axis=1),
+        tf.reduce_any(found),
+    )
+
+
+def _longest_fit(spans: Spans, left: tf.Tensor) -> Spans:
+    """Shortens each span, by whole words, to at most `left` tokens."""
+    num_words = tf.zeros_like(spans.num_words)
+    for count in range(1, spans.max_words + 1):
+        fits = (spans.num_words >= count) & (spans.size(count) <= left[:, None])
+        num_words += tf.cast(fits, tf.int32)
+    return dataclasses.replace(spans, num_words=num_words)
+
+
+def _span_sizes(spans: Spans) -> tf.Tensor:
+    """Returns int32 `[b, W]`: the tokens of each span."""
+    last = tf.range(tf.shape(spans.start)[1])[None] + spans.num_words
+    return tf.gather(spans.start, last, batch_dims=1) - spans.start
+
+
+def _cover(spans: Spans, chosen: tf.Tensor) -> tf.Tensor:
+    """Returns bool `[b, W]`: the words of the chosen spans."""
+    covered = chosen
+    for distance in range(1, spans.max_words):
+        reaching = chosen & (spans.num_words > distance)
+        covered |= _earlier(reaching, distance, False)
+    return covered
+
+
+def _touch(spans: Spans, marked: tf.Tensor) -> tf.Tensor:
+    """Returns bool `[b, W]`: whether a span has a word in `marked`."""
+    touch = marked
+    for distance in range(1, spans.max_words):
+        touch |= (spans.num_words > distance) & _later(marked, distance)
+    return touch
+
+
+def _sum_where(condition: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(tf.where(condition, values, 0), axis=1)
+
+
+def _later(values: tf.Tensor, distance: int) -> tf.Tensor:
+    """Returns, for each word, the value `distance` words later, or 0."""
+    return tf.pad(values, [[0, 0], [0, distance]])[:, distance:]
+
+
+def _earlier(values: tf.Tensor, distance: int, fill: int | bool) -> tf.Tensor:
+    """Returns, for each word, the value `distance` words earlier, or `fill`."""
+    padded = tf.pad(values, [[0, 0], [distance, 0]], constant_values=fill)
+    return padded[:, : tf.shape(values)[1]]
 
 
 def replace_tokens(
@@ -321,8 +363,8 @@ def replace_tokens(
     `ids` int32, `keys` (of their examples) uint64 and `position` (in their
     rows) int64 describe the m masked tokens of the whole batch.
     """
-    treatment = uniform(_draw(keys, _TREATMENT, position))
-    draws = uniform(_draw(keys, _REPLACEMENT, position))
+    treatment = draw(keys, _TREATMENT, position)
+    draws = draw(keys, _REPLACEMENT, position)
     replacements = masking.replacement_ids(
         facts.vocab_size, np.array(facts.forbidden_ids, np.int32)
     )
@@ -340,8 +382,9 @@ def replace_tokens(
     )
 
 
-def _draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:
-    return absorb(absorb(keys, stream), counters)
+def draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:
+    """Draws float64 numbers from 0 to below 1, one for each key and counter."""
+    return uniform(absorb(absorb(keys, stream), counters))
 
 
 def absorb(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:

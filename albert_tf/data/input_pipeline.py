@@ -1,27 +1,31 @@
 """Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
-Floor: data. `tf.data`.
+Floor: data. `tf.data`. Letters: b rows, S tokens, P prediction slots.
 
 The order is that of `example_order.py`. Nothing here has a state: a dataset
 that starts at step t delivers the same batches as one that reached step t.
+Static records are batches as they are; dynamic ones are laid out here, and
+masked by `graph_masking.py`.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import example_order, graph_masking
+from albert_tf.data import example_order, graph_masking, sidecar
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
 Batch = dict[str, tf.Tensor]
+Pairs = Mapping[str, tf.Tensor | tf.RaggedTensor]
 
-_PARALLEL_READS = 2
 _EVALUATION_SEED = 0
+_SWAP_PROBABILITY = 0.5
 
 
 def training_dataset(
@@ -52,12 +56,14 @@ def training_dataset(
     Raises:
         ValueError: B is not a multiple of the number of replicas.
     """
-    deliveries = tf.data.Dataset.range(
-        start_step * shard.replicas_per_shard, tf.int64.max
-    )
     order = example_order.TrainingOrder(source.num_records, seed)
-    examples = _read(deliveries, source, shard, global_batch_size, order)
-    return _finish(examples, functools.partial(_to_batch, source, seed))
+    examples = example_order.deliver(
+        shard,
+        functools.partial(_read, source, order, shard, global_batch_size),
+        _examples_spec(shard.num_rows(global_batch_size)),
+        start_step=start_step,
+    )
+    return _make_batches(examples, functools.partial(_to_batch, source, seed))
 
 
 def evaluation_dataset(
@@ -90,81 +96,66 @@ def evaluation_dataset(
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
         num_steps = min(num_steps, max_steps)
-    deliveries = tf.data.Dataset.range(num_steps * shard.replicas_per_shard)
     order = functools.partial(
         example_order.sequential_order, source.num_records
     )
-    examples = _read(deliveries, source, shard, batch_size, order)
+    examples = example_order.deliver(
+        shard,
+        functools.partial(_read, source, order, shard, batch_size),
+        _examples_spec(shard.num_rows(batch_size)),
+        end_step=num_steps,
+    )
 
-    def to_weighted_batch(
-        records: tf.Tensor, epochs: tf.Tensor, indices: tf.Tensor
-    ) -> Batch:
-        batch = _to_batch(source, _EVALUATION_SEED, records, epochs, indices)
+    def to_weighted_batch(read: Batch) -> Batch:
+        batch = _to_batch(source, _EVALUATION_SEED, read)
         # After the last record, the step is filled up from the first one on.
-        weights = tf.cast(epochs == 0, tf.float32)
+        weights = tf.cast(read["epochs"] == 0, tf.float32)
         batch["masked_lm_weights"] *= weights[:, None]
         return batch | {"example_weights": weights}
 
-    return _finish(examples, to_weighted_batch)
+    return _make_batches(examples, to_weighted_batch)
+
+
+def _examples_spec(num_rows: int) -> dict[str, tf.TensorSpec]:
+    types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
+    return {n: tf.TensorSpec([num_rows], dtype) for n, dtype in types.items()}
 
 
 def _read(
-    deliveries: tf.data.Dataset,
     source: RecordSource,
+    order: example_order.Order,
     shard: InputShard,
     batch_size: int,
-    order: example_order.Order,
+    delivery: int,
+) -> dict[str, np.ndarray]:
+    """Reads serialized examples, how often each was seen, and its number."""
+    epochs, indices = order(shard.positions(delivery, batch_size))
+    records = np.array(source.get(indices), object)
+    return {"records": records, "epochs": epochs, "indices": indices}
+
+
+def _make_batches(
+    examples: tf.data.Dataset, to_batch: Callable[[Batch], Batch]
 ) -> tf.data.Dataset:
-    """Returns `(serialized examples, epochs, indices)` of each delivery."""
-    num_rows = shard.num_rows(batch_size)
-
-    def read(delivery: np.ndarray) -> tuple[np.ndarray, ...]:
-        epochs, indices = order(shard.positions(int(delivery), batch_size))
-        return np.array(source.get(indices), object), epochs, indices
-
-    def read_in_graph(delivery: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        types = (tf.string, tf.int64, tf.int64)
-        tensors = tf.numpy_function(read, [delivery], types)
-        return tuple(tf.ensure_shape(t, [num_rows]) for t in tensors)
-
-    return deliveries.map(
-        read_in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
-    )
-
-
-def _finish(
-    examples: tf.data.Dataset, to_batch: Callable[..., Batch]
-) -> tf.data.Dataset:
-    """Converts records to batches, ahead of time and in order."""
     options = tf.data.Options()
-    options.deterministic = True
     # Batches are made in parallel, so each needs only one thread.
     options.threading.max_intra_op_parallelism = 1
-    # Each pipeline already reads its own share.
-    options.experimental_distribute.auto_shard_policy = (
-        tf.data.experimental.AutoShardPolicy.OFF
-    )
     batches = examples.map(to_batch, num_parallel_calls=tf.data.AUTOTUNE)
-    return batches.prefetch(tf.data.AUTOTUNE).with_options(options)
+    return example_order.ahead(batches).with_options(options)
 
 
-def _to_batch(
-    source: RecordSource,
-    seed: int,
-    records: tf.Tensor,
-    epochs: tf.Tensor,
-    indices: tf.Tensor,
-) -> Batch:
+def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     layout = source.layout
     static_features = features.static_pretraining_features(
         max_seq_length=layout.max_seq_length,
         max_predictions=layout.num_prediction_slots,
     )
+    records = read["records"]
     if source.sidecar is not None and layout.masking == "dynamic":
-        batch = graph_masking.draw_batch(
+        batch = draw_batch(
             _parse(records, features.dynamic_pretraining_features()),
-            epochs=epochs,
-            indices=indices,
+            epochs=read["epochs"],
+            indices=read["indices"],
             seed=seed,
             facts=source.sidecar,
         )
@@ -207,3 +198,126 @@ def _to_static_batch(parsed: Batch) -> Batch:
     }
     labels = tf.squeeze(batch["sentence_order_labels"], axis=1)
     return batch | {"sentence_order_labels": labels}
+
+
+class _Segments(NamedTuple):
+    """Where the segments of each row come from; int32 `[b]` each.
+
+    `first_from` and `second_from` are positions in the pair; the sizes count
+    tokens. `second_size` is 0 in a row without a second segment.
+    """
+
+    first_from: tf.Tensor
+    first_size: tf.Tensor
+    second_from: tf.Tensor
+    second_size: tf.Tensor
+
+    @property
+    def separators(self) -> tf.Tensor:
+        """Int32 `[b, 2]`: where each segment ends; the last `[SEP]` twice."""
+        first = self.first_size + 1
+        has_second = self.second_size > 0
+        last = first + tf.where(has_second, self.second_size + 1, 0)
+        return tf.stack([first, last], axis=1)
+
+
+def draw_batch(
+    pairs: Pairs,
+    *,
+    epochs: tf.Tensor,
+    indices: tf.Tensor,
+    seed: int,
+    facts: sidecar.Sidecar,
+) -> Batch:
+    """Draws segment order and masks for a batch of unmasked pairs.
+
+    Args:
+        pairs: The fields of `features.dynamic_pretraining_features`:
+            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
+            `segment_a_length` and `pair_label` int64 `[b, 1]`.
+        epochs: int64 `[b]`, how often each example was seen before.
+        indices: int64 `[b]`, which example each row is.
+        seed: Seed of the run.
+        facts: The sidecar of the records.
+
+    Returns:
+        A batch as that of `training_dataset`. Padding and unused slots are 0,
+        positions ascend.
+    """
+    keys = graph_masking.example_keys(seed, epochs, indices)
+    labels = tf.cast(tf.squeeze(pairs["pair_label"], 1), tf.int32)
+    swapped = _draw_swaps(labels, keys, facts.config.pair_objective)
+    segments = _order_segments(pairs, swapped)
+    input_ids, is_start = _lay_out(pairs, segments, facts)
+    position = tf.range(facts.config.max_seq_length)[None]
+    first, last = tf.split(segments.separators, 2, axis=1)
+    is_real = position <= last
+    return {
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_real & (position > first), tf.int32),
+        "sentence_order_labels": labels + tf.cast(swapped, tf.int32),
+        **graph_masking.mask_rows(
+            input_ids,
+            is_start=is_start,
+            separators=segments.separators,
+            keys=keys,
+            facts=facts,
+        ),
+    }
+
+
+def _draw_swaps(
+    labels: tf.Tensor, keys: tf.Tensor, pair_objective: str
+) -> tf.Tensor:
+    """Returns bool `[b]`: whether the second segment comes first."""
+    if pair_objective != "sop":
+        return tf.zeros_like(labels, tf.bool)
+    draws = graph_masking.draw(keys, graph_masking.SWAP_STREAM, 0)
+    # Segments of two documents have no order; such a pair keeps its label 1.
+    return (labels == 0) & (draws < _SWAP_PROBABILITY)
+
+
+def _order_segments(pairs: Pairs, swapped: tf.Tensor) -> _Segments:
+    size_a = tf.cast(tf.squeeze(pairs["segment_a_length"], 1), tf.int32)
+    size_b = tf.cast(pairs["pair_ids"].row_lengths(), tf.int32) - size_a
+    return _Segments(
+        first_from=tf.where(swapped, size_a, 0),
+        first_size=tf.where(swapped, size_b, size_a),
+        second_from=tf.where(swapped, 0, size_a),
+        second_size=tf.where(swapped, size_a, size_b),
+    )
+
+
+def _lay_out(
+    pairs: Pairs, segments: _Segments, facts: sidecar.Sidecar
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
+
+    Returns:
+        `(input_ids, is_start)`: int32 `[b, S]`; and bool `[b, S]`, True where
+        a word or a special token starts.
+    """
+    position = tf.range(facts.config.max_seq_length)[None]
+    separator, last = tf.split(segments.separators, 2, axis=1)
+    is_first = (position > 0) & (position < separator)
+    is_maskable = is_first | (position > separator) & (position < last)
+    source = tf.where(
+        is_first,
+        segments.first_from[:, None] + position - 1,
+        segments.second_from[:, None] + position - separator - 1,
+    )
+    row_starts = pairs["pair_ids"].row_starts()[:, None]
+    source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
+    ids = tf.cast(tf.gather(pairs["pair_ids"].flat_values, source), tf.int32)
+    special = tf.where(
+        position == 0, facts.special_ids.cls, facts.special_ids.sep
+    )
+    is_real = is_start = position <= last
+    if facts.config.do_whole_word_mask:
+        # Truncation may have cut a word; its rest counts as a word.
+        is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
+        boundary = tf.gather(pairs["token_boundary"].flat_values, source)
+        is_start |= is_maskable & (boundary > 0)
+    # Padding is 0 in every vocabulary, as in the original's records.
+    special_or_padding = tf.where(is_real, special, 0)
+    return tf.where(is_maskable, ids, special_or_padding), is_start

@@ -1,32 +1,44 @@
 """Masks tokens of a batch of rows: the half that builds static records.
 
 Data flow: rows of tokens -> [this file] -> masked rows and their targets.
-Floor: data. Pure NumPy, a whole batch at a time.
+Floor: data. Pure NumPy, a whole batch at a time. Letters: B rows, S tokens, W
+words of the longest row, P targets.
 
-Masking is implemented twice. This file, with `spans.py`, masks when records
-are built; `graph_masking.py`, with `graph_spans.py`, masks dynamic records in
-the TensorFlow graph each time they are read, because the input pipeline of a
-TPU pod cannot call Python. Functions of the same name do the same step, and
-tests hold both halves to the same distribution. The steps:
+Masking is implemented twice. This file masks when records are built;
+`graph_masking.py` masks dynamic records in the TensorFlow graph each time they
+are read, because the input pipeline of a TPU pod cannot call Python. Functions
+of the same name do the same step, and tests hold both halves to the same
+distribution. The steps:
 
 1. `find_words` groups tokens into words; a word never crosses `[SEP]`.
 2. `draw_span_lengths`: every word proposes a span, itself and the n - 1 words
    after it, n drawn from p(n) proportional to 1/n, cut at the end of its
    segment.
-3. `choose_spans` (`spans.py`) takes spans in a random order until the budget,
-   `num_to_predict`, is spent; the last ones are shortened to fit.
+3. `choose_spans` takes spans in a random order until the budget,
+   `num_to_predict`, is spent. Its rule is a loop: shorten a span that exceeds
+   the rest of the budget, word by word, until it fits; skip it if it never
+   fits, or if one of its words is already taken. The result of that loop is
+   found for all rows at once:
+
+   a. Without a budget, the loop finds the lexicographically first independent
+      set of intervals. Parallel rounds find it too: accept each span that
+      comes before all spans it overlaps, drop the spans that overlap an
+      accepted one, and repeat until none is left.
+   b. The budget cuts that order at the first span that does not fit.
+   c. The rest of the budget, a few tokens, is spent one span after another.
 4. `replace_tokens` replaces each chosen token by `[MASK]` (80%), itself (10%)
    or a random token (10%).
 
 Source: Lan et al. 2020, section 3.1 and equation 1 (n-gram lengths);
-google-research/albert, `create_pretraining_data.create_masked_lm_predictions`.
+google-research/albert, `create_pretraining_data.create_masked_lm_predictions`;
+Blelloch, Fineman and Shun 2012, "Greedy sequential maximal independent set and
+matching are parallel on average".
 """
 
 import dataclasses
 
 import numpy as np
 
-from albert_tf.data import spans
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -36,7 +48,7 @@ KEEP_PROBABILITY = 0.1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Words:
-    """The words of a batch of rows; W is the number of the longest row.
+    """The words of a batch of rows.
 
     Args:
         of_token: Int64 `[B, S]`, the word that a token belongs to; W for a
@@ -52,23 +64,6 @@ class Words:
     num_left: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedRows:
-    """Masked rows and their targets.
-
-    Args:
-        input_ids: Int32 `[B, S]`, masked.
-        positions: Int32 `[B, P]`, ascending; 0 in unused slots.
-        ids: Int32 `[B, P]`, the original tokens; 0 in unused slots.
-        weights: Float32 `[B, P]`, 1 in used slots.
-    """
-
-    input_ids: np.ndarray
-    positions: np.ndarray
-    ids: np.ndarray
-    weights: np.ndarray
-
-
 def mask_rows(
     rng: np.random.Generator,
     input_ids: np.ndarray,
@@ -78,7 +73,7 @@ def mask_rows(
     is_word_start: np.ndarray,
     config: PretrainingDataConfig,
     tokenizer: Tokenizer,
-) -> MaskedRows:
+) -> dict[str, np.ndarray]:
     """Masks tokens of a batch of rows.
 
     Args:
@@ -89,8 +84,13 @@ def mask_rows(
         is_word_start: Bool `[B, S]`, where a token begins a word; all True to
             mask single tokens. The first token of a segment always begins
             one.
-        config: How to mask.
+        config: How many tokens, and in what spans.
         tokenizer: Provides the mask token and the replacement tokens.
+
+    Returns:
+        `input_ids`, masked; and the targets: `masked_lm_positions`, ascending,
+        `masked_lm_ids`, the original tokens, both int32 `[B, P]`, and
+        `masked_lm_weights` float32 `[B, P]`, 1. All are 0 in unused slots.
     """
     words = find_words(is_maskable, is_word_start)
     budget = num_to_predict(lengths, config)
@@ -112,9 +112,8 @@ def mask_rows(
         moved = words_to_tokens(words, moved_words)
         masked_ids = permute_tokens(rng, masked_ids, moved)
         masked |= moved
-    return _list_targets(
-        masked_ids, input_ids, masked, config.num_prediction_slots
-    )
+    targets = _list_targets(input_ids, masked, config.num_prediction_slots)
+    return {"input_ids": masked_ids, **targets}
 
 
 def find_words(is_maskable: np.ndarray, is_word_start: np.ndarray) -> Words:
@@ -186,12 +185,7 @@ def choose_words(
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
 
-    Args:
-        rng: Source of all draws.
-        words: The words of the rows.
-        budget: Int64 `[B]`, most tokens to choose.
-        config: Gives the distribution of the span lengths.
-        taken: Bool `[B, W]`, words that must not be chosen; None for none.
+    `budget` and `taken` are those of `choose_spans`.
 
     Returns:
         Bool `[B, W]`, True for chosen words. Together they have at most
@@ -200,7 +194,7 @@ def choose_words(
     shape = words.num_left.shape
     lengths = np.minimum(draw_span_lengths(rng, shape, config), words.num_left)
     order = np.argsort(rng.random(shape, np.float32), axis=1)
-    return spans.choose_spans(
+    return choose_spans(
         lengths, order, words.bounds, budget=budget, taken=taken
     )
 
@@ -233,6 +227,158 @@ def span_length_bounds(config: PretrainingDataConfig) -> np.ndarray:
     return np.cumsum(probabilities)[:-1]
 
 
+def choose_spans(
+    spans: np.ndarray,
+    order: np.ndarray,
+    bounds: np.ndarray,
+    *,
+    budget: np.ndarray,
+    taken: np.ndarray | None = None,
+) -> np.ndarray:
+    """Chooses spans greedily within a budget.
+
+    Args:
+        spans: Int64 `[B, W]`: word w proposes itself and the `spans - 1`
+            words after it, which must exist; 0 proposes nothing.
+        order: Int64 `[B, W]`, the words of each row in the order of their
+            turns.
+        bounds: As in `Words`.
+        budget: Int64 `[B]`, most tokens to choose.
+        taken: Bool `[B, W]`, words that must not be chosen; None for none.
+
+    Returns:
+        Bool `[B, W]`, True for chosen words.
+    """
+    taken = np.zeros(spans.shape, bool) if taken is None else taken
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
+    accepted = _first_independent(spans, rank, taken)
+    first_misfit, left = _cut_at_budget(spans, order, bounds, accepted, budget)
+    accepted &= rank < first_misfit[:, None]
+    chosen = _cover(np.where(accepted, spans, 0))
+    _fill_up(chosen, taken, spans, rank, bounds, first_misfit, left)
+    return chosen
+
+
+def _first_independent(
+    spans: np.ndarray, rank: np.ndarray, taken: np.ndarray
+) -> np.ndarray:
+    """Returns bool `[B, W]`: the spans that the loop takes without a budget."""
+    accepted = np.zeros(spans.shape, bool)
+    waiting = (spans > 0) & ~_touch(spans, taken)
+    while waiting.any():
+        wins = waiting & ~_is_preceded(spans, rank, waiting)
+        accepted |= wins
+        covered = _cover(np.where(wins, spans, 0))
+        waiting &= ~_touch(spans, covered)
+    return accepted
+
+
+def _is_preceded(
+    spans: np.ndarray, rank: np.ndarray, waiting: np.ndarray
+) -> np.ndarray:
+    """Returns bool `[B, W]`: spans that overlap a waiting one of lower rank."""
+    rank = np.where(waiting, rank, rank.shape[1])
+    preceded = np.zeros(spans.shape, bool)
+    for distance in range(1, spans.max(initial=0)):
+        overlap = spans[:, :-distance] > distance
+        left, right = rank[:, :-distance], rank[:, distance:]
+        preceded[:, :-distance] |= overlap & (right < left)
+        preceded[:, distance:] |= overlap & (left < right)
+    return preceded
+
+
+def _touch(spans: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    """Returns bool `[B, W]`: whether a span has a word in `marked`."""
+    touches = marked & (spans > 0)
+    for distance in range(1, spans.max(initial=0)):
+        reaches = spans[:, :-distance] > distance
+        touches[:, :-distance] |= reaches & marked[:, distance:]
+    return touches
+
+
+def _cover(spans: np.ndarray) -> np.ndarray:
+    """Returns bool `[B, W]`: the words of the spans."""
+    covered = spans > 0
+    for distance in range(1, spans.max(initial=0)):
+        covered[:, distance:] |= spans[:, :-distance] > distance
+    return covered
+
+
+def _span_sizes(bounds: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """Returns int `[B, W]`: the tokens of each span."""
+    ends = np.arange(spans.shape[1]) + spans
+    return np.take_along_axis(bounds, ends, axis=1) - bounds[:, :-1]
+
+
+def _cut_at_budget(
+    spans: np.ndarray,
+    order: np.ndarray,
+    bounds: np.ndarray,
+    accepted: np.ndarray,
+    budget: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the first span that exceeds the budget.
+
+    A span that was not accepted, because it overlaps, counts too: shortened to
+    the rest of the budget, it may no longer overlap. Returns int `[B]`, its
+    rank, or W if every span fits; and int `[B]`, what is left at its turn.
+    """
+    num_words = spans.shape[1]
+    tokens = _span_sizes(bounds, spans)
+    used = np.zeros((len(spans), num_words + 1), np.int64)
+    in_order = np.take_along_axis(tokens * accepted, order, axis=1)
+    np.cumsum(in_order, axis=1, out=used[:, 1:])
+    left = budget[:, None] - used
+    misfit = np.ones((len(spans), num_words + 1), bool)
+    misfit[:, :-1] = np.take_along_axis(tokens, order, axis=1) > left[:, :-1]
+    first_misfit = misfit.argmax(axis=1)
+    return first_misfit, left[np.arange(len(left)), first_misfit]
+
+
+def _fill_up(
+    chosen: np.ndarray,
+    taken: np.ndarray,
+    spans: np.ndarray,
+    rank: np.ndarray,
+    bounds: np.ndarray,
+    from_rank: np.ndarray,
+    left: np.ndarray,
+) -> None:
+    """Spends the rest of the budget on shortened spans, in place.
+
+    Each turn finds, in every row at once, the next span by rank of which some
+    words fit and none is taken.
+    """
+    rows = np.nonzero(left > 0)[0]
+    from_rank, left = from_rank[rows], left[rows]
+    while len(rows):
+        fitting = _longest_fit(bounds[rows], spans[rows], left)
+        free = ~_touch(fitting, chosen[rows] | taken[rows])
+        may_follow = (fitting > 0) & free & (rank[rows] >= from_rank[:, None])
+        rank_or_none = np.where(may_follow, rank[rows], rank.shape[1])
+        word = rank_or_none.argmin(axis=1)
+        only_it = np.arange(rank.shape[1]) == word[:, None]
+        added = np.where(may_follow & only_it, fitting, 0)
+        chosen[rows] |= _cover(added)
+        left = left - _span_sizes(bounds[rows], added).sum(axis=1)
+        from_rank = rank_or_none.min(axis=1) + 1
+        go_on = (added.any(axis=1)) & (left > 0)
+        rows, from_rank, left = rows[go_on], from_rank[go_on], left[go_on]
+
+
+def _longest_fit(
+    bounds: np.ndarray, spans: np.ndarray, left: np.ndarray
+) -> np.ndarray:
+    """Returns int `[B, W]`: the words of each span that fit in `left`."""
+    fitting = np.zeros_like(spans)
+    for length in range(1, spans.max(initial=0) + 1):
+        shortened = np.minimum(spans, length)
+        fits = _span_sizes(bounds, shortened) <= left[:, None]
+        fitting += (spans >= length) & fits
+    return fitting
+
+
 def replacement_ids(vocab_size: int, forbidden_ids: np.ndarray) -> np.ndarray:
     """Returns the ids that may replace a masked token at random, int32."""
     # Differs: the reference also draws special and control tokens.
@@ -249,12 +395,8 @@ def replace_tokens(
 ) -> np.ndarray:
     """Returns `input_ids` with the masked tokens replaced, 80/10/10.
 
-    Args:
-        rng: Source of all draws.
-        input_ids: Int32 `[B, S]`.
-        masked: Bool `[B, S]`, which tokens to replace.
-        mask_id: Id of `[MASK]`.
-        replacement_ids: Int32, the ids that a random token is drawn from.
+    `input_ids` is int32 and `masked` bool, `[B, S]` both; random tokens are
+    drawn from `replacement_ids`, int32.
     """
     original = input_ids[masked]
     uniform = rng.random(len(original))
@@ -286,11 +428,8 @@ def permute_tokens(
 
 
 def _list_targets(
-    masked_ids: np.ndarray,
-    original_ids: np.ndarray,
-    masked: np.ndarray,
-    num_slots: int,
-) -> MaskedRows:
+    original_ids: np.ndarray, masked: np.ndarray, num_slots: int
+) -> dict[str, np.ndarray]:
     """Lists the original tokens of the masked places, `num_slots` a row."""
     rows, columns = np.nonzero(masked)
     counts = masked.sum(axis=1)
@@ -302,6 +441,8 @@ def _list_targets(
     positions[rows, slots] = columns
     ids[rows, slots] = original_ids[rows, columns]
     weights[rows, slots] = 1
-    return MaskedRows(
-        input_ids=masked_ids, positions=positions, ids=ids, weights=weights
-    )
+    return {
+        "masked_lm_positions": positions,
+        "masked_lm_ids": ids,
+        "masked_lm_weights": weights,
+    }

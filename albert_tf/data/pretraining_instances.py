@@ -221,20 +221,17 @@ def _static_records(
             max_seq_length=size, max_predictions=config.num_prediction_slots
         ),
         {
-            "input_ids": masked.input_ids,
+            **masked,
             "input_mask": is_real,
             "segment_ids": rows.segment_ids,
             # TF1: special tokens count as word starts, padding does not.
             "token_boundary": is_special | (rows.is_maskable & is_word_start),
-            "masked_lm_positions": masked.positions,
-            "masked_lm_ids": masked.ids,
-            "masked_lm_weights": masked.weights,
             "sentence_order_labels": pairs.label[:, None],
         },
     )
     return records, BuildCounts(
         record_tokens=int(rows.lengths.sum()),
-        masked_tokens=int(masked.weights.sum()),
+        masked_tokens=int(masked["masked_lm_weights"].sum()),
     )
 
 

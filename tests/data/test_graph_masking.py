@@ -1,4 +1,4 @@
-import types
+"""Masks of dynamic records, as `input_pipeline.draw_batch` draws them."""
 
 import numpy as np
 import pytest
@@ -7,149 +7,28 @@ from scipy import stats
 
 from albert_tf.data import graph_masking, masking
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.text.special_tokens import SpecialIds
-
-_CLS, _SEP, _MASK = 2, 3, 4
-_FIRST_ID = 5
+from tests.data import records
+from tests.data.records import draw, pair
 
 
-@pytest.fixture
-def draw(make_sidecar):
-    """A function that draws a batch; S = 64 and P = 10 unless changed."""
-
-    def draw_batch(rows, *, indices=None, epoch=0, seed=11, **changes):
-        settings = {
-            "masking": "dynamic",
-            "max_seq_length": 64,
-            "max_predictions_per_seq": 10,
-            "vocab_size": 1000,
-        }
-        own = np.arange(len(rows)) if indices is None else np.array(indices)
-        batch = graph_masking.draw_batch(
-            _batch(rows),
-            epochs=tf.constant(np.full(len(rows), epoch), tf.int64),
-            indices=tf.constant(own, tf.int64),
-            seed=seed,
-            facts=make_sidecar(**settings | changes),
+def _random_pairs(num_rows):
+    """Pairs of 20 to 61 tokens; 9 of 10 tokens start a word."""
+    rng = np.random.default_rng(0)
+    return [
+        pair(
+            rng.integers(records.FIRST_ID, records.VOCAB_SIZE, length),
+            boundary=(rng.random(length) < 0.9).astype(int),
+            size_a=rng.integers(5, length - 5),
         )
-        return {name: tensor.numpy() for name, tensor in batch.items()}
-
-    return draw_batch
-
-
-def _random_pairs(num_rows, *, max_tokens=61, seed=0):
-    """Pairs of 20 tokens up to `max_tokens`; 9 of 10 tokens start a word."""
-    rng = np.random.default_rng(seed)
-    rows = []
-    for length in rng.integers(20, max_tokens + 1, num_rows):
-        rows.append(
-            {
-                "pair_ids": rng.integers(_FIRST_ID, 1000, length),
-                "token_boundary": (rng.random(length) < 0.9).astype(int),
-                "segment_a_length": [rng.integers(5, length - 5)],
-                "pair_label": [0],
-            }
-        )
-    return rows
+        for length in rng.integers(20, 62, num_rows)
+    ]
 
 
-def _batch(rows):
-    def ragged(name):
-        return tf.ragged.constant([list(r[name]) for r in rows], dtype=tf.int64)
-
-    names = ("segment_a_length", "pair_label")
-    return {
-        "pair_ids": ragged("pair_ids"),
-        "token_boundary": ragged("token_boundary"),
-        **{n: tf.constant([r[n] for r in rows], tf.int64) for n in names},
-    }
-
-
-def _targets(batch):
-    """The places (rows, positions) of the masked tokens, and these tokens."""
-    rows, slots = np.nonzero(batch["masked_lm_weights"])
-    positions = batch["masked_lm_positions"][rows, slots]
-    return (rows, positions), batch["masked_lm_ids"][rows, slots]
-
-
-def _restored(batch):
-    """The rows with the masked tokens put back."""
-    ids = batch["input_ids"].copy()
-    places, original = _targets(batch)
-    ids[places] = original
-    return ids
-
-
-def _row(pair_ids, *, boundary=None, size_a, label=0):
-    return {
-        "pair_ids": pair_ids,
-        "token_boundary": boundary or [1] * len(pair_ids),
-        "segment_a_length": [size_a],
-        "pair_label": [label],
-    }
-
-
-def test_a_pair_is_laid_out_in_order_or_swapped(draw):
-    rows = [_row([11, 12, 13, 14, 15], size_a=2)] * 20
-
-    batch = draw(rows, max_seq_length=10, max_predictions_per_seq=3)
-
-    in_order = [_CLS, 11, 12, _SEP, 13, 14, 15, _SEP, 0, 0]
-    swapped = [_CLS, 13, 14, 15, _SEP, 11, 12, _SEP, 0, 0]
-    segments = {0: [0] * 4 + [1] * 4 + [0] * 2, 1: [0] * 5 + [1] * 3 + [0] * 2}
-    labels = batch["sentence_order_labels"]
-    assert set(labels.tolist()) == {0, 1}
-    for row, label in enumerate(labels):
-        expected = swapped if label else in_order
-        assert _restored(batch)[row].tolist() == expected
-        assert batch["segment_ids"][row].tolist() == segments[label]
-        assert batch["input_mask"][row].tolist() == [1] * 8 + [0] * 2
-
-
-_SHORT = {"max_seq_length": 8, "max_predictions_per_seq": 2}
-
-
-def test_a_single_segment_has_one_separator(draw):
-    rows = [_row([11, 12, 13], size_a=3)]
-
-    batch = draw(rows, pair_objective="none", **_SHORT)
-
-    assert _restored(batch).tolist() == [[_CLS, 11, 12, 13, _SEP, 0, 0, 0]]
-    assert batch["segment_ids"].tolist() == [[0] * 8]
-    assert batch["input_mask"].tolist() == [[1] * 5 + [0] * 3]
-    assert batch["sentence_order_labels"].tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("objective", "label"), [("sop", 1), ("nsp", 1), ("nsp", 0)]
-)
-def test_pairs_without_an_order_keep_their_place_and_label(
-    draw, objective, label
-):
-    rows = [_row([11, 12, 13], size_a=2, label=label)] * 30
-
-    batch = draw(rows, pair_objective=objective, **_SHORT)
-
-    assert set(batch["sentence_order_labels"]) == {label}
-    assert _restored(batch)[:, 1:3].tolist() == [[11, 12]] * 30
-
-
-def test_half_of_the_pairs_are_swapped(draw):
-    labels = draw(_random_pairs(2000))["sentence_order_labels"]
-
-    assert stats.binomtest(int(labels.sum()), labels.size).pvalue > 1e-3
-
-
-def test_slots_are_filled_in_order_to_the_budget_with_words_alone(draw):
+def test_slots_are_filled_in_order_to_the_budget_with_words_alone():
     batch = draw(_random_pairs(1000))
 
+    records.assert_slots_are_filled_in_order(batch)
     used = batch["masked_lm_weights"] == 1
-    positions = batch["masked_lm_positions"]
-    assert (positions[~used] == 0).all()
-    assert (batch["masked_lm_ids"][~used] == 0).all()
-    both = used[:, 1:] & used[:, :-1]
-    assert (positions[:, 1:] > positions[:, :-1])[both].all()
-    assert (used[:, :-1] >= used[:, 1:]).all()
     lengths = batch["input_mask"].sum(axis=1)
     expected = [min(10, max(1, round(int(n) * 0.15))) for n in lengths]
     counts = used.sum(axis=1)
@@ -159,9 +38,9 @@ def test_slots_are_filled_in_order_to_the_budget_with_words_alone(draw):
     assert (batch["masked_lm_ids"][used] > 4).all()
 
 
-def test_words_are_masked_whole_and_end_with_their_segment(draw):
+def test_words_are_masked_whole_and_end_with_their_segment():
     # The second segment starts within a word: a word of its own here.
-    row = _row([11, 12, 13, 14, 15, 16], boundary=[1, 0, 0] * 2, size_a=2)
+    row = pair([11, 12, 13, 14, 15, 16], boundary=[1, 0, 0] * 2, size_a=2)
 
     batch = draw(
         [row] * 400,
@@ -182,15 +61,16 @@ def test_words_are_masked_whole_and_end_with_their_segment(draw):
     }
 
 
-def test_without_whole_words_every_token_stands_alone(draw):
-    row = _row([11, 12, 13, 14], boundary=[1, 0, 0, 0], size_a=4)
+def test_without_whole_words_every_token_stands_alone():
+    row = pair([11, 12, 13, 14], boundary=[1, 0, 0, 0], size_a=4)
 
     batch = draw(
         [row] * 200,
         pair_objective="none",
         do_whole_word_mask=False,
         ngram=1,
-        **_SHORT,
+        max_seq_length=8,
+        max_predictions_per_seq=2,
     )
 
     ids = batch["masked_lm_ids"]
@@ -198,22 +78,13 @@ def test_without_whole_words_every_token_stands_alone(draw):
     assert (ids[:, 1:] == 0).all()
 
 
-def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10(draw):
+def test_masked_tokens_are_hidden_kept_or_replaced_80_10_10():
     batch = draw(_random_pairs(3000))
 
-    places, original = _targets(batch)
-    shown = batch["input_ids"][places]
-    kinds = [
-        (shown == _MASK).sum(),
-        (shown == original).sum(),
-        ((shown != _MASK) & (shown != original)).sum(),
-    ]
-    # A random token is the original in 1 of 995 cases.
-    chance = np.array([0.8, 0.1 + 0.1 / 995, 0.1 - 0.1 / 995])
-    assert stats.chisquare(kinds, chance * len(shown)).pvalue > 1e-3
+    records.assert_replaced_80_10_10(batch, num_allowed=95)
 
 
-def test_replacements_are_uniform_over_the_allowed_tokens(draw):
+def test_replacements_are_uniform_over_the_allowed_tokens():
     allowed = [5, 7, 8, 9]
     rows = _random_pairs(3000)  # Ids above 9 stand for no allowed token...
     for row in rows:
@@ -221,14 +92,14 @@ def test_replacements_are_uniform_over_the_allowed_tokens(draw):
 
     batch = draw(rows, vocab_size=10, forbidden_ids=[0, 1, 2, 3, 4, 6])
 
-    shown = batch["input_ids"][_targets(batch)[0]]
-    random = shown[(shown != _MASK) & (shown < 20)]
+    shown = batch["input_ids"][records.places(batch)]
+    random = shown[(shown != records.MASK) & (shown < 20)]
     ids, counts = np.unique(random, return_counts=True)
     assert ids.tolist() == allowed
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_a_row_gets_the_same_masks_in_any_batch(draw):
+def test_a_row_gets_the_same_masks_in_any_batch():
     rows = _random_pairs(8)
     together = draw(rows, indices=range(40, 48))
 
@@ -238,7 +109,7 @@ def test_a_row_gets_the_same_masks_in_any_batch(draw):
             np.testing.assert_array_equal(values[0], together[name][place])
 
 
-def test_epochs_seeds_and_examples_get_different_masks(draw):
+def test_epochs_seeds_and_examples_get_different_masks():
     rows = _random_pairs(50)
     first = draw(rows)["masked_lm_positions"]
 
@@ -259,10 +130,10 @@ def _run_lengths(masked):
     return np.bincount(np.minimum(lengths, 6), minlength=7)[1:]
 
 
-def test_masks_follow_the_law_of_the_static_ones(draw):
+def test_masks_follow_the_law_of_the_static_ones():
     pairs = _random_pairs(3000)
     batch = draw(pairs)
-    ids = _restored(batch)
+    ids = records.restored(batch)
     static = masking.mask_rows(
         np.random.default_rng(5),
         ids,
@@ -270,18 +141,10 @@ def test_masks_follow_the_law_of_the_static_ones(draw):
         is_maskable=ids > 4,
         is_word_start=_word_starts(pairs, batch),
         config=PretrainingDataConfig(max_predictions_per_seq=10),
-        tokenizer=types.SimpleNamespace(
-            vocab_size=1000,
-            special_ids=SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=_MASK),
-            forbidden_ids=np.arange(_FIRST_ID),
-        ),
+        tokenizer=records.TOKENIZER,
     )
 
-    drawn, expected = np.zeros((2, *ids.shape), bool)
-    drawn[_targets(batch)[0]] = True
-    rows, slots = np.nonzero(static.weights)
-    expected[rows, static.positions[rows, slots]] = True
-
+    drawn, expected = records.is_masked(batch), records.is_masked(static)
     runs = [_run_lengths(drawn), _run_lengths(expected)]
     assert stats.chi2_contingency(runs).pvalue > 1e-3
     places = [drawn.sum(axis=0)[1:60], expected.sum(axis=0)[1:60]]
@@ -300,6 +163,37 @@ def _word_starts(rows, batch):
         out[1 : 1 + len(first)] = first
         out[2 + len(first) : 2 + len(first) + len(second)] = second
     return result
+
+
+@pytest.mark.parametrize("max_words", [1, 3, 5])
+def test_both_halves_choose_the_same_spans(max_words):
+    rng = np.random.default_rng(max_words)
+    shape = (300, 40)
+    # A wall that no span crosses, as between two segments.
+    word, wall = np.arange(40), rng.integers(1, 40, (300, 1))
+    left = np.where(word < wall, wall, 40) - word
+    num_words = np.minimum(rng.integers(1, max_words + 1, shape), left)
+    order = np.argsort(rng.random(shape), axis=1)
+    bounds = np.zeros((300, 41), np.int64)
+    np.cumsum(rng.integers(1, 5, shape), axis=1, out=bounds[:, 1:])
+    budget = rng.integers(1, 60, 300)
+
+    padding = [[0, 0], [0, 1]]  # A word that ends the row.
+    rank = np.pad(np.argsort(order, axis=1), padding, constant_values=40)
+    chosen = graph_masking.choose_spans(
+        graph_masking.Spans(
+            start=tf.constant(bounds, tf.int32),
+            num_words=tf.constant(np.pad(num_words, padding), tf.int32),
+            priority=tf.constant(rank, tf.int64),
+            max_words=max_words,
+        ),
+        tf.constant(budget, tf.int32),
+    )
+
+    expected = masking.choose_spans(num_words, order, bounds, budget=budget)
+    assert expected.any(axis=1).mean() > 0.9
+    np.testing.assert_array_equal(chosen[:, :-1], expected)
+    assert not chosen[:, -1].numpy().any()
 
 
 # SplitMix64 started at 1234567, as published with the reference C code.

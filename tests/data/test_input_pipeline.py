@@ -3,9 +3,19 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import stats
 
 from albert_tf.data import input_pipeline, record_source
 from albert_tf.data.example_order import InputShard
+from tests.data.records import (
+    CLS,
+    SEP,
+    draw,
+    dynamic_record,
+    pair,
+    restored,
+    static_record,
+)
 
 _NUM_RECORDS = 10
 _ALONE = InputShard()
@@ -16,7 +26,7 @@ _HALVES = [
 
 
 @pytest.fixture
-def static_source(write_records, static_record):
+def static_source(write_records):
     records = [static_record(50 + n) for n in range(_NUM_RECORDS)]
     return record_source.open_records(
         [
@@ -27,7 +37,7 @@ def static_source(write_records, static_record):
 
 
 @pytest.fixture
-def dynamic_source(write_records, dynamic_record):
+def dynamic_source(write_records):
     records = [dynamic_record(50 + n) for n in range(_NUM_RECORDS)]
     return record_source.open_records(
         write_records("a.tf_record", records, masking="dynamic")
@@ -142,12 +152,7 @@ def test_replicas_and_shards_get_parts_of_the_global_batch(kind, request):
 
 
 def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
-    record = {
-        "pair_ids": list(range(10, 60)),
-        "token_boundary": [1] * 50,
-        "segment_a_length": [25],
-        "pair_label": [0],
-    }
+    record = pair(list(range(10, 60)), size_a=25)
     sizes = {"max_seq_length": 64, "max_predictions_per_seq": 8}
     path = write_records("a", [record], masking="dynamic", **sizes)
     source = record_source.open_records(path)
@@ -219,3 +224,54 @@ def test_the_recorded_records_come_out_as_batches(shared_data):
     assert weights.sum() == 861
     assert (lengths * weights).sum() == 94212
     assert (labels * weights).sum() / 861 == pytest.approx(0.5551684)
+
+
+def test_a_pair_is_laid_out_in_order_or_swapped():
+    rows = [pair([11, 12, 13, 14, 15], size_a=2)] * 20
+
+    batch = draw(rows, max_seq_length=10, max_predictions_per_seq=3)
+
+    in_order = [CLS, 11, 12, SEP, 13, 14, 15, SEP, 0, 0]
+    swapped = [CLS, 13, 14, 15, SEP, 11, 12, SEP, 0, 0]
+    segments = {0: [0] * 4 + [1] * 4 + [0] * 2, 1: [0] * 5 + [1] * 3 + [0] * 2}
+    labels = batch["sentence_order_labels"]
+    assert set(labels.tolist()) == {0, 1}
+    for row, label in enumerate(labels):
+        expected = swapped if label else in_order
+        assert restored(batch)[row].tolist() == expected
+        assert batch["segment_ids"][row].tolist() == segments[label]
+        assert batch["input_mask"][row].tolist() == [1] * 8 + [0] * 2
+
+
+_SHORT = {"max_seq_length": 8, "max_predictions_per_seq": 2}
+
+
+def test_a_single_segment_has_one_separator():
+    rows = [pair([11, 12, 13], size_a=3)]
+
+    batch = draw(rows, pair_objective="none", **_SHORT)
+
+    assert restored(batch).tolist() == [[CLS, 11, 12, 13, SEP, 0, 0, 0]]
+    assert batch["segment_ids"].tolist() == [[0] * 8]
+    assert batch["input_mask"].tolist() == [[1] * 5 + [0] * 3]
+    assert batch["sentence_order_labels"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("objective", "label"), [("sop", 1), ("nsp", 1), ("nsp", 0)]
+)
+def test_pairs_without_an_order_keep_their_place_and_label(objective, label):
+    rows = [pair([11, 12, 13], size_a=2, label=label)] * 30
+
+    batch = draw(rows, pair_objective=objective, **_SHORT)
+
+    assert set(batch["sentence_order_labels"]) == {label}
+    assert restored(batch)[:, 1:3].tolist() == [[11, 12]] * 30
+
+
+def test_half_of_the_pairs_are_swapped():
+    rows = [pair([11, 12, 13, 14], size_a=2)] * 2000
+
+    labels = draw(rows, **_SHORT)["sentence_order_labels"]
+
+    assert stats.binomtest(int(labels.sum()), labels.size).pvalue > 1e-3

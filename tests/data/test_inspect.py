@@ -2,6 +2,7 @@ import pytest
 
 from albert_tf.data import inspect, record_files
 from albert_tf.text import tokenizer as tokenizers
+from tests.data.records import dynamic_record, static_record
 
 _TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c", "d"]
 
@@ -13,22 +14,17 @@ def vocab_file(tmp_path):
     return str(path)
 
 
-@pytest.fixture
-def masked_record(static_record):
+def masked_record(label=0):
     """`[CLS] a ##c b [SEP] d [SEP]`: the first three are to be predicted."""
-
-    def make(label=0):
-        return static_record(5, num_slots=3) | {
-            "input_ids": [2, 4, 7, 8, 3, 8, 3, 0],
-            "input_mask": [1] * 7 + [0],
-            "segment_ids": [0] * 5 + [1] * 2 + [0],
-            "masked_lm_positions": [1, 2, 3],
-            "masked_lm_ids": [5, 7, 6],
-            "masked_lm_weights": [1.0] * 3,
-            "next_sentence_labels": [label],
-        }
-
-    return make
+    return static_record(5, num_slots=3) | {
+        "input_ids": [2, 4, 7, 8, 3, 8, 3, 0],
+        "input_mask": [1] * 7 + [0],
+        "segment_ids": [0] * 5 + [1] * 2 + [0],
+        "masked_lm_positions": [1, 2, 3],
+        "masked_lm_ids": [5, 7, 6],
+        "masked_lm_weights": [1.0] * 3,
+        "next_sentence_labels": [label],
+    }
 
 
 def _run(capsys, *arguments):
@@ -38,7 +34,7 @@ def _run(capsys, *arguments):
 
 
 def test_a_static_record_is_shown_with_its_masks(
-    capsys, write_records, masked_record, vocab_file
+    capsys, write_records, vocab_file
 ):
     path = write_records("a", [masked_record()], with_sidecar=False)
 
@@ -58,9 +54,7 @@ def test_a_static_record_is_shown_with_its_masks(
     ("objective", "words"),
     [("sop", "swapped"), ("nsp", "B comes from elsewhere")],
 )
-def test_labels_are_told_in_words(
-    capsys, write_records, masked_record, objective, words
-):
+def test_labels_are_told_in_words(capsys, write_records, objective, words):
     path = write_records(
         "a",
         [masked_record(label=1)],
@@ -71,9 +65,7 @@ def test_labels_are_told_in_words(
     assert f"label 1: {words}\n" in _run(capsys, path)[1]
 
 
-def test_a_dynamic_record_is_shown_unmasked(
-    capsys, write_records, dynamic_record
-):
+def test_a_dynamic_record_is_shown_unmasked(capsys, write_records):
     path = write_records("a", [dynamic_record(9)], masking="dynamic")
 
     _, out, _ = _run(capsys, path)
@@ -86,9 +78,7 @@ def test_a_dynamic_record_is_shown_unmasked(
     )
 
 
-def test_only_as_many_records_as_asked_for_are_shown(
-    capsys, write_records, static_record
-):
+def test_only_as_many_records_as_asked_for_are_shown(capsys, write_records):
     path = write_records("a", [static_record(n) for n in range(50, 55)])
 
     assert _run(capsys, path)[1].count("record ") == 3
@@ -97,7 +87,7 @@ def test_only_as_many_records_as_asked_for_are_shown(
 
 
 def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
-    capsys, write_records, masked_record, vocab_file, tmp_path
+    capsys, write_records, vocab_file, tmp_path
 ):
     tokenizer = tokenizers.load_tokenizer(
         vocab_file=vocab_file, do_lower_case=False
@@ -117,7 +107,7 @@ def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
 
 
 def test_another_vocabulary_than_that_of_the_build_is_refused(
-    capsys, write_records, static_record, vocab_file
+    capsys, write_records, vocab_file
 ):
     path = write_records("a", [static_record(9)])
 
@@ -128,7 +118,7 @@ def test_another_vocabulary_than_that_of_the_build_is_refused(
     assert "expected abc" in err
 
 
-def test_verify_counts_what_agrees(capsys, write_records, static_record):
+def test_verify_counts_what_agrees(capsys, write_records):
     records = [static_record(n) for n in range(50, 55)]
     with_sidecar = write_records("a", records)
     without = write_records("b", records, with_sidecar=False)
@@ -139,9 +129,7 @@ def test_verify_counts_what_agrees(capsys, write_records, static_record):
     assert out.startswith("5 records agree with their checksums; no sidecar")
 
 
-def test_verify_finds_other_content_of_the_same_size(
-    capsys, write_records, static_record
-):
+def test_verify_finds_other_content_of_the_same_size(capsys, write_records):
     path = write_records("a", [static_record(9)])
     with open(path, "rb") as file:
         whole = file.read()

@@ -1,12 +1,10 @@
-import types
-
 import numpy as np
 import pytest
 from scipy import stats
 
 from albert_tf.data import masking
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.text.special_tokens import SpecialIds
+from tests.data import records
 
 # [CLS] a a' b [SEP] c' d d' d' [SEP] pad, where ' continues a word.
 IS_MASKABLE = np.array([[0, 1, 1, 1, 0, 1, 1, 1, 1, 0, 0]], bool)
@@ -34,26 +32,18 @@ def test_a_row_with_fewer_words_proposes_nothing_beyond_them():
     assert words.bounds.tolist() == [[0, 1, 2, 3], [0, 1, 1, 1]]
 
 
-CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 2, 3, 4, 5, 100
-
-
-TOKENIZER = types.SimpleNamespace(
-    vocab_size=VOCAB_SIZE,
-    special_ids=SpecialIds(pad=0, unk=1, cls=CLS, sep=SEP, mask=MASK),
-    forbidden_ids=np.arange(FIRST_ID),
-)
-
-
-def rows(rng, num_rows=300, size=60):
-    """Rows of `[CLS] A [SEP] B [SEP]` of random lengths, and their masks."""
+def make_rows(num_rows=300, size=60):
+    """Rows of `[CLS] A [SEP] B [SEP]` of random lengths, and their words."""
+    rng = np.random.default_rng(0)
     lengths = rng.integers(9, size + 1, num_rows)[:, None]
     column = np.arange(size)
     middle = lengths // 2
     is_special = (column == 0) | (column == middle) | (column == lengths - 1)
     is_maskable = (column < lengths) & ~is_special
-    ids = rng.integers(FIRST_ID, VOCAB_SIZE, (num_rows, size))
-    ids = np.where(is_maskable, ids, np.where(column < lengths, SEP, 0))
-    ids[:, 0] = CLS
+    ids = rng.integers(records.FIRST_ID, records.VOCAB_SIZE, (num_rows, size))
+    special = np.where(column < lengths, records.SEP, records.PAD)
+    ids = np.where(is_maskable, ids, special)
+    ids[:, 0] = records.CLS
     return {
         "input_ids": ids.astype(np.int32),
         "lengths": lengths[:, 0],
@@ -62,12 +52,12 @@ def rows(rng, num_rows=300, size=60):
     }
 
 
-def mask(batch, **changes):
+def mask(rows, **changes):
     return masking.mask_rows(
         np.random.default_rng(1),
         config=PretrainingDataConfig(**changes),
-        tokenizer=TOKENIZER,
-        **batch,
+        tokenizer=records.TOKENIZER,
+        **rows,
     )
 
 
@@ -97,76 +87,57 @@ def test_the_number_to_predict_is_rounded_to_even_at_halves():
 
 @pytest.mark.parametrize("permute", [False, True])
 def test_rows_of_single_tokens_are_masked_to_the_budget_exactly(permute):
-    batch = rows(np.random.default_rng(0))
-    batch["is_word_start"][:] = True
+    rows = make_rows()
+    rows["is_word_start"][:] = True
 
-    masked = mask(batch, do_permutation=permute)
+    masked = mask(rows, do_permutation=permute)
 
-    ids, used = batch["input_ids"], masked.weights == 1
     # Permutation adds as many targets again.
-    expected = num_to_predict(batch["lengths"]) * (2 if permute else 1)
-    np.testing.assert_array_equal(used.sum(axis=1), expected)
-    # Slots are filled in the order of the positions.
-    assert used.shape == (300, 40 if permute else 20)
-    assert (np.diff(used.astype(int), axis=1) <= 0).all()
-    assert (np.diff(masked.positions, axis=1)[used[:, 1:]] > 0).all()
-    assert not masked.positions[~used].any() and not masked.ids[~used].any()
-    # The targets restore the row.
-    row, slot = np.nonzero(used)
-    column = masked.positions[row, slot]
-    shown = masked.input_ids[row, column]
-    restored = masked.input_ids.copy()
-    restored[row, column] = masked.ids[row, slot]
-    np.testing.assert_array_equal(restored, ids)
+    expected = num_to_predict(rows["lengths"]) * (2 if permute else 1)
+    weights = masked["masked_lm_weights"]
+    np.testing.assert_array_equal(weights.sum(axis=1), expected)
+    assert weights.shape == (300, 40 if permute else 20)
+    records.assert_slots_are_filled_in_order(masked)
+    np.testing.assert_array_equal(records.restored(masked), rows["input_ids"])
     # No special token is masked, or replaces another but [MASK].
-    assert batch["is_maskable"][row, column].all()
-    assert shown.min() == MASK and (shown != ids[row, column]).any()
+    places = records.places(masked)
+    shown = masked["input_ids"][places]
+    assert rows["is_maskable"][places].all()
+    assert shown.min() == records.MASK
+    assert (shown != rows["input_ids"][places]).any()
 
 
 def test_words_are_masked_whole():
-    batch = rows(np.random.default_rng(0))
+    rows = make_rows()
 
-    masked = mask(batch)
+    is_masked = records.is_masked(mask(rows))
 
-    hidden = np.zeros(batch["input_ids"].shape, bool)
-    row, slot = np.nonzero(masked.weights)
-    hidden[row, masked.positions[row, slot]] = True
     # A token that continues a word shares the fate of the token before it.
-    maskable, starts = batch["is_maskable"], batch["is_word_start"]
+    maskable, starts = rows["is_maskable"], rows["is_word_start"]
     joined = maskable[:, 1:] & maskable[:, :-1] & ~starts[:, 1:]
-    assert (hidden[:, 1:] == hidden[:, :-1])[joined].all()
-
-
-def replace(ids, replacement_ids):
-    return masking.replace_tokens(
-        np.random.default_rng(0),
-        ids,
-        np.ones(ids.shape, bool),
-        mask_id=MASK,
-        replacement_ids=replacement_ids,
-    )
+    assert (is_masked[:, 1:] == is_masked[:, :-1])[joined].all()
 
 
 def test_masked_tokens_are_replaced_80_10_10():
-    ids = np.full((2000, 50), 7, np.int32)
+    masked = mask(make_rows(num_rows=20_000))
 
-    replaced = replace(ids, np.arange(FIRST_ID, VOCAB_SIZE))
-
-    # 1 of the 95 random tokens is the original one.
-    num_masked, num_kept = (replaced == MASK).sum(), (replaced == 7).sum()
-    counts = [num_masked, num_kept, ids.size - num_masked - num_kept]
-    other = 0.1 * 94 / 95
-    expected = np.array([0.8, 0.2 - other, other]) * ids.size
-    assert stats.chisquare(counts, expected).pvalue > 1e-3
+    records.assert_replaced_80_10_10(masked, num_allowed=95)
 
 
 def test_random_tokens_are_uniform_over_those_allowed():
     allowed = masking.replacement_ids(10, np.array([0, 1, 2, 3, 4, 6]))
     assert allowed.tolist() == [5, 7, 8, 9]
+    ids = np.full((2000, 500), records.MASK, np.int32)
 
-    replaced = replace(np.full((2000, 500), MASK, np.int32), allowed)
+    replaced = masking.replace_tokens(
+        np.random.default_rng(0),
+        ids,
+        np.ones(ids.shape, bool),
+        mask_id=records.MASK,
+        replacement_ids=allowed,
+    )
 
-    drawn, counts = np.unique(replaced[replaced != MASK], return_counts=True)
+    drawn, counts = np.unique(replaced[replaced != ids], return_counts=True)
     assert drawn.tolist() == allowed.tolist()
     assert stats.chisquare(counts).pvalue > 1e-3
 
@@ -181,3 +152,43 @@ def test_permuted_tokens_change_places_within_their_row():
     np.testing.assert_array_equal(permuted[~moved], ids[~moved])
     assert (permuted[moved] != ids[moved]).any()
     np.testing.assert_array_equal(np.sort(permuted, axis=1), ids)
+
+
+def choose_by_loop(spans, order, bounds, budget, taken):
+    """What the reference does, for one row."""
+    covered, used = taken.copy(), 0
+    for word in order:
+        size = spans[word]
+        while size and used + bounds[word + size] - bounds[word] > budget:
+            size -= 1
+        if size == 0 or covered[word : word + size].any():
+            continue
+        covered[word : word + size] = True
+        used += bounds[word + size] - bounds[word]
+    return covered & ~taken
+
+
+@pytest.mark.parametrize("ngram", [1, 2, 3, 6])
+@pytest.mark.parametrize("taken_share", [0.0, 0.3])
+def test_a_batch_gets_what_the_loop_gives_row_by_row(ngram, taken_share):
+    rng = np.random.default_rng(ngram)
+    for num_words in (1, 2, 9, 40):
+        shape = (50, num_words)
+        left = num_words - np.arange(num_words)
+        spans = np.minimum(rng.integers(1, ngram + 1, shape), left)
+        spans[rng.random(shape) < 0.1] = 0
+        order = np.argsort(rng.random(shape), axis=1)
+        bounds = np.zeros((50, num_words + 1), np.int64)
+        np.cumsum(rng.integers(1, 5, shape), axis=1, out=bounds[:, 1:])
+        budget = rng.integers(0, 3 * num_words, 50)
+        taken = rng.random(shape) < taken_share
+
+        chosen = masking.choose_spans(
+            spans, order, bounds, budget=budget, taken=taken
+        )
+
+        expected = [
+            choose_by_loop(*row)
+            for row in zip(spans, order, bounds, budget, taken, strict=True)
+        ]
+        np.testing.assert_array_equal(chosen, expected)

@@ -2,11 +2,10 @@ import os
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf import features
 from albert_tf.data import record_files, record_source
 from albert_tf.data.sidecar import BuildCounts
+from tests.data.records import dynamic_record, static_record
 
 
 def _numbers(source, indices):
@@ -17,7 +16,7 @@ def _numbers(source, indices):
 
 
 @pytest.fixture
-def two_files(write_records, static_record):
+def two_files(write_records):
     return [
         write_records("a.tf_record", [static_record(n) for n in (20, 21, 22)]),
         write_records("b.tf_record", [static_record(n) for n in (30, 31)]),
@@ -49,9 +48,7 @@ def test_sidecars_and_unfinished_files_in_a_glob_are_left_out(
     assert _numbers(source, range(5)) == [20, 21, 22, 30, 31]
 
 
-def test_a_file_without_records_is_passed_over(
-    write_records, static_record, two_files
-):
+def test_a_file_without_records_is_passed_over(write_records, two_files):
     empty = write_records("empty.tf_record", [])
 
     source = record_source.open_records([empty, *two_files])
@@ -60,7 +57,7 @@ def test_a_file_without_records_is_passed_over(
 
 
 def test_the_fingerprint_tells_other_content_and_another_order(
-    write_records, static_record, two_files
+    write_records, two_files
 ):
     def fingerprint(paths):
         return record_source.open_records(paths).fingerprint
@@ -73,9 +70,7 @@ def test_the_fingerprint_tells_other_content_and_another_order(
     assert before != fingerprint(two_files)
 
 
-def test_without_sidecars_the_fingerprint_tells_another_size(
-    write_records, static_record
-):
+def test_without_sidecars_the_fingerprint_tells_another_size(write_records):
     def fingerprint(numbers):
         path = write_records(
             "a.tf_record", map(static_record, numbers), with_sidecar=False
@@ -110,7 +105,7 @@ def test_a_file_of_another_size_is_named_with_both_sizes(
         record_source.open_records(two_files)
 
 
-def test_a_wrong_count_is_refused(write_records, static_record):
+def test_a_wrong_count_is_refused(write_records):
     path = write_records(
         "a.tf_record", [static_record(9)], counts=BuildCounts(records=2)
     )
@@ -131,7 +126,7 @@ def test_a_wrong_count_is_refused(write_records, static_record):
     ],
 )
 def test_files_that_differ_are_named_with_both_values(
-    write_records, static_record, name, changes
+    write_records, name, changes
 ):
     paths = [
         write_records("a.tf_record", [static_record(9)]),
@@ -146,9 +141,7 @@ def test_files_that_differ_are_named_with_both_values(
         record_source.open_records(paths)
 
 
-def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(
-    write_records, static_record, dynamic_record
-):
+def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(write_records):
     def write(make, masking):
         return [
             write_records(
@@ -171,9 +164,7 @@ def test_other_sizes_than_the_caller_expects_are_refused(two_files):
         record_source.open_records(two_files, max_predictions=20)
 
 
-def test_permuted_records_are_expected_by_flag_or_by_slots(
-    write_records, static_record
-):
+def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
     path = write_records(
         "a.tf_record",
         [static_record(9, num_slots=4)],
@@ -185,7 +176,7 @@ def test_permuted_records_are_expected_by_flag_or_by_slots(
         assert source.layout.num_prediction_slots == 4
 
 
-def test_records_of_the_original_need_no_sidecar(write_records, static_record):
+def test_records_of_the_original_need_no_sidecar(write_records):
     path = write_records(
         "a.tf_record",
         [static_record(9, max_seq_length=11, num_slots=3)],
@@ -200,9 +191,7 @@ def test_records_of_the_original_need_no_sidecar(write_records, static_record):
     )
 
 
-def test_one_file_with_a_sidecar_speaks_for_those_without(
-    write_records, static_record
-):
+def test_one_file_with_a_sidecar_speaks_for_those_without(write_records):
     paths = [
         write_records("a", [static_record(9)], with_sidecar=False),
         write_records("b", [static_record(9)]),
@@ -211,9 +200,7 @@ def test_one_file_with_a_sidecar_speaks_for_those_without(
     assert record_source.open_records(paths).layout.vocab_size == 100
 
 
-def test_other_records_without_a_sidecar_are_refused(
-    write_records, static_record, dynamic_record
-):
+def test_other_records_without_a_sidecar_are_refused(write_records):
     short = static_record(9) | {"segment_ids": [0] * 7}
     for record, message in (
         (dynamic_record(9), "no sidecar.*'input_ids' has 0"),
@@ -235,29 +222,3 @@ def test_no_record_at_all_is_refused(write_records, tmp_path):
     ):
         with pytest.raises(error, match=message):
             record_source.open_records(pattern)
-
-
-def test_the_recorded_records_are_read(shared_data):
-    path = shared_data / "golden/pretraining_data/original.tf_record"
-
-    source = record_source.open_records(str(path))
-
-    assert source.num_records == 861
-    assert source.layout == record_source.RecordLayout(
-        masking="static", max_seq_length=128, num_prediction_slots=20
-    )
-    records = source.get(np.arange(861))
-    assert records == list(record_files.RecordFile(path).verified())
-    parsed = tf.io.parse_example(
-        records,
-        {
-            f.record_name: tf.io.FixedLenFeature([f.length], f.dtype)
-            for f in features.static_pretraining_features(
-                max_seq_length=128, max_predictions=20
-            )
-        },
-    )
-    for row, data in enumerate(records):
-        decoded = record_files.decode_example(data)
-        for name, values in decoded.items():
-            np.testing.assert_array_equal(values, parsed[name][row])

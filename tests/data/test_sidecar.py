@@ -4,13 +4,16 @@ import pytest
 
 from albert_tf.data import sidecar
 from albert_tf.data.sidecar import BuildCounts
+from tests.data import records
 
 COUNTS = BuildCounts(documents=3, record_tokens=40_000)
 
 
-def test_a_sidecar_comes_back_as_it_was_written(tmp_path, make_sidecar):
+def test_a_sidecar_comes_back_as_it_was_written(tmp_path):
     record_path = tmp_path / "a.tf_record"
-    example = make_sidecar(ngram=2, counts=COUNTS, num_bytes=9, sha256="def")
+    example = records.make_sidecar(
+        ngram=2, counts=COUNTS, num_bytes=9, sha256="def"
+    )
 
     sidecar.write(record_path, example)
 
@@ -32,9 +35,9 @@ def test_a_file_without_a_sidecar_has_none(tmp_path):
         ({"config": {"ngram": 0}}, "not a sidecar.*`ngram` must be"),
     ],
 )
-def test_another_json_file_is_refused(tmp_path, make_sidecar, change, message):
+def test_another_json_file_is_refused(tmp_path, change, message):
     record_path = tmp_path / "a.tf_record"
-    sidecar.write(record_path, make_sidecar())
+    sidecar.write(record_path, records.make_sidecar())
     path = tmp_path / "a.tf_record.json"
     values = json.loads(path.read_text()) | change
     kept = {name: v for name, v in values.items() if v is not None}
