@@ -66,9 +66,6 @@ class BucketedOrder:
         lengths: Lengths of the records, `[N]`.
         batch_size: B, examples of a step over all replicas.
         seed: Seed of the order.
-
-    Attributes:
-        window_size: Batches of a window.
     """
 
     def __init__(
@@ -100,12 +97,9 @@ class BucketedOrder:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EvaluationBatch:
-    """A batch of an evaluation.
+    """Records of a batch, by number; the rows beyond them fill it up.
 
-    Args:
-        indices: Numbers of its records, at most `num_rows`.
-        num_rows: Rows of the batch; rows beyond the records fill it up.
-        length: S, the length that it is padded to.
+    `length` is S, the length that the batch is padded to.
     """
 
     indices: np.ndarray
@@ -128,9 +122,6 @@ def plan_evaluation(
             more rows, with the same budget for rows times length.
         padding: How batches are padded.
         num_replicas: The rows of every batch are a multiple of it.
-
-    Returns:
-        Batches that contain every record once.
 
     Raises:
         ValueError: `batch_size` is not a multiple of `num_replicas`.
@@ -160,12 +151,7 @@ def training_dataset(
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
-    Args:
-        columns: The records.
-        order: Which records each step takes.
-        shard: Which part of each step this pipeline delivers.
-        padding: How steps are padded, on all replicas alike.
-        start_step: The first step to deliver.
+    Steps are padded on all replicas alike.
 
     Returns:
         A dataset of batches for one replica each: replica 0, 1, ... of
@@ -200,9 +186,9 @@ def evaluation_dataset(
 
     Args:
         columns: The records.
-        plan: The result of `plan_evaluation`.
+        plan: The result of `plan_evaluation` with the same `padding`.
         shard: Which part of each batch this pipeline delivers.
-        padding: The padding that the plan was made with.
+        padding: How batches are padded.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`

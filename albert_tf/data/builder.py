@@ -42,14 +42,10 @@ _FIELDS_NOT_COMPARED = ("config", "counts", "num_bytes", "sha256")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildReport:
-    """What a build did; `str` gives a summary to print.
+    """What a build did in these seconds; `str` gives a summary to print.
 
-    Args:
-        config: The settings.
-        counts: Counts of all shards, including those that were kept.
-        built: Counts of the shards that this run built.
-        kept_files: Shards that were already finished.
-        seconds: Duration of this run.
+    `counts` is of all shards, `built` of those that this run built;
+    `kept_files` are those that were already finished.
     """
 
     config: PretrainingDataConfig

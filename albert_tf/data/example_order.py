@@ -31,11 +31,6 @@ class InputShard:
     It delivers a batch for each of its replicas in turn: those of step 0, then
     those of step 1, and so on.
 
-    Args:
-        num_input_shards: Number of pipelines.
-        shard_index: Which of them this is.
-        replicas_per_shard: Replicas that each pipeline feeds.
-
     Raises:
         ValueError: There is no such pipeline.
     """
@@ -53,7 +48,7 @@ class InputShard:
         """Returns the rows of a replica's batch, b, given the global size.
 
         Raises:
-            ValueError: `batch_size` cannot be divided evenly.
+            ValueError: As `check_batch_size`.
         """
         num_replicas = self.num_input_shards * self.replicas_per_shard
         check_batch_size(batch_size, num_replicas)
@@ -65,11 +60,7 @@ class InputShard:
         return step, self.shard_index * self.replicas_per_shard + replica
 
     def positions(self, delivery: int, batch_size: int) -> np.ndarray:
-        """Returns the positions in the stream of this pipeline's n-th batch.
-
-        Returns:
-            int64 `[b]`.
-        """
+        """Returns the places in the stream of this pipeline's n-th batch."""
         step, replica = self.step_and_replica(delivery)
         num_rows = self.num_rows(batch_size)
         first = step * batch_size + replica * num_rows
@@ -111,13 +102,6 @@ def keyed_rng(seed: int, stream: int) -> np.random.Generator:
     """Returns a generator whose draws depend on these two numbers alone."""
     key = np.array([seed, stream], np.int64).view(np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
-
-
-def sequential_order(
-    num_records: int, positions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns epoch and example index at each position, in file order."""
-    return np.divmod(positions, num_records)
 
 
 def check_batch_size(batch_size: int, num_replicas: int) -> None:

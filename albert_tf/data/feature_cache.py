@@ -17,6 +17,7 @@ operating system can drop them from memory.
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -31,8 +32,7 @@ import safetensors.numpy
 from albert_tf import files
 from albert_tf.features import ArraySpec
 
-FORMAT_VERSION = 2
-SUFFIX = ".safetensors"
+_FORMAT_VERSION = 2
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -70,13 +70,9 @@ class RecordColumns:
     ) -> dict[str, np.ndarray]:
         """Returns the records with these B numbers as a batch.
 
-        Args:
-            indices: Numbers of the records.
-            length: S; no record in the batch is longer.
-
         Returns:
             For each spec an array `[B, *shape]` or `[B, *shape, S]` of the
-            spec's type.
+            spec's type. S is `length`; no record in the batch is longer.
         """
         return {
             spec.name: self._pad(spec, indices, length) for spec in self.specs
@@ -116,26 +112,23 @@ def collect(
     *,
     max_seq_length: int,
 ) -> RecordColumns:
-    """Puts records into columns.
-
-    Args:
-        records: The arrays of each record, by name.
-        specs: The arrays of a record; at least one is a sequence.
-        max_seq_length: Largest length of a record.
+    """Puts records into columns; at least one of their arrays is a sequence.
 
     Raises:
         ValueError: There is no record, or a record disagrees with the specs.
     """
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
     lengths: list[int] = []
-    waiting: list[dict[str, np.ndarray]] = []
-    for number, record in enumerate(records):
-        length = _check_record(number, record, specs, max_seq_length)
-        lengths.append(length)
-        waiting.append(dict(record))
-        if len(waiting) == _CHUNK_SIZE:
-            _flush(waiting, specs, chunks)
-    _flush(waiting, specs, chunks)
+    checked = (
+        (_check_record(number, record, specs, max_seq_length), record)
+        for number, record in enumerate(records)
+    )
+    while chunk := list(itertools.islice(checked, _CHUNK_SIZE)):
+        lengths += (length for length, _ in chunk)
+        for spec in specs:
+            rows = [np.ravel(record[spec.name]) for _, record in chunk]
+            values = np.concatenate(rows).astype(spec.dtype)
+            chunks[spec.name].append(_smallest(values))
     if not lengths:
         raise ValueError(
             "The examples give no record. Check that the files contain "
@@ -147,18 +140,6 @@ def collect(
         # Concatenating gives the smallest type that holds all chunks.
         values={name: np.concatenate(p) for name, p in chunks.items()},
     )
-
-
-def _flush(
-    waiting: list[dict[str, np.ndarray]],
-    specs: tuple[ArraySpec, ...],
-    chunks: dict[str, list[np.ndarray]],
-) -> None:
-    for spec in specs if waiting else ():
-        rows = [np.ravel(record[spec.name]) for record in waiting]
-        values = np.concatenate(rows).astype(spec.dtype)
-        chunks[spec.name].append(_smallest(values))
-    waiting.clear()
 
 
 def _smallest(values: np.ndarray) -> np.ndarray:
@@ -225,7 +206,7 @@ def fingerprint(
     for example in examples:
         digest.update(f"{example!r}\n".encode())
     facts = {
-        "format": FORMAT_VERSION,
+        "format": _FORMAT_VERSION,
         "settings": dict(settings),
         "examples": digest.hexdigest(),
         "is_training": is_training,
@@ -251,7 +232,7 @@ def load_or_make(
         specs: The arrays of a record.
         make: Makes the records if there are none, or if they are damaged.
     """
-    file_name = f"{name}-{fingerprint[:_FINGERPRINT_DIGITS]}{SUFFIX}"
+    file_name = f"{name}-{fingerprint[:_FINGERPRINT_DIGITS]}.safetensors"
     path = os.path.join(files.check_local(folder), file_name)
     if os.path.exists(path):
         try:
@@ -290,15 +271,10 @@ def read(
         ValueError: It is damaged, or was made from something else.
     """
     name = os.fspath(path)
-    try:
-        with safetensors.safe_open(name, framework="numpy") as file:
-            found = file.metadata() or {}
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{name!r} is damaged ({error}).") from error
+    found, arrays = _map_arrays(name)
     for key, expected in _metadata(fingerprint, specs).items():
         if found.get(key) != expected:
             raise ValueError(f"{name!r} was made with another {key}.")
-    arrays = _map_arrays(name)
     if found.get("crc32c") != _checksum(arrays):
         raise ValueError(f"{name!r} is damaged: its checksum does not agree.")
     return RecordColumns(specs, arrays.pop(_LENGTHS), arrays)
@@ -306,7 +282,7 @@ def read(
 
 def _metadata(fingerprint: str, specs: tuple[ArraySpec, ...]) -> dict[str, str]:
     return {
-        "format version": str(FORMAT_VERSION),
+        "format version": str(_FORMAT_VERSION),
         "fingerprint": fingerprint,
         "array specs": json.dumps([dataclasses.asdict(spec) for spec in specs]),
     }
@@ -323,15 +299,20 @@ def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{checksum:08x}"
 
 
-def _map_arrays(name: str) -> dict[str, np.ndarray]:
-    """Maps the arrays of a valid file; `safe_open` would copy them."""
+def _map_arrays(name: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Returns the metadata of a file, and its arrays without reading them."""
+    try:
+        safetensors.safe_open(name, framework="numpy")
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{name!r} is damaged ({error}).") from error
+    # The file is valid, but `safe_open` would copy the arrays.
     data = np.memmap(name, np.uint8, "r")
     # Format: size of the header (uint64), the header (JSON), the arrays.
     header_end = 8 + int(data[:8].view("<u8")[0])
     header = json.loads(bytes(data[8:header_end]))
-    header.pop("__metadata__", None)
+    metadata = header.pop("__metadata__", {})
     arrays = {}
     for key, entry in header.items():
         start, end = (header_end + place for place in entry["data_offsets"])
         arrays[key] = np.frombuffer(data[start:end], _TYPES[entry["dtype"]])
-    return arrays
+    return metadata, arrays

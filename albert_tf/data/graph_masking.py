@@ -159,14 +159,8 @@ def choose_words(
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
-    Args:
-        words: The words of the rows.
-        budget: int32 `[b]`, most tokens to choose.
-        keys: uint64 `[b]`, see `example_keys`.
-        config: Gives the distribution of the span lengths.
-
-    Returns:
-        bool `[b, W]`, True for chosen words.
+    `budget` is int32 `[b]`, the most tokens to choose; `keys` are those of
+    `example_keys`. Returns bool `[b, W]`, True for chosen words.
     """
     word = tf.range(tf.shape(words.start)[1])[None]
     lengths = draw_span_lengths(keys[:, None], word, config)
@@ -198,14 +192,9 @@ def draw_span_lengths(
 
 
 def choose_spans(spans: Spans, budget: tf.Tensor) -> tf.Tensor:
-    """Chooses spans and returns their words.
+    """Chooses spans greedily within a budget of tokens, int32 `[b]`.
 
-    Args:
-        spans: The proposed spans.
-        budget: int32 `[b]`, most tokens to choose.
-
-    Returns:
-        bool `[b, W]`, True for chosen words.
+    Returns bool `[b, W]`, True for chosen words.
     """
     accepted, turn = _cut_at_budget(spans, _first_independent(spans), budget)
     chosen = _cover(spans, accepted)

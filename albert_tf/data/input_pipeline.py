@@ -57,11 +57,8 @@ def training_dataset(
         ValueError: B is not a multiple of the number of replicas.
     """
     order = example_order.TrainingOrder(source.num_records, seed)
-    examples = example_order.deliver(
-        shard,
-        functools.partial(_read, source, order, shard, global_batch_size),
-        _examples_spec(shard.num_rows(global_batch_size)),
-        start_step=start_step,
+    examples = _examples(
+        source, order, shard, global_batch_size, start_step=start_step
     )
     return _make_batches(examples, functools.partial(_to_batch, source, seed))
 
@@ -96,14 +93,12 @@ def evaluation_dataset(
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
         num_steps = min(num_steps, max_steps)
-    order = functools.partial(
-        example_order.sequential_order, source.num_records
-    )
-    examples = example_order.deliver(
-        shard,
-        functools.partial(_read, source, order, shard, batch_size),
-        _examples_spec(shard.num_rows(batch_size)),
-        end_step=num_steps,
+
+    def in_file_order(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.divmod(places, source.num_records)
+
+    examples = _examples(
+        source, in_file_order, shard, batch_size, end_step=num_steps
     )
 
     def to_weighted_batch(read: Batch) -> Batch:
@@ -116,22 +111,24 @@ def evaluation_dataset(
     return _make_batches(examples, to_weighted_batch)
 
 
-def _examples_spec(num_rows: int) -> dict[str, tf.TensorSpec]:
-    types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
-    return {n: tf.TensorSpec([num_rows], dtype) for n, dtype in types.items()}
-
-
-def _read(
+def _examples(
     source: RecordSource,
     order: example_order.Order,
     shard: InputShard,
     batch_size: int,
-    delivery: int,
-) -> dict[str, np.ndarray]:
-    """Reads serialized examples, how often each was seen, and its number."""
-    epochs, indices = order(shard.positions(delivery, batch_size))
-    records = np.array(source.get(indices), object)
-    return {"records": records, "epochs": epochs, "indices": indices}
+    **steps: int,
+) -> tf.data.Dataset:
+    """Returns serialized examples, their epochs and numbers, all `[b]`."""
+
+    def read(delivery: int) -> dict[str, np.ndarray]:
+        epochs, indices = order(shard.positions(delivery, batch_size))
+        records = np.array(source.get(indices), object)
+        return {"records": records, "epochs": epochs, "indices": indices}
+
+    types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
+    rows = [shard.num_rows(batch_size)]
+    specs = {name: tf.TensorSpec(rows, dtype) for name, dtype in types.items()}
+    return example_order.deliver(shard, read, specs, **steps)
 
 
 def _make_batches(

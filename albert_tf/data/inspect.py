@@ -11,7 +11,6 @@ Floor: data. No TensorFlow.
 import argparse
 import dataclasses
 import hashlib
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
@@ -75,11 +74,7 @@ class TokenText:
 def render_record(
     data: bytes, layout: record_source.RecordLayout, text: TokenText
 ) -> str:
-    """Returns a serialized example as lines of text.
-
-    Raises:
-        ValueError: The bytes are not an example.
-    """
+    """Returns a serialized example as lines of text."""
     values = record_files.decode_example(data)
     if layout.masking == "dynamic":
         return _render_dynamic(values, text)
@@ -198,11 +193,12 @@ def _find_tokenizer(
             spm_model_file=arguments.spm_model_file,
             vocab_file=arguments.vocab_file,
         )
-    paths = filter(None, (vocabulary.spm_model_file, vocabulary.vocab_file))
-    is_there = [os.path.isfile(path) for path in paths]
-    if not is_given and not (is_there and all(is_there)):
+    try:
+        tokenizer = vocabulary.load_tokenizer()
+    except (FileNotFoundError, ValueError):
+        if is_given:
+            raise
         return None
-    tokenizer = vocabulary.load_tokenizer()
     expected = source.layout.tokenizer_hash
     if expected in (None, tokenizer.hash):
         return tokenizer

@@ -159,14 +159,8 @@ def lay_out(
 ) -> Rows:
     """Lays pairs out in rows: special tokens and padding are added.
 
-    Args:
-        pairs: B pairs, short enough.
-        token_ids: The tokens that the pairs are spans of.
-        special_ids: Ids of padding, `[CLS]` and `[SEP]`.
-        max_seq_length: S.
-
-    Returns:
-        The rows; a pair without a B has one `[SEP]`.
+    The pairs are spans of `token_ids`, and short enough; one without a B gets
+    one `[SEP]`.
     """
     column = np.arange(max_seq_length)
     first_sep = (1 + pairs.a_length)[:, None]

@@ -163,10 +163,7 @@ def next_sentence_pairs(
     (of the same document if there is no other); the sentences that it replaces
     begin the next chunk. A chunk of one sentence always gets such a B.
 
-    Arguments are those of `sentence_order_pairs`.
-
-    Returns:
-        The pairs, not truncated.
+    Arguments are those of `sentence_order_pairs`; pairs are not truncated.
     """
     chunker = _Chunker(block, rng)
     targets = _targets(chunker, budget, short_prob)
@@ -200,10 +197,8 @@ def single_segments(
 ) -> Pairs:
     """Cuts single segments in one pass, for masked-LM training alone.
 
-    Arguments are those of `sentence_order_pairs`.
-
-    Returns:
-        Pairs without a B and with label 0, not truncated.
+    Arguments are those of `sentence_order_pairs`; the pairs have no B and
+    label 0, and are not truncated.
     """
     chunker = _Chunker(block, rng)
     return _to_arrays(
@@ -239,16 +234,13 @@ def truncate(
     front or its back with equal probability; this is the same in closed form.
 
     Args:
-        pairs: As the `*_pairs` functions return them.
+        pairs: As the functions above return them.
         rng: Source of all draws.
         budget: Tokens that A and B may have together.
         random_ties: Whether either of two equally long segments may lose the
             odd token; if not, B loses it, as in the reference. Pairs that are
             swapped after truncation need random ties, because their lengths
             would otherwise give their order away.
-
-    Returns:
-        Pairs, none of which has more than `budget` tokens.
     """
     longer = pairs.a_length - pairs.b_length
     excess = np.maximum(pairs.a_length + pairs.b_length - budget, 0)

@@ -38,13 +38,6 @@ def test_any_place_can_be_asked_for_first():
     np.testing.assert_array_equal(part, [w[33:41] for w in whole])
 
 
-def test_the_sequential_order_starts_again_after_the_last_example():
-    epochs, indices = example_order.sequential_order(3, np.arange(5))
-
-    assert epochs.tolist() == [0, 0, 0, 1, 1]
-    assert indices.tolist() == [0, 1, 2, 0, 1]
-
-
 def test_shards_and_replicas_divide_each_step_in_order():
     # 2 shards x 3 replicas x 2 rows; step 4 begins at place 48.
     for index, replica in itertools.product(range(2), range(3)):
