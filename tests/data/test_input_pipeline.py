@@ -40,7 +40,7 @@ def static_source(write_records):
 def dynamic_source(write_records):
     records = [dynamic_record(50 + n) for n in range(_NUM_RECORDS)]
     return record_source.open_records(
-        write_records("a.tf_record", records, masking="dynamic")
+        write_records("a.tf_record", records, masking="dynamic", ngram=1)
     )
 
 
@@ -154,7 +154,7 @@ def test_replicas_and_shards_get_parts_of_the_global_batch(kind, request):
 def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
     record = pair(list(range(10, 60)), size_a=25)
     sizes = {"max_seq_length": 64, "max_predictions_per_seq": 8}
-    path = write_records("a", [record], masking="dynamic", **sizes)
+    path = write_records("a", [record], masking="dynamic", ngram=1, **sizes)
     source = record_source.open_records(path)
 
     first = _training(source, 20, global_batch_size=1)

@@ -1,4 +1,5 @@
 import json
+import tempfile
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from albert_tf.data import (
     segment_pairs,
 )
 from albert_tf.text.tokenizer import load_tokenizer
+from tests.data.records import is_masked, num_replaced, restored
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -52,21 +54,25 @@ def config(**changes):
     return pretraining_config.PretrainingDataConfig(**values | changes)
 
 
-def build(tmp_path, block, tokenizer, settings):
+def build_records(block, tokenizer, settings):
     framed, counts = pretraining_instances.build_block(
         block, tokenizer, settings
     )
-    path = tmp_path / "a.tf_record"
-    path.write_bytes(framed)
-    records = record_files.RecordFile(path).verified()
-    return [record_files.decode_example(data) for data in records], counts
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(framed)
+        file.flush()
+        records = list(record_files.RecordFile(file.name).verified())
+    return list(map(record_files.decode_example, records)), counts
 
 
-def original_ids(record):
-    ids = record["input_ids"].copy()
-    used = record["masked_lm_weights"] == 1
-    ids[record["masked_lm_positions"][used]] = record["masked_lm_ids"][used]
-    return ids
+def stack(records):
+    return {name: np.stack([r[name] for r in records]) for name in records[0]}
+
+
+def build(block, tokenizer, **changes):
+    """Static records as columns, and their counts."""
+    records, counts = build_records(block, tokenizer, config(**changes))
+    return stack(records), counts
 
 
 def test_rows_are_laid_out_with_special_tokens_and_padding(tokenizer):
@@ -112,82 +118,70 @@ def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
 
 
 @pytest.mark.parametrize("permute", [False, True])
-def test_static_records_agree_with_themselves(tmp_path, tokenizer, permute):
-    settings = config(do_permutation=permute)
-    records, counts = build(tmp_path, text_block(), tokenizer, settings)
+def test_static_records_agree_with_themselves(tokenizer, permute):
+    columns, counts = build(text_block(), tokenizer, do_permutation=permute)
 
-    assert len(records) == counts.records > 0
-    most = max(r["masked_lm_weights"].sum() for r in records)
+    ids, is_real = restored(columns), columns["input_mask"] == 1
+    lengths = is_real.sum(axis=1)
+    rows, factor = np.arange(len(ids)), 2 if permute else 1
+    assert len(ids) == counts.records > 0
+    assert (is_real == (np.arange(24) < lengths[:, None])).all()
+    assert not ids[~is_real].any()
+    assert (ids[:, 0] == 2).all() and (ids[rows, lengths - 1] == 3).all()
+    assert ((ids == 3).sum(axis=1) == 2).all()
+    middle = (ids == 3).argmax(axis=1)
+    in_second = columns["segment_ids"].sum(axis=1)
+    np.testing.assert_array_equal(in_second, lengths - middle - 1)
     # Whole words of two tokens, 15% of 24; permutation adds as many.
-    assert most == (8 if permute else 4)
-    for record in records:
-        length = record["input_mask"].sum()
-        ids = original_ids(record)
-        assert record["input_mask"][:length].all()
-        assert ids[0] == 2 and ids[length - 1] == 3
-        assert (ids[:length] == 3).sum() == 2
-        middle = ids.tolist().index(3)
-        assert record["segment_ids"].sum() == length - middle - 1
-        assert not ids[length:].any()
-        assert len(record["masked_lm_ids"]) == (10 if permute else 5)
-        budget = round(0.15 * length) * (2 if permute else 1)
-        assert record["masked_lm_weights"].sum() <= budget
-    for count, name in (
-        (counts.record_tokens, "input_mask"),
-        (counts.masked_tokens, "masked_lm_weights"),
-        (counts.label_1_records, "next_sentence_labels"),
-    ):
-        assert count == sum(r[name].sum() for r in records)
+    num_masked = columns["masked_lm_weights"].sum(axis=1)
+    assert columns["masked_lm_ids"].shape[1] == 5 * factor
+    assert num_masked.max() == 4 * factor
+    assert (num_masked <= np.rint(0.15 * lengths) * factor).all()
+    assert counts.record_tokens == is_real.sum()
+    assert counts.masked_tokens == num_masked.sum()
+    assert counts.label_1_records == columns["next_sentence_labels"].sum()
 
 
-def test_boundaries_are_word_starts_and_special_tokens(tmp_path, tokenizer):
-    records, _ = build(tmp_path, text_block(), tokenizer, config())
+def test_boundaries_are_word_starts_and_special_tokens(tokenizer):
+    columns, _ = build(text_block(), tokenizer)
 
-    for record in records:
-        ids = original_ids(record)
-        continues = ids > 5  # Ids after 5, `word`, are letters.
-        expected = (record["input_mask"] == 1) & ~continues
-        np.testing.assert_array_equal(record["token_boundary"], expected)
+    continues = restored(columns) > 5  # Ids after 5, `word`, are letters.
+    expected = (columns["input_mask"] == 1) & ~continues
+    np.testing.assert_array_equal(columns["token_boundary"], expected)
 
 
-def test_half_of_the_order_labels_are_1_and_mean_swapped(tmp_path, tokenizer):
-    block = corpus.Block(
-        number=0,
-        documents=[corpus.Document(text="worda\nwordb", is_split=True)],
-    )
-    records, counts = build(
-        tmp_path,
-        block,
+def test_half_of_the_order_labels_are_1_and_mean_swapped(tokenizer):
+    document = corpus.Document(text="worda\nwordb", is_split=True)
+    columns, counts = build(
+        corpus.Block(number=0, documents=[document]),
         tokenizer,
-        config(dupe_factor=1000, short_seq_prob=0.0),
+        dupe_factor=1000,
+        short_seq_prob=0.0,
     )
 
     assert abs(counts.label_1_records - 500) < 4 * np.sqrt(250)
-    for record in records:
-        first_letter = original_ids(record)[2]
-        assert (first_letter == 7) == (record["next_sentence_labels"][0] == 1)
+    starts_with_b = restored(columns)[:, 2] == 7
+    labels = columns["next_sentence_labels"][:, 0]
+    np.testing.assert_array_equal(starts_with_b, labels == 1)
 
 
-def test_single_segments_fill_the_row(tmp_path, tokenizer):
-    settings = config(pair_objective="none", short_seq_prob=0.0)
+def test_single_segments_fill_the_row(tokenizer):
+    columns, counts = build(
+        text_block(), tokenizer, pair_objective="none", short_seq_prob=0.0
+    )
 
-    records, counts = build(tmp_path, text_block(), tokenizer, settings)
-
-    full = [record["input_mask"].sum() == 24 for record in records]
-    assert np.mean(full) > 0.7  # All but the ends of documents.
+    # All but the ends of documents.
+    assert (columns["input_mask"].sum(axis=1) == 24).mean() > 0.7
     assert counts.label_1_records == 0
-    for record in records:
-        assert (original_ids(record) == 3).sum() == 1
-        assert not record["segment_ids"].any()
+    assert ((restored(columns) == 3).sum(axis=1) == 1).all()
+    assert not columns["segment_ids"].any()
 
 
-def test_dynamic_records_hold_the_pair_in_the_order_of_the_text(
-    tmp_path, tokenizer
-):
+def test_dynamic_records_hold_the_pair_in_the_order_of_the_text(tokenizer):
     block = text_block()
     settings = config(masking="dynamic", dupe_factor=1, short_seq_prob=0.0)
 
-    records, counts = build(tmp_path, block, tokenizer, settings)
+    records, counts = build_records(block, tokenizer, settings)
 
     text = pretraining_instances.tokenize(block, tokenizer).ids.tolist()
     assert counts.record_tokens == sum(len(r["pair_ids"]) + 3 for r in records)
@@ -250,52 +244,30 @@ def golden(shared_data):
 
 
 @pytest.fixture(scope="module")
-def reference_columns(shared_data, tmp_path_factory):
+def reference_columns(shared_data):
     """Records built as the original builds them."""
-    folder = tmp_path_factory.mktemp("records")
-    return golden_records(shared_data, folder, reference_pairs=True)
+    return golden_records(shared_data, reference_pairs=True)
 
 
-def golden_records(shared_data, tmp_path, **changes):
+def golden_records(shared_data, **changes):
     tokenizer = load_tokenizer(
         spm_model_file=shared_data / "data/spm/30k-clean.model"
     )
     text = shared_data / "golden/pretraining_data/corpus.txt"
     (block,) = corpus.read_blocks([str(text)])
-    settings = pretraining_config.PretrainingDataConfig(
-        max_seq_length=128, dupe_factor=2, **changes
-    )
-    records, _ = build(tmp_path, block, tokenizer, settings)
-    return stack(records)
-
-
-def stack(records):
-    return {
-        name: np.stack([record[name] for record in records])
-        for name in records[0]
-    }
-
-
-def replacement_counts(columns):
-    """Returns how many slots show [MASK], the original and another token."""
-    used = columns["masked_lm_weights"] == 1
-    row, _ = np.nonzero(used)
-    shown = columns["input_ids"][row, columns["masked_lm_positions"][used]]
-    is_mask, is_kept = shown == 4, shown == columns["masked_lm_ids"][used]
-    return np.array([is_mask.sum(), is_kept.sum(), (~is_mask & ~is_kept).sum()])
+    sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
+    return build(block, tokenizer, dupe_factor=2, **sizes, **changes)[0]
 
 
 def word_runs(columns):
     """Returns lengths of runs of masked words, and masked words by record."""
     runs, num_masked = [], []
-    for index, weights in enumerate(columns["masked_lm_weights"]):
-        positions = columns["masked_lm_positions"][index][weights == 1]
-        ids = columns["input_ids"][index].copy()
-        ids[positions] = 4
-        is_text = (columns["input_mask"][index] == 1) & (ids != 2) & (ids != 3)
-        hidden = np.isin(np.arange(len(ids)), positions)[is_text]
-        word = np.cumsum(columns["token_boundary"][index][is_text])
-        masked_words = np.unique(word[hidden])
+    ids = restored(columns)
+    is_text = (columns["input_mask"] == 1) & (ids != 2) & (ids != 3)
+    for index, hidden in enumerate(is_masked(columns)):
+        own = is_text[index]
+        word = np.cumsum(columns["token_boundary"][index][own])
+        masked_words = np.unique(word[hidden[own]])
         breaks = np.nonzero(np.diff(masked_words) > 1)[0]
         runs += np.diff([0, *(breaks + 1), len(masked_words)]).tolist()
         num_masked.append(len(masked_words))
@@ -311,7 +283,7 @@ def statistics(columns):
     lengths = columns["input_mask"].sum(axis=1)
     b_lengths = columns["segment_ids"].sum(axis=1) - 1
     num_masked = columns["masked_lm_weights"].sum(axis=1)
-    replaced = replacement_counts(columns)
+    replaced = num_replaced(columns)
     runs, masked_words = word_runs(columns)
     shares = run_shares(runs)
     return {
@@ -340,11 +312,11 @@ def statistics(columns):
 
 def test_the_statistics_are_measured_as_the_recorded_ones(shared_data, golden):
     path = shared_data / "golden/pretraining_data/original.tf_record"
-    records = map(
-        record_files.decode_example, record_files.RecordFile(path).verified()
-    )
+    records = record_files.RecordFile(path).verified()
 
-    measured = statistics(stack(list(records)))
+    measured = statistics(
+        stack(list(map(record_files.decode_example, records)))
+    )
 
     assert measured == pytest.approx(golden["this_file"])
 
@@ -360,10 +332,8 @@ def test_every_statistic_is_within_4_deviations_of_the_original(
         assert deviation <= 4 * recorded["sd"], name
 
 
-def test_statistics_of_masks_do_not_depend_on_the_pairs(
-    tmp_path, shared_data, golden
-):
-    measured = statistics(golden_records(shared_data, tmp_path))
+def test_statistics_of_masks_do_not_depend_on_the_pairs(shared_data, golden):
+    measured = statistics(golden_records(shared_data))
 
     for name, recorded in golden["twenty_other_seeds"].items():
         if name.startswith(("run_", "replaced_", "kept", "fraction_masked")):
@@ -377,7 +347,7 @@ def test_statistics_of_masks_do_not_depend_on_the_pairs(
 def test_replacements_and_runs_of_masked_words_pass_a_chi_squared_test(
     reference_columns, golden
 ):
-    replaced = replacement_counts(reference_columns)
+    replaced = num_replaced(reference_columns)
     expected = np.array([0.8, 0.1, 0.1]) * replaced.sum()
     assert stats.chisquare(replaced, expected).pvalue > 1e-3
 
