@@ -32,9 +32,9 @@ def make_order(batch_size=4, seed=7, lengths=LENGTHS):
     return BucketedOrder(lengths, batch_size=batch_size, seed=seed)
 
 
-def training(columns, shard=ALONE, padding=PADDING, **arguments):
+def training(columns, padding=PADDING):
     return bucketed_batches.training_dataset(
-        columns, make_order(), shard, padding=padding, **arguments
+        columns, make_order(), ALONE, padding=padding
     )
 
 
@@ -89,34 +89,6 @@ def test_a_training_batch_is_as_long_as_its_longest_record(columns):
         assert batch["ids"].shape == (4, min(-(-longest // 16) * 16, S))
         assert batch["example_weights"].numpy().tolist() == [1.0] * 4
     assert dataset.element_spec["ids"] == tf.TensorSpec([4, None], tf.int32)
-
-
-def test_a_training_that_starts_at_a_step_gets_the_same_batches(columns):
-    whole, later = training(columns), training(columns, start_step=35)
-
-    for one, other in zip(whole.skip(35).take(3), later.take(3), strict=True):
-        for name, values in one.items():
-            np.testing.assert_array_equal(values, other[name])
-
-
-@pytest.mark.parametrize(("shards", "replicas"), [(1, 2), (2, 1)])
-def test_replicas_share_the_batch_of_one(shards, replicas, columns):
-    whole = list(training(columns).take(3))
-    parts = []
-    for index in range(shards):
-        shard = InputShard(
-            num_input_shards=shards,
-            shard_index=index,
-            replicas_per_shard=replicas,
-        )
-        parts.append(list(training(columns, shard).take(3 * replicas)))
-    for step, batch in enumerate(whole):
-        rows = [
-            part[step * replicas + i]["ids"].numpy()
-            for part in parts
-            for i in range(replicas)
-        ]
-        np.testing.assert_array_equal(np.concatenate(rows), batch["ids"])
 
 
 def test_batches_of_one_length_have_a_static_shape(columns):

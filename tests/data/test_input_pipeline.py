@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import numpy as np
@@ -5,8 +6,15 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from albert_tf.data import input_pipeline, record_source
+from albert_tf.data import (
+    bucketed_batches,
+    feature_cache,
+    input_pipeline,
+    record_source,
+)
+from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
+from albert_tf.features import ArraySpec
 from tests.data.records import (
     CLS,
     SEP,
@@ -121,29 +129,36 @@ def test_training_goes_through_all_records_epoch_by_epoch(static_source):
     assert len({tuple(epoch) for epoch in epochs}) == 4
 
 
-@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
-def test_a_run_that_starts_at_a_step_gets_what_an_unbroken_one_gets(
-    kind, request
-):
-    source = request.getfixturevalue(kind)
+@pytest.fixture(params=["static_source", "dynamic_source", "bucketed"])
+def train(request):
+    """A function that takes batches of 12 from a pipeline of each kind."""
+    if request.param != "bucketed":
+        source = request.getfixturevalue(request.param)
+        return functools.partial(_training, source, global_batch_size=12)
+    records = [{"ids": np.arange(length)} for length in range(1, 60)]
+    specs = (ArraySpec(name="ids", dtype="int32", is_sequence=True),)
+    columns = feature_cache.collect(records, specs, max_seq_length=60)
 
-    unbroken = _training(source, 9)
-    resumed = _training(source, 3, start_step=6)
+    def bucketed(count, shard=_ALONE, start_step=0):
+        dataset = bucketed_batches.training_dataset(
+            columns,
+            BucketedOrder(columns.lengths, batch_size=12, seed=7),
+            shard,
+            padding=Padding(max_seq_length=60, bucket_width=16),
+            start_step=start_step,
+        )
+        return list(dataset.take(count).as_numpy_iterator())
 
-    _assert_equal(resumed, unbroken[6:])
+    return bucketed
 
 
-@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
-def test_replicas_and_shards_get_parts_of_the_global_batch(kind, request):
-    source = request.getfixturevalue(kind)
-    whole = _training(source, 6, global_batch_size=12, start_step=2)
+def test_runs_that_start_at_a_step_or_in_parts_get_what_a_whole_one_gets(train):
+    whole = train(6)
+    resumed = train(4, start_step=2)
+    shards = [train(4 * 3, half, start_step=2) for half in _HALVES]
 
-    shards = [
-        _training(source, 6 * 3, half, global_batch_size=12, start_step=2)
-        for half in _HALVES
-    ]
-
-    for step, batch in enumerate(whole):
+    _assert_equal(resumed, whole[2:])
+    for step, batch in enumerate(resumed):
         parts = shards[0][3 * step : 3 * step + 3]
         parts += shards[1][3 * step : 3 * step + 3]
         for name in batch:
