@@ -23,7 +23,7 @@ from albert_tf.metrics import classification
 from albert_tf.tasks import task
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import sequence_pairs
+from albert_tf.text import special_tokens
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -228,7 +228,7 @@ class ClassificationData:
         ids_a: list[int],
         ids_b: list[int],
     ) -> Record:
-        input_ids, segment_ids = sequence_pairs.encode_pair(
+        input_ids, segment_ids = special_tokens.encode_pair(
             ids_a,
             ids_b,
             max_seq_length=self.max_seq_length,
