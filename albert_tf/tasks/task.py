@@ -16,6 +16,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.features import ArraySpec
+from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import keras
@@ -47,8 +48,8 @@ class TaskData(Protocol):
         """Key of the score that selects the best weights; higher is better."""
 
     @property
-    def vocab_size(self) -> int:
-        """Size of the vocabulary that the records are made with."""
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the records are made with."""
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:

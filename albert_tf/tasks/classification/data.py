@@ -77,11 +77,6 @@ class ClassificationData:
         return self.score_names[0]
 
     @property
-    def vocab_size(self) -> int:
-        """Size of the tokenizer's vocabulary."""
-        return self.tokenizer.vocab_size
-
-    @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
         """Ids, mask and segments; and `label_ids`, a float for regression."""
         label_type = "float32" if self.is_regression else "int32"

@@ -18,8 +18,11 @@ from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files
-from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.examples import (
+    LEVELS,
+    ChoiceLengths,
+    MultipleChoiceExample,
+)
 from albert_tf.tasks.race.passage_files import FieldNames
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer

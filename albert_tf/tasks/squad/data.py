@@ -18,8 +18,9 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import features, predictions
+from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import (
     QuestionPrediction,
@@ -80,17 +81,24 @@ class SquadData:
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
 
     @property
-    def vocab_size(self) -> int:
-        """Size of the tokenizer's vocabulary."""
-        return self.tokenizer.vocab_size
-
-    @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """The arrays of a record."""
-        return features.array_specs(
-            version_2_with_negative=self.version_2_with_negative,
-            pad_id=self.tokenizer.special_ids.pad,
-        )
+        """The arrays of a record; two more if there may be no answer."""
+        specs = [
+            *task.encoder_specs(self.tokenizer.special_ids.pad),
+            ArraySpec(name="start_positions", dtype="int32"),
+            ArraySpec(name="end_positions", dtype="int32"),
+        ]
+        if self.version_2_with_negative:
+            specs += [
+                ArraySpec(
+                    name="p_mask",
+                    dtype="float32",
+                    is_sequence=True,
+                    pad_value=1,
+                ),
+                ArraySpec(name="is_impossible", dtype="float32"),
+            ]
+        return tuple(specs)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -119,9 +127,9 @@ class SquadData:
         if is_training:
             self.check_answers(examples)
             # Training does not need the windows again; they are not kept.
-            found = features.training_records(examples.split(), special)
+            found = windows.training_records(examples.split(), special)
         else:
-            found = features.prediction_records(examples.windowed, special)
+            found = windows.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
         for record in found:
             yield {name: record[name] for name in names}
