@@ -10,12 +10,13 @@ has one object per line. Both may be gzipped.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from albert_tf import files
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_NUM_SHOWN = 5
 # Its line number in the file, from 1, and the fields of the chosen columns.
 Row: TypeAlias = tuple[int, tuple[str, ...]]
 
@@ -171,6 +172,17 @@ def check_characters(text: str, values: Any, where: str) -> None:
             f"{where} has {half}, which is half of a surrogate pair and not a "
             "character. Replace it."
         ) from None
+
+
+def shown_few(items: Iterable[str]) -> str:
+    """Returns the first few items as one text.
+
+    >>> shown_few("abcdefg")
+    'a, b, c, d, e, ...'
+    """
+    items = list(items)
+    shown = ", ".join(items[:_NUM_SHOWN])
+    return f"{shown}, ..." if len(items) > _NUM_SHOWN else shown
 
 
 def _text(values: dict[str, Any], column: str, where: str) -> str:

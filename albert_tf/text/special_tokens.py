@@ -49,12 +49,7 @@ def encode_pair(
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
 
-    Args:
-        ids_a: Ids of the first text; may be empty.
-        ids_b: Ids of the second text. If it is empty, there is no second
-            `[SEP]` either.
-        max_seq_length: Largest length of the result.
-        special: Ids of the special tokens.
+    Both may be empty; if `ids_b` is, there is no second `[SEP]` either.
 
     Returns:
         The ids; and for each id its segment, 0 up to the first `[SEP]` and 1

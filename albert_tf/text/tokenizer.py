@@ -207,8 +207,7 @@ def load_tokenizer(
         spm_model_file: SentencePiece model, as in the English checkpoints. If
             it is given, `vocab_file` is not read.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
-        do_lower_case: Whether text is lower-cased. The released English
-            vocabulary has no capitals.
+        do_lower_case: The released English vocabulary has no capitals.
 
     Raises:
         FileNotFoundError: There is no such file.

@@ -48,10 +48,8 @@ class ClassificationData:
     """A `task.TaskData`: a label, or a number, for one text or two.
 
     Args:
-        name: Name of the task, such as `cola`.
         labels: All labels in the order of the logits; empty for regression.
         score_names: Keys of `SCORES`; the first one is the primary metric.
-        tokenizer: Tokenizer of the texts.
         max_seq_length: Maximum length of a record, with special tokens.
         submission_file: Name of the file with one prediction per row.
         prediction_range: Smallest and largest number in a submission; numbers

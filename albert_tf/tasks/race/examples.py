@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.tasks import table_files
 from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
@@ -30,7 +31,6 @@ _logger = logging.getLogger(__name__)
 LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
-MAX_LISTED = 5
 # The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
 # [CLS] and two [SEP].
@@ -44,12 +44,10 @@ class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
     Args:
-        guid: Its id, unique in a set.
+        guid: Unique in a set.
         passage_id: Id of the article, which several questions may share.
         level: `middle` or `high` for RACE, else empty.
-        article: The text to read.
         question: A question, or a sentence with blanks (`_`).
-        options: The possible answers, C texts.
         label: Index of the right option; None if it is not known.
     """
 
@@ -117,12 +115,11 @@ def check_examples(
     if empty:
         _logger.warning(
             "%s: %d of %d questions have an empty article, question or "
-            "option; they are kept: %s%s",
+            "option; they are kept: %s",
             where,
             len(empty),
             len(examples),
-            ", ".join(empty[:MAX_LISTED]),
-            ", ..." if len(empty) > MAX_LISTED else "",
+            table_files.shown_few(empty),
         )
 
 
@@ -145,12 +142,12 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChoiceLengths:
-    """Maximum length of a choice, in tokens.
+    """Maximum lengths, in tokens.
 
     Args:
-        max_seq_length: Maximum length of a sequence, S: article, question,
-            option and special tokens.
-        max_qa_length: Maximum length of question and option together.
+        max_seq_length: Of a sequence, S: article, question, option and
+            special tokens.
+        max_qa_length: Of question and option together.
 
     Raises:
         ValueError: `max_qa_length` is below 1, or the longest question would
@@ -181,11 +178,6 @@ def make_records(
 
     The article of neighbouring examples is encoded once. How many texts are
     truncated is logged at the end.
-
-    Args:
-        examples: The questions.
-        tokenizer: Tokenizer of the texts.
-        lengths: Maximum length of a choice.
 
     Yields:
         Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`

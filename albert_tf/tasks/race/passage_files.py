@@ -74,8 +74,7 @@ def read_split(
     Args:
         data_dir: The folder that holds `RACE/`, or `RACE/` itself.
         split: `train`, `dev` or `test`.
-        levels: The levels to read, `middle` or `high` or both. One of two may
-            be missing on disk.
+        levels: One of two may be missing on disk.
 
     Returns:
         The questions: first those of `middle`, each level by file name.
@@ -115,10 +114,6 @@ def read_questions(
     whose id begins with `middle` or `high` has that level. Any other file has
     one JSON object per line: questions, or, if the first line has
     `questions`, RACE passages.
-
-    Args:
-        path: The file.
-        fields: Names of the fields of a question in JSON.
 
     Raises:
         FileNotFoundError: The file does not exist.

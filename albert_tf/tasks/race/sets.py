@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
@@ -28,7 +28,6 @@ from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from albert_tf.tasks.race.data import MultipleChoiceData
     from albert_tf.tasks.task import FinetuningTask
 
 _logger = logging.getLogger(__name__)
@@ -205,8 +204,7 @@ def export_settings(
     the one to predict.
     """
     del scores
-    data = cast("MultipleChoiceData", sets.all[-1].data)
     return {
         "max_qa_length": task_config.max_qa_length,
-        "num_choices": data.num_choices,
+        "num_choices": sets.all[-1].data.settings["num_choices"],
     }

@@ -58,8 +58,8 @@ class SpanPrediction:
     Args:
         text: Its characters.
         probability: Its probability among the answers that are kept.
-        start_score: Logit, or, in version 2.0, log probability of the first
-            token.
+        start_score: Logit of the first token; in version 2.0, its log
+            probability.
         end_score: The same of the last token.
     """
 
@@ -91,11 +91,8 @@ class QuestionPrediction:
 class Spans:
     """Candidates, M, from all windows of a question.
 
-    Args:
-        first: Int `[M]`, index of the first token in the context.
-        last: Int `[M]`, index of the last token.
-        start_scores: Float64 `[M]`, score of the first token.
-        end_scores: Float64 `[M]`, score of the last token.
+    `first` and `last` are int `[M]`, indices of tokens in the context; the
+    scores are float64 `[M]`.
     """
 
     first: np.ndarray
@@ -116,11 +113,7 @@ def spans_of_logits(
 ) -> Spans:
     """Combines the best start with the best end positions of each window.
 
-    Args:
-        question: The question.
-        start_logits: A row for each window, at least as long as its input.
-        end_logits: Also a row for each window.
-        limits: Which spans are considered.
+    The logits have a row for each window, at least as long as its input.
 
     Returns:
         The candidates among these combinations; if there is none, all
@@ -146,11 +139,8 @@ def spans_of_beams(
 ) -> Spans:
     """Returns the candidates among the spans that a beam search has found.
 
-    Args:
-        question: The question.
-        beams: For each window the outputs `BEAM_NAMES` of a `BeamSpanModel`:
-            those of starts `[k1]`, those of ends `[k1 * k2]`.
-        limits: Which spans are considered.
+    `beams` are, for each window, the outputs `BEAM_NAMES` of a
+    `BeamSpanModel`: those of starts `[k1]`, those of ends `[k1 * k2]`.
     """
     spans = []
     for beam in beams:
