@@ -55,7 +55,7 @@ def read_rows(
 
     Args:
         path: A TSV file, or JSONL by its ending (`is_jsonl`).
-        columns: Columns to return, in this order.
+        columns: In the order to return.
         header: Column names of a TSV file that has no header row.
         broken_rows: List to which the line numbers of TSV rows with too few
             or too many fields are added, which are then skipped; None to
@@ -67,17 +67,11 @@ def read_rows(
             fields or is not a JSON object. The message names file and line.
     """
     if is_jsonl(path):
-        return _read_objects(path, columns)
-    return _read_tsv(path, columns, header=header, broken_rows=broken_rows)
-
-
-def _read_tsv(
-    path: files.Path,
-    columns: Sequence[str],
-    *,
-    header: Sequence[str] | None,
-    broken_rows: list[int] | None,
-) -> Iterator[Row]:
+        for number, line in _without_last_blanks(path):
+            where = f"{path}, line {number}"
+            values = parse_object(line, where)
+            yield number, tuple(_text(values, name, where) for name in columns)
+        return
     num_header_rows = 0 if header else 1
     header = tuple(header or read_header(path))
     places = [_find_column(column, header, path) for column in columns]
@@ -120,13 +114,6 @@ def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _read_objects(path: files.Path, columns: Sequence[str]) -> Iterator[Row]:
-    for number, line in _without_last_blanks(path):
-        where = f"{path}, line {number}"
-        values = parse_object(line, where)
-        yield number, tuple(_text(values, column, where) for column in columns)
-
-
 def parse_object(text: str, where: str) -> dict[str, Any]:
     """Parses a JSON object.
 
@@ -154,13 +141,10 @@ def check_characters(text: str, values: Any, where: str) -> None:
 
     UTF-8 cannot represent it, so writing the predictions would fail.
 
-    Args:
-        text: The JSON.
-        values: What it was parsed to.
-        where: Its place, with which the message begins.
+    `text` is the JSON, `values` what it was parsed to.
 
     Raises:
-        ValueError: There is one.
+        ValueError: There is one; the message begins with `where`.
     """
     if "\\ud" not in text.lower():
         return

@@ -29,7 +29,7 @@ from tests import tiny
 
 # B = 3, C = 2, S = 6.
 CONFIG = tiny.config(
-    num_hidden_layers=2,
+    num_hidden_layers=1,
     max_position_embeddings=8,
     hidden_dropout_prob=0.1,
     attention_probs_dropout_prob=0.1,

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from albert_tf import files
+from albert_tf.settings import setting
 from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race.examples import (
@@ -51,14 +52,28 @@ class FieldNames:
         ValueError: A name is empty, or used twice.
     """
 
-    article: str = "article"
-    question: str = "question"
-    options: str = "options"
-    answer: str = "answer"
-    id: str = "id"
+    article_field: str = setting(
+        "article", "JSON lines: field that holds the article."
+    )
+    question_field: str = setting(
+        "question", "JSON lines: field that holds the question."
+    )
+    options_field: str = setting(
+        "options", "JSON lines: field that holds the options."
+    )
+    answer_field: str = setting(
+        "answer", "JSON lines: field that holds the answer."
+    )
+    id_field: str = setting("id", "JSON lines: field of the id.")
 
     def __post_init__(self) -> None:
-        names = dataclasses.astuple(self)
+        names = (
+            self.article_field,
+            self.question_field,
+            self.options_field,
+            self.answer_field,
+            self.id_field,
+        )
         if len(set(names)) < len(names) or not all(names):
             raise ValueError(
                 "Each field of a question must have its own name. Received: "
@@ -263,9 +278,14 @@ def _read_jsonl(
     for number, text in _numbered_lines(path):
         where = f"{os.fspath(path)}, line {number}"
         row = table_files.parse_object(text, where)
-        guid = str(row.get(fields.id, number))
+        guid = str(row.get(fields.id_field, number))
         where = f"{where}, question {guid}"
-        for field in (fields.article, fields.question, fields.options):
+        needed = (
+            fields.article_field,
+            fields.question_field,
+            fields.options_field,
+        )
+        for field in needed:
             if field not in row:
                 raise ValueError(
                     f"{where}: the field {field!r} is missing; found "
@@ -273,17 +293,16 @@ def _read_jsonl(
                     "--question_field, --options_field and --answer_field."
                 )
         article, question = (
-            _check_text(row[name], name, where)
-            for name in (fields.article, fields.question)
+            _check_text(row[name], name, where) for name in needed[:2]
         )
-        options = _check_options(row[fields.options], where)
+        options = _check_options(row[fields.options_field], where)
         yield MultipleChoiceExample(
             guid=guid,
             passage_id=guid,
             article=article,
             question=question,
             options=options,
-            label=_find_label(row.get(fields.answer), options, where),
+            label=_find_label(row.get(fields.answer_field), options, where),
         )
 
 

@@ -41,7 +41,7 @@ _RECORD_ENDINGS = (".tf_record", ".tfrecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaceConfig:
+class RaceConfig(FieldNames):
     """RACE's flags; `read_sets` checks the length.
 
     Raises:
@@ -63,19 +63,6 @@ class RaceConfig:
     predict_file: str | None = setting(
         None, f"Questions to answer, instead of RACE/test/: {_FORMATS}."
     )
-    article_field: str = setting(
-        FieldNames.article, "JSON lines: field that holds the article."
-    )
-    question_field: str = setting(
-        FieldNames.question, "JSON lines: field that holds the question."
-    )
-    options_field: str = setting(
-        FieldNames.options, "JSON lines: field that holds the options."
-    )
-    answer_field: str = setting(
-        FieldNames.answer, "JSON lines: field that holds the answer."
-    )
-    id_field: str = setting(FieldNames.id, "JSON lines: field of the id.")
     dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
     max_qa_length: int = setting(
         ChoiceLengths.max_qa_length,
@@ -86,6 +73,7 @@ class RaceConfig:
     middle_only: bool = setting(False, "Leave out RACE's high level.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.check_number(
             "dropout_prob", self.dropout_prob, at_least=0, below=1
         )
@@ -158,14 +146,7 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
         return passage_files.read_split(
             config.data_dir, SPLITS[use], levels=config.levels
         )
-    fields = FieldNames(
-        article=config.article_field,
-        question=config.question_field,
-        options=config.options_field,
-        answer=config.answer_field,
-        id=config.id_field,
-    )
-    examples = passage_files.read_questions(path, fields=fields)
+    examples = passage_files.read_questions(path, fields=config)
     if config.levels == LEVELS:
         return examples
     (level,) = config.levels

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.settings import setting
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowedQuestion
 
@@ -34,17 +35,19 @@ BEAM_NAMES = (
 class SpanLimits:
     """Which spans are considered, and how many are kept.
 
-    Args:
-        n_best_size: Number of answers that are kept for a question, and of
-            start and of end positions that are combined in a window.
-        max_answer_length: Maximum length of an answer, in tokens.
+    `n_best_size` start and as many end positions are combined in a window,
+    and as many answers are kept for a question.
 
     Raises:
         ValueError: A number is below 1.
     """
 
-    n_best_size: int = 20
-    max_answer_length: int = 30
+    n_best_size: int = setting(
+        20, "Number of answers of a question in nbest_predictions.json."
+    )
+    max_answer_length: int = setting(
+        30, "Maximum number of tokens of an answer."
+    )
 
     def __post_init__(self) -> None:
         for name in ("n_best_size", "max_answer_length"):

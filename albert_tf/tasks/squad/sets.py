@@ -29,8 +29,8 @@ _MAX_BEAM_SIZE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadConfig:
-    """SQuAD's flags; `read_sets` checks those of windows and spans.
+class SquadConfig(SpanLimits):
+    """SQuAD's flags; `read_sets` checks those of windows.
 
     Raises:
         ValueError: A value is impossible; the message names it.
@@ -62,13 +62,6 @@ class SquadConfig:
         WindowLengths.max_query_length,
         "Maximum number of tokens of a question; longer ones lose their end.",
     )
-    n_best_size: int = setting(
-        SpanLimits.n_best_size,
-        "Number of answers of a question in nbest_predictions.json.",
-    )
-    max_answer_length: int = setting(
-        SpanLimits.max_answer_length, "Maximum number of tokens of an answer."
-    )
     start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
     end_n_top: int = setting(
         5, "SQuAD 2.0: beam size for end positions, per start position."
@@ -84,6 +77,7 @@ class SquadConfig:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("start_n_top", "end_n_top"):
             checks.check_integer(
                 name, getattr(self, name), at_least=1, at_most=_MAX_BEAM_SIZE
@@ -131,10 +125,7 @@ def read_sets(
             doc_stride=config.doc_stride,
             max_query_length=config.max_query_length,
         ),
-        limits=SpanLimits(
-            n_best_size=config.n_best_size,
-            max_answer_length=config.max_answer_length,
-        ),
+        limits=config,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=saved_threshold,

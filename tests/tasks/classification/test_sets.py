@@ -205,6 +205,15 @@ def test_a_table_that_cannot_be_used_is_refused(
             CUSTOM | {"labels": ("a", "a")},
             "--labels names a label twice: 'a', 'a'",
         ),
+        (
+            CUSTOM | {"labels": ("a",)},
+            r"--labels: there must be 2 to .* Received: 1 \('a'\)",
+        ),
+        (CUSTOM | {"labels": ("a", " ")}, "--labels: the label is empty"),
+        (
+            CUSTOM | {"labels": ("a", "b\tc")},
+            "label .* has a tab",
+        ),
         (CUSTOM | {"dropout_prob": 1}, "`dropout_prob` must be .* below 1"),
     ],
 )

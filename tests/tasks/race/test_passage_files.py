@@ -245,8 +245,9 @@ def write_story(path, answers="A\tB\tC\tD", columns=23):
 def test_a_line_of_json_is_a_question_whatever_its_fields_are(names, tmp_path):
     row = {names.get(key, key): value for key, value in QUESTION.items()}
     path = write(tmp_path / "a.jsonl", row)
+    fields = {f"{key}_field": name for key, name in names.items()}
 
-    (found,) = passage_files.read_questions(path, fields=FieldNames(**names))
+    (found,) = passage_files.read_questions(path, fields=FieldNames(**fields))
 
     assert found == MultipleChoiceExample(
         guid="q1",
@@ -260,7 +261,10 @@ def test_a_line_of_json_is_a_question_whatever_its_fields_are(names, tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "got"),
-    [({"id": ""}, "''"), ({"id": "article"}, "'article', .* 'article'")],
+    [
+        ({"id_field": ""}, "''"),
+        ({"id_field": "article"}, "'article', .* 'article'"),
+    ],
 )
 def test_field_names_must_differ(names, got):
     with pytest.raises(ValueError, match=f"must have its own name.*{got}"):

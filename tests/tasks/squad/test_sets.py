@@ -88,12 +88,24 @@ def test_a_file_to_evaluate_is_evaluated_without_being_asked(read):
         (["train"], {"train_file": UNKNOWN}, "1 of 1 questions have no answ"),
         (["train"], {"eval_file": UNKNOWN}, "--train_file must be given"),
         (["eval"], {"predict_file": UNKNOWN}, "for example question predict_f"),
-        (["train"], {"train_file": IMPOSSIBLE}, "--version_2_with_negative"),
+        (
+            ["train"],
+            {"train_file": IMPOSSIBLE},
+            "1 of 1 .* question train_file. Pass --version_2_with_negative",
+        ),
     ],
 )
 def test_questions_that_cannot_be_used_are_refused(uses, rows, message, read):
     with pytest.raises(ValueError, match=message):
         read(uses, **rows)
+
+
+def test_version_2_needs_answers_to_be_known_too(read):
+    version_2 = {"version_2_with_negative": True}
+
+    assert read(["train"], train_file=IMPOSSIBLE, settings=version_2).train
+    with pytest.raises(ValueError, match="1 of 1 questions have no answers"):
+        read(["train"], train_file=UNKNOWN, settings=version_2)
 
 
 @pytest.mark.parametrize(
