@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, tf1, variable_names
+from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.finetuning import (
@@ -18,8 +20,10 @@ from albert_tf.tasks.finetuning import (
     SpanTask,
 )
 from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.squad import sets as squad
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -329,6 +333,55 @@ def test_outputs_have_no_dropout_and_are_never_of_half_precision(
         assert value.shape[0] == 3
         if name in task.sequence_outputs:
             assert value.shape[1] == 6
+
+
+@pytest.mark.parametrize(
+    ("sets_lib", "config", "kind", "expected"),
+    [
+        (
+            classification,
+            classification.ClassificationConfig(
+                task_name="rte", dropout_prob=0.25
+            ),
+            ClassificationTask,
+            {"num_labels": 3, "dropout_prob": 0.25},
+        ),
+        (
+            race,
+            race.RaceConfig(dropout_prob=0.25),
+            MultipleChoiceTask,
+            {"dropout_prob": 0.25},
+        ),
+        (squad, squad.SquadConfig(), SpanTask, {}),
+        (
+            squad,
+            squad.SquadConfig(
+                version_2_with_negative=True,
+                start_n_top=2,
+                end_n_top=3,
+                dropout_prob=0.25,
+            ),
+            BeamSpanTask,
+            {"start_n_top": 2, "end_n_top": 3, "dropout_prob": 0.25},
+        ),
+    ],
+)
+def test_flags_and_labels_decide_the_model_half(
+    sets_lib, config, kind, expected
+):
+    data = types.SimpleNamespace(settings={"labels": ["a", "b", "c"]})
+
+    task = sets_lib.make_task(
+        CONFIG,
+        task_config=config,
+        sets=types.SimpleNamespace(data=data),
+        seed=1,
+        dtype="float32",
+    )
+
+    assert type(task) is kind
+    for name, value in expected.items():
+        assert getattr(task.model, name) == value
 
 
 @pytest.fixture(params=["classification", "regression", "race", "v1", "v2"])

@@ -220,24 +220,3 @@ def test_a_table_that_cannot_be_used_is_refused(
 def test_impossible_flags_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         ClassificationConfig(**values)
-
-
-def test_the_model_half_has_an_output_for_each_label(read, folder, tiny_config):
-    sets = read(
-        "predict",
-        predict_file=str(folder / "test.jsonl"),
-        labels=("a", "b", "c"),
-        **CUSTOM,
-    )
-
-    task = sets_lib.make_task(
-        tiny_config,
-        task_config=ClassificationConfig(**CUSTOM, dropout_prob=0.25),
-        sets=sets,
-        seed=1,
-        dtype="float32",
-    )
-
-    assert not task.is_regression
-    assert [v.shape for v in task.model.task_head.weights] == [(3, 8), (3,)]
-    assert task.model.dropout_prob == 0.25

@@ -150,27 +150,6 @@ def test_a_given_threshold_stays(ask, asked):
     assert (found["HasAns_f1"], found["NoAns_f1"]) == (0, 100)
 
 
-@pytest.mark.parametrize(
-    ("given", "scores", "saved", "expected"),
-    [
-        (None, {"null_threshold": 2.0}, 1.0, 2.0),
-        (None, {}, 1.0, 1.0),
-        (None, {}, None, 0.0),
-        (0.0, {"null_threshold": 2.0}, 1.0, 0.0),
-    ],
-)
-def test_the_threshold_is_given_or_chosen_or_saved(
-    given, scores, saved, expected, make_data
-):
-    data = make_data(
-        version_2_with_negative=True,
-        null_score_diff_threshold=given,
-        saved_threshold=saved,
-    )
-
-    assert data.null_threshold(scores) == expected
-
-
 def test_one_window_that_has_the_answer_is_enough(ask, make_example):
     example = make_example(context="snow is white and coal is black " * 3)
     data, questions, outputs = ask([example], ["white"], [4.0])
@@ -417,9 +396,20 @@ def golden_data(recorded, english):
     return make
 
 
+def assert_best_answers_are_recorded(folder, output_dir, others=()):
+    wanted = read_json(folder / "nbest_predictions.json")
+    found = read_json(output_dir / "nbest_predictions.json")
+    assert list(found) == list(wanted)
+    for guid in wanted.keys() - others:
+        for own, recorded in zip(found[guid], wanted[guid], strict=True):
+            probability = pytest.approx(recorded["probability"], abs=1e-6)
+            assert own == recorded | {"probability": probability}
+
+
 @pytest.mark.parametrize(
     ("name", "others"),
-    # The original answers these with "empty"; see test_predictions.py.
+    # The original answers these with "empty": it drops the Hangul paragraph,
+    # and elsewhere none of the 20 likeliest starts and ends fit together.
     [
         ("v1", set()),
         ("edge", {"shared-edge-0-0", "shared-edge-2-0", "shared-edge-4-0"}),
@@ -436,6 +426,9 @@ def test_version_1_equals_the_recorded_files(
     wanted = read_json(golden.folder / "predictions.json")
     assert list(found) == list(wanted)
     assert {guid for guid in wanted if found[guid] != wanted[guid]} == others
+    # There are no recorded outputs for the Hangul paragraph.
+    assert all(found[guid] for guid in others - {"shared-edge-2-0"})
+    assert_best_answers_are_recorded(golden.folder, tmp_path, others)
     scores = data.scores(asked, outputs)
     recorded_scores = read_json(golden.folder / "metrics.json")
     if not others:
@@ -462,6 +455,7 @@ def test_version_2_equals_the_recorded_files(shift, golden_data, tmp_path):
     assert read_json(tmp_path / "predictions.json") == read_json(
         folder / "predictions.json"
     )
+    assert_best_answers_are_recorded(golden.folder, tmp_path)
     odds = read_json(folder / "null_odds.json")
     assert read_json(tmp_path / "null_odds.json") == pytest.approx(odds)
     # Not those that the original reports: it takes every question for

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from albert_tf.tasks.finetuning import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 
@@ -123,23 +122,6 @@ def test_version_2_needs_answers_to_be_known_too(read):
 def test_impossible_flags_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         SquadConfig(**values)
-
-
-@pytest.mark.parametrize(
-    ("is_version_2", "kind"), [(False, SpanTask), (True, BeamSpanTask)]
-)
-def test_the_version_decides_the_model_half(
-    is_version_2, kind, read, tiny_config
-):
-    config = SquadConfig(version_2_with_negative=is_version_2, start_n_top=3)
-    sets = read(["train"], train_file=ANSWERED)
-
-    task = sets_lib.make_task(
-        tiny_config, task_config=config, sets=sets, seed=1, dtype="float32"
-    )
-
-    assert isinstance(task, kind)
-    assert config.name == ("squad_v2" if is_version_2 else "squad_v1")
 
 
 def test_an_export_answers_as_the_run_did(read):
