@@ -21,15 +21,6 @@ _NUM_SHOWN = 5
 Row: TypeAlias = tuple[int, tuple[str, ...]]
 
 
-def is_jsonl(path: files.Path) -> bool:
-    """Returns whether a file is JSONL, by its name; else it is TSV.
-
-    >>> is_jsonl("train.jsonl"), is_jsonl("train.tsv")
-    (True, False)
-    """
-    return files.check_local(path).endswith(_JSONL_ENDINGS)
-
-
 def read_header(path: files.Path) -> tuple[str, ...]:
     """Returns the column names: the first row, or keys of the first object.
 
@@ -38,7 +29,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
         ValueError: The file is empty, or its first line is not a JSON object.
     """
     for line in files.read_lines(path):
-        if is_jsonl(path):
+        if _is_jsonl(path):
             return tuple(parse_object(line, f"{path}, line 1"))
         return tuple(line.split("\t"))
     raise ValueError(f"{path} is empty. Pass a file with examples.")
@@ -54,7 +45,7 @@ def read_rows(
     """Yields the line number and the named columns of every row.
 
     Args:
-        path: A TSV file, or JSONL by its ending (`is_jsonl`).
+        path: A TSV file, or JSONL by its ending.
         columns: In the order to return.
         header: Column names of a TSV file that has no header row.
         broken_rows: List to which the line numbers of TSV rows with too few
@@ -66,7 +57,7 @@ def read_rows(
         ValueError: A column is missing, or a row has too few or too many
             fields or is not a JSON object. The message names file and line.
     """
-    if is_jsonl(path):
+    if _is_jsonl(path):
         for number, line in _without_last_blanks(path):
             where = f"{path}, line {number}"
             values = parse_object(line, where)
@@ -90,6 +81,10 @@ def read_rows(
                 f"{len(fields)} fields. Fix the row; a text cannot hold a tab "
                 "or a line break."
             )
+
+
+def _is_jsonl(path: files.Path) -> bool:
+    return files.check_local(path).endswith(_JSONL_ENDINGS)
 
 
 def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:

@@ -374,11 +374,6 @@ def test_a_missing_field_is_named_with_those_that_are_there(tmp_path):
         passage_files.read_questions(path)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*none.jsonl"):
-        passage_files.read_questions(tmp_path / "none.jsonl")
-
-
 def test_a_story_has_four_questions(tmp_path):
     found = passage_files.read_questions(write_story(tmp_path / "a.tsv"))
 
