@@ -196,14 +196,22 @@ def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("saved", "odds", "answer"),
-    [(1.5, 2.0, ""), (1.5, 1.0, "white"), (None, -1.0, "white")],
+    ("thresholds", "odds", "answer", "used"),
+    [
+        ({"saved_threshold": 1.5}, 2.0, "", 1.5),
+        ({"saved_threshold": 1.5}, 1.0, "white", 1.5),
+        (
+            {"saved_threshold": 1.5, "null_score_diff_threshold": 0.0},
+            *(1.0, "", 0.0),
+        ),
+        ({}, -1.0, "white", 0.0),
+    ],
 )
 def test_predictions_do_not_choose_a_threshold(
-    saved, odds, answer, ask, make_example, tmp_path, caplog
+    thresholds, odds, answer, used, ask, make_example, tmp_path, caplog
 ):
     data, questions, outputs = ask(
-        [make_example()], ["white"], [odds], saved_threshold=saved
+        [make_example()], ["white"], [odds], **thresholds
     )
 
     with caplog.at_level(logging.WARNING):
@@ -211,10 +219,10 @@ def test_predictions_do_not_choose_a_threshold(
 
     assert read_json(tmp_path / "predictions.json") == {"q1": answer}
     results = read_json(tmp_path / "predict_results.json")
-    assert results["null_threshold"] == (saved or 0)
+    assert results["null_threshold"] == used
     assert results["f1"] == (100 if answer else 0)
     warning = "The null threshold is not known; using 0.0"
-    assert (warning in caplog.text) == (saved is None)
+    assert (warning in caplog.text) == (not thresholds)
 
 
 def test_version_1_predicts_impossible_questions(ask, asked, tmp_path):
