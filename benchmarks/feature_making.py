@@ -68,7 +68,7 @@ def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     """Returns a task's data half, its examples, and their strings."""
     from albert_tf.tasks.race import passage_files
     from albert_tf.tasks.race.data import MultipleChoiceData
-    from albert_tf.tasks.race.features import ChoiceLengths
+    from albert_tf.tasks.race.examples import ChoiceLengths
 
     examples = [
         example

@@ -29,7 +29,7 @@ from albert_tf.modeling.sequence_models import (
     MultipleChoiceModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.examples import ChoiceLengths
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 

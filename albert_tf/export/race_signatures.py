@@ -4,7 +4,7 @@ Data flow: article, question, options -> ids -> [this file] -> choice.
 Floor: export.
 
 Source: `tasks.race.examples.MultipleChoiceExample.choice_texts` and
-`tasks.race.features`; texts and ids are equal.
+`tasks.race.examples`; texts and ids are equal.
 """
 
 import tensorflow as tf
@@ -16,8 +16,8 @@ from albert_tf.export.exported_text import ExportedText
 from albert_tf.export.pair_packing import Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.sequence_models import MultipleChoiceModel
-from albert_tf.tasks.race import examples, features
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race import examples
+from albert_tf.tasks.race.examples import ChoiceLengths
 
 # Code points that mark a blank.
 BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
@@ -98,7 +98,7 @@ def _choice_inputs(
     num_articles, num_options = tf.unstack(tf.shape(options))
     choice_sizes = sizes[num_articles:]
     size_b = tf.minimum(choice_sizes, lengths.max_qa_length)
-    room = lengths.max_seq_length - features.NUM_SPECIAL_TOKENS - size_b
+    room = lengths.max_seq_length - examples.NUM_SPECIAL_TOKENS - size_b
     size_a = tf.repeat(sizes[:num_articles], num_options)
     return pair_packing.pack_ranges(
         tokens.ids,

@@ -91,14 +91,11 @@ def score_answers(
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 1.1.
 
-    Args:
-        predictions: A predicted answer for each of N questions.
-        answers: The true answers of each question, at least one each.
+    Each question has at least one true answer.
 
     Raises:
         ValueError: There is no question, or the lengths differ.
     """
-    _check_sizes(predictions, answers)
     return _score(predictions, answers, both_empty=0.0)
 
 
@@ -107,16 +104,12 @@ def score_optional_answers(
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 2.0.
 
-    Args:
-        predictions: For each of N questions a predicted answer; "" predicts
-            that the question has none.
-        answers: The true answers of each question, possibly none. Answers of
-            which no words remain are ignored.
+    "" predicts that a question has no answer. True answers of which no words
+    remain are ignored.
 
     Raises:
         ValueError: There is no question, or the lengths differ.
     """
-    _check_sizes(predictions, answers)
     wanted = [
         [answer for answer in own if normalize_answer(answer)] or [""]
         for own in answers
@@ -130,6 +123,7 @@ def _score(
     *,
     both_empty: float,
 ) -> AnswerScores:
+    _check_sizes(predictions, answers)
     pairs = list(zip(predictions, answers, strict=True))
     return AnswerScores(
         exact=np.array([exact_match(p, own) for p, own in pairs]),

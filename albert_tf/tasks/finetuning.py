@@ -38,23 +38,20 @@ class _MeanLossTask(abc.ABC):
     """A `task.FinetuningTask`, but for `model` and `_measure`.
 
     `accuracies` has, by name of a field of the totals of its loss, the name
-    of the score that is its mean.
+    of the score that is its mean. `options` are those of the model's call
+    where a loss is computed.
     """
 
     model: keras.Model
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
+    options: Mapping[str, bool] = {}
 
     @abc.abstractmethod
     def _measure(
-        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> Any:
-        """Computes the loss of a batch.
-
-        Args:
-            batch: The batch.
-            weights: float32 `[B]`, 0 for rows that are padding.
-            seed: int32 `[2]` for dropout in training; None in evaluation.
+        """Computes the loss of a batch, with `weights` 0 for padding rows.
 
         Returns:
             A named tuple of `albert_tf.modeling.losses` with the fields
@@ -76,7 +73,10 @@ class _MeanLossTask(abc.ABC):
         seed: tf.Tensor | None,
     ) -> tuple[tf.Tensor, Totals]:
         weights = losses.example_weights(batch)
-        measured = self._measure(batch, weights, seed)
+        outputs = self.model(
+            batch, training=seed is not None, seed=seed, **self.options
+        )
+        measured = self._measure(outputs, batch, weights)
         mask = tf.cast(batch["input_mask"], tf.float32)
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
@@ -136,9 +136,8 @@ class ClassificationTask(_MeanLossTask):
         )
 
     def _measure(
-        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        outputs = self.model(batch, training=seed is not None, seed=seed)
         measure = (
             losses.regression_sums
             if self.is_regression
@@ -171,9 +170,8 @@ class MultipleChoiceTask(_MeanLossTask):
         )
 
     def _measure(
-        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        outputs = self.model(batch, training=seed is not None, seed=seed)
         return losses.classification_sums(
             outputs["logits"], batch["label_ids"], weights
         )
@@ -196,9 +194,8 @@ class SpanTask(_MeanLossTask):
         self.model = SpanModel(config, seed=seed, dtype=dtype)
 
     def _measure(
-        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.SpanSums:
-        outputs = self.model(batch, training=seed is not None, seed=seed)
         return losses.span_sums(
             outputs, batch["start_positions"], batch["end_positions"], weights
         )
@@ -222,6 +219,8 @@ class BeamSpanTask(_MeanLossTask):
         "correct": "span_accuracy",
         "answerable_correct": "answerable_accuracy",
     }
+    # The head is given the true start in evaluation, too.
+    options = {"teacher_forcing": True}
 
     def __init__(
         self,
@@ -244,12 +243,8 @@ class BeamSpanTask(_MeanLossTask):
         )
 
     def _measure(
-        self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
+        self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.BeamSpanSums:
-        # The head is given the true start in evaluation, too.
-        outputs = self.model(
-            batch, training=seed is not None, seed=seed, teacher_forcing=True
-        )
         return losses.beam_span_sums(outputs, batch, weights)
 
     def outputs(self, batch: Batch) -> Totals:

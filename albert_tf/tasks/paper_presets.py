@@ -22,8 +22,8 @@ from albert_tf.config import AlbertConfig
 class PaperSettings:
     """One row of the paper's table 14, under the names of the flags.
 
-    `albert_dropout` is the dropout rate of hidden states and attention in the
-    encoder, `classifier_dropout` that of the pooled output.
+    `albert_dropout`, the dropout rate of hidden states and attention in the
+    encoder, has no flag; see `with_dropout`.
     """
 
     learning_rate: float
@@ -32,24 +32,16 @@ class PaperSettings:
     num_train_steps: int
     num_warmup_steps: int
     max_seq_length: int = 512
-    # The same in every row.
-    classifier_dropout: float = 0.1
+    # The same in every row: the dropout of the pooled output.
+    dropout_prob: float = 0.1
+    # The paper names no update rule; the original's scripts do.
+    optimizer: str = "adamw"
 
     def flag_values(self) -> dict[str, Any]:
-        """Returns the values by name of their flag.
-
-        The dropout of the encoder has no flag; see `with_dropout`.
-        """
-        return {
-            "learning_rate": self.learning_rate,
-            "train_batch_size": self.train_batch_size,
-            "num_train_steps": self.num_train_steps,
-            "num_warmup_steps": self.num_warmup_steps,
-            "max_seq_length": self.max_seq_length,
-            "dropout_prob": self.classifier_dropout,
-            # The paper names no update rule; the original's scripts do.
-            "optimizer": "adamw",
-        }
+        """Returns the values by name of their flag."""
+        values = dataclasses.asdict(self)
+        del values["albert_dropout"]
+        return values
 
     def with_dropout(self, config: AlbertConfig) -> AlbertConfig:
         """Returns the config with the dropout rate of the encoder."""

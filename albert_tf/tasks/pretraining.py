@@ -26,11 +26,8 @@ _LEAST_WEIGHT = 1e-30
 class PretrainingTask:
     """The two losses of ALBERT with equal weight, or one of them: a `Task`.
 
-    Args:
-        config: Shape of the model.
-        objectives: `mlm`, `sop` or both.
-        seed: Seed of the initial weights.
-        dtype: Keras dtype policy of the layers.
+    `objectives` are `mlm`, `sop` or both; `seed` is that of the initial
+    weights, `dtype` Keras's dtype policy.
 
     Raises:
         ValueError: There is no objective, or an unknown one.

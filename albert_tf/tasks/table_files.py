@@ -10,23 +10,15 @@ has one object per line. Both may be gzipped.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from albert_tf import files
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_NUM_SHOWN = 5
 # Its line number in the file, from 1, and the fields of the chosen columns.
 Row: TypeAlias = tuple[int, tuple[str, ...]]
-
-
-def is_jsonl(path: files.Path) -> bool:
-    """Returns whether a file is JSONL, by its name; else it is TSV.
-
-    >>> is_jsonl("train.jsonl"), is_jsonl("train.tsv")
-    (True, False)
-    """
-    return files.check_local(path).endswith(_JSONL_ENDINGS)
 
 
 def read_header(path: files.Path) -> tuple[str, ...]:
@@ -37,7 +29,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
         ValueError: The file is empty, or its first line is not a JSON object.
     """
     for line in files.read_lines(path):
-        if is_jsonl(path):
+        if _is_jsonl(path):
             return tuple(parse_object(line, f"{path}, line 1"))
         return tuple(line.split("\t"))
     raise ValueError(f"{path} is empty. Pass a file with examples.")
@@ -53,8 +45,8 @@ def read_rows(
     """Yields the line number and the named columns of every row.
 
     Args:
-        path: A TSV file, or JSONL by its ending (`is_jsonl`).
-        columns: Columns to return, in this order.
+        path: A TSV file, or JSONL by its ending.
+        columns: In the order to return.
         header: Column names of a TSV file that has no header row.
         broken_rows: List to which the line numbers of TSV rows with too few
             or too many fields are added, which are then skipped; None to
@@ -65,18 +57,12 @@ def read_rows(
         ValueError: A column is missing, or a row has too few or too many
             fields or is not a JSON object. The message names file and line.
     """
-    if is_jsonl(path):
-        return _read_objects(path, columns)
-    return _read_tsv(path, columns, header=header, broken_rows=broken_rows)
-
-
-def _read_tsv(
-    path: files.Path,
-    columns: Sequence[str],
-    *,
-    header: Sequence[str] | None,
-    broken_rows: list[int] | None,
-) -> Iterator[Row]:
+    if _is_jsonl(path):
+        for number, line in _without_last_blanks(path):
+            where = f"{path}, line {number}"
+            values = parse_object(line, where)
+            yield number, tuple(_text(values, name, where) for name in columns)
+        return
     num_header_rows = 0 if header else 1
     header = tuple(header or read_header(path))
     places = [_find_column(column, header, path) for column in columns]
@@ -95,6 +81,10 @@ def _read_tsv(
                 f"{len(fields)} fields. Fix the row; a text cannot hold a tab "
                 "or a line break."
             )
+
+
+def _is_jsonl(path: files.Path) -> bool:
+    return files.check_local(path).endswith(_JSONL_ENDINGS)
 
 
 def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
@@ -117,13 +107,6 @@ def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
         yield from blanks
         blanks = []
         yield number, line
-
-
-def _read_objects(path: files.Path, columns: Sequence[str]) -> Iterator[Row]:
-    for number, line in _without_last_blanks(path):
-        where = f"{path}, line {number}"
-        values = parse_object(line, where)
-        yield number, tuple(_text(values, column, where) for column in columns)
 
 
 def parse_object(text: str, where: str) -> dict[str, Any]:
@@ -153,13 +136,10 @@ def check_characters(text: str, values: Any, where: str) -> None:
 
     UTF-8 cannot represent it, so writing the predictions would fail.
 
-    Args:
-        text: The JSON.
-        values: What it was parsed to.
-        where: Its place, with which the message begins.
+    `text` is the JSON, `values` what it was parsed to.
 
     Raises:
-        ValueError: There is one.
+        ValueError: There is one; the message begins with `where`.
     """
     if "\\ud" not in text.lower():
         return
@@ -171,6 +151,17 @@ def check_characters(text: str, values: Any, where: str) -> None:
             f"{where} has {half}, which is half of a surrogate pair and not a "
             "character. Replace it."
         ) from None
+
+
+def shown_few(items: Iterable[str]) -> str:
+    """Returns the first few items as one text.
+
+    >>> shown_few("abcdefg")
+    'a, b, c, d, e, ...'
+    """
+    items = list(items)
+    shown = ", ".join(items[:_NUM_SHOWN])
+    return f"{shown}, ..." if len(items) > _NUM_SHOWN else shown
 
 
 def _text(values: dict[str, Any], column: str, where: str) -> str:

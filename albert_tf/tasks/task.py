@@ -16,6 +16,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.features import ArraySpec
+from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import keras
@@ -47,8 +48,8 @@ class TaskData(Protocol):
         """Key of the score that selects the best weights; higher is better."""
 
     @property
-    def vocab_size(self) -> int:
-        """Size of the vocabulary that the records are made with."""
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the records are made with."""
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -83,12 +84,8 @@ class TaskData(Protocol):
     ) -> list[str]:
         """Writes the prediction files of the task; returns their paths.
 
-        Args:
-            examples: The examples, with or without labels.
-            outputs: Outputs of the model for their records.
-            output_dir: Directory for the files.
-            scores: What `scores` returned for the main evaluation set; empty
-                if nothing was evaluated.
+        The examples may have no labels. `scores` are those of the main
+        evaluation set, empty if nothing was evaluated.
         """
 
     def report_sections(
@@ -131,12 +128,9 @@ def encoder_specs(
 class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.
 
-    Args:
-        examples: Dataclasses of the task.
-        data: The data half that makes and scores their records.
-        name: Empty for the main set. An additional evaluation set adds
-            `_<name>` to the keys of its scores; an additional prediction set
-            has its files in the directory `<name>`.
+    The main set has no name. An additional evaluation set adds `_<name>` to
+    the keys of its scores; an additional prediction set has its files in the
+    directory `<name>`.
     """
 
     examples: Examples

@@ -14,15 +14,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import sentencepiece
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.sequence_pairs import PaddedBatches
+from albert_tf.text.tokenizer import Tokenizer
 
 _WORD_MARK = "▁"
+_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
 
 
-class SentencePieceTokenizer(PaddedBatches):
-    """A `tokenizer.Tokenizer` that uses a SentencePiece model.
+class SentencePieceTokenizer(Tokenizer):
+    """A tokenizer that uses a SentencePiece model.
 
     A piece that ends in a digit and a comma (`▁25,`) is always split into the
     number and the comma. Which ids this applies to, and their replacements,
@@ -46,21 +48,16 @@ class SentencePieceTokenizer(PaddedBatches):
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
         model, processor = _read_model(model_file)
+        super().__init__(
+            [processor.id_to_piece(i) for i in range(len(processor))],
+            special_tokens.SENTENCEPIECE_NAMES,
+            model_file,
+            do_lower_case=do_lower_case,
+        )
         self._processor = processor
-        self.do_lower_case = do_lower_case
-        self.vocab_size: int = processor.get_piece_size()
-        self._pieces = [
-            processor.id_to_piece(i) for i in range(self.vocab_size)
-        ]
-        self._piece_sizes = np.array([len(piece) for piece in self._pieces])
-        self._ids = {piece: i for i, piece in enumerate(self._pieces)}
-        self.special_ids = special_tokens.find_special_ids(
-            self._ids, special_tokens.SENTENCEPIECE_NAMES, model_file
-        )
+        self._piece_sizes = np.array([len(piece) for piece in self._tokens])
         self.forbidden_ids = self._find_forbidden_ids()
-        self.word_starts = special_tokens.sentencepiece_word_starts(
-            self._pieces
-        )
+        self.word_starts = np.array([*map(_starts_word, self._tokens)])
         settings = f"sentencepiece, do_lower_case={do_lower_case}\n"
         self.hash = hashlib.sha256(settings.encode() + model).hexdigest()
         self.replacements: Mapping[int, tuple[int, ...]] = {
@@ -96,13 +93,6 @@ class SentencePieceTokenizer(PaddedBatches):
             return np.zeros(0, np.int32), lengths
         return self._replace(np.concatenate(rows), lengths)
 
-    def encode_with_offsets(
-        self, text: str
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """See `Tokenizer.encode_with_offsets`."""
-        ids, _, offsets = self.encode_batch_with_offsets([text])
-        return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
-
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -131,25 +121,11 @@ class SentencePieceTokenizer(PaddedBatches):
         """See `Tokenizer.decode`."""
         known = [int(i) for i in ids]
         for token_id in known:
-            self._check_id(token_id)
+            self.id_to_token(token_id)
         return self._processor.decode(known)
-
-    def id_to_token(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_token`."""
-        self._check_id(token_id)
-        return self._pieces[token_id]
-
-    def token_to_id(self, token: str) -> int:
-        """See `Tokenizer.token_to_id`."""
-        return self._ids.get(token, self.special_ids.unk)
 
     def _normalize(self, text: str) -> str:
         return normalization.normalize(text, do_lower_case=self.do_lower_case)
-
-    def _check_id(self, token_id: int) -> None:
-        checks.check_integer(
-            "token_id", int(token_id), at_most=self.vocab_size - 1
-        )
 
     def _find_forbidden_ids(self) -> np.ndarray:
         ids = set(dataclasses.astuple(self.special_ids))
@@ -184,7 +160,7 @@ class SentencePieceTokenizer(PaddedBatches):
                 *self._processor.encode(piece[:-1].replace(_WORD_MARK, "")),
                 *comma,
             )
-            for token_id, piece in enumerate(self._pieces)
+            for token_id, piece in enumerate(self._tokens)
             if piece.endswith(",") and piece[-2:-1].isdigit()
         }
 
@@ -216,7 +192,7 @@ class SentencePieceTokenizer(PaddedBatches):
         unknown, or the model has changed the text, the slower way is taken:
         the model computes the offsets.
         """
-        pieces = "".join([self._pieces[i] for i in ids.tolist()])
+        pieces = "".join([self._tokens[i] for i in ids.tolist()])
         is_spelled = pieces == _WORD_MARK + row.replace(" ", _WORD_MARK)
         if not is_spelled or self.special_ids.unk in ids:
             asked = self._processor.encode(row, return_type="offset_mapping")
@@ -261,9 +237,23 @@ class SentencePieceTokenizer(PaddedBatches):
         comma = max(text.rfind(",", start, end), start)
         cuts = [start]
         for part in parts[:-1]:
-            size = len(self._pieces[part].removeprefix(_WORD_MARK))
+            size = len(self._tokens[part].removeprefix(_WORD_MARK))
             cuts.append(min(cuts[-1] + size, comma))
         return list(itertools.pairwise([*cuts, end]))
+
+
+def _starts_word(token: str) -> bool:
+    """Returns whether a token starts a word, the unit of masking.
+
+    It does if it begins with `▁` or `<`, if it is one punctuation mark, or if
+    it has any character other than English letters and punctuation: digits,
+    the apostrophe and foreign characters count as words of their own.
+    """
+    return (
+        token.startswith((_WORD_MARK, "<"))
+        or token in _PUNCTUATION
+        or not _ENGLISH.issuperset(token.lower())
+    )
 
 
 def _read_model(

@@ -1,27 +1,21 @@
-"""Finds tokens with a special role: `[CLS]` and the like, and word starts.
+"""Special tokens: their ids, and the sequences of texts that they frame.
 
-The five special tokens are found by name; no text is encoded to them. Word
-starts are for whole-word masking, which masks all tokens of a word or none: a
-token that does not start a word belongs to the word before it.
+Data flow: texts -> ids (tokenizer) -> [this file] -> `input_ids`,
+`segment_ids`.
+Floor: text. Plain Python.
 
-Floor: text. Plain Python and NumPy.
-
-Source: google-research/albert, create_pretraining_data._is_start_token_sp and
-_is_start_token_bert.
+Source: google-research/albert, `classifier_utils.convert_single_example` and
+`_truncate_seq_pair`.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-
-from albert_tf import files
+from collections.abc import Sequence
 
 SENTENCEPIECE_NAMES = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
 WORDPIECE_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-_PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-_ENGLISH = frozenset("abcdefghijklmnopqrstuvwxyz") | _PUNCTUATION
+_NUM_SPECIAL_ALONE = 2  # [CLS] a [SEP]
+_NUM_SPECIAL_PAIR = 3  # [CLS] a [SEP] b [SEP]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,55 +33,66 @@ class SpecialIds:
     mask: int
 
 
-def find_special_ids(
-    ids: Mapping[str, int], names: Sequence[str], vocabulary: files.Path
-) -> SpecialIds:
-    """Looks up the special tokens.
+def encode_pair(
+    ids_a: Sequence[int],
+    ids_b: Sequence[int],
+    *,
+    max_seq_length: int,
+    special: SpecialIds,
+) -> tuple[list[int], list[int]]:
+    """Returns `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, without padding.
 
-    Args:
-        ids: Id of every token.
-        names: Tokens of `pad`, `unk`, `cls`, `sep`, `mask`, in this order.
-        vocabulary: The vocabulary file, for the error.
+    Texts that are too long lose tokens at their ends: always the longer text,
+    and the second if both are equally long.
+
+    >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+    >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
+    ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
+
+    Both may be empty; if `ids_b` is, there is no second `[SEP]` either.
+
+    Returns:
+        The ids; and for each id its segment, 0 up to the first `[SEP]` and 1
+        after it.
 
     Raises:
-        ValueError: One is missing; the message names it.
+        ValueError: `max_seq_length` has no room for a token of each text.
     """
-    missing = [name for name in names if name not in ids]
-    if missing:
+    num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
+    num_texts = num_special - 1
+    if max_seq_length < num_special + num_texts:
         raise ValueError(
-            f"{vocabulary}: the vocabulary has no token "
-            f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
-            "of an ALBERT checkpoint, or train one with build_vocab.py."
+            "`max_seq_length` must leave room for a token of each text beside "
+            f"the {num_special} special tokens. Received: "
+            f"max_seq_length={max_seq_length}."
         )
-    pad, unk, cls, sep, mask = (ids[name] for name in names)
-    return SpecialIds(pad=pad, unk=unk, cls=cls, sep=sep, mask=mask)
-
-
-def sentencepiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: whether each token starts a word.
-
-    It does if it begins with `▁` or `<`, if it is one punctuation mark, or if
-    it has any character other than English letters and punctuation: digits,
-    the apostrophe and foreign characters count as words of their own.
-
-    >>> sentencepiece_word_starts(["▁it", "'", "s", "!", "!!", "7"]).tolist()
-    [True, True, False, True, False, True]
-    """
-    return np.fromiter(map(_starts_word, tokens), bool, len(tokens))
-
-
-def wordpiece_word_starts(tokens: Sequence[str]) -> np.ndarray:
-    """Returns bool `[V]`: whether each token starts a word.
-
-    >>> wordpiece_word_starts(["play", "##ing", "[SEP]"]).tolist()
-    [True, False, True]
-    """
-    return np.array([not token.startswith("##") for token in tokens], bool)
-
-
-def _starts_word(token: str) -> bool:
-    return (
-        token.startswith(("▁", "<"))
-        or token in _PUNCTUATION
-        or not _ENGLISH.issuperset(token.lower())
+    if not ids_b:
+        kept = ids_a[: max_seq_length - num_special]
+        return [special.cls, *kept, special.sep], [0] * (len(kept) + 2)
+    length_a, length_b = truncated_lengths(
+        len(ids_a), len(ids_b), max_seq_length - num_special
     )
+    input_ids = [special.cls, *ids_a[:length_a], special.sep]
+    segment_ids = [0] * len(input_ids) + [1] * (length_b + 1)
+    return [*input_ids, *ids_b[:length_b], special.sep], segment_ids
+
+
+def truncated_lengths(
+    length_a: int, length_b: int, max_length: int
+) -> tuple[int, int]:
+    """Returns how many tokens of two texts remain if they share `max_length`.
+
+    The result is the same as removing tokens one by one from the longer text,
+    and from the second if both are equally long, until both together fit.
+
+    >>> truncated_lengths(9, 5, 7)
+    (4, 3)
+    """
+    if length_a + length_b <= max_length:
+        return length_a, length_b
+    half = max_length // 2
+    if length_b <= half:
+        return max_length - length_b, length_b
+    if length_a <= max_length - half:
+        return length_a, max_length - length_a
+    return max_length - half, half

@@ -110,9 +110,7 @@ class Summary:
     """The result of a training; `str` gives a summary to print.
 
     Args:
-        model_file: The SentencePiece model.
-        vocab_file: Its pieces and their scores, for people to read.
-        vocab_size: Number of tokens.
+        vocab_file: The pieces and their scores, for people to read.
         num_sentences: Sentences read, without empty lines.
         num_long_sentences: Sentences that were skipped because they are
             longer than `MAX_SENTENCE_BYTES`.

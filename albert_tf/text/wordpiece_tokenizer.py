@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.sequence_pairs import PaddedBatches
+from albert_tf.text.tokenizer import Tokenizer
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200
@@ -25,8 +25,8 @@ _MAX_WORD_SIZE = 200
 _RESERVED = re.compile(r"\[.+\]|<.+>")
 
 
-class WordPieceTokenizer(PaddedBatches):
-    """A `tokenizer.Tokenizer` that uses a WordPiece vocabulary.
+class WordPieceTokenizer(Tokenizer):
+    """A tokenizer that uses a WordPiece vocabulary.
 
     Args:
         vocab_file: Text file, one token a line.
@@ -41,18 +41,21 @@ class WordPieceTokenizer(PaddedBatches):
     def __init__(
         self, vocab_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        self.do_lower_case = do_lower_case
-        self._tokens = _read_tokens(vocab_file)
-        self._ids = {token: i for i, token in enumerate(self._tokens)}
-        self.vocab_size = len(self._tokens)
-        self.special_ids = special_tokens.find_special_ids(
-            self._ids, special_tokens.WORDPIECE_NAMES, vocab_file
+        tokens = _read_tokens(vocab_file)
+        super().__init__(
+            tokens,
+            special_tokens.WORDPIECE_NAMES,
+            vocab_file,
+            do_lower_case=do_lower_case,
         )
-        self.forbidden_ids = self._find_forbidden_ids()
-        self.word_starts = special_tokens.wordpiece_word_starts(self._tokens)
+        is_reserved = [bool(_RESERVED.fullmatch(token)) for token in tokens]
+        self.forbidden_ids = np.flatnonzero(is_reserved).astype(np.int32)
+        self.word_starts = np.array(
+            [not token.startswith(_CONTINUATION) for token in tokens], bool
+        )
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
         self.hash = hashlib.sha256(
-            (settings + "\n".join(self._tokens)).encode()
+            (settings + "\n".join(tokens)).encode()
         ).hexdigest()
 
     def encode(self, text: str) -> list[int]:
@@ -72,13 +75,6 @@ class WordPieceTokenizer(PaddedBatches):
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         flat = itertools.chain.from_iterable(rows)
         return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
-
-    def encode_with_offsets(
-        self, text: str
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """See `Tokenizer.encode_with_offsets`."""
-        ids, _, offsets = self.encode_batch_with_offsets([text])
-        return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
 
     def encode_batch_with_offsets(
         self, texts: Sequence[str]
@@ -110,25 +106,6 @@ class WordPieceTokenizer(PaddedBatches):
             if token_id not in left_out
         ]
         return " ".join(tokens).replace(f" {_CONTINUATION}", "")
-
-    def id_to_token(self, token_id: int) -> str:
-        """See `Tokenizer.id_to_token`."""
-        checks.check_integer(
-            "token_id", int(token_id), at_most=self.vocab_size - 1
-        )
-        return self._tokens[token_id]
-
-    def token_to_id(self, token: str) -> int:
-        """See `Tokenizer.token_to_id`."""
-        return self._ids.get(token, self.special_ids.unk)
-
-    def _find_forbidden_ids(self) -> np.ndarray:
-        reserved = [
-            token_id
-            for token_id, token in enumerate(self._tokens)
-            if _RESERVED.fullmatch(token)
-        ]
-        return np.array(reserved, np.int32)
 
     def _cut(self, word: str) -> tuple[list[int], list[int]]:
         """Splits a word into tokens, always taking the longest from the left.

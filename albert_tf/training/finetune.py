@@ -212,7 +212,7 @@ def _copy_best_weights(run_dir: str, target: str) -> None:
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
     """Checks that the settings fit the examples."""
-    vocab_size = sets.data.vocab_size
+    vocab_size = sets.data.tokenizer.vocab_size
     if vocab_size != config.albert_config.vocab_size:
         raise ValueError(
             f"The vocabulary has {vocab_size} tokens, but the config has "

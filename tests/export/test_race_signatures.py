@@ -8,9 +8,12 @@ import tensorflow as tf
 
 from albert_tf.export import race_signatures
 from albert_tf.metrics.classification import softmax
-from albert_tf.tasks.race import examples, features, passage_files
-from albert_tf.tasks.race.examples import MultipleChoiceExample
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race import examples, passage_files
+from albert_tf.tasks.race.examples import (
+    ChoiceLengths,
+    MultipleChoiceExample,
+    make_records,
+)
 
 BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
 BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
@@ -81,7 +84,7 @@ def python_logits(exported, examples):
         max_seq_length=exported.config.max_seq_length,
         max_qa_length=exported.config.max_qa_length,
     )
-    records = list(features.make_records(examples, exported.tokenizer, lengths))
+    records = list(make_records(examples, exported.tokenizer, lengths))
     rows = []
     for record in records:
         batch = {name: record[name][None] for name in INPUTS}

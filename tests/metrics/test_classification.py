@@ -22,10 +22,6 @@ CORRELATIONS = [
 ]
 
 
-def test_accuracy_is_the_share_of_equal_labels():
-    assert classification.accuracy([0, 1, 2, 2], [0, 1, 2, 0]) == 0.75
-
-
 def test_f1_is_that_of_label_1():
     # Precision 2/3, recall 2/4: 2 / (3/2 + 2) = 4/7.
     labels = [1, 1, 1, 1, 0, 0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import keras
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, tf1, variable_names
-from albert_tf.tasks import task as task_lib
+from albert_tf.tasks.classification import sets as classification
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.finetuning import (
@@ -19,9 +20,10 @@ from albert_tf.tasks.finetuning import (
     SpanTask,
 )
 from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.tasks.race import sets as race
 from albert_tf.tasks.race.data import MultipleChoiceData
-from albert_tf.tasks.race.examples import MultipleChoiceExample
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.squad import sets as squad
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -31,7 +33,7 @@ from tests import tiny
 
 # B = 3, C = 2, S = 6.
 CONFIG = tiny.config(
-    num_hidden_layers=2,
+    num_hidden_layers=1,
     max_position_embeddings=8,
     hidden_dropout_prob=0.1,
     attention_probs_dropout_prob=0.1,
@@ -135,19 +137,6 @@ def assert_same_outputs(found, wanted, **tolerance):
     assert set(found) == set(wanted)
     for name, value in found.items():
         np.testing.assert_allclose(value, wanted[name], **tolerance)
-
-
-def names_of(protocol):
-    own = {*vars(protocol), *vars(protocol).get("__annotations__", ())}
-    return {name for name in own if not name.startswith("_")}
-
-
-def test_every_task_has_what_the_protocol_names(request, case):
-    names = names_of(task_lib.Task)
-    if request.node.callspec.params["case"] in FINETUNING:
-        names |= names_of(task_lib.FinetuningTask)
-
-    assert not names - set(dir(case[0]()))
 
 
 def test_losses_and_totals_have_their_names_and_shapes(case):
@@ -346,6 +335,55 @@ def test_outputs_have_no_dropout_and_are_never_of_half_precision(
             assert value.shape[1] == 6
 
 
+@pytest.mark.parametrize(
+    ("sets_lib", "config", "kind", "expected"),
+    [
+        (
+            classification,
+            classification.ClassificationConfig(
+                task_name="rte", dropout_prob=0.25
+            ),
+            ClassificationTask,
+            {"num_labels": 3, "dropout_prob": 0.25},
+        ),
+        (
+            race,
+            race.RaceConfig(dropout_prob=0.25),
+            MultipleChoiceTask,
+            {"dropout_prob": 0.25},
+        ),
+        (squad, squad.SquadConfig(), SpanTask, {}),
+        (
+            squad,
+            squad.SquadConfig(
+                version_2_with_negative=True,
+                start_n_top=2,
+                end_n_top=3,
+                dropout_prob=0.25,
+            ),
+            BeamSpanTask,
+            {"start_n_top": 2, "end_n_top": 3, "dropout_prob": 0.25},
+        ),
+    ],
+)
+def test_flags_and_labels_decide_the_model_half(
+    sets_lib, config, kind, expected
+):
+    data = types.SimpleNamespace(settings={"labels": ["a", "b", "c"]})
+
+    task = sets_lib.make_task(
+        CONFIG,
+        task_config=config,
+        sets=types.SimpleNamespace(data=data),
+        seed=1,
+        dtype="float32",
+    )
+
+    assert type(task) is kind
+    for name, value in expected.items():
+        assert getattr(task.model, name) == value
+
+
 @pytest.fixture(params=["classification", "regression", "race", "v1", "v2"])
 def data_case(request, words):
     """A data half, two labelled examples, and outputs for their records."""
@@ -407,13 +445,6 @@ def data_case(request, words):
     return data, examples, {"logits": logits[:, : len(labels) or 1]}
 
 
-def test_every_data_half_has_what_the_protocol_names(data_case):
-    data, _, _ = data_case
-
-    assert not names_of(task_lib.TaskData) - set(dir(data))
-    assert data.vocab_size == data.tokenizer.vocab_size
-
-
 @pytest.mark.parametrize("is_training", [True, False])
 def test_records_have_the_arrays_of_the_specs(data_case, is_training):
     data, examples, _ = data_case
@@ -428,19 +459,10 @@ def test_records_have_the_arrays_of_the_specs(data_case, is_training):
             shape = (*spec.shape, length) if spec.is_sequence else spec.shape
             assert record[spec.name].shape == shape
             assert record[spec.name].dtype == spec.dtype
+    # Only ids are padded with the padding token.
     pad_values = {spec.name: spec.pad_value for spec in data.array_specs}
     assert pad_values["input_ids"] == data.tokenizer.special_ids.pad
-    assert pad_values["input_mask"] == 0
-
-
-def test_only_ids_are_padded_with_the_padding_token():
-    specs = task_lib.encoder_specs(7, (2,))
-
-    assert [(spec.name, spec.shape, spec.pad_value) for spec in specs] == [
-        ("input_ids", (2,), 7),
-        ("input_mask", (2,), 0),
-        ("segment_ids", (2,), 0),
-    ]
+    assert pad_values["input_mask"] == pad_values["segment_ids"] == 0
 
 
 def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):

@@ -31,7 +31,7 @@ def test_settings_are_those_of_the_table(row):
         found.learning_rate,
         found.train_batch_size,
         found.albert_dropout,
-        found.classifier_dropout,
+        found.dropout_prob,
         found.num_train_steps,
         found.num_warmup_steps,
         found.max_seq_length,

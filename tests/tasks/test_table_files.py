@@ -85,15 +85,11 @@ def test_broken_rows_can_be_left_out_and_counted(write):
     assert broken == [2, 4]
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no file .*train\.tsv"):
-        rows(tmp_path / "train.tsv", "a")
-
-
-def test_json_lines_give_text_numbers_and_truth_values(write):
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_json_lines_give_text_numbers_and_truth_values(name, write):
     path = write(
         '{"a": "x\\ty", "b": 1, "c": null}\n{"b": true, "a": "", "c": 2.5}\n',
-        "rows.jsonl",
+        name,
     )
 
     assert rows(path, "a", "b") == [(1, ("x\ty", "1")), (2, ("", "true"))]
@@ -118,14 +114,6 @@ def test_a_broken_line_of_json_is_refused_with_its_number(line, words, write):
 
     with pytest.raises(ValueError, match=words):
         rows(path, "a")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("a.json", True), ("a.jsonl.gz", True), ("a.txt", False)],
-)
-def test_the_ending_says_whether_a_file_is_json_lines(name, expected):
-    assert table_files.is_jsonl(name) == expected
 
 
 def test_both_halves_of_a_surrogate_pair_are_a_character(write):

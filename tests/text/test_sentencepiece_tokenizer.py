@@ -1,3 +1,5 @@
+import string
+
 import numpy as np
 import pytest
 import sentencepiece
@@ -137,6 +139,27 @@ def test_not_even_a_model_that_finds_them_yields_special_pieces(
     assert 4 in found.encode("a [MASK]")
     assert 4 not in tokenizer.encode("a [MASK]")
     assert 4 in tokenizer.forbidden_ids
+
+
+def test_what_starts_a_word(tiny_spm_model, tmp_path, change_model):
+    starts = {"▁the", "<unk>", "▁", "7", "é", "aé", "£", "'s"}
+    starts |= set(string.punctuation)
+    # One of a cased vocabulary; English letters and punctuation.
+    inside = {"ing", "ING", "[MASK]", "://"}
+
+    def add_missing(model):
+        known = {one.piece for one in model.pieces}
+        for piece in sorted((starts | inside) - known):
+            model.pieces.add(piece=piece, score=-1.0)
+
+    path = change_model(tiny_spm_model, tmp_path / "m.model", add_missing)
+    tokenizer = sentencepiece_tokenizer.SentencePieceTokenizer(path)
+
+    assert starts == {
+        token
+        for token in starts | inside
+        if tokenizer.word_starts[tokenizer.token_to_id(token)]
+    }
 
 
 def test_text_comes_back_normalized(tiny):

@@ -1,64 +1,53 @@
-import string
+import itertools
 
 import pytest
 
 from albert_tf.text import special_tokens
+from albert_tf.text.special_tokens import SpecialIds
+
+SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 
 
-def test_special_ids_are_found_by_name():
-    ids = {"[MASK]": 7, "a": 1, "<pad>": 5, "[SEP]": 0, "[CLS]": 2, "<unk>": 9}
-
-    assert special_tokens.find_special_ids(
-        ids, special_tokens.SENTENCEPIECE_NAMES, "any.model"
-    ) == special_tokens.SpecialIds(pad=5, unk=9, cls=2, sep=0, mask=7)
-
-
-def test_missing_special_tokens_are_named_with_the_file():
-    ids = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2}
-
-    with pytest.raises(
-        ValueError, match=r"my.txt: .* no token \[CLS\], \[MASK\], which"
-    ):
-        special_tokens.find_special_ids(
-            ids, special_tokens.WORDPIECE_NAMES, "my.txt"
-        )
+def encode(ids_a, ids_b, length):
+    return special_tokens.encode_pair(
+        ids_a, ids_b, max_seq_length=length, special=SPECIAL
+    )
 
 
 @pytest.mark.parametrize(
-    ("token", "starts"),
+    ("ids_a", "ids_b", "length", "expected"),
     [
-        ("▁the", True),
-        ("ing", False),
-        ("ING", False),  # of a cased vocabulary
-        ("<unk>", True),
-        ("[MASK]", False),  # English letters and punctuation
-        (".", True),
-        ("://", False),
-        ("'", True),
-        ("'s", True),
-        ("7", True),
-        ("é", True),
-        ("aé", True),
-        ("£", True),
-        ("=", True),
-        ("▁", True),
+        ([7, 8], [9], 9, ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])),
+        # An empty second text is none; an empty first text is one.
+        ([7, 8], [], 9, ([2, 7, 8, 3], [0, 0, 0, 0])),
+        ([], [9], 5, ([2, 3, 9, 3], [0, 0, 1, 1])),
+        ([], [], 3, ([2, 3], [0, 0])),
+        # A text alone is cut at its end; texts that just fit are not.
+        (range(10, 20), [], 5, ([2, 10, 11, 12, 3], [0] * 5)),
+        ([7, 8], [9, 10], 7, ([2, 7, 8, 3, 9, 10, 3], [0] * 4 + [1] * 3)),
     ],
 )
-def test_what_starts_a_word(token, starts):
-    assert special_tokens.sentencepiece_word_starts([token]).tolist() == [
-        starts
-    ]
+def test_texts_are_joined_with_special_tokens(ids_a, ids_b, length, expected):
+    assert encode(ids_a, ids_b, length) == expected
 
 
-def test_every_punctuation_mark_starts_a_word():
-    tokens = list(string.punctuation)
+def test_the_lengths_are_those_of_taking_the_last_token_of_the_longer_text():
+    for length_a, length_b, room in itertools.product(range(12), repeat=3):
+        a, b = length_a, length_b
+        while a + b > room:
+            if a > b:
+                a -= 1
+            else:
+                b -= 1
 
-    assert special_tokens.sentencepiece_word_starts(tokens).all()
+        found = special_tokens.truncated_lengths(length_a, length_b, room)
+
+        assert found == (a, b), (length_a, length_b, room)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [(["a", "##a", "#", "[CLS]"], [True, False, True, True]), ([], [])],
-)
-def test_only_continuations_do_not_start_a_word_of_wordpiece(tokens, expected):
-    assert special_tokens.wordpiece_word_starts(tokens).tolist() == expected
+@pytest.mark.parametrize(("ids_b", "length"), [([], 2), ([9], 4)])
+def test_a_length_without_room_for_each_text_is_refused(ids_b, length):
+    with pytest.raises(ValueError, match="room for a token of each text"):
+        encode([7], ids_b, length)
+
+    encode([7], ids_b, length + 1)

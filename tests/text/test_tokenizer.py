@@ -1,6 +1,5 @@
 """What both tokenizers promise, and how they are loaded."""
 
-import inspect
 import json
 import pickle
 import shutil
@@ -10,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.text import special_tokens
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.tokenizer import Tokenizer, Vocabulary, load_tokenizer
+from albert_tf.text.tokenizer import Vocabulary, load_tokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 BOTH = pytest.mark.parametrize("kind", ["comma", "wordpiece"])
@@ -32,15 +32,6 @@ def tokenizer(kind, request):
 def file_of(kind, request):
     name = {"comma": "comma_model", "wordpiece": "wordpiece_file"}[kind]
     return request.getfixturevalue(name)
-
-
-@pytest.mark.parametrize("made", [SentencePieceTokenizer, WordPieceTokenizer])
-def test_both_tokenizers_offer_what_the_protocol_says(made):
-    for name, method in inspect.getmembers(Tokenizer, inspect.isfunction):
-        if not name.startswith("_"):
-            assert inspect.signature(getattr(made, name)) == (
-                inspect.signature(method)
-            )
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])
@@ -126,6 +117,53 @@ def test_nothing_gives_no_ids(tokenizer):
     assert tokenizer.encode_with_offsets("") == ([], [])
     ids, lengths = tokenizer.encode_batch(["", "a", ""])
     assert lengths.tolist() == [0, len(ids), 0]
+
+
+@BOTH
+def test_rows_of_a_batch_are_encoded_pairs_with_padding(tokenizer):
+    texts, others = ["unaffable a", "un"], ["", "a b a b a b a b"]
+
+    batch = tokenizer.batch(texts, others, max_seq_length=9)
+
+    assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
+    for row, (text, other) in enumerate(zip(texts, others, strict=True)):
+        ids, segments = special_tokens.encode_pair(
+            tokenizer.encode(text),
+            tokenizer.encode(other),
+            max_seq_length=9,
+            special=tokenizer.special_ids,
+        )
+        padding = 9 - len(ids)
+        for name, values, pad in [
+            ("input_ids", ids, tokenizer.special_ids.pad),
+            ("input_mask", [1] * len(ids), 0),
+            ("segment_ids", segments, 0),
+        ]:
+            assert batch[name].dtype == np.int32
+            assert batch[name].shape == (2, 9)
+            assert batch[name][row].tolist() == [*values, *[pad] * padding]
+
+
+@BOTH
+def test_texts_alone_are_pairs_with_empty_texts(tokenizer):
+    alone = tokenizer.batch(["un", "a"], max_seq_length=5)
+    paired = tokenizer.batch(["un", "a"], ["", ""], max_seq_length=5)
+
+    for name, values in alone.items():
+        np.testing.assert_array_equal(values, paired[name])
+
+
+@pytest.mark.parametrize(
+    ("texts", "text_pairs", "message"),
+    [
+        ("a b", None, "`texts` must be a sequence of texts.*one text"),
+        (["a"], "b", "`text_pairs` must be a sequence of texts"),
+        (["a", "b"], ["b"], "Received: 1 for 2"),
+    ],
+)
+def test_wrong_texts_are_errors(wordpiece, texts, text_pairs, message):
+    with pytest.raises(ValueError, match=message):
+        wordpiece.batch(texts, text_pairs, max_seq_length=8)
 
 
 @BOTH

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import types
 
 import keras
 import numpy as np
@@ -217,7 +218,7 @@ class WordData:
     """Whether a sequence has high ids or low ones: records, scores."""
 
     name = "words"
-    vocab_size = V
+    tokenizer = types.SimpleNamespace(vocab_size=V)
     primary_metric = "accuracy"
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),

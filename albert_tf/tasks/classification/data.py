@@ -23,7 +23,7 @@ from albert_tf.metrics import classification
 from albert_tf.tasks import task
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import sequence_pairs
+from albert_tf.text import special_tokens
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -48,10 +48,8 @@ class ClassificationData:
     """A `task.TaskData`: a label, or a number, for one text or two.
 
     Args:
-        name: Name of the task, such as `cola`.
         labels: All labels in the order of the logits; empty for regression.
         score_names: Keys of `SCORES`; the first one is the primary metric.
-        tokenizer: Tokenizer of the texts.
         max_seq_length: Maximum length of a record, with special tokens.
         submission_file: Name of the file with one prediction per row.
         prediction_range: Smallest and largest number in a submission; numbers
@@ -75,11 +73,6 @@ class ClassificationData:
     def primary_metric(self) -> str:
         """The first of the scores."""
         return self.score_names[0]
-
-    @property
-    def vocab_size(self) -> int:
-        """Size of the tokenizer's vocabulary."""
-        return self.tokenizer.vocab_size
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
@@ -228,7 +221,7 @@ class ClassificationData:
         ids_a: list[int],
         ids_b: list[int],
     ) -> Record:
-        input_ids, segment_ids = sequence_pairs.encode_pair(
+        input_ids, segment_ids = special_tokens.encode_pair(
             ids_a,
             ids_b,
             max_seq_length=self.max_seq_length,

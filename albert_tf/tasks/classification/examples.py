@@ -8,7 +8,7 @@ import dataclasses
 import logging
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from albert_tf import files
 from albert_tf.tasks import table_files
@@ -16,7 +16,6 @@ from albert_tf.tasks import table_files
 _logger = logging.getLogger(__name__)
 
 _MAX_LABELS = 1000
-_NUM_SHOWN = 5
 _ENDINGS = (".tsv", ".jsonl", ".json", ".tsv.gz", ".jsonl.gz", ".json.gz")
 
 
@@ -25,9 +24,9 @@ class ClassificationExample:
     """One text, or two, and its label.
 
     Args:
-        guid: Id of the example, unique in its set.
+        guid: Unique in a set.
         text_a: The text, or the first of two.
-        text_b: The second text; empty if there is none.
+        text_b: Empty if there is no second text.
         label: Index of the label among the task's labels; the number, for
             regression; None if it is not known.
     """
@@ -114,7 +113,7 @@ def read_examples(
 
     Args:
         path: TSV, or JSONL by its ending.
-        columns: Which columns hold what.
+        columns: What to read.
         labels: All labels in the order of the logits; empty for regression.
         guid_prefix: Start of the ids of rows that have none; the number of
             the line, from 0, follows.
@@ -155,7 +154,7 @@ def read_examples(
             "original does (lines %s).",
             path,
             len(broken),
-            shown_few(map(str, broken)),
+            table_files.shown_few(map(str, broken)),
         )
     _check_ids(examples, path)
     _warn_of_empty_texts(examples, path)
@@ -199,23 +198,12 @@ def check_labels(labels: Sequence[str], where: str) -> None:
             "Name each once."
         )
     if not 1 < len(labels) <= _MAX_LABELS:
-        shown = shown_few(map(repr, labels))
+        shown = table_files.shown_few(map(repr, labels))
         raise ValueError(
             f"{where}: there must be 2 to {_MAX_LABELS} different labels. "
             f"Received: {len(labels)} ({shown}). Name the column of the "
             "labels, or pass --regression if they are numbers."
         )
-
-
-def shown_few(items: Iterable[str]) -> str:
-    """Returns the first few items as one text.
-
-    >>> shown_few("abcdefg")
-    'a, b, c, d, e, ...'
-    """
-    items = list(items)
-    shown = ", ".join(items[:_NUM_SHOWN])
-    return f"{shown}, ..." if len(items) > _NUM_SHOWN else shown
 
 
 def _parse_label(text: str, labels: Sequence[str], where: str) -> int | float:
@@ -225,8 +213,9 @@ def _parse_label(text: str, labels: Sequence[str], where: str) -> int | float:
             return labels.index(text)
         raise ValueError(
             f"{where}: the label must be one of "
-            f"{shown_few(map(repr, labels))}. Received: {text!r}. Fix the row; "
-            "or, if the label is new, train on rows that have it."
+            f"{table_files.shown_few(map(repr, labels))}. Received: "
+            f"{text!r}. Fix the row; or, if the label is new, train on rows "
+            "that have it."
         )
     try:
         number = float(text)
@@ -288,5 +277,5 @@ def _warn_of_empty_texts(
             path,
             len(empty),
             len(examples),
-            shown_few(map(str, empty)),
+            table_files.shown_few(map(str, empty)),
         )

@@ -48,20 +48,16 @@ class GlueDataset:
     """One task of GLUE.
 
     Args:
-        name: Name of the task, as in `--task_name`.
-        text_columns: One column or two.
+        name: As in `--task_name`.
         label_column: Column of the label, in files that have it.
-        labels: All labels in the order of the logits; empty for regression.
-        score_names: Scores of `ClassificationData`; the first one is the
-            primary metric.
-        train_file: Path below the folder of GLUE.
-        eval_files: The first one is the main set.
-        predict_files: Files without labels.
+        labels: See `ClassificationData`, also for `score_names` and
+            `prediction_range`.
+        files: For `train`, `eval` and `predict`; the first one is the main
+            set. The last are without labels.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
         skips_broken_rows: Whether labelled rows with too few or too many
             fields are skipped and counted, or an error.
-        prediction_range: Smallest and largest number in a submission.
     """
 
     name: str
@@ -69,21 +65,11 @@ class GlueDataset:
     label_column: str = "label"
     labels: tuple[str, ...] = ("0", "1")
     score_names: tuple[str, ...] = ("accuracy",)
-    train_file: str
-    eval_files: tuple[SetFile, ...]
-    predict_files: tuple[SetFile, ...]
+    files: Mapping[str, tuple[SetFile, ...]]
     id_column: str = "index"
     labelled_header: tuple[str, ...] | None = None
     skips_broken_rows: bool = False
     prediction_range: tuple[float, float] | None = None
-
-    def files(self, use: str) -> tuple[SetFile, ...]:
-        """Returns the files for `train`, `eval` or `predict`."""
-        return {
-            "train": (SetFile(path=self.train_file),),
-            "eval": self.eval_files,
-            "predict": self.predict_files,
-        }[use]
 
 
 _SENTENCES = ("sentence1", "sentence2")
@@ -91,6 +77,14 @@ _ENTAILMENT = ("entailment", "not_entailment")
 _MNLI_DEV = (
     SetFile(path="MNLI/dev_matched.tsv"),
     SetFile(path="MNLI/dev_mismatched.tsv", name="mismatched"),
+)
+_MNLI_TEST = (
+    SetFile(path="MNLI/test_matched.tsv", submission_file="MNLI-m.tsv"),
+    SetFile(
+        path="MNLI/test_mismatched.tsv",
+        name="mismatched",
+        submission_file="MNLI-mm.tsv",
+    ),
 )
 _DIAGNOSTIC = SetFile(
     path="diagnostic/diagnostic.tsv",
@@ -104,24 +98,38 @@ def _one_folder(name: str, folder: str, **fields: object) -> GlueDataset:
     """Returns a task of the files `train.tsv`, `dev.tsv` and `test.tsv`."""
     return GlueDataset(
         name=name,
-        train_file=f"{folder}/train.tsv",
-        eval_files=(SetFile(path=f"{folder}/dev.tsv"),),
-        predict_files=(
-            SetFile(path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv"),
-        ),
+        files={
+            "train": (SetFile(path=f"{folder}/train.tsv"),),
+            "eval": (SetFile(path=f"{folder}/dev.tsv"),),
+            "predict": (
+                SetFile(
+                    path=f"{folder}/test.tsv", submission_file=f"{folder}.tsv"
+                ),
+            ),
+        },
         **fields,  # type: ignore[arg-type]
     )
 
 
-def _mnli(name: str, **fields: object) -> GlueDataset:
+def _mnli(
+    name: str, evaluation: Sequence[SetFile], prediction: Sequence[SetFile]
+) -> GlueDataset:
     return GlueDataset(
         name=name,
         text_columns=_SENTENCES,
         label_column="gold_label",
         labels=("contradiction", "entailment", "neutral"),
-        train_file="MNLI/train.tsv",
-        **fields,  # type: ignore[arg-type]
+        files={
+            "train": (SetFile(path="MNLI/train.tsv"),),
+            "eval": tuple(evaluation),
+            "predict": tuple(prediction),
+        },
     )
+
+
+def _alone(one: SetFile) -> SetFile:
+    """Returns an additional set as the main set of a task."""
+    return dataclasses.replace(one, name="", is_optional=False)
 
 
 _ALL = (
@@ -159,29 +167,9 @@ _ALL = (
         # Some published rows are torn at a line break within a question.
         skips_broken_rows=True,
     ),
-    _mnli(
-        "mnli",
-        eval_files=_MNLI_DEV,
-        predict_files=(
-            SetFile(path="MNLI/test_matched.tsv", submission_file="MNLI-m.tsv"),
-            SetFile(
-                path="MNLI/test_mismatched.tsv",
-                name="mismatched",
-                submission_file="MNLI-mm.tsv",
-            ),
-            _DIAGNOSTIC,
-        ),
-    ),
+    _mnli("mnli", _MNLI_DEV, [*_MNLI_TEST, _DIAGNOSTIC]),
     # The original's name for MNLI with the mismatched sets alone.
-    _mnli(
-        "mismnli",
-        eval_files=(SetFile(path="MNLI/dev_mismatched.tsv"),),
-        predict_files=(
-            SetFile(
-                path="MNLI/test_mismatched.tsv", submission_file="MNLI-mm.tsv"
-            ),
-        ),
-    ),
+    _mnli("mismnli", [_alone(_MNLI_DEV[1])], [_alone(_MNLI_TEST[1])]),
     _one_folder(
         "qnli",
         "QNLI",
@@ -191,13 +179,7 @@ _ALL = (
     _one_folder("rte", "RTE", text_columns=_SENTENCES, labels=_ENTAILMENT),
     _one_folder("wnli", "WNLI", text_columns=_SENTENCES),
     # The diagnostic set alone, with a model of MNLI.
-    _mnli(
-        "ax",
-        eval_files=_MNLI_DEV,
-        predict_files=(
-            dataclasses.replace(_DIAGNOSTIC, name="", is_optional=False),
-        ),
-    ),
+    _mnli("ax", _MNLI_DEV, [_alone(_DIAGNOSTIC)]),
 )
 GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
 
@@ -239,18 +221,10 @@ def existing_sets(
 def read_examples(
     dataset: GlueDataset, path: files.Path, *, split: str, is_labelled: bool
 ) -> list[ClassificationExample]:
-    """Reads one file of a task.
+    """Reads one file of a task; raises what `examples.read_examples` does.
 
-    Args:
-        dataset: The task.
-        path: The file.
-        split: Start of the ids of rows that have none, as in the original
-            (`dev-1` for the second line).
-        is_labelled: Whether to read labels; else all are None.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: See `examples.read_examples`.
+    Ids of rows that have none begin with `split`, as in the original (`dev-1`
+    for the second line).
     """
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or table_files.read_header(path))

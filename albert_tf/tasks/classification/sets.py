@@ -10,11 +10,12 @@ Source: google-research/albert, `run_classifier.py`.
 import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
+from albert_tf.tasks import table_files
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.examples import Columns
@@ -169,14 +170,13 @@ def read_sets(
 
 
 def _files(config: ClassificationConfig, use: str) -> list[SetFile]:
-    """Returns the files of a use, with their whole paths."""
     folder, named = config.data_dir or "", getattr(config, f"{use}_file")
     if not folder and not named:
         raise ValueError(f"--data_dir or --{use}_file must be given.")
     if config.name == CUSTOM:
         path = named or examples_lib.find_split(folder, SPLITS[use])
         return [SetFile(path=path)]
-    of_glue = glue.find_dataset(config.name).files(use)
+    of_glue = glue.find_dataset(config.name).files[use]
     if named:
         return [dataclasses.replace(of_glue[0], path=named)]
     return glue.existing_sets(folder, of_glue)
@@ -276,7 +276,7 @@ def _labels_of_file(
 def _shown(labels: Sequence[str]) -> str:
     if not labels:
         return "numbers (regression)"
-    return examples_lib.shown_few(map(repr, labels))
+    return table_files.shown_few(map(repr, labels))
 
 
 def make_task(
@@ -292,7 +292,7 @@ def make_task(
 
     return ClassificationTask(
         config,
-        num_labels=len(_data(sets).labels),
+        num_labels=len(sets.data.settings["labels"]),
         dropout_prob=task_config.dropout_prob,
         seed=seed,
         dtype=dtype,
@@ -304,8 +304,4 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides."""
     del task_config, scores
-    return {"labels": _data(sets).labels}
-
-
-def _data(sets: Sets) -> "ClassificationData":
-    return cast("ClassificationData", sets.data)
+    return {"labels": tuple(sets.data.settings["labels"])}

@@ -1,26 +1,42 @@
-"""Multiple-choice questions, and what the questions of a set must agree on.
+"""Multiple-choice questions, and their records.
 
-Data flow: files -> [this file] -> features, scores, predictions.
-Floor: tasks. Plain Python.
+Data flow: files -> [this file] -> records -> batches.
+Floor: tasks. NumPy.
 
-Source: google-research/albert, `race_utils.RaceProcessor.read_examples`.
+A record has a row for each choice: `[CLS] article [SEP] question and option
+[SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
+is too long, question and option keep their last tokens, the article its first.
+
+Source: google-research/albert, `race_utils.RaceProcessor.read_examples` and
+`race_utils.convert_single_example`.
 """
 
 import dataclasses
+import itertools
 import logging
 import re
 import string
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from albert_tf import checks
+from albert_tf.tasks import table_files
+from albert_tf.tasks.task import Record
+from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
 LEVELS = ("middle", "high")
 LETTERS = string.ascii_uppercase
 MIN_OPTIONS = 2
-MAX_LISTED = 5
 # The underscore, and the characters that normalization replaces by it.
 BLANK = re.compile("[_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\uff3f]")
+# [CLS] and two [SEP].
+NUM_SPECIAL_TOKENS = 3
+# Articles encoded by one call: more would take more memory, save no time.
+ARTICLES_PER_CALL = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,12 +44,10 @@ class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
     Args:
-        guid: Its id, unique in a set.
+        guid: Unique in a set.
         passage_id: Id of the article, which several questions may share.
         level: `middle` or `high` for RACE, else empty.
-        article: The text to read.
         question: A question, or a sentence with blanks (`_`).
-        options: The possible answers, C texts.
         label: Index of the right option; None if it is not known.
     """
 
@@ -61,71 +75,6 @@ class MultipleChoiceExample:
         if len(parts) > 1:
             return [option.join(parts) for option in self.options]
         return [f"{self.question} {option}" for option in self.options]
-
-
-def check_options(values: Any, where: str) -> tuple[str, ...]:
-    """Checks and returns the options of a question.
-
-    Raises:
-        ValueError: They are not a list of 2 to 26 strings; the message begins
-            with `where`.
-    """
-    is_list = isinstance(values, list)
-    if not is_list or not MIN_OPTIONS <= len(values) <= len(LETTERS):
-        got = f"{len(values)} of them" if is_list else f"{values!r}"
-        raise ValueError(
-            f"{where}: the options must be a list of {MIN_OPTIONS} to "
-            f"{len(LETTERS)} strings. Received: {got}. Complete the question, "
-            "or remove it."
-        )
-    for letter, option in zip(LETTERS, values, strict=False):
-        check_text(option, f"option {letter}", where)
-    return tuple(values)
-
-
-def check_text(value: Any, what: str, where: str) -> str:
-    """Checks that a value is a string, and returns it.
-
-    Raises:
-        ValueError: It is not; the message begins with `where` and `what`.
-    """
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{where}: {what} must be a string. Received: {value!r}. Complete "
-            "the question, or remove it."
-        )
-    return value
-
-
-def find_label(answer: Any, options: Sequence[str], where: str) -> int | None:
-    """Returns the index of the right option.
-
-    Args:
-        answer: A letter from `A`; or an index from 0; or the text of one of
-            the options; None if it is not known.
-        options: The options.
-        where: File and question, with which the error message begins.
-
-    Raises:
-        ValueError: It means no option, or could mean several.
-    """
-    if answer is None:
-        return None
-    letters = LETTERS[: len(options)]
-    found = {i for i, option in enumerate(options) if option == answer}
-    if isinstance(answer, str) and len(answer.strip()) == 1:
-        found |= {letters.find(answer.strip())} - {-1}
-    elif type(answer) is int and 0 <= answer < len(options):
-        found |= {answer}
-    if len(found) != 1:
-        count = "no" if not found else "more than one"
-        raise ValueError(
-            f"{where}: the answer must be a letter from A to {letters[-1]}, an "
-            f"index from 0 to {len(options) - 1}, or the text of an option. "
-            f"Received: {answer!r}, which matches {count} option. Leave out "
-            "the answer if it is not known."
-        )
-    return found.pop()
 
 
 def check_examples(
@@ -166,12 +115,11 @@ def check_examples(
     if empty:
         _logger.warning(
             "%s: %d of %d questions have an empty article, question or "
-            "option; they are kept: %s%s",
+            "option; they are kept: %s",
             where,
             len(empty),
             len(examples),
-            ", ".join(empty[:MAX_LISTED]),
-            ", ..." if len(empty) > MAX_LISTED else "",
+            table_files.shown_few(empty),
         )
 
 
@@ -190,3 +138,131 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
             "every question needs one; without answers, use --do_predict."
         )
     return labels
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceLengths:
+    """Maximum lengths, in tokens.
+
+    Args:
+        max_seq_length: Of a sequence, S: article, question, option and
+            special tokens.
+        max_qa_length: Of question and option together.
+
+    Raises:
+        ValueError: `max_qa_length` is below 1, or the longest question would
+            leave no room for the article.
+    """
+
+    max_seq_length: int = 512
+    max_qa_length: int = 128
+
+    def __post_init__(self) -> None:
+        checks.check_integer("max_qa_length", self.max_qa_length, at_least=1)
+        if self.max_seq_length <= self.max_qa_length + NUM_SPECIAL_TOKENS:
+            raise ValueError(
+                "`max_seq_length` must be greater than `max_qa_length` + "
+                f"{NUM_SPECIAL_TOKENS}, to leave room for the article. "
+                f"Received: max_seq_length={self.max_seq_length}, "
+                f"max_qa_length={self.max_qa_length}. Raise the first or lower "
+                "the second."
+            )
+
+
+def make_records(
+    examples: Sequence[MultipleChoiceExample],
+    tokenizer: Tokenizer,
+    lengths: ChoiceLengths,
+) -> Iterator[Record]:
+    """Yields the record of each example, in order.
+
+    The article of neighbouring examples is encoded once. How many texts are
+    truncated is logged at the end.
+
+    Yields:
+        Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
+        `[C, s]`, where s is the length of the longest choice and shorter ones
+        are padded; `label_ids` `[]`, 0 if the answer is not known.
+    """
+    num_cut_articles = num_cut_questions = 0
+    for group in _groups(examples):
+        encoded, sizes = tokenizer.encode_batch(_texts(group))
+        ids = iter(np.split(encoded, np.cumsum(sizes)[:-1]))
+        for members in group:
+            article = next(ids)
+            for example in members:
+                whole = [next(ids) for _ in example.options]
+                choices = [ids_b[-lengths.max_qa_length :] for ids_b in whole]
+                # Tokens of the article that fit beside each choice.
+                rooms = [
+                    lengths.max_seq_length - NUM_SPECIAL_TOKENS - len(choice)
+                    for choice in choices
+                ]
+                num_cut_articles += min(rooms) < len(article)
+                num_cut_questions += any(
+                    len(ids_b) > lengths.max_qa_length for ids_b in whole
+                )
+                articles = [article[:room] for room in rooms]
+                yield {
+                    **_rows(articles, choices, tokenizer.special_ids),
+                    "label_ids": np.array(example.label or 0, np.int32),
+                }
+    _logger.info(
+        "Made records of %d questions; truncated the article of %d, and the "
+        "question or an option of %d.",
+        len(examples),
+        num_cut_articles,
+        num_cut_questions,
+    )
+
+
+def _groups(
+    examples: Sequence[MultipleChoiceExample],
+) -> Iterator[list[list[MultipleChoiceExample]]]:
+    """Yields lists of up to `ARTICLES_PER_CALL` articles' examples."""
+    by_article = (
+        list(members)
+        for _, members in itertools.groupby(examples, lambda e: e.article)
+    )
+    while group := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
+        yield group
+
+
+def _texts(group: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
+    """Returns each article, followed by the choices of its questions."""
+    texts: list[str] = []
+    for members in group:
+        texts.append(members[0].article)
+        for example in members:
+            texts += example.choice_texts()
+    return texts
+
+
+def _rows(
+    articles: Sequence[np.ndarray],
+    choices: Sequence[np.ndarray],
+    special: SpecialIds,
+) -> Record:
+    sizes = [
+        len(article) + len(choice) + NUM_SPECIAL_TOKENS
+        for article, choice in zip(articles, choices, strict=True)
+    ]
+    shape = (len(sizes), max(sizes))
+    input_ids = np.full(shape, special.pad, np.int32)
+    input_mask = np.zeros(shape, np.int32)
+    segment_ids = np.zeros(shape, np.int32)
+    for row, (article, choice) in enumerate(
+        zip(articles, choices, strict=True)
+    ):
+        start, end = len(article) + 2, sizes[row]
+        input_ids[row, 0] = special.cls
+        input_ids[row, 1 : start - 1] = article
+        input_ids[row, [start - 1, end - 1]] = special.sep
+        input_ids[row, start : end - 1] = choice
+        input_mask[row, :end] = 1
+        segment_ids[row, start:end] = 1
+    return {
+        "input_ids": input_ids,
+        "input_mask": input_mask,
+        "segment_ids": segment_ids,
+    }

@@ -18,9 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from albert_tf import files
+from albert_tf.settings import setting
 from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
+from albert_tf.tasks.race.examples import (
+    LETTERS,
+    LEVELS,
+    MIN_OPTIONS,
+    MultipleChoiceExample,
+)
 
 _LISTS = ("questions", "options")
 _PASSAGE_KEYS = ("article", *_LISTS)
@@ -46,14 +52,28 @@ class FieldNames:
         ValueError: A name is empty, or used twice.
     """
 
-    article: str = "article"
-    question: str = "question"
-    options: str = "options"
-    answer: str = "answer"
-    id: str = "id"
+    article_field: str = setting(
+        "article", "JSON lines: field that holds the article."
+    )
+    question_field: str = setting(
+        "question", "JSON lines: field that holds the question."
+    )
+    options_field: str = setting(
+        "options", "JSON lines: field that holds the options."
+    )
+    answer_field: str = setting(
+        "answer", "JSON lines: field that holds the answer."
+    )
+    id_field: str = setting("id", "JSON lines: field of the id.")
 
     def __post_init__(self) -> None:
-        names = dataclasses.astuple(self)
+        names = (
+            self.article_field,
+            self.question_field,
+            self.options_field,
+            self.answer_field,
+            self.id_field,
+        )
         if len(set(names)) < len(names) or not all(names):
             raise ValueError(
                 "Each field of a question must have its own name. Received: "
@@ -69,8 +89,7 @@ def read_split(
     Args:
         data_dir: The folder that holds `RACE/`, or `RACE/` itself.
         split: `train`, `dev` or `test`.
-        levels: The levels to read, `middle` or `high` or both. One of two may
-            be missing on disk.
+        levels: One of two may be missing on disk.
 
     Returns:
         The questions: first those of `middle`, each level by file name.
@@ -110,10 +129,6 @@ def read_questions(
     whose id begins with `middle` or `high` has that level. Any other file has
     one JSON object per line: questions, or, if the first line has
     `questions`, RACE passages.
-
-    Args:
-        path: The file.
-        fields: Names of the fields of a question in JSON.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -220,7 +235,7 @@ def _examples(
     if not level:
         found = [name for name in LEVELS if passage["id"].startswith(name)]
         level = found[0] if found else ""
-    article = examples_lib.check_text(passage["article"], "article", where)
+    article = _check_text(passage["article"], "article", where)
     lists = {k: passage.get(k) or [] for k in (*_LISTS, "answers")}
     for key, value in lists.items():
         if not isinstance(value, list):
@@ -238,15 +253,15 @@ def _examples(
         )
     for i, question in enumerate(questions):
         place = f"{where}, question {i}"
-        texts = examples_lib.check_options(options[i], place)
+        texts = _check_options(options[i], place)
         yield MultipleChoiceExample(
             guid=f"{passage['id']}-{i}",
             passage_id=passage["id"],
             level=level,
             article=article,
-            question=examples_lib.check_text(question, "question", place),
+            question=_check_text(question, "question", place),
             options=texts,
-            label=examples_lib.find_label(answers[i], texts, place),
+            label=_find_label(answers[i], texts, place),
         )
 
 
@@ -263,9 +278,14 @@ def _read_jsonl(
     for number, text in _numbered_lines(path):
         where = f"{os.fspath(path)}, line {number}"
         row = table_files.parse_object(text, where)
-        guid = str(row.get(fields.id, number))
+        guid = str(row.get(fields.id_field, number))
         where = f"{where}, question {guid}"
-        for field in (fields.article, fields.question, fields.options):
+        needed = (
+            fields.article_field,
+            fields.question_field,
+            fields.options_field,
+        )
+        for field in needed:
             if field not in row:
                 raise ValueError(
                     f"{where}: the field {field!r} is missing; found "
@@ -273,19 +293,16 @@ def _read_jsonl(
                     "--question_field, --options_field and --answer_field."
                 )
         article, question = (
-            examples_lib.check_text(row[name], name, where)
-            for name in (fields.article, fields.question)
+            _check_text(row[name], name, where) for name in needed[:2]
         )
-        options = examples_lib.check_options(row[fields.options], where)
+        options = _check_options(row[fields.options_field], where)
         yield MultipleChoiceExample(
             guid=guid,
             passage_id=guid,
             article=article,
             question=question,
             options=options,
-            label=examples_lib.find_label(
-                row.get(fields.answer), options, where
-            ),
+            label=_find_label(row.get(fields.answer_field), options, where),
         )
 
 
@@ -332,7 +349,54 @@ def _mctest_questions(
             article=texts[2],
             question=question.strip(),
             options=options,
-            label=examples_lib.find_label(
-                letter, options, f"{where}, question {i}"
-            ),
+            label=_find_label(letter, options, f"{where}, question {i}"),
         )
+
+
+def _check_options(values: Any, where: str) -> tuple[str, ...]:
+    """Returns options, which must be a list of 2 to 26 strings."""
+    is_list = isinstance(values, list)
+    if not is_list or not MIN_OPTIONS <= len(values) <= len(LETTERS):
+        got = f"{len(values)} of them" if is_list else f"{values!r}"
+        raise ValueError(
+            f"{where}: the options must be a list of {MIN_OPTIONS} to "
+            f"{len(LETTERS)} strings. Received: {got}. Complete the question, "
+            "or remove it."
+        )
+    for letter, option in zip(LETTERS, values, strict=False):
+        _check_text(option, f"option {letter}", where)
+    return tuple(values)
+
+
+def _check_text(value: Any, what: str, where: str) -> str:
+    """Returns a value, which must be a string."""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{where}: {what} must be a string. Received: {value!r}. Complete "
+            "the question, or remove it."
+        )
+    return value
+
+
+def _find_label(answer: Any, options: Sequence[str], where: str) -> int | None:
+    """Returns the index of the right option, None if it is not known.
+
+    An answer may be a letter, an index from 0, or the text of an option.
+    """
+    if answer is None:
+        return None
+    letters = LETTERS[: len(options)]
+    found = {i for i, option in enumerate(options) if option == answer}
+    if isinstance(answer, str) and len(answer.strip()) == 1:
+        found |= {letters.find(answer.strip())} - {-1}
+    elif type(answer) is int and 0 <= answer < len(options):
+        found |= {answer}
+    if len(found) != 1:
+        count = "no" if not found else "more than one"
+        raise ValueError(
+            f"{where}: the answer must be a letter from A to {letters[-1]}, an "
+            f"index from 0 to {len(options) - 1}, or the text of an option. "
+            f"Received: {answer!r}, which matches {count} option. Leave out "
+            "the answer if it is not known."
+        )
+    return found.pop()

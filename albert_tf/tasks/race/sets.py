@@ -11,21 +11,23 @@ import dataclasses
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files
-from albert_tf.tasks.race.examples import LEVELS, MultipleChoiceExample
-from albert_tf.tasks.race.features import ChoiceLengths
+from albert_tf.tasks.race.examples import (
+    LEVELS,
+    ChoiceLengths,
+    MultipleChoiceExample,
+)
 from albert_tf.tasks.race.passage_files import FieldNames
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from albert_tf.tasks.race.data import MultipleChoiceData
     from albert_tf.tasks.task import FinetuningTask
 
 _logger = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ _RECORD_ENDINGS = (".tf_record", ".tfrecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaceConfig:
+class RaceConfig(FieldNames):
     """RACE's flags; `read_sets` checks the length.
 
     Raises:
@@ -61,19 +63,6 @@ class RaceConfig:
     predict_file: str | None = setting(
         None, f"Questions to answer, instead of RACE/test/: {_FORMATS}."
     )
-    article_field: str = setting(
-        FieldNames.article, "JSON lines: field that holds the article."
-    )
-    question_field: str = setting(
-        FieldNames.question, "JSON lines: field that holds the question."
-    )
-    options_field: str = setting(
-        FieldNames.options, "JSON lines: field that holds the options."
-    )
-    answer_field: str = setting(
-        FieldNames.answer, "JSON lines: field that holds the answer."
-    )
-    id_field: str = setting(FieldNames.id, "JSON lines: field of the id.")
     dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
     max_qa_length: int = setting(
         ChoiceLengths.max_qa_length,
@@ -84,6 +73,7 @@ class RaceConfig:
     middle_only: bool = setting(False, "Leave out RACE's high level.")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.check_number(
             "dropout_prob", self.dropout_prob, at_least=0, below=1
         )
@@ -156,14 +146,7 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
         return passage_files.read_split(
             config.data_dir, SPLITS[use], levels=config.levels
         )
-    fields = FieldNames(
-        article=config.article_field,
-        question=config.question_field,
-        options=config.options_field,
-        answer=config.answer_field,
-        id=config.id_field,
-    )
-    examples = passage_files.read_questions(path, fields=fields)
+    examples = passage_files.read_questions(path, fields=config)
     if config.levels == LEVELS:
         return examples
     (level,) = config.levels
@@ -202,8 +185,7 @@ def export_settings(
     the one to predict.
     """
     del scores
-    data = cast("MultipleChoiceData", sets.all[-1].data)
     return {
         "max_qa_length": task_config.max_qa_length,
-        "num_choices": data.num_choices,
+        "num_choices": sets.all[-1].data.settings["num_choices"],
     }

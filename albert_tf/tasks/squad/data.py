@@ -18,8 +18,9 @@ import numpy as np
 from albert_tf import files
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import squad as metrics
+from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import features, predictions
+from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import (
     QuestionPrediction,
@@ -55,9 +56,6 @@ class SquadData:
     `BeamSpanModel` in version 2.0.
 
     Args:
-        tokenizer: Tokenizer of questions and contexts.
-        lengths: Lengths of questions and windows.
-        limits: Which spans are considered, and how many are kept.
         version_2_with_negative: Whether questions may have no answer.
         null_score_diff_threshold: Null threshold to use; None to use the
             best one for the evaluated questions.
@@ -80,17 +78,24 @@ class SquadData:
         return "squad_v2" if self.version_2_with_negative else "squad_v1"
 
     @property
-    def vocab_size(self) -> int:
-        """Size of the tokenizer's vocabulary."""
-        return self.tokenizer.vocab_size
-
-    @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """The arrays of a record."""
-        return features.array_specs(
-            version_2_with_negative=self.version_2_with_negative,
-            pad_id=self.tokenizer.special_ids.pad,
-        )
+        """The arrays of a record; two more if there may be no answer."""
+        specs = [
+            *task.encoder_specs(self.tokenizer.special_ids.pad),
+            ArraySpec(name="start_positions", dtype="int32"),
+            ArraySpec(name="end_positions", dtype="int32"),
+        ]
+        if self.version_2_with_negative:
+            specs += [
+                ArraySpec(
+                    name="p_mask",
+                    dtype="float32",
+                    is_sequence=True,
+                    pad_value=1,
+                ),
+                ArraySpec(name="is_impossible", dtype="float32"),
+            ]
+        return tuple(specs)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -105,23 +110,16 @@ class SquadData:
         """Returns examples as the questions that the other methods take."""
         return Questions(examples, self.tokenizer, self.lengths)
 
-    def check_answers(self, examples: Questions) -> None:
-        """Checks that examples can be trained on and scored."""
-        examples_lib.check_answers(
-            examples, version_2_with_negative=self.version_2_with_negative
-        )
-
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`."""
         special = self.tokenizer.special_ids
         if is_training:
-            self.check_answers(examples)
             # Training does not need the windows again; they are not kept.
-            found = features.training_records(examples.split(), special)
+            found = windows.training_records(examples.split(), special)
         else:
-            found = features.prediction_records(examples.windowed, special)
+            found = windows.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
         for record in found:
             yield {name: record[name] for name in names}
@@ -147,6 +145,10 @@ class SquadData:
         It is the given one; else that of the scores; else that of an earlier
         run; else 0. A question is answered where its null odds are below it.
         """
+        known = self._known_threshold(scores)
+        return _DEFAULT_THRESHOLD if known is None else known
+
+    def _known_threshold(self, scores: Mapping[str, float]) -> float | None:
         for threshold in (
             self.null_score_diff_threshold,
             scores.get(THRESHOLD_KEY),
@@ -154,7 +156,7 @@ class SquadData:
         ):
             if threshold is not None:
                 return threshold
-        return _DEFAULT_THRESHOLD
+        return None
 
     def scores(self, examples: Questions, outputs: Outputs) -> dict[str, float]:
         """Returns the official scores, 0 to 100.
@@ -165,7 +167,6 @@ class SquadData:
             questions with and without an answer, and `null_threshold`, the
             one with the highest F1 unless it is given.
         """
-        self.check_answers(examples)
         found = self.predict(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
@@ -200,7 +201,16 @@ class SquadData:
         """
         found = self.predict(examples, outputs)
         threshold = self.null_threshold(scores)
-        self._warn_of_default_threshold(scores)
+        if (
+            self.version_2_with_negative
+            and self._known_threshold(scores) is None
+        ):
+            _logger.warning(
+                "The null threshold is not known; using %s. Pass "
+                "--null_score_diff_threshold, or --do_eval to choose the best "
+                "one.",
+                threshold,
+            )
         content: dict[str, Any] = {
             PREDICTIONS_FILE: self.final_texts(found, threshold),
             N_BEST_FILE: [list(map(_span_row, one.spans)) for one in found],
@@ -280,20 +290,6 @@ class SquadData:
             metrics.score_optional_answers(texts, answers),
             examples_lib.has_answer(examples),
         ) | {THRESHOLD_KEY: threshold}
-
-    def _warn_of_default_threshold(self, scores: Mapping[str, float]) -> None:
-        is_known = (
-            self.null_score_diff_threshold is not None
-            or self.saved_threshold is not None
-            or THRESHOLD_KEY in scores
-        )
-        if self.version_2_with_negative and not is_known:
-            _logger.warning(
-                "The null threshold is not known; using %s. Pass "
-                "--null_score_diff_threshold, or --do_eval to choose the best "
-                "one.",
-                _DEFAULT_THRESHOLD,
-            )
 
 
 def threshold_chart(

@@ -31,14 +31,10 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadExample:
-    """One question.
+    """One question, about a context that may hold its answer.
 
-    Args:
-        guid: Its id, unique in a file.
-        question: The question.
-        context: The text that may hold the answer.
-        answers: True answers; empty if the context holds none; None if they
-            are not known.
+    `guid` is unique in a file. `answers` are the true ones: empty if the
+    context holds none, None if they are not known.
     """
 
     guid: str

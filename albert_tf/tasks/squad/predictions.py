@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.settings import setting
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowedQuestion
 
@@ -34,17 +35,19 @@ BEAM_NAMES = (
 class SpanLimits:
     """Which spans are considered, and how many are kept.
 
-    Args:
-        n_best_size: Number of answers that are kept for a question, and of
-            start and of end positions that are combined in a window.
-        max_answer_length: Maximum length of an answer, in tokens.
+    `n_best_size` start and as many end positions are combined in a window,
+    and as many answers are kept for a question.
 
     Raises:
         ValueError: A number is below 1.
     """
 
-    n_best_size: int = 20
-    max_answer_length: int = 30
+    n_best_size: int = setting(
+        20, "Number of answers of a question in nbest_predictions.json."
+    )
+    max_answer_length: int = setting(
+        30, "Maximum number of tokens of an answer."
+    )
 
     def __post_init__(self) -> None:
         for name in ("n_best_size", "max_answer_length"):
@@ -58,8 +61,8 @@ class SpanPrediction:
     Args:
         text: Its characters.
         probability: Its probability among the answers that are kept.
-        start_score: Logit, or, in version 2.0, log probability of the first
-            token.
+        start_score: Logit of the first token; in version 2.0, its log
+            probability.
         end_score: The same of the last token.
     """
 
@@ -91,11 +94,8 @@ class QuestionPrediction:
 class Spans:
     """Candidates, M, from all windows of a question.
 
-    Args:
-        first: Int `[M]`, index of the first token in the context.
-        last: Int `[M]`, index of the last token.
-        start_scores: Float64 `[M]`, score of the first token.
-        end_scores: Float64 `[M]`, score of the last token.
+    `first` and `last` are int `[M]`, indices of tokens in the context; the
+    scores are float64 `[M]`.
     """
 
     first: np.ndarray
@@ -116,11 +116,7 @@ def spans_of_logits(
 ) -> Spans:
     """Combines the best start with the best end positions of each window.
 
-    Args:
-        question: The question.
-        start_logits: A row for each window, at least as long as its input.
-        end_logits: Also a row for each window.
-        limits: Which spans are considered.
+    The logits have a row for each window, at least as long as its input.
 
     Returns:
         The candidates among these combinations; if there is none, all
@@ -146,11 +142,8 @@ def spans_of_beams(
 ) -> Spans:
     """Returns the candidates among the spans that a beam search has found.
 
-    Args:
-        question: The question.
-        beams: For each window the outputs `BEAM_NAMES` of a `BeamSpanModel`:
-            those of starts `[k1]`, those of ends `[k1 * k2]`.
-        limits: Which spans are considered.
+    `beams` are, for each window, the outputs `BEAM_NAMES` of a
+    `BeamSpanModel`: those of starts `[k1]`, those of ends `[k1 * k2]`.
     """
     spans = []
     for beam in beams:

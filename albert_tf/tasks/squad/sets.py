@@ -14,7 +14,7 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import THRESHOLD_KEY, SquadData
+from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
@@ -29,8 +29,8 @@ _MAX_BEAM_SIZE = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SquadConfig:
-    """SQuAD's flags; `read_sets` checks those of windows and spans.
+class SquadConfig(SpanLimits):
+    """SQuAD's flags; `read_sets` checks those of windows.
 
     Raises:
         ValueError: A value is impossible; the message names it.
@@ -62,13 +62,6 @@ class SquadConfig:
         WindowLengths.max_query_length,
         "Maximum number of tokens of a question; longer ones lose their end.",
     )
-    n_best_size: int = setting(
-        SpanLimits.n_best_size,
-        "Number of answers of a question in nbest_predictions.json.",
-    )
-    max_answer_length: int = setting(
-        SpanLimits.max_answer_length, "Maximum number of tokens of an answer."
-    )
     start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
     end_n_top: int = setting(
         5, "SQuAD 2.0: beam size for end positions, per start position."
@@ -84,6 +77,7 @@ class SquadConfig:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("start_n_top", "end_n_top"):
             checks.check_integer(
                 name, getattr(self, name), at_least=1, at_most=_MAX_BEAM_SIZE
@@ -131,10 +125,7 @@ def read_sets(
             doc_stride=config.doc_stride,
             max_query_length=config.max_query_length,
         ),
-        limits=SpanLimits(
-            n_best_size=config.n_best_size,
-            max_answer_length=config.max_answer_length,
-        ),
+        limits=config,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=saved_threshold,
@@ -142,21 +133,23 @@ def read_sets(
     train = evaluation = prediction = None
     if "train" in uses:
         train = _read(config, "train_file", data)
-        data.check_answers(train.examples)
     if "predict" in uses:
         prediction = _read(config, "predict_file", data)
     if config.eval_file:
         evaluation = _read(config, "eval_file", data)
-        data.check_answers(evaluation.examples)
     elif "eval" in uses:
         evaluation = prediction or _read(config, "predict_file", data)
-        data.check_answers(evaluation.examples)
     elif prediction and examples_lib.are_answers_known(
         prediction.examples,
         version_2_with_negative=config.version_2_with_negative,
     ):
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         evaluation = prediction
+    for one in filter(None, (train, evaluation)):
+        examples_lib.check_answers(
+            one.examples,
+            version_2_with_negative=config.version_2_with_negative,
+        )
     return Sets(
         train=train,
         evaluation=(evaluation,) if evaluation else (),
@@ -201,8 +194,7 @@ def export_settings(
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
-    Of `scores` of several seeds, those of the exported weights are
-    `<key>_best`. They are empty if nothing was evaluated.
+    `scores` are those of the exported weights, empty if there are none.
     """
     names = (
         "n_best_size",
@@ -212,9 +204,6 @@ def export_settings(
         "start_n_top",
         "end_n_top",
     )
-    best = scores.get(f"{THRESHOLD_KEY}_best")
-    if best is not None:
-        scores = {THRESHOLD_KEY: best}
     data = cast(SquadData, sets.data)
     return {name: getattr(task_config, name) for name in names} | {
         "null_score_diff_threshold": data.null_threshold(scores)

@@ -1,7 +1,11 @@
-"""Windows of a context that is longer than the input of the model.
+"""Windows over a context that is longer than the input, and their records.
 
-Data flow: questions -> [this file] -> features; and again -> predictions.
+Data flow: questions -> [this file] -> records; and again -> predictions.
 Floor: tasks. NumPy.
+
+A record is `[CLS] question [SEP] window [SEP]`, with segment ids 0 up to the
+first `[SEP]` and 1 behind it. A window without the whole answer counts as
+impossible to answer, and its answer points to `[CLS]`.
 
 The tokenizer says which characters each token stands for.
 Differs: the reference aligns text and tokens by their longest common
@@ -16,34 +20,39 @@ google-research/albert, `squad_utils.convert_examples_to_features`.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf import checks
+from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad.examples import Answer, SquadExample
+from albert_tf.tasks.task import Record
+from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
+
+_logger = logging.getLogger(__name__)
 
 # [CLS] and two [SEP].
 NUM_SPECIAL_TOKENS = 3
 # Texts encoded by one call: more would take more memory and save no time.
 PARAGRAPHS_PER_CALL = 64
 QUESTIONS_PER_CALL = 1024
+MAX_LISTED = 100
+_SHOWN_SIZE = 60
 # TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowLengths:
-    """Lengths of questions and windows, in tokens.
+    """Lengths in tokens: of a sequence, between windows, of a question.
 
-    Args:
-        max_seq_length: Maximum length of a sequence, S: question, window and
-            special tokens.
-        doc_stride: Distance between the starts of two windows.
-        max_query_length: Maximum length of a question; longer ones lose
-            their end.
+    A sequence is question, window and special tokens. `doc_stride` is the
+    distance between the starts of two windows. Questions longer than
+    `max_query_length` lose their end.
 
     Raises:
         ValueError: A length is below 1, or the longest question would leave
@@ -124,10 +133,9 @@ class WindowedQuestion:
     """A question, its context, and the windows over the context.
 
     Args:
-        example: The question.
         question_ids: Int32 `[q]`, ids of its tokens, cut to length.
         paragraph: The context; questions about the same one share it.
-        windows: Windows over the context, at least one.
+        windows: At least one.
     """
 
     example: SquadExample
@@ -147,11 +155,8 @@ class Questions(Sequence[SquadExample]):
     A sequence of `SquadExample`s, in their order. Both the records and the
     predictions of a set need its windows; they are made once, on first use.
 
-    Args:
-        examples: The questions; those about the same context should be
-            neighbours, so that it is encoded once.
-        tokenizer: Tokenizer of questions and contexts.
-        lengths: Lengths of questions and windows.
+    Those about the same context should be neighbours, so that it is encoded
+    once.
     """
 
     def __init__(
@@ -247,8 +252,7 @@ def split_windows(
     Args:
         num_tokens: Number of tokens of the paragraph.
         size: Maximum size of a window.
-        stride: Distance between the starts of two windows; at most `size` is
-            used, so that no token is left out.
+        stride: At most `size` is used, so that no token is left out.
     """
     # Differs: the reference makes no window of an empty paragraph, and its
     # questions get no prediction.
@@ -277,3 +281,134 @@ def best_windows(num_tokens: int, windows: Sequence[Window]) -> np.ndarray:
         best[own][is_better] = number
         best_scores[own][is_better] = scores[is_better]
     return best
+
+
+def prediction_records(
+    questions: Iterable[WindowedQuestion], special: SpecialIds
+) -> Iterator[Record]:
+    """Yields a record for each window, without answers.
+
+    Yields:
+        Dict of int32 `input_ids`, `input_mask`, `segment_ids` and float32
+        `p_mask` (1 where no answer may be) `[s]`; int32 `start_positions`,
+        `end_positions` and float32 `is_impossible` `[]`, all 0.
+    """
+    for question in questions:
+        for window in question.windows:
+            yield _inputs(question, window, special) | _labels(0, 0, 0)
+
+
+def training_records(
+    questions: Iterable[WindowedQuestion], special: SpecialIds
+) -> Iterator[Record]:
+    """Yields a record for each window, with one answer of its question.
+
+    Questions are skipped if the context does not have their answer in its
+    place. They are counted and listed in the log at the end, and so are
+    answers that begin or end within a token.
+
+    Yields:
+        The arrays of `prediction_records`. Where the window holds the whole
+        answer, `start_positions` and `end_positions` are its first and last
+        token; elsewhere they are 0 and `is_impossible` is 1.
+    """
+    misfits: list[str] = []
+    num_questions = num_lost = 0
+    for question in questions:
+        num_questions += 1
+        tokens, misfit = find_answer(question)
+        if misfit:
+            misfits.append(misfit)
+            if tokens is None:
+                num_lost += 1
+                continue
+        for window in question.windows:
+            labels = _labels(0, 0, 1)
+            if tokens and window.start <= tokens[0] <= tokens[1] < window.end:
+                shift = question.offset - window.start
+                labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
+            yield _inputs(question, window, special) | labels
+    _log_misfits(misfits, num_lost, num_questions)
+
+
+def find_answer(
+    question: WindowedQuestion,
+) -> tuple[tuple[int, int] | None, str | None]:
+    """Finds the tokens of an answer of a question.
+
+    Of several answers it takes the first that consists of whole tokens, in
+    the sense of the metrics; else the first that touches any tokens.
+
+    Returns:
+        The first and the last token of the answer in the context, None if
+        there is no answer or if none can be found; and, if the answer does
+        not consist of whole tokens of its context, a line for the log.
+    """
+    # Differs: the reference refuses to train on questions with several
+    # answers, as files for evaluation have them.
+    misfits = []
+    for answer in question.example.answers or ():
+        tokens = question.paragraph.find_tokens(answer)
+        text = question.paragraph.span_text(*tokens) if tokens else None
+        # Most texts are equal as they stand, which is quicker to check.
+        if text is not None and (
+            text == answer.text or metrics.exact_match(text, [answer.text])
+        ):
+            return tokens, None
+        line = f"{question.example.guid}: {_shown(answer.text)}, found: "
+        line += "nothing" if text is None else _shown(text)
+        misfits.append((tokens, line))
+    misfits.sort(key=lambda pair: pair[0] is None)
+    return misfits[0] if misfits else (None, None)
+
+
+def _inputs(
+    question: WindowedQuestion, window: Window, special: SpecialIds
+) -> Record:
+    offset = question.offset
+    size = offset + window.size + 1
+    input_ids = np.full(size, special.sep, np.int32)
+    input_ids[0] = special.cls
+    input_ids[1 : offset - 1] = question.question_ids
+    input_ids[offset:-1] = question.paragraph.ids[window.start : window.end]
+    segment_ids = np.zeros(size, np.int32)
+    segment_ids[offset:] = 1
+    p_mask = np.zeros(size, np.float32)
+    p_mask[1:offset] = 1
+    p_mask[-1] = 1
+    return {
+        "input_ids": input_ids,
+        "input_mask": np.ones(size, np.int32),
+        "segment_ids": segment_ids,
+        "p_mask": p_mask,
+    }
+
+
+def _labels(start: int, end: int, is_impossible: int) -> Record:
+    return {
+        "start_positions": np.array(start, np.int32),
+        "end_positions": np.array(end, np.int32),
+        "is_impossible": np.array(is_impossible, np.float32),
+    }
+
+
+def _log_misfits(misfits: list[str], num_lost: int, num_questions: int) -> None:
+    if not misfits:
+        return
+    _logger.warning(
+        "%d of %d answers begin or end within a token; training uses the "
+        "whole tokens. %d answers are not in their context, or are no tokens "
+        "of it; their questions are skipped:",
+        len(misfits) - num_lost,
+        num_questions,
+        num_lost,
+    )
+    for misfit in misfits[:MAX_LISTED]:
+        _logger.warning("  %s", misfit)
+    if len(misfits) > MAX_LISTED:
+        _logger.warning("  and %d more.", len(misfits) - MAX_LISTED)
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_SIZE else f"{text[:_SHOWN_SIZE]}..."
+    return repr(cut)

@@ -31,18 +31,15 @@ def test_a_row_gives_its_texts_its_label_and_its_id(table, caplog):
     assert "1 of 2 rows have an empty text (lines 3)" in caplog.text
 
 
-def test_rows_without_an_id_are_numbered_by_their_lines(table, caplog):
-    found = read(table, NUMBERED, guid_prefix="dev-")
+def test_a_row_may_have_one_text_alone(table, caplog):
+    found = read(table, Columns(texts=("subject",)), guid_prefix="dev-")
 
-    assert [example.guid for example in found] == ["dev-1", "dev-2"]
-    assert [example.text_b for example in found] == ["", ""]
+    # The number of its line is the id, and no label is read.
+    assert found == [
+        ClassificationExample(guid="dev-1", text_a="one"),
+        ClassificationExample(guid="dev-2", text_a="three"),
+    ]
     assert not caplog.records
-
-
-def test_without_a_label_column_no_label_is_read(table):
-    found = read(table, Columns(texts=("subject",)), labels=())
-
-    assert [example.label for example in found] == [None, None]
 
 
 def test_numbers_are_the_labels_of_a_regression(tmp_path):
@@ -80,7 +77,6 @@ def test_a_label_of_a_regression_must_be_a_finite_number(text, table):
             PAIR,
             "line 4: line 2 has the same id, 'x7'",
         ),
-        ("kind\tsubject\nham\tone\ttwo\n", NUMBERED, "line 2: the row must"),
     ],
 )
 def test_a_wrong_row_is_refused_with_its_line(text, columns, message, table):
@@ -125,7 +121,6 @@ def test_broken_rows_that_are_skipped_are_warned_of(table, caplog):
         (("",), None, "must name one column or two"),
         (("a", "a"), "b", "must be different columns"),
         (("a", "b"), "b", "must be different columns"),
-        (("a",), "a", "must be different columns"),
     ],
 )
 def test_columns_must_be_one_text_or_two_and_differ(texts, label, message):
@@ -158,36 +153,16 @@ def test_wrong_labels_of_a_file_are_refused(name, text, message, tmp_path):
         examples.read_labels(tmp_path / name, "kind")
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (("spam",), r"--labels: there must be 2 to .* Received: 1 \('spam'\)"),
-        (("ham", "spam", "ham"), "--labels names a label twice: 'ham', 'spam'"),
-        (("ham", " "), "--labels: the label is empty"),
-        (("ham", "sp\tam"), "--labels: the label 'sp.*am' has a tab"),
-    ],
-)
-def test_labels_must_be_told_apart(labels, message):
-    with pytest.raises(ValueError, match=message):
-        examples.check_labels(labels, "--labels")
+def test_a_split_is_found_by_its_name(tmp_path):
+    for name in ("dev.jsonl.gz", "train.tsv", "train.json"):
+        (tmp_path / name).touch()
 
+    found = examples.find_split(tmp_path, "dev")
 
-@pytest.mark.parametrize("name", ["dev.tsv", "dev.jsonl", "dev.tsv.gz"])
-def test_a_split_is_found_by_its_name(name, tmp_path):
-    (tmp_path / name).touch()
-    (tmp_path / "train.tsv").touch()
-
-    assert examples.find_split(tmp_path, "dev") == str(tmp_path / name)
-
-
-def test_a_missing_split_is_named(tmp_path):
+    assert found == str(tmp_path / "dev.jsonl.gz")
     with pytest.raises(FileNotFoundError, match=r"no test.tsv or test.jsonl"):
         examples.find_split(tmp_path, "test")
-
-
-def test_two_files_of_one_split_are_refused(tmp_path):
-    (tmp_path / "dev.tsv").touch()
-    (tmp_path / "dev.jsonl").touch()
-
-    with pytest.raises(ValueError, match=r"several files for dev: .*dev.jsonl"):
-        examples.find_split(tmp_path, "dev")
+    with pytest.raises(
+        ValueError, match=r"several files for train: .*train.json"
+    ):
+        examples.find_split(tmp_path, "train")

@@ -2,6 +2,7 @@ import logging
 
 import pytest
 
+from albert_tf.tasks import task
 from albert_tf.tasks.classification import data, glue
 from albert_tf.tasks.classification.glue import GLUE_DATASETS, SetFile
 
@@ -38,7 +39,7 @@ def read(name, path, split):
 
 def test_submissions_have_the_names_of_the_leaderboard():
     found = {
-        name: [one.submission_file for one in dataset.predict_files]
+        name: [one.submission_file for one in dataset.files["predict"]]
         for name, dataset in GLUE_DATASETS.items()
     }
 
@@ -48,18 +49,13 @@ def test_submissions_have_the_names_of_the_leaderboard():
 @pytest.mark.parametrize("name", NUM_ROWS)
 def test_every_published_row_is_read(name, shared_data):
     folder = shared_data / "data" / "glue"
-    dataset = GLUE_DATASETS[name]
-    paths = (
-        dataset.train_file,
-        dataset.eval_files[0].path,
-        dataset.predict_files[0].path,
-    )
 
-    for split, path, num_rows in zip(
-        ("train", "dev", "test"), paths, NUM_ROWS[name], strict=True
+    for (use, split), num_rows in zip(
+        task.SPLITS.items(), NUM_ROWS[name], strict=True
     ):
+        path = folder / GLUE_DATASETS[name].files[use][0].path
         if num_rows is not None:
-            assert len(read(name, folder / path, split)) == num_rows
+            assert len(read(name, path, split)) == num_rows
 
 
 def test_the_diagnostic_set_is_read_with_the_columns_of_mnli(shared_data):
@@ -71,18 +67,16 @@ def test_the_diagnostic_set_is_read_with_the_columns_of_mnli(shared_data):
 @pytest.mark.parametrize("name", ["mnli", "mismnli", "qnli", "qqp"])
 def test_the_exact_layout_of_the_large_sets_is_read(name, shared_data):
     folder = shared_data / "data" / "glue_mini"
-    dataset = GLUE_DATASETS[name]
-    labelled = [dataset.train_file, *(one.path for one in dataset.eval_files)]
-    unlabelled = [
-        one.path for one in dataset.predict_files if not one.is_optional
-    ]
+    files = GLUE_DATASETS[name].files
 
-    for path in labelled:
-        examples = read(name, folder / path, "dev")
+    for one in (*files["train"], *files["eval"]):
+        examples = read(name, folder / one.path, "dev")
         assert all(example.label is not None for example in examples)
         assert all(example.text_b for example in examples)
-    for path in unlabelled:
-        assert [e.label for e in read(name, folder / path, "test")] == [None]
+    for one in files["predict"]:
+        if not one.is_optional:
+            (example,) = read(name, folder / one.path, "test")
+            assert example.label is None
 
 
 def test_quotes_of_qqp_are_plain_characters(shared_data):

@@ -205,30 +205,18 @@ def test_a_table_that_cannot_be_used_is_refused(
             CUSTOM | {"labels": ("a", "a")},
             "--labels names a label twice: 'a', 'a'",
         ),
+        (
+            CUSTOM | {"labels": ("a",)},
+            r"--labels: there must be 2 to .* Received: 1 \('a'\)",
+        ),
+        (CUSTOM | {"labels": ("a", " ")}, "--labels: the label is empty"),
+        (
+            CUSTOM | {"labels": ("a", "b\tc")},
+            "label .* has a tab",
+        ),
         (CUSTOM | {"dropout_prob": 1}, "`dropout_prob` must be .* below 1"),
     ],
 )
 def test_impossible_flags_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         ClassificationConfig(**values)
-
-
-def test_the_model_half_has_an_output_for_each_label(read, folder, tiny_config):
-    sets = read(
-        "predict",
-        predict_file=str(folder / "test.jsonl"),
-        labels=("a", "b", "c"),
-        **CUSTOM,
-    )
-
-    task = sets_lib.make_task(
-        tiny_config,
-        task_config=ClassificationConfig(**CUSTOM, dropout_prob=0.25),
-        sets=sets,
-        seed=1,
-        dtype="float32",
-    )
-
-    assert not task.is_regression
-    assert [v.shape for v in task.model.task_head.weights] == [(3, 8), (3,)]
-    assert task.model.dropout_prob == 0.25

@@ -123,18 +123,3 @@ def test_answers_are_only_needed_before_predictions(read, race_folder):
 def test_impossible_flags_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         RaceConfig(**values)
-
-
-def test_the_model_half_has_the_dropout_of_the_flag(
-    read, race_folder, tiny_config
-):
-
-    task = sets_lib.make_task(
-        tiny_config,
-        task_config=RaceConfig(dropout_prob=0.25),
-        sets=read("train", data_dir=str(race_folder)),
-        seed=1,
-        dtype="float32",
-    )
-
-    assert task.model.scorer.dropout_prob == 0.25

@@ -167,30 +167,6 @@ def test_what_is_not_json_is_refused(text, tmp_path):
         examples.read_examples(tmp_path / "squad.json")
 
 
-def test_a_missing_file_is_named():
-    with pytest.raises(FileNotFoundError, match="none.json"):
-        examples.read_examples("none.json")
-
-
-def test_answers_must_be_known_and_impossible_ones_need_version_2(
-    make_example,
-):
-    unknown = [make_example(), make_example(guid="q2", answers=None)]
-    impossible = [make_example(), make_example(guid="q2", answers=())]
-    for asked, is_version_2, message in (
-        (unknown, False, "1 of 2 .* for example question q2"),
-        (unknown, True, "1 of 2 .* for example question q2"),
-        (impossible, False, "question q2. Pass --version_2_with"),
-    ):
-        version = {"version_2_with_negative": is_version_2}
-        with pytest.raises(ValueError, match=message):
-            examples.check_answers(asked, **version)
-        assert not examples.are_answers_known(asked, **version)
-
-    examples.check_answers(impossible, version_2_with_negative=True)
-    assert examples.are_answers_known(impossible, version_2_with_negative=True)
-
-
 def test_half_of_a_surrogate_pair_is_refused(write):
     with pytest.raises(
         ValueError, match=r"squad.json has \\ud83d, which is half of a"

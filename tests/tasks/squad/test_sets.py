@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from albert_tf.tasks.finetuning import BeamSpanTask, SpanTask
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
 
@@ -88,12 +87,24 @@ def test_a_file_to_evaluate_is_evaluated_without_being_asked(read):
         (["train"], {"train_file": UNKNOWN}, "1 of 1 questions have no answ"),
         (["train"], {"eval_file": UNKNOWN}, "--train_file must be given"),
         (["eval"], {"predict_file": UNKNOWN}, "for example question predict_f"),
-        (["train"], {"train_file": IMPOSSIBLE}, "--version_2_with_negative"),
+        (
+            ["train"],
+            {"train_file": IMPOSSIBLE},
+            "1 of 1 .* question train_file. Pass --version_2_with_negative",
+        ),
     ],
 )
 def test_questions_that_cannot_be_used_are_refused(uses, rows, message, read):
     with pytest.raises(ValueError, match=message):
         read(uses, **rows)
+
+
+def test_version_2_needs_answers_to_be_known_too(read):
+    version_2 = {"version_2_with_negative": True}
+
+    assert read(["train"], train_file=IMPOSSIBLE, settings=version_2).train
+    with pytest.raises(ValueError, match="1 of 1 questions have no answers"):
+        read(["train"], train_file=UNKNOWN, settings=version_2)
 
 
 @pytest.mark.parametrize(
@@ -113,23 +124,6 @@ def test_impossible_flags_are_refused(values, message):
         SquadConfig(**values)
 
 
-@pytest.mark.parametrize(
-    ("is_version_2", "kind"), [(False, SpanTask), (True, BeamSpanTask)]
-)
-def test_the_version_decides_the_model_half(
-    is_version_2, kind, read, tiny_config
-):
-    config = SquadConfig(version_2_with_negative=is_version_2, start_n_top=3)
-    sets = read(["train"], train_file=ANSWERED)
-
-    task = sets_lib.make_task(
-        tiny_config, task_config=config, sets=sets, seed=1, dtype="float32"
-    )
-
-    assert isinstance(task, kind)
-    assert config.name == ("squad_v2" if is_version_2 else "squad_v1")
-
-
 def test_an_export_answers_as_the_run_did(read):
     settings = {"doc_stride": 32, "version_2_with_negative": True}
     sets = read(["train"], train_file=ANSWERED, settings=settings)
@@ -144,8 +138,6 @@ def test_an_export_answers_as_the_run_did(read):
         "end_n_top": 5,
         "null_score_diff_threshold": 1.5,
     }
-    # Of several seeds, the best one's weights are exported.
-    of_seeds = {"null_threshold": 1.5, "null_threshold_best": 1.25}
-    for scores, expected in (({}, 2), (of_seeds, 1.25)):
-        found = sets_lib.export_settings(config, sets, scores)
-        assert found["null_score_diff_threshold"] == expected
+    # Without an evaluation, it is the saved one.
+    found = sets_lib.export_settings(config, sets, {})
+    assert found["null_score_diff_threshold"] == 2
