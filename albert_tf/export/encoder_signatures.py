@@ -180,7 +180,9 @@ def _fill_mask(
 
 def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
     """Tokenizes texts, with the id of `[MASK]` for each mask."""
-    parts, part_rows = _split_at_masks(texts)
+    # Each text has one part more than masks.
+    indices, parts, _ = tf.raw_ops.StringSplitV2(input=texts, sep=MASK)
+    part_rows = tf.cast(indices[:, 0], tf.int32)
     tokens = text_graph(parts)
     starts, sizes = tokens.rows()
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
@@ -195,39 +197,6 @@ def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
         row_ids=tf.gather(part_rows, sources),
         num_rows=tf.shape(texts)[0],
     )
-
-
-def _split_at_masks(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[B]` at their masks.
-
-    Returns the parts, strings `[P]`, one more than masks for each text, and
-    the text of each part, int32 `[P]`.
-    """
-    code_points, row_ids, _ = ragged.decode(texts)
-    length = ragged.size(code_points)
-    padding = tf.zeros([len(MASK)], tf.int32)
-    ahead = tf.concat([code_points, padding], 0)
-    rows_ahead = tf.concat([row_ids, padding - 1], 0)
-    is_mask = tf.fill([length], True)
-    for step, character in enumerate(MASK):
-        is_mask &= ahead[step : step + length] == ord(character)
-        is_mask &= rows_ahead[step : step + length] == row_ids
-    num_before = ragged.count_before(is_mask)
-    # A character lies in a mask if one started at most five places before.
-    started = tf.concat([tf.zeros([len(MASK) - 1], tf.int32), num_before], 0)
-    is_kept = num_before[1:] == started[:length]
-    num_rows = tf.shape(texts)[0]
-    masks_of_row = tf.math.unsorted_segment_sum(
-        tf.cast(is_mask, tf.int32), row_ids, num_rows
-    )
-    part_rows, _ = ragged.expand(masks_of_row + 1)
-    # A part starts at the start of each row and after each mask.
-    part_ids = tf.boolean_mask(row_ids + num_before[1:], is_kept)
-    lengths = tf.math.unsorted_segment_sum(
-        tf.ones_like(part_ids), part_ids, ragged.size(part_rows)
-    )
-    kept = tf.boolean_mask(code_points, is_kept)
-    return ragged.encode(kept, lengths), part_rows
 
 
 def _positions(

@@ -23,9 +23,6 @@ from albert_tf.export.exported_text import TextGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
 from albert_tf.modeling.span_models import SpanModel
-from albert_tf.tasks.race.features import ChoiceLengths
-from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.windows import WindowLengths
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
@@ -37,29 +34,16 @@ _HEADS = {
 }
 
 
-def check_lengths(config: ExportConfig) -> None:
-    """Checks that the lengths of the task fit into the sequence length.
-
-    Raises:
-        ValueError: They do not.
-    """
-    if config.task == "race":
-        _choice_lengths(config)
-    if config.task == "squad":
-        _window_lengths(config)
-
-
 def make_model(
     config: ExportConfig, source: Checkpoint, albert_config: AlbertConfig
 ) -> keras.Model:
     """Makes a model for the task with the heads of `source` and new weights.
 
     Raises:
-        ValueError: The checkpoint has no head for the task, or a setting of
-            the task is impossible.
+        ValueError: The checkpoint has no head for the task, or a number of
+            beams is impossible.
     """
     head = _find_head(config, source)
-    check_lengths(config)
     beams = {}
     if head == "beam_span":
         beams = {
@@ -122,7 +106,7 @@ def make_signatures(
     if config.task == "race":
         return sequence_signatures.multiple_choice_signatures(
             *parts,
-            lengths=_choice_lengths(config),
+            lengths=config.choice_lengths(),
             num_choices=config.num_choices,
         )
     if config.task == "encoder":
@@ -158,24 +142,7 @@ def _squad_signatures(
     return squad_signatures.make_signatures(
         scorer,
         text_graph,
-        lengths=_window_lengths(config),
-        limits=SpanLimits(
-            n_best_size=config.n_best_size,
-            max_answer_length=config.max_answer_length,
-        ),
+        lengths=config.window_lengths(),
+        limits=config.span_limits(),
         null_threshold=threshold,
-    )
-
-
-def _choice_lengths(config: ExportConfig) -> ChoiceLengths:
-    return ChoiceLengths(
-        max_seq_length=config.seq_length, max_qa_length=config.max_qa_length
-    )
-
-
-def _window_lengths(config: ExportConfig) -> WindowLengths:
-    return WindowLengths(
-        max_seq_length=config.seq_length,
-        doc_stride=config.doc_stride,
-        max_query_length=config.max_query_length,
     )

@@ -45,7 +45,7 @@ _OF_TENSORFLOW = """
     ResourceGather ResourceGatherNd Rsqrt ScatterNd SelectV2 Shape Sigmoid
     Size Slice Softmax Split SplitV Sqrt Square SquaredDifference Squeeze
     StatefulPartitionedCall StatelessIf StatelessWhile StopGradient
-    StridedSlice StringJoin StringLength Sub Substr Sum Tanh
+    StridedSlice StringJoin StringLength StringSplitV2 Sub Substr Sum Tanh
     TensorListFromTensor TensorListGetItem TensorListLength
     TensorListReserve TensorListSetItem TensorListStack TensorScatterAdd
     TensorScatterMax TensorScatterMin TensorScatterUpdate Tile TopKV2
