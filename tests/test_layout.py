@@ -42,9 +42,8 @@ SLOW_IMPORTS = ACCELERATED | {"keras_hub", "keras_nlp", "scipy", "sklearn"}
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 
-# Modules that a table over all tasks, signatures or layers tests.
+# Modules that a table over all tasks tests.
 TESTED_TOGETHER = {
-    "export/signature.py": "export/test_conformance.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

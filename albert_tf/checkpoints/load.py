@@ -57,7 +57,7 @@ _MODELS: Mapping[str, Any] = {
     "span": SpanModel,
     "beam_span": BeamSpanModel,
 }
-_CHECKPOINT_HEADS: Mapping[str, set[str]] = {
+CHECKPOINT_HEADS: Mapping[str, set[str]] = {
     "pretraining": set(_OBJECTIVES),
     "classifier": {"task"},
     "multiple_choice": {"task"},
@@ -172,20 +172,30 @@ def load_model(
     source = read(path)
     config = config or checkpoint.known_config(source)
     head = head or _find_head(source, where)
-    if head != "encoder" and not _CHECKPOINT_HEADS[head] & source.heads:
+    if head != "encoder" and not CHECKPOINT_HEADS[head] & source.heads:
         raise ValueError(
             f"Checkpoint {where!r} has no head of the kind head={head!r}. Its "
             f"heads are: {', '.join(sorted(source.heads)) or 'none'}. Pass "
             "another head, or leave `head` out."
         )
-    arguments: dict[str, Any] = {}
+    model = new_model(head, config, source, dtype=dtype)
+    assign(model, _with_pooler(model, source, where), where)
+    return model
+
+
+def new_model(
+    head: str, config: AlbertConfig, source: Checkpoint, **arguments: Any
+) -> keras.Model:
+    """Returns the model of a head that `source` has, with new weights.
+
+    The head is one of `load_model`; `arguments` are others of the model.
+    """
     if head == "pretraining":
         found = [name for name in _OBJECTIVES if name in source.heads]
         arguments["objectives"] = [_OBJECTIVES[name] for name in found]
     if head == "classifier":
         arguments["num_labels"] = len(source.weights["output_bias"])
-    model: keras.Model = _MODELS[head](config, dtype=dtype, **arguments)
-    assign(model, _with_pooler(model, source, where), where)
+    model: keras.Model = _MODELS[head](config, **arguments)
     return model
 
 

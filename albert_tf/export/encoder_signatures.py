@@ -15,10 +15,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import pair_packing, ragged, signature
+from albert_tf.export import exported_text, ragged, signature
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.exported_text import ExportedText, TextGraph, Tokens
-from albert_tf.export.pair_packing import Ranges
+from albert_tf.export.exported_text import Ranges, TextGraph, Tokens
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -33,7 +32,7 @@ _WARMUP_TEXT = "The capital of France is [MASK]."
 def make_signatures(
     model: AlbertModel | PretrainingModel,
     weights: ExportedWeights,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
     *,
     max_seq_length: int,
 ) -> list[Signature]:
@@ -45,13 +44,13 @@ def make_signatures(
     encoder = _Encoder(model, weights)
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        ids = pair_packing.encode_pairs(
+        ids = exported_text.encode_pairs(
             text_a, text_b, text_graph, max_seq_length=max_seq_length
         )
         return encoder.tokens(**ids)
 
     found = signature.text_and_token_signatures(
-        from_text, encoder.tokens, example=pair_packing.EXAMPLE
+        from_text, encoder.tokens, example=exported_text.EXAMPLE
     )
     ids = signature.id_inputs()
     if encoder.masked_lm_head is not None:
@@ -146,7 +145,7 @@ def _fill_mask(
     would be cut off, or if there are more than `MAX_MASKS`. `masked_logits`
     maps positions `[B, M]` and the inputs of the model to `[B, M, V]`.
     """
-    num_top = min(_NUM_TOP, text_graph.vocab_size)
+    num_top = min(_NUM_TOP, len(text_graph.tokens))
     names = tf.constant(text_graph.tokens)
 
     def fill(text: tf.Tensor) -> Tensors:
@@ -154,7 +153,7 @@ def _fill_mask(
             tokens = _masked_tokens(text, text_graph)
             starts, sizes = tokens.rows()
             sizes = tf.minimum(sizes, max_seq_length - 2)
-            inputs = pair_packing.pack_ranges(
+            inputs = exported_text.pack_ranges(
                 tokens.ids,
                 Ranges(starts=starts, sizes=sizes),
                 Ranges(starts=starts, sizes=tf.zeros_like(sizes)),
@@ -164,7 +163,7 @@ def _fill_mask(
             positions, is_mask = _positions(tokens, text_graph, max_seq_length)
         logits = masked_logits(positions=positions, **inputs)
         # The model may have more outputs than the vocabulary has tokens.
-        logits = logits[:, :, : text_graph.vocab_size]
+        logits = logits[:, :, : len(text_graph.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
         is_mask = is_mask[:, :, None]
         return {
@@ -181,7 +180,9 @@ def _fill_mask(
 
 def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
     """Tokenizes texts, with the id of `[MASK]` for each mask."""
-    parts, part_rows = _split_at_masks(texts)
+    # Each text has one part more than masks.
+    indices, parts, _ = tf.raw_ops.StringSplitV2(input=texts, sep=MASK)
+    part_rows = tf.cast(indices[:, 0], tf.int32)
     tokens = text_graph(parts)
     starts, sizes = tokens.rows()
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
@@ -196,39 +197,6 @@ def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
         row_ids=tf.gather(part_rows, sources),
         num_rows=tf.shape(texts)[0],
     )
-
-
-def _split_at_masks(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Splits strings `[B]` at their masks.
-
-    Returns the parts, strings `[P]`, one more than masks for each text, and
-    the text of each part, int32 `[P]`.
-    """
-    code_points, row_ids, _ = ragged.decode(texts)
-    length = ragged.size(code_points)
-    padding = tf.zeros([len(MASK)], tf.int32)
-    ahead = tf.concat([code_points, padding], 0)
-    rows_ahead = tf.concat([row_ids, padding - 1], 0)
-    is_mask = tf.fill([length], True)
-    for step, character in enumerate(MASK):
-        is_mask &= ahead[step : step + length] == ord(character)
-        is_mask &= rows_ahead[step : step + length] == row_ids
-    num_before = ragged.count_before(is_mask)
-    # A character lies in a mask if one started at most five places before.
-    started = tf.concat([tf.zeros([len(MASK) - 1], tf.int32), num_before], 0)
-    is_kept = num_before[1:] == started[:length]
-    num_rows = tf.shape(texts)[0]
-    masks_of_row = tf.math.unsorted_segment_sum(
-        tf.cast(is_mask, tf.int32), row_ids, num_rows
-    )
-    part_rows, _ = ragged.expand(masks_of_row + 1)
-    # A part starts at the start of each row and after each mask.
-    part_ids = tf.boolean_mask(row_ids + num_before[1:], is_kept)
-    lengths = tf.math.unsorted_segment_sum(
-        tf.ones_like(part_ids), part_ids, ragged.size(part_rows)
-    )
-    kept = tf.boolean_mask(code_points, is_kept)
-    return ragged.encode(kept, lengths), part_rows
 
 
 def _positions(

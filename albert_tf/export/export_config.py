@@ -7,7 +7,9 @@ import dataclasses
 
 from albert_tf.checks import check_choice, check_integer
 from albert_tf.settings import setting
-from albert_tf.tasks.race.examples import MIN_OPTIONS
+from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.windows import WindowLengths
 
 TASKS = ("encoder", "classifier", "squad", "race")
 PRECISIONS = ("float32", "bfloat16")
@@ -147,8 +149,34 @@ class ExportConfig:
                 "`tflite` needs precision='float32'. Received: precision="
                 f"{self.precision!r}. Export twice."
             )
+        if self.task == "race":
+            self.choice_lengths()
+        if self.task == "squad":
+            self.window_lengths()
+            self.span_limits()
 
     @property
     def seq_length(self) -> int:
         """`max_seq_length`, or the default of the task."""
         return self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task]
+
+    def choice_lengths(self) -> ChoiceLengths:
+        """Returns the lengths of a choice of RACE, checked."""
+        return ChoiceLengths(
+            max_seq_length=self.seq_length, max_qa_length=self.max_qa_length
+        )
+
+    def window_lengths(self) -> WindowLengths:
+        """Returns the lengths of a window of SQuAD, checked."""
+        return WindowLengths(
+            max_seq_length=self.seq_length,
+            doc_stride=self.doc_stride,
+            max_query_length=self.max_query_length,
+        )
+
+    def span_limits(self) -> SpanLimits:
+        """Returns which spans may answer a question of SQuAD, checked."""
+        return SpanLimits(
+            n_best_size=self.n_best_size,
+            max_answer_length=self.max_answer_length,
+        )

@@ -4,52 +4,34 @@ Data flow: checkpoint, settings -> [this file] -> model -> signatures.
 Floor: export.
 """
 
+import itertools
 from typing import Any
 
 import keras
 
-from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints import load, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
-    classifier_signatures,
     encoder_signatures,
-    race_signatures,
+    sequence_signatures,
     squad_signatures,
 )
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.exported_text import ExportedText
+from albert_tf.export.exported_text import TextGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-    MultipleChoiceModel,
-)
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-from albert_tf.tasks.race.examples import ChoiceLengths
-from albert_tf.tasks.squad.predictions import SpanLimits
-from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.modeling.span_models import SpanModel
 
-_OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-# Heads: of GLUE and RACE, and of the two versions of SQuAD.
-_TASK, _SPAN, _BEAM = "task", "cls/squad", "beam"
-_HEADS = {"classifier": (_TASK,), "race": (_TASK,), "squad": (_SPAN, _BEAM)}
-
-
-def check_lengths(config: ExportConfig) -> None:
-    """Checks that the lengths of the task fit into the sequence length.
-
-    Raises:
-        ValueError: They do not.
-    """
-    if config.task == "race":
-        _choice_lengths(config)
-    if config.task == "squad":
-        _window_lengths(config)
+# The heads of `checkpoints.load` that serve a task, the preferred one first.
+_HEADS = {
+    "encoder": ("pretraining",),
+    "classifier": ("classifier",),
+    "squad": ("span", "beam_span"),
+    "race": ("multiple_choice",),
+}
 
 
 def make_model(
@@ -58,61 +40,57 @@ def make_model(
     """Makes a model for the task with the heads of `source` and new weights.
 
     Raises:
-        ValueError: The checkpoint has no head for the task, or a setting of
-            the task is impossible.
+        ValueError: The checkpoint has no head for the task, or a number of
+            beams is impossible.
     """
+    head = _find_head(config, source)
+    beams = {}
+    if head == "beam_span":
+        beams = {
+            "start_n_top": config.start_n_top,
+            "end_n_top": config.end_n_top,
+        }
     dtype = _KERAS_DTYPES[config.precision]
-    heads = source.heads
-    if config.task == "encoder":
-        found = [name for head, name in _OBJECTIVES.items() if head in heads]
-        if found:
-            return PretrainingModel(
-                albert_config, objectives=found, dtype=dtype
-            )
-        return AlbertModel(albert_config, dtype=dtype)
-    wanted = _HEADS[config.task]
-    if not heads.intersection(wanted):
+    return load.new_model(head, albert_config, source, dtype=dtype, **beams)
+
+
+def _find_head(config: ExportConfig, source: Checkpoint) -> str:
+    found = [
+        head
+        for head in _HEADS[config.task]
+        if load.CHECKPOINT_HEADS[head] & source.heads
+    ]
+    if not found and config.task == "encoder":
+        return "encoder"
+    if not found:
+        names = (load.CHECKPOINT_HEADS[head] for head in _HEADS[config.task])
         raise ValueError(
             f"{config.init_checkpoint!r} has no head for --task={config.task}. "
-            f"Expected: {' or '.join(wanted)}. Received: "
-            f"{', '.join(sorted(heads)) or 'none'}. Fine-tune it for the task "
-            "first, or pass --task=encoder."
+            f"Expected: {' or '.join(itertools.chain(*names))}. Received: "
+            f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
+            "the task first, or pass --task=encoder."
         )
-    check_lengths(config)
-    if config.task == "squad":
-        if _SPAN in heads:
-            return SpanModel(albert_config, dtype=dtype)
-        if config.tflite:
-            raise ValueError(
-                "`tflite` is available for version 1.1 of SQuAD. Received: "
-                f"{config.init_checkpoint!r}, a model of version 2.0. Leave "
-                "it out."
-            )
-        return BeamSpanModel(
-            albert_config,
-            start_n_top=config.start_n_top,
-            end_n_top=config.end_n_top,
-            dtype=dtype,
+    if found[0] == "beam_span" and config.tflite:
+        raise ValueError(
+            "`tflite` is available for version 1.1 of SQuAD. Received: "
+            f"{config.init_checkpoint!r}, a model of version 2.0. Leave "
+            "it out."
         )
-    num_outputs = len(source.weights["output_bias"])
-    if config.task == "classifier":
-        return ClassifierModel(
-            albert_config, num_labels=num_outputs, dtype=dtype
-        )
-    if num_outputs > 1:
+    num_outputs = len(source.weights.get("output_bias", ()))
+    if found[0] == "multiple_choice" and num_outputs > 1:
         raise ValueError(
             f"The head of {config.init_checkpoint!r} has {num_outputs} "
             "outputs, a multiple-choice model has 1. Pass --task=classifier, "
             "or another checkpoint."
         )
-    return MultipleChoiceModel(albert_config, dtype=dtype)
+    return found[0]
 
 
 def make_signatures(
     config: ExportConfig,
     model: Any,
     weights: ExportedWeights,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
 ) -> list[Signature]:
     """Traces the signatures of a model made by `make_model`.
 
@@ -126,9 +104,9 @@ def make_signatures(
     if config.task == "squad":
         return _squad_signatures(config, *parts)
     if config.task == "race":
-        return race_signatures.make_signatures(
+        return sequence_signatures.multiple_choice_signatures(
             *parts,
-            lengths=_choice_lengths(config),
+            lengths=config.choice_lengths(),
             num_choices=config.num_choices,
         )
     if config.task == "encoder":
@@ -136,7 +114,7 @@ def make_signatures(
             *parts, max_seq_length=config.seq_length
         )
     num_outputs = model.task_head.output_bias.shape[0]
-    return classifier_signatures.make_signatures(
+    return sequence_signatures.classifier_signatures(
         *parts,
         labels=metadata.find_labels(
             config.init_checkpoint, num_outputs, config.labels or None
@@ -149,7 +127,7 @@ def _squad_signatures(
     config: ExportConfig,
     model: Any,
     weights: ExportedWeights,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
 ) -> list[Signature]:
     threshold: float | None = None
     scorer: SpanScorer
@@ -164,24 +142,7 @@ def _squad_signatures(
     return squad_signatures.make_signatures(
         scorer,
         text_graph,
-        lengths=_window_lengths(config),
-        limits=SpanLimits(
-            n_best_size=config.n_best_size,
-            max_answer_length=config.max_answer_length,
-        ),
+        lengths=config.window_lengths(),
+        limits=config.span_limits(),
         null_threshold=threshold,
-    )
-
-
-def _choice_lengths(config: ExportConfig) -> ChoiceLengths:
-    return ChoiceLengths(
-        max_seq_length=config.seq_length, max_qa_length=config.max_qa_length
-    )
-
-
-def _window_lengths(config: ExportConfig) -> WindowLengths:
-    return WindowLengths(
-        max_seq_length=config.seq_length,
-        doc_stride=config.doc_stride,
-        max_query_length=config.max_query_length,
     )

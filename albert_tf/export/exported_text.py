@@ -1,18 +1,34 @@
-"""The text half of an exported model: the interface of tokenizers in a graph.
+"""The text half of an exported model: tokenizers in a graph, and packing.
 
-Data flow: strings -> [this file] -> `Tokens` -> signatures.
-Floor: export.
+Data flow: strings -> `TextGraph` -> `Tokens` -> [this file] -> input_ids,
+input_mask, segment_ids.
+Floor: export. Core TensorFlow operations only.
+
+Source: google-research/albert, classifier_utils._truncate_seq_pair and
+convert_single_example, for the packing of pairs.
 """
 
+import abc
 import dataclasses
 import functools
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.export import ragged, signature
+from albert_tf.export.signature import Tensors
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
+
+# `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
+_NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
+# Room for the special tokens of a pair, and a token of each text.
+MIN_SEQ_LENGTH = 5
+# A typical request, for warming up.
+EXAMPLE = {
+    "text_a": "A first sentence.",
+    "text_b": "A second one, some words longer.",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,18 +56,32 @@ class Tokens:
         return splits[:-1], splits[1:] - splits[:-1]
 
 
-class TextGraph(Protocol):
+def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
+    """Returns the token of each id."""
+    return tuple(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))
+
+
+class TextGraph(abc.ABC):
     """A tokenizer made of graph operations.
+
+    It is traced once, however many signatures use it.
+
+    Args:
+        tokenizer: The tokenizer in Python; the results are equal.
 
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
-        vocab_size: Number of tokens, V.
         tokens: The token of each id.
     """
 
-    special_ids: SpecialIds
-    vocab_size: int
-    tokens: tuple[str, ...]
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.special_ids = tokenizer.special_ids
+        self.tokens = tokens_of(tokenizer)
+        self._functions: dict[bool, Any] = {}
+
+    @abc.abstractmethod
+    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
+        """Adds the operations to the graph; see `__call__`."""
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
@@ -61,28 +91,6 @@ class TextGraph(Protocol):
         Bytes that are not UTF-8 count as U+FFFD, as in Python's
         `decode(errors="replace")`.
         """
-        ...
-
-
-def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
-    """Returns the token of each id."""
-    return tuple(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))
-
-
-class ExportedText:
-    """A `TextGraph` that is traced once, however many signatures use it."""
-
-    def __init__(self, text_graph: TextGraph) -> None:
-        self.special_ids = text_graph.special_ids
-        self.vocab_size = text_graph.vocab_size
-        self.tokens = text_graph.tokens
-        self._text_graph = text_graph
-        self._functions: dict[bool, Any] = {}
-
-    def __call__(
-        self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Tokens:
-        """Tokenizes strings; see `TextGraph`."""
         if with_offsets not in self._functions:
             self._functions[with_offsets] = tf.function(
                 functools.partial(self._run, with_offsets=with_offsets),
@@ -104,6 +112,134 @@ class ExportedText:
     ) -> tuple[tf.Tensor, ...]:
         # These are many small operations, which a GPU would only slow down.
         with tf.device("/device:CPU:0"):
-            tokens = self._text_graph(texts, with_offsets=with_offsets)
+            tokens = self._tokenize(texts, with_offsets=with_offsets)
         offsets = (tokens.starts, tokens.ends) if with_offsets else ()
         return (tokens.ids, tokens.row_ids, *offsets)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ranges:
+    """A range of neighbouring tokens for each of R rows.
+
+    Args:
+        starts: Int32 `[R]`, index of the first token among those of all texts.
+        sizes: Int32 `[R]`, number of tokens.
+    """
+
+    starts: tf.Tensor
+    sizes: tf.Tensor
+
+
+def encode_pairs(
+    text_a: tf.Tensor,
+    text_b: tf.Tensor,
+    text_graph: TextGraph,
+    *,
+    max_seq_length: int,
+) -> Tensors:
+    """Makes the inputs of a model of pairs of raw texts; see `pack_pairs`.
+
+    Both texts are strings `[B]`; the second is empty where there is none.
+    """
+    texts = signature.same_batch(text_a=text_a, text_b=text_b)
+    tokens = text_graph(tf.concat(texts, 0))
+    with tf.device("/device:CPU:0"):
+        return pack_pairs(
+            tokens,
+            max_seq_length=max_seq_length,
+            special=text_graph.special_ids,
+        )
+
+
+def pack_pairs(
+    tokens: Tokens, *, max_seq_length: int, special: SpecialIds
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of each pair.
+
+    Sequences that are too long lose tokens at the end of a text, one at a
+    time: of the longer text, or of the second if both are equally long.
+
+    Args:
+        tokens: Of 2 B texts: the B first texts, then the B second ones. A
+            second text without tokens makes no pair.
+        max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
+        special: Ids of the special tokens.
+
+    Returns:
+        Int32 `[B, S]`, padded to the longest sequence: `input_ids`,
+        `input_mask` and `segment_ids`.
+    """
+    num_pairs = tokens.num_rows // 2
+    starts, sizes = tokens.rows()
+    size_a, size_b = truncated_sizes(
+        sizes[:num_pairs], sizes[num_pairs:], max_seq_length
+    )
+    return pack_ranges(
+        tokens.ids,
+        Ranges(starts=starts[:num_pairs], sizes=size_a),
+        Ranges(starts=starts[num_pairs:], sizes=size_b),
+        is_pair=size_b > 0,
+        special=special,
+    )
+
+
+def pack_ranges(
+    ids: tf.Tensor,
+    first: Ranges,
+    second: Ranges,
+    *,
+    is_pair: tf.Tensor | bool = True,
+    special: SpecialIds,
+    min_length: int = _NUM_SPECIAL,
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
+
+    Args:
+        ids: Int32 `[M]`, the tokens of all texts.
+        first: The range a of each row.
+        second: The range b of each row, which may be empty.
+        is_pair: Whether there is a second `[SEP]`: bool `[R]`, or one for all
+            rows.
+        special: Ids of the special tokens.
+        min_length: Smallest length of the result.
+
+    Returns:
+        Int32 `[R, S]`, padded to the longest row: `input_ids`, `input_mask`
+        and `segment_ids`.
+    """
+    size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]
+    is_pair = tf.broadcast_to(is_pair, tf.shape(first.sizes))[:, None]
+    end_a = size_a + 1
+    end = end_a + tf.where(is_pair, size_b + 2, 1)
+    length = tf.reduce_max(tf.concat([end, [[min_length]]], 0))
+    place = tf.range(length)[None]  # [1, S]
+    is_a = (place > 0) & (place < end_a)
+    is_b = (place > end_a) & (place <= end_a + size_b)
+    source = tf.where(
+        is_a,
+        first.starts[:, None] + place - 1,
+        second.starts[:, None] + place - end_a - 1,
+    )
+    source = tf.where(is_a | is_b, source, ragged.size(ids))
+    input_ids = tf.gather(tf.concat([ids, [special.sep]], 0), source)
+    input_ids = tf.where(place == 0, special.cls, input_ids)
+    is_real = place < end
+    return {
+        "input_ids": tf.where(is_real, input_ids, special.pad),
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_real & (place > end_a), tf.int32),
+    }
+
+
+def truncated_sizes(
+    size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns how many tokens of each text are kept; `size_b` may be 0."""
+    room = max_seq_length - _NUM_SPECIAL_OF_PAIR
+    half = room // 2
+    alone = tf.minimum(size_a, max_seq_length - _NUM_SPECIAL)
+    beside = tf.minimum(size_a, tf.maximum(room - size_b, room - half))
+    return (
+        tf.where(size_b > 0, beside, alone),
+        tf.minimum(size_b, tf.maximum(room - size_a, half)),
+    )

@@ -20,16 +20,14 @@ from albert_tf.checkpoints import checkpoint, load
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
-    allowed_operations,
     exported_tasks,
     exported_text,
-    pair_packing,
     signature,
     version_folder,
 )
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.exported_text import ExportedText, TextGraph
+from albert_tf.export.exported_text import TextGraph
 from albert_tf.export.sentencepiece_graph import SentencePieceGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.wordpiece_graph import WordPieceGraph
@@ -78,8 +76,8 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     """
     version_folder.check_writable(config.export_dir)
     length = _seq_length(config, albert_config)
+    # The lengths of the task are checked against this one.
     config = dataclasses.replace(config, max_seq_length=length)
-    exported_tasks.check_lengths(config)
     _load_text_graph(config, albert_config)
 
 
@@ -123,7 +121,7 @@ def export(
         config, model, weights, text_graph
     )
     for one in signatures:
-        allowed_operations.check(one.function, one.name)
+        signature.check_operations(one.function, one.name)
     # 5. The files, which appear all at once.
     with version_folder.new_version(config.export_dir, version) as folder:
         _write(folder, weights, signatures, config, albert_config)
@@ -164,9 +162,9 @@ def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
     length = config.max_seq_length
     if length is None:
         length = min(config.seq_length, longest)
-    if not pair_packing.MIN_SEQ_LENGTH <= length <= longest:
+    if not exported_text.MIN_SEQ_LENGTH <= length <= longest:
         raise ValueError(
-            f"`max_seq_length` must be from {pair_packing.MIN_SEQ_LENGTH} to "
+            f"`max_seq_length` must be from {exported_text.MIN_SEQ_LENGTH} to "
             f"the model's max_position_embeddings={longest} for an export. "
             f"Received: max_seq_length={length}."
         )
@@ -175,24 +173,26 @@ def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
 
 def _load_text_graph(
     config: ExportConfig, albert_config: AlbertConfig
-) -> ExportedText:
+) -> TextGraph:
     do_lower_case = config.do_lower_case is not False
-    graph: TextGraph
+    text_graph: TextGraph
     if config.spm_model_file:
-        graph = SentencePieceGraph(
+        text_graph = SentencePieceGraph(
             config.spm_model_file, do_lower_case=do_lower_case
         )
     elif config.vocab_file:
-        graph = WordPieceGraph(config.vocab_file, do_lower_case=do_lower_case)
+        text_graph = WordPieceGraph(
+            config.vocab_file, do_lower_case=do_lower_case
+        )
     else:
         raise ValueError(
             "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
             "`vocab_file` (WordPiece)."
         )
-    text_graph = ExportedText(graph)
-    if text_graph.vocab_size > albert_config.vocab_size:
+    vocab_size = len(text_graph.tokens)
+    if vocab_size > albert_config.vocab_size:
         raise ValueError(
-            f"The vocabulary has {text_graph.vocab_size} tokens, the config "
+            f"The vocabulary has {vocab_size} tokens, the config "
             f"has vocab_size={albert_config.vocab_size}. Pass the vocabulary "
             "that the model was trained with."
         )
@@ -200,7 +200,7 @@ def _load_text_graph(
 
 
 def _check_vocabulary(
-    text_graph: ExportedText, config: ExportConfig, source: Checkpoint
+    text_graph: TextGraph, config: ExportConfig, source: Checkpoint
 ) -> None:
     """Checks a given vocabulary against the one beside the checkpoint."""
     beside = source.vocabulary

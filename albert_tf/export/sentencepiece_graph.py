@@ -17,7 +17,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
 from albert_tf.export import model_normalization, ragged
-from albert_tf.export.exported_text import Tokens, tokens_of
+from albert_tf.export.exported_text import TextGraph, Tokens
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
 from albert_tf.export.text_normalization import (
     NormalizedText,
@@ -33,8 +33,8 @@ _COMMA = ord(",")
 _SPACE = ord(" ")
 
 
-class SentencePieceGraph:
-    """Implements `TextGraph` for a SentencePiece model.
+class SentencePieceGraph(TextGraph):
+    """The graph of a SentencePiece model.
 
     Args:
         model_file: A SentencePiece `.model`.
@@ -55,9 +55,7 @@ class SentencePieceGraph:
         with open(model_file, "rb") as file:
             model = _Model.FromString(file.read())
         _check_kind(model, model_file)
-        self.special_ids = tokenizer.special_ids
-        self.vocab_size = tokenizer.vocab_size
-        self.tokens = tokens_of(tokenizer)
+        super().__init__(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
@@ -72,10 +70,7 @@ class SentencePieceGraph:
         self._search = UnigramSearch(vocabulary)
         self._replacements = _Replacements(tokenizer)
 
-    def __call__(
-        self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Tokens:
-        """Tokenizes strings; see `TextGraph`."""
+    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
         text = self._normalization(texts)
         model_text = self._model_normalization(text)
         begins, ids = self._search(

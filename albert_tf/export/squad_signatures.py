@@ -12,21 +12,20 @@ outputs of ids; `tasks.squad.data`, whose answers those of raw text equal.
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.export import (
     code_point_table,
-    pair_packing,
+    exported_text,
     ragged,
     signature,
     span_search,
 )
 from albert_tf.export.code_point_table import PagedTable
-from albert_tf.export.exported_text import ExportedText, Tokens
-from albert_tf.export.pair_packing import Ranges
+from albert_tf.export.exported_text import Ranges, TextGraph, Tokens
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.export.span_search import SpanScorer
 from albert_tf.tasks.squad import predictions
@@ -48,7 +47,7 @@ _EXAMPLE = {
 
 def make_signatures(
     scorer: SpanScorer,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
     *,
     lengths: WindowLengths,
     limits: SpanLimits,
@@ -167,12 +166,21 @@ def best_windows(windows: ContextWindows, num_tokens: tf.Tensor) -> tf.Tensor:
     )
 
 
+class _WindowAnswers(NamedTuple):
+    """The best span of each set in W windows, as indices of all tokens."""
+
+    scores: tf.Tensor  # float64 [W, 2]
+    firsts: tf.Tensor  # int32 [W, 2]
+    lasts: tf.Tensor  # int32 [W, 2]
+    null_scores: tf.Tensor  # float32 [W]
+
+
 @dataclasses.dataclass(frozen=True)
 class _Reader:
     """Answers questions about contexts; see `make_signatures`."""
 
     scorer: SpanScorer
-    text_graph: ExportedText
+    text_graph: TextGraph
     lengths: WindowLengths
     limits: SpanLimits
     null_threshold: float | None
@@ -193,29 +201,36 @@ class _Reader:
 
     def _search_all(
         self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
-    ) -> "_WindowAnswers":
+    ) -> _WindowAnswers:
         number = ragged.size(windows.rows)
 
-        def search_some(begin: tf.Tensor, *so_far: tf.Tensor) -> Any:
+        def search_some(begin: tf.Tensor, so_far: _WindowAnswers) -> Any:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, number)
             found = self._search(
                 windows.slice(begin, end), begin, tokens, owners
             )
             joined = [
                 tf.concat([one, more], 0)
-                for one, more in zip(so_far, found.tensors(), strict=True)
+                for one, more in zip(so_far, found, strict=True)
             ]
-            return end, *joined
+            return end, _WindowAnswers(*joined)
 
-        none = _WindowAnswers.none()
-        _, *tensors = tf.while_loop(
-            lambda begin, *_: begin < number,
+        places = tf.zeros([0, _NUM_SETS], tf.int32)
+        none = _WindowAnswers(
+            scores=tf.zeros([0, _NUM_SETS], tf.float64),
+            firsts=places,
+            lasts=places,
+            null_scores=tf.zeros([0]),
+        )
+        shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
+        _, found = tf.while_loop(
+            lambda begin, _: begin < number,
             search_some,
-            (tf.constant(0), *none.tensors()),
-            shape_invariants=(tf.TensorShape([]), *none.shapes()),
+            (tf.constant(0), none),
+            shape_invariants=(tf.TensorShape([]), _WindowAnswers(*shapes)),
             parallel_iterations=1,
         )
-        return _WindowAnswers(*tensors)
+        return found
 
     def _search(
         self,
@@ -223,9 +238,9 @@ class _Reader:
         first: tf.Tensor,
         tokens: Tokens,
         owners: tf.Tensor,
-    ) -> "_WindowAnswers":
+    ) -> _WindowAnswers:
         """Searches some windows, the first of which has number `first`."""
-        ids = pair_packing.pack_ranges(
+        ids = exported_text.pack_ranges(
             tokens.ids,
             windows.questions,
             windows.contexts,
@@ -261,7 +276,7 @@ class _Reader:
 
     def _choose(
         self,
-        found: "_WindowAnswers",
+        found: _WindowAnswers,
         windows: ContextWindows,
         tokens: Tokens,
         context: tf.Tensor,
@@ -299,32 +314,6 @@ class _Reader:
             "score": tf.cast(score, tf.float32),
             "null_score": null_score,
         }
-
-
-@dataclasses.dataclass(frozen=True)
-class _WindowAnswers:
-    """The best span of each set in W windows, as indices of all tokens."""
-
-    scores: tf.Tensor  # float64 [W, 2]
-    firsts: tf.Tensor  # int32 [W, 2]
-    lasts: tf.Tensor  # int32 [W, 2]
-    null_scores: tf.Tensor  # float32 [W]
-
-    @staticmethod
-    def none() -> "_WindowAnswers":
-        places = tf.zeros([0, _NUM_SETS], tf.int32)
-        return _WindowAnswers(
-            tf.zeros([0, _NUM_SETS], tf.float64), places, places, tf.zeros([0])
-        )
-
-    def tensors(self) -> tuple[tf.Tensor, ...]:
-        return self.scores, self.firsts, self.lasts, self.null_scores
-
-    def shapes(self) -> tuple[tf.TensorShape, ...]:
-        return tuple(
-            tf.TensorShape([None, *tensor.shape[1:]])
-            for tensor in self.tensors()
-        )
 
 
 def _at(values: Any, places: tf.Tensor, otherwise: float) -> tf.Tensor:

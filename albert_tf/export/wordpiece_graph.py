@@ -11,10 +11,8 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.export import ragged
-from albert_tf.export.exported_text import Tokens, tokens_of
-from albert_tf.export.text_normalization import (
-    WordPieceNormalization,
-)
+from albert_tf.export.exported_text import TextGraph, Tokens
+from albert_tf.export.text_normalization import WordPieceNormalization
 from albert_tf.export.unigram_search import NOTHING, Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -25,8 +23,8 @@ _SPACE = ord(" ")
 _AT_START, _AFTER_START = "\0", "\1"
 
 
-class WordPieceGraph:
-    """Implements `TextGraph` for a WordPiece vocabulary.
+class WordPieceGraph(TextGraph):
+    """The graph of a WordPiece vocabulary.
 
     Args:
         vocab_file: Text file with one token per line.
@@ -41,9 +39,7 @@ class WordPieceGraph:
         self, vocab_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
         tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
-        self.special_ids = tokenizer.special_ids
-        self.vocab_size = tokenizer.vocab_size
-        self.tokens = tokens_of(tokenizer)
+        super().__init__(tokenizer)
         self._normalization = WordPieceNormalization(
             do_lower_case=do_lower_case
         )
@@ -51,10 +47,7 @@ class WordPieceGraph:
         self._at_start = self._trie.state(_AT_START)
         self._after_start = self._trie.state(_AFTER_START)
 
-    def __call__(
-        self, texts: tf.Tensor, *, with_offsets: bool = False
-    ) -> Tokens:
-        """Tokenizes strings; see `TextGraph`."""
+    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
         text = self._normalization(texts)
         is_space = text.code_points == _SPACE
         kept = ragged.indices(~is_space)

@@ -10,19 +10,24 @@ reply; warm-up requests are not counted. With `--hard` the texts have 0 to
 100,000 characters and are partly not UTF-8, and the model may refuse one
 (INVALID_ARGUMENT). Anything but an answer or a refusal is a failure. The last
 line printed is a JSON object. The exit code is 1 if there was a failure, or a
-refusal without `--hard`.
+refusal without `--hard`, or nobody to ask, which is one line.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import functools
+import http.client
 import itertools
 import json
+import logging
 import operator
+import os
 import random
 import sys
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from typing import Any
@@ -65,8 +70,13 @@ class Outcome:
 
 
 def ask_saved_model(path: str) -> Send:
-    """Returns a function that queries a SavedModel in this process."""
-    import tensorflow as tf
+    """Returns a function that queries a SavedModel in this process.
+
+    Raises:
+        OSError: There is no SavedModel.
+    """
+    with _quiet_import():
+        import tensorflow as tf
 
     model = tf.saved_model.load(path)
 
@@ -83,8 +93,23 @@ def ask_saved_model(path: str) -> Send:
 
 
 def ask_rest(address: str) -> Send:
-    """Returns a function that queries a server, each time anew."""
+    """Returns a function that queries a server, each time anew.
+
+    Raises:
+        OSError: No server answers at the address.
+        ValueError: The address is not valid.
+    """
     import rest_client
+
+    try:
+        # A status of any kind shows that a server is there.
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(
+                address, timeout=rest_client.TIMEOUT_SECONDS
+            ).close()
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise OSError(f"no answer from {address}: {reason}") from error
 
     def send(request: Request) -> Any:
         try:
@@ -98,11 +123,23 @@ def ask_rest(address: str) -> Send:
 
 
 def ask_grpc(address: str) -> Send:
-    """Returns a function that queries a server over one shared connection."""
-    import grpc
-    import grpc_client
+    """Returns a function that queries a server over one shared connection.
 
-    stub = grpc_client.connect(address)
+    Raises:
+        OSError: No server answers at the address.
+    """
+    with _quiet_import():
+        import grpc_client
+    import grpc
+
+    try:
+        stub = grpc_client.connect(address)
+        grpc_client.predict(stub, {})
+    except grpc.RpcError as error:
+        # A refusal of any kind shows that a server is there.
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            reason = error.details()
+            raise OSError(f"no answer from {address}: {reason}") from error
 
     def send(request: Request) -> Any:
         inputs = {name: [value] for name, value in request.items()}
@@ -114,6 +151,24 @@ def ask_grpc(address: str) -> Send:
             raise RefusedError(error.details()) from error
 
     return send
+
+
+@contextlib.contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Hides what TensorFlow prints when it starts and when it retraces.
+
+    Its C++ code prints before it reads any log level.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    stderr = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 class PlainTexts:
@@ -249,15 +304,15 @@ def _positive(text: str) -> int:
 def main() -> None:
     """Sends the requests and prints the results."""
     arguments = parse_arguments()
-    if arguments.saved_model:
-        try:
+    try:
+        if arguments.saved_model is not None:
             send = ask_saved_model(arguments.saved_model)
-        except OSError as error:
-            sys.exit(f"error: {error}")
-    elif arguments.rest:
-        send = ask_rest(arguments.rest)
-    else:
-        send = ask_grpc(arguments.grpc)
+        elif arguments.rest is not None:
+            send = ask_rest(arguments.rest)
+        else:
+            send = ask_grpc(arguments.grpc)
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {' '.join(str(error).split())}")
     texts = HardTexts if arguments.hard else PlainTexts
     requests = make_requests(arguments.task, texts(seed=arguments.seed))
     warm_up = itertools.islice(requests, arguments.num_warm_up)

@@ -1,9 +1,8 @@
 """The client of gRPC, against a server of grpcio; needs its package."""
 
 import contextlib
+import importlib
 import json
-import pathlib
-import subprocess
 import sys
 from concurrent import futures
 
@@ -21,13 +20,10 @@ import grpc_client
 import load_generator
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from albert_tf.export import saved_model
-from albert_tf.export.export_config import ExportConfig
-
-CHECKPOINT = (
-    pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
-)
-UNLIMITED = [("grpc.max_send_message_length", -1)]
+UNLIMITED = [
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_receive_message_length", -1),
+]
 INPUTS = {"text_a": [b"\xff a\0", "é".encode()], "text_b": ["", "b"]}
 
 
@@ -49,32 +45,6 @@ class _Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         return reply
 
 
-class _SavedModelService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers with a SavedModel, as TF Serving does."""
-
-    def __init__(self, path):
-        self.model = tf.saved_model.load(path)
-
-    def Predict(self, request, context):  # noqa: N802
-        name = request.model_spec.signature_name
-        if name not in self.model.signatures:
-            context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, f"no signature {name}"
-            )
-        inputs = {
-            name: tf.constant(tf.make_ndarray(value))
-            for name, value in request.inputs.items()
-        }
-        try:
-            outputs = self.model.signatures[name](**inputs)
-        except (tf.errors.InvalidArgumentError, TypeError, ValueError) as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        reply = predict_pb2.PredictResponse()
-        for name, value in outputs.items():
-            reply.outputs[name].CopyFrom(tf.make_tensor_proto(value))
-        return reply
-
-
 @contextlib.contextmanager
 def _running(service):
     server = grpc.server(futures.ThreadPoolExecutor(2), options=UNLIMITED)
@@ -87,19 +57,6 @@ def _running(service):
         yield f"127.0.0.1:{port}"
     finally:
         server.stop(None).wait()
-
-
-@pytest.fixture(scope="module")
-def export(tiny_spm_model, tmp_path_factory):
-    """An encoder that takes raw text, and the address that serves it."""
-    config = ExportConfig(
-        init_checkpoint=str(CHECKPOINT),
-        export_dir=str(tmp_path_factory.mktemp("served")),
-        spm_model_file=str(tiny_spm_model),
-    )
-    service = _SavedModelService(saved_model.export(config).path)
-    with _running(service) as address:
-        yield service.model, address
 
 
 @pytest.fixture
@@ -157,74 +114,24 @@ def test_no_server_is_one_line(address, run_main):
         run_main(grpc_client, f"--address={address}", "{}")
 
 
-def test_the_package_that_is_missing_is_one_line():
-    hidden = "import sys; sys.modules['tensorflow_serving'] = None; "
-    done = subprocess.run(
-        [sys.executable, "-c", f"{hidden}import grpc_client"],
-        cwd=pathlib.Path(grpc_client.__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
+def test_the_package_that_is_missing_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_serving.apis", None)
+    monkeypatch.delitem(sys.modules, "grpc_client")
+
+    with pytest.raises(
+        SystemExit, match="^error: .* Run: pip install tensorflow-serving-api$"
+    ):
+        importlib.import_module("grpc_client")
+
+
+def test_a_message_may_have_more_than_4_mebibytes(address):
+    texts = ["x" * 2**20] * 5
+
+    outputs = grpc_client.predict(
+        grpc_client.connect(address), {"text_a": texts}
     )
 
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert last.endswith("Run: pip install tensorflow-serving-api")
-
-
-def test_an_export_answers_raw_text(export):
-    model, address = export
-
-    found = grpc_client.predict(grpc_client.connect(address), INPUTS)
-
-    inputs = {name: tf.constant(texts) for name, texts in INPUTS.items()}
-    expected = model.signatures["serving_default"](**inputs)
-    assert found.keys() == expected.keys()
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, atol=1e-6)
-
-
-def test_a_reply_may_be_of_more_than_4_mebibytes(export):
-    _, address = export
-    texts = ["the house " * 64] * 300
-
-    found = grpc_client.predict(
-        grpc_client.connect(address), {"text_a": texts, "text_b": texts}
-    )
-
-    assert found["sequence_output"].nbytes > 2**22
-
-
-def test_strings_of_an_export_are_printed(export, run_main):
-    _, address = export
-    flags = [f"--address={address}", "--signature_name=fill_mask"]
-
-    printed = run_main(grpc_client, *flags, '{"text": "The [MASK]."}')
-
-    [tokens] = json.loads(printed)["top_pieces"]
-    assert len(tokens) == 5
-    assert all(isinstance(token, str) for token in tokens)
-
-
-@pytest.mark.parametrize(
-    ("signature", "instance", "message"),
-    [
-        ("fill_mask", {"text": "[MASK]" * 9}, ".*at most 8"),
-        ("fill_mask", {"text": ["a"]}, ".*text"),
-        ("fill_mask", {}, ".*text"),
-        ("serving_default", {"text_a": 1, "text_b": "b"}, ".*string"),
-        ("poetry", {"text": "a"}, "no signature poetry$"),
-    ],
-)
-def test_what_an_export_refuses_is_one_line(
-    export, run_main, signature, instance, message
-):
-    _, address = export
-    flags = [f"--address={address}", f"--signature_name={signature}"]
-
-    with pytest.raises(SystemExit, match=f"^error: {message}.*$"):
-        run_main(grpc_client, *flags, json.dumps(instance))
+    assert [text.decode() for text in outputs["answer"]] == texts
 
 
 def test_the_load_generator_tells_a_refusal_from_a_failure(address):
@@ -237,10 +144,6 @@ def test_the_load_generator_tells_a_refusal_from_a_failure(address):
     assert outcomes[1].message == "a bad text"
 
 
-def test_the_load_generator_counts_an_absent_server_as_failure():
-    send = load_generator.ask_grpc("localhost:1")
-
-    [outcome] = load_generator.run(send, [{"text_a": "x"}], num_in_flight=1)
-
-    assert outcome.kind == "failure"
-    assert "UNAVAILABLE" in outcome.message
+def test_the_load_generator_ends_with_one_line_without_a_server(run_main):
+    with pytest.raises(SystemExit, match=r"^error: no answer from .* refused$"):
+        run_main(load_generator, "--grpc=localhost:1")

@@ -1,5 +1,8 @@
 import itertools
 import json
+import os
+import subprocess
+import sys
 import time
 
 import load_generator
@@ -127,15 +130,18 @@ def test_hard_texts_are_of_every_size_and_of_any_bytes():
         b"".join(t for t in texts if isinstance(t, bytes)).decode()
 
 
-def test_a_saved_model_is_asked_in_this_process(export, run_main):
-    printed = run_main(
-        load_generator,
-        f"--saved_model={export}",
-        "--num_requests=30",
-        "--num_in_flight=4",
+def test_a_saved_model_is_asked_without_a_word_of_tensorflow(export):
+    done = subprocess.run(
+        [sys.executable, load_generator.__file__, f"--saved_model={export}"]
+        + ["--num_requests=30", "--num_in_flight=4"],
+        env={n: v for n, v in os.environ.items() if not n.startswith("TF_")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
-    result = json.loads(printed.splitlines()[-1])
+    assert (done.stderr, done.returncode) == ("", 0)
+    result = json.loads(done.stdout.splitlines()[-1])
     assert result["num_answers"] == result["num_requests"] == 30
     assert 0 < result["p50_milliseconds"] <= result["p99_milliseconds"]
 
@@ -192,6 +198,13 @@ def test_plain_texts_may_not_be_refused(
             "error: SavedModel file does not exist",
             "",
         ),
+        (
+            ["--rest=http://localhost:1/v1/models/a"],
+            "error: no answer from http://localhost:1/v1/.* refused$",
+            "",
+        ),
+        (["--rest=x"], "error: unknown url type: 'x'$", ""),
+        (["--rest="], "error: unknown url type: ''$", ""),
         ([], 2, "one of the arguments --saved_model --rest --grpc"),
         (["--rest=x", "--num_requests=0"], 2, "must be 1 or more, not 0"),
         (["--rest=x", "--num_in_flight=-1"], 2, "must be 1 or more, not -1"),

@@ -19,7 +19,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.exported_text import ExportedText
 from albert_tf.export.sentencepiece_graph import SentencePieceGraph
 from albert_tf.export.wordpiece_graph import WordPieceGraph
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -46,7 +45,7 @@ class GraphTokenizer:
         if path is None:
             path, graph = vocabulary["vocab_file"], WordPieceGraph
         lower = {"do_lower_case": vocabulary.get("do_lower_case", True)}
-        self.graph = ExportedText(graph(path, **lower))
+        self.graph = graph(path, **lower)
         self.tokenizer = tokenizer.load_tokenizer(**vocabulary)
 
     def tokenize(self, texts, *, with_offsets):

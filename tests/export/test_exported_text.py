@@ -1,11 +1,14 @@
-"""Graph and Python give the same ids and offsets, on everything."""
+"""Graph and Python give the same ids and offsets on everything; packing."""
 
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import allowed_operations
+from albert_tf.export import exported_text, signature
+from albert_tf.export.exported_text import Tokens
+from albert_tf.text.special_tokens import SpecialIds
 
 # Tracing one takes seconds; ids of the cased ones are also compared below.
 VOCABULARIES = [
@@ -148,7 +151,7 @@ def test_the_graph_knows_what_the_tokenizer_knows(name, graph_of):
     graph, tokenizer = graph_of(name).graph, graph_of(name).tokenizer
 
     assert graph.special_ids == tokenizer.special_ids
-    assert graph.vocab_size == tokenizer.vocab_size == len(graph.tokens)
+    assert len(graph.tokens) == tokenizer.vocab_size
     assert graph.tokens[1234] == tokenizer.id_to_token(1234)
 
 
@@ -176,10 +179,74 @@ def test_the_graph_is_made_of_allowed_operations_once(name, graph_of):
 
     for with_offsets in (False, True):
         once, twice = trace(1, with_offsets), trace(2, with_offsets)
-        allowed_operations.check(once, name)
+        signature.check_operations(once, name)
         assert num_nodes(once) == num_nodes(twice)
 
 
 def num_nodes(function):
     library = function.graph.as_graph_def().library.function
     return sum(len(one.node_def) for one in library)
+
+
+SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
+
+
+def pack(texts_a, texts_b, max_seq_length):
+    rows = [*texts_a, *texts_b]
+    tokens = Tokens(
+        ids=tf.constant([i for row in rows for i in row], tf.int32),
+        row_ids=tf.repeat(
+            tf.range(len(rows)), tf.constant([*map(len, rows)], tf.int32)
+        ),
+        num_rows=tf.constant(len(rows)),
+    )
+    packed = exported_text.pack_pairs(
+        tokens, max_seq_length=max_seq_length, special=SPECIAL
+    )
+    return {name: values.numpy().tolist() for name, values in packed.items()}
+
+
+def test_a_pair_and_a_single_text():
+    packed = pack([[7, 8], [9]], [[5], []], 16)
+
+    assert packed == {
+        "input_ids": [[2, 7, 8, 3, 5, 3], [2, 9, 3, 0, 0, 0]],
+        "input_mask": [[1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0]],
+        "segment_ids": [[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts_a", "texts_b", "max_seq_length", "input_ids"),
+    [
+        ([[], []], [[], [6]], 16, [[2, 3, 0, 0], [2, 3, 6, 3]]),
+        ([], [], 8, []),
+        ([[7, 8, 9, 10]], [[]], 5, [[2, 7, 8, 9, 3]]),
+    ],
+)
+def test_empty_and_long_texts(texts_a, texts_b, max_seq_length, input_ids):
+    assert pack(texts_a, texts_b, max_seq_length)["input_ids"] == input_ids
+
+
+@pytest.mark.parametrize("max_seq_length", range(5, 14))
+def test_the_longer_text_loses_tokens_first(max_seq_length):
+    sizes = np.array([(a, b) for a in range(12) for b in range(1, 12)])
+
+    found = exported_text.truncated_sizes(
+        tf.constant(sizes[:, 0], tf.int32),
+        tf.constant(sizes[:, 1], tf.int32),
+        max_seq_length,
+    )
+
+    expected = [pop_longest(a, b, max_seq_length - 3) for a, b in sizes]
+    assert np.stack(found, 1).tolist() == expected
+
+
+def pop_longest(size_a, size_b, room):
+    """The loop of the original."""
+    while size_a + size_b > room:
+        if size_a > size_b:
+            size_a -= 1
+        else:
+            size_b -= 1
+    return [int(size_a), int(size_b)]

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf.config import AlbertConfig
-from albert_tf.export import allowed_operations, saved_model
+from albert_tf.export import saved_model, signature
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
@@ -110,7 +110,9 @@ def test_a_forbidden_operation_is_named_and_nothing_is_written(
     tiny_spm_model, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
-        allowed_operations, "ALLOWED", allowed_operations.ALLOWED - {"Tanh"}
+        signature,
+        "ALLOWED_OPERATIONS",
+        signature.ALLOWED_OPERATIONS - {"Tanh"},
     )
 
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Raw text gives the choices of the Python path."""
+"""Raw text gives the predictions of the Python path: labels and choices."""
 
 import itertools
 
@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import race_signatures
+from albert_tf.export import sequence_signatures
 from albert_tf.metrics.classification import softmax
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.race import examples, passage_files
 from albert_tf.tasks.race.examples import (
     ChoiceLengths,
@@ -15,9 +17,60 @@ from albert_tf.tasks.race.examples import (
     make_records,
 )
 
+TEXTS = [
+    "The house stood on a hill.",
+    "",
+    "a " * 100,
+    "Café ½ 1,234,",
+    "漢字 👩‍👩‍👧",
+]
+PAIRS = [*itertools.product(TEXTS, repeat=2)]
+INPUTS = {"input_ids": 0, "input_mask": 0, "segment_ids": 0}
+
+
+def label_logits(exported, pairs):
+    """Features and model, as a fine-tuning run makes them."""
+    data = ClassificationData(
+        name="custom",
+        labels=exported.config.labels,
+        score_names=("accuracy",),
+        tokenizer=exported.tokenizer,
+        max_seq_length=exported.config.max_seq_length,
+    )
+    examples = [
+        ClassificationExample(guid=str(number), text_a=a, text_b=b)
+        for number, (a, b) in enumerate(pairs)
+    ]
+    records = list(data.records(examples, is_training=False))
+    return exported.outputs_of(records, INPUTS)["logits"]
+
+
+def test_labels_and_probabilities(exported):
+    exported = exported("classifier")
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported, PAIRS)
+    places = logits.argmax(-1)
+    assert [label.decode() for label in found["prediction"]] == [
+        exported.config.labels[place] for place in places
+    ]
+    assert len(set(places)) > 1
+    np.testing.assert_allclose(
+        found["probabilities"], softmax(logits), atol=1e-5
+    )
+
+
+def test_numbers(exported):
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported("regression").ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported("regression"), PAIRS)
+    np.testing.assert_allclose(found["score"], logits[:, 0], atol=1e-4)
+
+
 BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]
 BLANK_OPTIONS = ["one", "", "zwölf 漢", "_"]
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 OPTIONS = ("a house", "", "the very long option of them all", "Café ½")
 ARTICLES = ["The house stood on a hill. " * 4, "", "Short.", "漢字\0 x"]
 QUESTIONS = [
@@ -41,7 +94,7 @@ def example(article, question, options, number=1):
 
 
 def test_options_take_the_places_of_blanks():
-    found = race_signatures.complete(
+    found = sequence_signatures.complete(
         tf.constant(BLANK_QUESTIONS),
         tf.constant([BLANK_OPTIONS] * len(BLANK_QUESTIONS)),
     )
@@ -55,9 +108,9 @@ def test_options_take_the_places_of_blanks():
 
 
 def test_all_blanks_are_known():
-    for code_point in race_signatures.BLANKS:
+    for code_point in sequence_signatures.BLANKS:
         assert examples.BLANK.fullmatch(chr(code_point))
-    assert len(race_signatures.BLANKS) == 7
+    assert len(sequence_signatures.BLANKS) == 7
 
 
 def test_texts_that_grow_too_long_are_an_invalid_argument():
@@ -67,7 +120,7 @@ def test_texts_that_grow_too_long_are_an_invalid_argument():
     with pytest.raises(
         tf.errors.InvalidArgumentError, match="most 16777216 characters"
     ):
-        race_signatures.complete(question, options)
+        sequence_signatures.complete(question, options)
 
 
 MADE = [
@@ -78,7 +131,7 @@ MADE = [
 ]
 
 
-def python_logits(exported, examples):
+def choice_logits(exported, examples):
     """Features and model, as a fine-tuning run makes them."""
     lengths = ChoiceLengths(
         max_seq_length=exported.config.max_seq_length,
@@ -92,14 +145,14 @@ def python_logits(exported, examples):
     return np.stack(rows)
 
 
-def check_equal(exported, examples):
+def check_choices(exported, examples):
     found = exported.ask(
         article=[one.article for one in examples],
         question=[one.question for one in examples],
         options=[one.options for one in examples],
     )
 
-    logits = python_logits(exported, examples)
+    logits = choice_logits(exported, examples)
     assert found["choice"].dtype == np.int32
     assert found["choice"].tolist() == logits.argmax(-1).tolist()
     assert len(set(found["choice"])) > 1
@@ -109,7 +162,7 @@ def check_equal(exported, examples):
 
 
 def test_made_questions(exported):
-    check_equal(exported("race"), MADE)
+    check_choices(exported("race"), MADE)
 
 
 def test_real_questions(exported, shared_data):
@@ -119,4 +172,4 @@ def test_real_questions(exported, shared_data):
         one for file in files for one in passage_files.read_questions(file)
     ]
 
-    check_equal(exported("race"), examples)
+    check_choices(exported("race"), examples)

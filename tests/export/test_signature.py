@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import allowed_operations
+from albert_tf.export import signature
 
 
 def trace(function, *specs):
@@ -15,14 +15,14 @@ VALUES = tf.TensorSpec([None], tf.float32)
 def test_a_graph_of_allowed_operations():
     found = trace(lambda x: tf.tanh(x) + 1, VALUES)
 
-    allowed_operations.check(found, "serving_default")
+    signature.check_operations(found, "serving_default")
 
 
 def test_a_call_into_python_is_refused():
     found = trace(lambda x: tf.numpy_function(np.sin, [x], tf.float32), VALUES)
 
     with pytest.raises(ValueError, match="'tokens' contains PyFunc, which"):
-        allowed_operations.check(found, "tokens")
+        signature.check_operations(found, "tokens")
 
 
 def test_functions_that_the_graph_calls_are_looked_into():
@@ -35,7 +35,7 @@ def test_functions_that_the_graph_calls_are_looked_into():
     found = trace(lambda x: inner(x), VALUES)
 
     with pytest.raises(ValueError, match="Lgamma"):
-        allowed_operations.check(found, "tokens")
+        signature.check_operations(found, "tokens")
 
 
 def test_operations_of_a_newer_tensorflow_text_are_refused():
@@ -45,4 +45,4 @@ def test_operations_of_a_newer_tensorflow_text_are_refused():
     found = trace(lambda x: trimmer.trim([x])[0].to_tensor(), ragged)
 
     with pytest.raises(ValueError, match="RoundRobin"):
-        allowed_operations.check(found, "tokens")
+        signature.check_operations(found, "tokens")

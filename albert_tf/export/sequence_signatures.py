@@ -1,21 +1,26 @@
-"""The signatures of a multiple-choice model: which option is right.
+"""The signatures of a classifier, and of a multiple-choice model.
 
-Data flow: article, question, options -> ids -> [this file] -> choice.
+Data flow: texts -> ids -> [this file] -> probabilities; label or choice.
 Floor: export.
 
-Source: `tasks.race.examples.MultipleChoiceExample.choice_texts` and
-`tasks.race.examples`; texts and ids are equal.
+Source: google-research/albert, run_classifier.py (`serving_input_receiver_fn`)
+for the ids; `tasks.race.examples.MultipleChoiceExample.choice_texts` and
+`tasks.race.examples`, whose texts and ids are equal, for the choices.
 """
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import pair_packing, ragged, signature
-from albert_tf.export.classifier_signatures import ExportedClassifier
-from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.exported_text import ExportedText
-from albert_tf.export.pair_packing import Ranges
+from albert_tf.export import exported_text, ragged, signature
+from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
+from albert_tf.export.exported_text import Ranges, TextGraph
 from albert_tf.export.signature import Signature, Tensors
-from albert_tf.modeling.sequence_models import MultipleChoiceModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
 from albert_tf.tasks.race import examples
 from albert_tf.tasks.race.examples import ChoiceLengths
 
@@ -32,10 +37,67 @@ _WARMUP_TEXTS = {
 _WARMUP_OPTION = "white"
 
 
-def make_signatures(
+def _classify_with(
+    model: ClassifierModel, weights: ExportedWeights
+) -> Callable[..., tf.Tensor]:
+    """Returns a function from ids to logits, float32 `[B, K]`."""
+    encode = ExportedEncoder(model.albert, weights)
+    head: Any = model.task_head
+
+    def classify(**ids: tf.Tensor) -> tf.Tensor:
+        _, pooled = encode(**ids)
+        with weights.scope():
+            return head(pooled)
+
+    return classify
+
+
+def classifier_signatures(
+    model: ClassifierModel,
+    weights: ExportedWeights,
+    text_graph: TextGraph,
+    *,
+    labels: Sequence[str],
+    max_seq_length: int,
+) -> list[Signature]:
+    """Traces the signatures of a classifier.
+
+    Raw text gives `probabilities` `[B, K]` and `prediction` `[B]`, a label;
+    ids give `logits` and `probabilities`. For regression there are no labels,
+    and there is `score` `[B]` instead of probabilities and prediction. At most
+    `max_seq_length` tokens are made of raw text.
+    """
+    classify = _classify_with(model, weights)
+
+    def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
+        ids = exported_text.encode_pairs(
+            text_a, text_b, text_graph, max_seq_length=max_seq_length
+        )
+        logits = classify(**ids)
+        if not labels:
+            return {"score": logits[:, 0]}
+        # `top_k` takes the first of equally likely labels.
+        _, places = tf.math.top_k(logits, 1)
+        return {
+            "probabilities": tf.nn.softmax(logits),
+            "prediction": tf.gather(tf.constant(list(labels)), places[:, 0]),
+        }
+
+    def from_ids(**ids: tf.Tensor) -> Tensors:
+        logits = classify(**ids)
+        if not labels:
+            return {"logits": logits, "score": logits[:, 0]}
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
+
+    return signature.text_and_token_signatures(
+        from_text, from_ids, example=exported_text.EXAMPLE
+    )
+
+
+def multiple_choice_signatures(
     model: MultipleChoiceModel,
     weights: ExportedWeights,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
     *,
     lengths: ChoiceLengths,
     num_choices: int,
@@ -45,7 +107,7 @@ def make_signatures(
     Raw text gives `choice` int32 `[B]` and `probabilities` `[B, C]`; ids
     `[B, C, S]` give `logits` and `probabilities`.
     """
-    score = ExportedClassifier(model.scorer, weights)
+    score = _classify_with(model.scorer, weights)
 
     def from_text(
         article: tf.Tensor, question: tf.Tensor, options: tf.Tensor
@@ -85,7 +147,7 @@ def _choice_inputs(
     article: tf.Tensor,
     question: tf.Tensor,
     options: tf.Tensor,
-    text_graph: ExportedText,
+    text_graph: TextGraph,
     lengths: ChoiceLengths,
 ) -> Tensors:
     """Makes the inputs of a model, int32 `[B x C, S]`.
@@ -100,7 +162,7 @@ def _choice_inputs(
     size_b = tf.minimum(choice_sizes, lengths.max_qa_length)
     room = lengths.max_seq_length - examples.NUM_SPECIAL_TOKENS - size_b
     size_a = tf.repeat(sizes[:num_articles], num_options)
-    return pair_packing.pack_ranges(
+    return exported_text.pack_ranges(
         tokens.ids,
         Ranges(
             starts=tf.repeat(starts[:num_articles], num_options),
