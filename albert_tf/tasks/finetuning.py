@@ -142,7 +142,7 @@ class ClassificationTask(_MeanLossTask):
         measure = (
             losses.regression_sums
             if self.is_regression
-            else losses.classification_sums
+            else losses.weighted_sums
         )
         return measure(outputs["logits"], batch["label_ids"], weights)
 
@@ -174,7 +174,7 @@ class MultipleChoiceTask(_MeanLossTask):
         self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
     ) -> losses.LossSums:
         outputs = self.model(batch, training=seed is not None, seed=seed)
-        return losses.classification_sums(
+        return losses.weighted_sums(
             outputs["logits"], batch["label_ids"], weights
         )
 
@@ -197,7 +197,7 @@ class SpanTask(_MeanLossTask):
 
     def _measure(
         self, batch: Batch, weights: tf.Tensor, seed: tf.Tensor | None
-    ) -> losses.SpanSums:
+    ) -> losses.LossSums:
         outputs = self.model(batch, training=seed is not None, seed=seed)
         return losses.span_sums(
             outputs, batch["start_positions"], batch["end_positions"], weights
