@@ -15,14 +15,8 @@ def check_integer(
 ) -> None:
     """Checks that a value is a whole number within bounds.
 
-    Args:
-        name: Name of the value, for the message.
-        value: The value; `True` and `False` are not numbers.
-        at_least: Smallest valid value.
-        at_most: Largest valid value; None for no limit.
-
     Raises:
-        ValueError: It is not.
+        ValueError: It is not; `True` and `False` are not numbers.
     """
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     in_range = is_integer and value >= at_least
@@ -45,16 +39,8 @@ def check_number(
 ) -> None:
     """Checks that a value is a finite number within bounds.
 
-    Args:
-        name: Name of the value, for the message.
-        value: The value; `True` and `False` are not numbers.
-        above: Limit that the value must exceed.
-        at_least: Smallest valid value.
-        below: Limit that the value must stay below.
-        at_most: Largest valid value.
-
     Raises:
-        ValueError: It is not.
+        ValueError: It is not; `True` and `False` are not numbers.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_valid = (

@@ -116,46 +116,54 @@ class AlbertConfig:
         # others.
         return layer * self.num_hidden_groups // self.num_hidden_layers
 
+    def is_shared(self, half: str) -> bool:
+        """Returns whether the layers of a group share one half of a layer.
+
+        Args:
+            half: `attention` or `ffn`.
+        """
+        return self.parameter_sharing in ("all", half)
+
+    def weight_set(self, half: str, layer: int) -> int:
+        """Returns which of the sets of weights of one half a layer uses."""
+        return self.group_of_layer(layer) if self.is_shared(half) else layer
+
+    def num_weight_sets(self, half: str) -> int:
+        """Returns how many sets of weights all layers have for one half.
+
+        A half that is shared has one set for each group, else one for each
+        layer; each set has the weights of `inner_group_num` blocks.
+        """
+        if self.is_shared(half):
+            return self.num_hidden_groups
+        return self.num_hidden_layers
+
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "AlbertConfig":
+    def from_dict(
+        cls, values: Mapping[str, Any], *, where: files.Path | None = None
+    ) -> "AlbertConfig":
         """Builds a config from the keys of an `albert_config.json`.
+
+        Args:
+            values: Fields by name; inert keys may be among them.
+            where: What messages begin with, such as the file of the values.
 
         Raises:
             ValueError: A key is unknown, an inert key has a value other than
                 its neutral one, `vocab_size` is missing, or a value is
                 impossible.
         """
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(values) - known - set(INERT_KEYS))
-        if unknown:
-            raise ValueError(
-                f"Unknown config key {', '.join(map(repr, unknown))}. Correct "
-                f"or remove it. Known keys: {', '.join(sorted(known))}."
-            )
-        for key, neutral in INERT_KEYS.items():
-            if key in values and values[key] != neutral:
-                raise ValueError(
-                    f"Config key {key!r} never had an effect, so only its "
-                    f"neutral value {neutral!r} is accepted. Received: "
-                    f"{values[key]!r}."
-                )
-        if "vocab_size" not in values:
-            raise ValueError("The config has no 'vocab_size'. Add it.")
-        fields = {key: values[key] for key in values if key in known}
-        if fields.get("hidden_act") in ("", None):
-            fields["hidden_act"] = (
-                "linear" if "hidden_act" in fields else "gelu"
-            )
-        return cls(**fields)
+        try:
+            return cls(**_known_fields(values))
+        except ValueError as error:
+            if where is None:
+                raise
+            raise ValueError(f"{os.fspath(where)}: {error}") from error
 
     @classmethod
     def from_json_file(cls, path: files.Path) -> "AlbertConfig":
         """Reads an `albert_config.json`; errors name the file."""
-        values = files.read_json_object(path)
-        try:
-            return cls.from_dict(values)
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(path)}: {error}") from error
+        return cls.from_dict(files.read_json_object(path), where=path)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields by name; `from_dict` reads them back."""
@@ -164,6 +172,30 @@ class AlbertConfig:
     def to_json_file(self, path: files.Path) -> None:
         """Writes an `albert_config.json`."""
         files.write_json(path, self.to_dict())
+
+
+def _known_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values without the inert keys, which it checks."""
+    known = {field.name for field in dataclasses.fields(AlbertConfig)}
+    unknown = sorted(set(values) - known - set(INERT_KEYS))
+    if unknown:
+        raise ValueError(
+            f"Unknown config key {', '.join(map(repr, unknown))}. Correct "
+            f"or remove it. Known keys: {', '.join(sorted(known))}."
+        )
+    for key, neutral in INERT_KEYS.items():
+        if key in values and values[key] != neutral:
+            raise ValueError(
+                f"Config key {key!r} never had an effect, so only its "
+                f"neutral value {neutral!r} is accepted. Received: "
+                f"{values[key]!r}."
+            )
+    if "vocab_size" not in values:
+        raise ValueError("The config has no 'vocab_size'. Add it.")
+    fields = {key: values[key] for key in values if key in known}
+    if fields.get("hidden_act", "gelu") in ("", None):
+        fields["hidden_act"] = "linear"
+    return fields
 
 
 def _english(version: int, **sizes: int) -> dict[str, Any]:
@@ -240,11 +272,12 @@ def published_config(name: str) -> AlbertConfig:
     return AlbertConfig(**PUBLISHED_SIZES[name])
 
 
-def load_config(name: str) -> AlbertConfig:
-    """Returns the config that `--albert_config_file` names.
+def load_config(name: str, *, flag: str = "albert_config_file") -> AlbertConfig:
+    """Returns the config that a flag names.
 
     Args:
         name: Path of a JSON file, or the name of a published model.
+        flag: Name of the flag, for the message.
 
     Raises:
         FileNotFoundError: There is neither.
@@ -254,7 +287,7 @@ def load_config(name: str) -> AlbertConfig:
         return published_config(name)
     if not os.path.exists(name):
         raise FileNotFoundError(
-            f"--albert_config_file={name} is neither a file nor a published "
-            f"model. The published models are {', '.join(PUBLISHED_SIZES)}."
+            f"--{flag}={name} is neither a file nor a published model. The "
+            f"published models are {', '.join(PUBLISHED_SIZES)}."
         )
     return AlbertConfig.from_json_file(name)

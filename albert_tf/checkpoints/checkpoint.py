@@ -13,7 +13,6 @@ import numpy as np
 from albert_tf.checkpoints import variable_names
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import sharing
 from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -91,7 +90,7 @@ def check(checkpoint: Checkpoint, where: str) -> None:
     """
     config = known_config(checkpoint)
     weights = checkpoint.weights
-    encoder = {name for name in weights if not variable_names.is_head(name)}
+    encoder = {name for name in weights if not variable_names.head_of(name)}
     wanted = _encoder_names(config, has_pooler=checkpoint.has_pooler)
     wanted |= {
         row.tf1
@@ -118,22 +117,22 @@ def check(checkpoint: Checkpoint, where: str) -> None:
 
 
 def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
-    plan = sharing.sharing_plan(config)
     rows = [*variable_names.EMBEDDINGS]
     if has_pooler:
         rows += variable_names.POOLER
     if config.embedding_size != config.hidden_size:
         rows += variable_names.PROJECTION
     names = {row.tf1 for row in rows}
-    for sublayer, number in (
-        (variable_names.ATTENTION, plan.num_attention),
-        (variable_names.FEED_FORWARD, plan.num_feed_forward),
+    for half, sublayer in (
+        ("attention", variable_names.ATTENTION),
+        ("ffn", variable_names.FEED_FORWARD),
     ):
-        for index in range(number):
-            weight_set, inner = divmod(index, config.inner_group_num)
-            names |= {
-                row.tf1.format(set=weight_set, inner=inner) for row in sublayer
-            }
+        names |= {
+            row.tf1.format(set=weight_set, inner=inner)
+            for row in sublayer
+            for weight_set in range(config.num_weight_sets(half))
+            for inner in range(config.inner_group_num)
+        }
     return names
 
 
@@ -202,18 +201,6 @@ def without_projection(
             "model cannot be converted."
         )
     return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
-
-
-def config_of(values: Mapping[str, object], where: str) -> AlbertConfig:
-    """Returns a config from the values in another format's file.
-
-    Raises:
-        ValueError: A value is invalid; the message begins with `where`.
-    """
-    try:
-        return AlbertConfig.from_dict(values)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
 
 
 def load_tokenizer(source: Checkpoint) -> Tokenizer:

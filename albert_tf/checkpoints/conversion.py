@@ -18,6 +18,7 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
     load,
+    run_checkpoints,
     tf1,
     variable_names,
     warm_start,
@@ -45,7 +46,7 @@ class Summary:
     """What a conversion did.
 
     Args:
-        input_format: As `load.recognise` names it.
+        input_format: Format that was read, one of `FORMATS`.
         num_weights: Number of arrays written, without optimizer slots.
         num_parameters: Number of values in them.
         left_out: Names of the arrays that the target format cannot store.
@@ -87,12 +88,21 @@ def convert(config: ConversionConfig) -> Summary:
             differences = _verify(reference, load.read(folder))
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
-        input_format=load.recognise(config.input_path),
+        input_format=_format_of(config.input_path),
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),
         differences=differences,
     )
+
+
+def _format_of(path: str) -> str:
+    """Returns the format of an input, and `keras` for our own checkpoints."""
+    found = load.recognise(path)
+    is_ours = found == "tf1" and (
+        os.path.basename(tf1.resolve(path)) == run_checkpoints.MODEL_PREFIX
+    )
+    return "keras" if is_ours else found
 
 
 def _check_output(path: str) -> None:

@@ -7,6 +7,7 @@ Floor: checkpoints. NumPy and safetensors.
 Source: transformers 5, `models/albert`.
 """
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Mapping
@@ -36,20 +37,11 @@ _ACTIVATIONS = {
     "tanh": "tanh",
     "linear": "linear",
 }
-_FIELDS = (
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_hidden_groups",
-    "inner_group_num",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
+# The fields of our config that theirs has with the same name and meaning.
+_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(AlbertConfig)
+    if field.name not in ("hidden_act", "parameter_sharing")
 )
 _CLASSIFIER = "AlbertForSequenceClassification"
 # The first class all of whose heads are present is the one to write.
@@ -89,7 +81,12 @@ def read(path: files.Path) -> Checkpoint:
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
     tensors = _without_tied_copies(_read_tensors(folder), folder)
-    arrays = _to_tf1_names(tensors, folder)
+    arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
+    if unknown:
+        raise ValueError(
+            f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
+            f"{checkpoint.some(unknown)}. Pass the folder of an ALBERT."
+        )
     found = Checkpoint(
         arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
@@ -125,7 +122,7 @@ def _read_config(path: str) -> AlbertConfig:
             "only if the model was trained with one of these."
         )
     fields["hidden_act"] = _ACTIVATIONS[activation]
-    config = checkpoint.config_of(fields, path)
+    config = AlbertConfig.from_dict(fields, where=path)
     _check_groups(config)
     return config
 
@@ -215,25 +212,19 @@ def _without_tied_copies(
     return kept
 
 
-def _to_tf1_names(
-    tensors: Mapping[str, np.ndarray], folder: str
-) -> dict[str, np.ndarray]:
-    arrays, unknown = {}, []
-    for name, array in tensors.items():
-        found = variable_names.translate(
-            name, source="huggingface", target="tf1"
-        )
+def _translate(
+    arrays: Mapping[str, np.ndarray], *, source: str, target: str
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Returns arrays by another format's names, and the names it lacks."""
+    translated, unknown = {}, []
+    for name, array in arrays.items():
+        found = variable_names.translate(name, source=source, target=target)
         if found is None:
             unknown.append(name)
         else:
-            tf1_name, is_transposed = found
-            arrays[tf1_name] = array.T if is_transposed else array
-    if unknown:
-        raise ValueError(
-            f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
-            f"{checkpoint.some(sorted(unknown))}. Pass the folder of an ALBERT."
-        )
-    return arrays
+            new_name, is_transposed = found
+            translated[new_name] = array.T if is_transposed else array
+    return translated, sorted(unknown)
 
 
 def _vocabulary_in(folder: str) -> str | None:
@@ -257,26 +248,20 @@ def write(folder: str, source: Checkpoint) -> list[str]:
         checkpoint.known_config(source), "transformers"
     )
     _check_groups(config)
-    tensors, left_out = {}, []
-    for name, array in checkpoint.with_projection(source).items():
-        found = variable_names.translate(
-            name, source="tf1", target="huggingface"
-        )
-        if found is None:
-            left_out.append(name)
-        else:
-            their_name, is_transposed = found
-            tensors[their_name] = np.ascontiguousarray(
-                array.T if is_transposed else array
-            )
+    tensors, left_out = _translate(
+        checkpoint.with_projection(source), source="tf1", target="huggingface"
+    )
     values = _config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
-    data = safetensors.numpy.save(tensors, metadata={"format": "pt"})
+    data = safetensors.numpy.save(
+        {name: np.ascontiguousarray(array) for name, array in tensors.items()},
+        metadata={"format": "pt"},
+    )
     with files.atomic_write(os.path.join(folder, WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
     _write_vocabulary(folder, source)
-    return sorted(left_out)
+    return left_out
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _read_config(path: str) -> AlbertConfig:
     fields = {ours: theirs[name] for ours, name in _FIELDS.items()}
     fields["hidden_dropout_prob"] = theirs["dropout"]
     fields["attention_probs_dropout_prob"] = theirs["dropout"]
-    return checkpoint.config_of(fields, path)
+    return AlbertConfig.from_dict(fields, where=path)
 
 
 def _backbone(config: AlbertConfig) -> Any:

@@ -48,7 +48,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 _OTHER_FORMATS = (".safetensors", ".h5", ".keras")
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
-# The model of each head, and which heads of a checkpoint it can load.
+# By kind of head: the model, and the heads of a checkpoint that it can load.
 _MODELS: Mapping[str, Any] = {
     "encoder": AlbertModel,
     "pretraining": PretrainingModel,
@@ -58,14 +58,13 @@ _MODELS: Mapping[str, Any] = {
     "beam_span": BeamSpanModel,
 }
 CHECKPOINT_HEADS: Mapping[str, set[str]] = {
+    "encoder": set(),
     "pretraining": set(_OBJECTIVES),
     "classifier": {"task"},
     "multiple_choice": {"task"},
     "span": {"cls/squad"},
     "beam_span": {"beam"},
 }
-# Regression and multiple choice have the same weights; only the name of the
-# task tells them apart.
 _MULTIPLE_CHOICE_TASKS = ("race",)
 
 
@@ -172,7 +171,8 @@ def load_model(
     source = read(path)
     config = config or checkpoint.known_config(source)
     head = head or _find_head(source, where)
-    if head != "encoder" and not CHECKPOINT_HEADS[head] & source.heads:
+    heads = CHECKPOINT_HEADS[head]
+    if heads and not heads & source.heads:
         raise ValueError(
             f"Checkpoint {where!r} has no head of the kind head={head!r}. Its "
             f"heads are: {', '.join(sorted(source.heads)) or 'none'}. Pass "
@@ -191,8 +191,11 @@ def new_model(
     The head is one of `load_model`; `arguments` are others of the model.
     """
     if head == "pretraining":
-        found = [name for name in _OBJECTIVES if name in source.heads]
-        arguments["objectives"] = [_OBJECTIVES[name] for name in found]
+        arguments["objectives"] = [
+            objective
+            for name, objective in _OBJECTIVES.items()
+            if name in source.heads
+        ]
     if head == "classifier":
         arguments["num_labels"] = len(source.weights["output_bias"])
     model: keras.Model = _MODELS[head](config, **arguments)
@@ -200,22 +203,23 @@ def new_model(
 
 
 def _find_head(source: Checkpoint, where: str) -> str:
+    # Regression and multiple choice have the same weights; only the name of
+    # the task tells them apart.
     is_multiple_choice = source.metadata.task in _MULTIPLE_CHOICE_TASKS
-    names = {
-        "task": "multiple_choice" if is_multiple_choice else "classifier",
-        "cls/squad": "span",
-        "beam": "beam_span",
-    }
-    found = [names[head] for head in names if head in source.heads]
-    if len(found) > 1:
+    other = "classifier" if is_multiple_choice else "multiple_choice"
+    found = [
+        head
+        for head, heads in CHECKPOINT_HEADS.items()
+        if heads & source.heads and head != other
+    ]
+    tasks = [head for head in found if head != "pretraining"]
+    if len(tasks) > 1:
         raise ValueError(
             f"Checkpoint {where!r} has the heads of several tasks: "
-            f"{', '.join(found)}. Pass the one to load, such as "
-            f"head={found[0]!r}."
+            f"{', '.join(tasks)}. Pass the one to load, such as "
+            f"head={tasks[0]!r}."
         )
-    if found:
-        return found[0]
-    return "pretraining" if source.heads else "encoder"
+    return [*tasks, *found, "encoder"][0]
 
 
 def _with_pooler(
@@ -323,7 +327,7 @@ def assign(
     if allow_new_heads:
         variables = _without_new_heads(variables, weights, where)
     unused = sorted(set(weights) - set(variables))
-    unused_heads = [name for name in unused if variable_names.is_head(name)]
+    unused_heads = [name for name in unused if variable_names.head_of(name)]
     unexpected = [name for name in unused if name not in unused_heads]
     _check_fit(variables, weights, unexpected, where)
     for name, variable in variables.items():
@@ -384,7 +388,7 @@ def _check_fit(
         ),
     ):
         if names:
-            is_of_head = all(map(variable_names.is_head, names))
+            is_of_head = all(map(variable_names.head_of, names))
             raise ValueError(
                 f"Checkpoint {where!r} {problem}, {len(names)} in all: "
                 f"{checkpoint.some(shown, '; ')}. "

@@ -19,9 +19,6 @@ from albert_tf.config import AlbertConfig
 POOLER_PREFIX = "bert/pooler/"
 # Begins the paths of an encoder's variables in the column `ours`.
 _ENCODER = "albert/"
-# What the names of all heads' variables begin with.
-_BEAM_PREFIXES = ("start_logits/", "end_logits/", "answer_class/")
-_HEAD_PREFIXES = ("cls/", "output_weights", "output_bias", *_BEAM_PREFIXES)
 SLOT_SUFFIXES = ("/adam_m", "/adam_v")
 GLOBAL_STEP = "global_step"
 # TF-Hub modules begin every name with this.
@@ -56,41 +53,49 @@ class Row:
     keras_hub: str = ""
 
 
-# What the names of a layer's two variables end with: in our models and in TF1,
-# in Hugging Face's, in KerasHub's.
-_DENSE = (("kernel", ".weight^T", "/kernel"), ("bias", ".bias", "/bias"))
-_NORM = (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta"))
-# TF1: output layers store their weights as [out, in], unlike every kernel.
-_OUTPUT = (
-    ("output_weights", ".weight", "/kernel^T"),
-    ("output_bias", ".bias", "/bias"),
-)
-
-
 def _layer(
-    kind: tuple[tuple[str, str, str], ...],
-    shapes: tuple[str, str],
+    endings: tuple[tuple[str, str, str], ...],
+    shape: str,
     *,
     ours: str,
     tf1: str,
     huggingface: str = "",
     keras_hub: str = "",
 ) -> tuple[Row, Row]:
-    """Returns the rows of a layer's two variables."""
+    """Returns the rows of a layer's two variables; `shape` is the first's."""
+    # The second is a vector, as long as the layer's output.
+    length = shape[0] if endings is _OUTPUT_ENDINGS else shape[-1]
     first, second = (
         Row(
-            shape=shape,
+            shape=letters,
             ours=f"{ours}/{name}",
             # The classifier's output layer has no name of its own in TF1.
             tf1=f"{tf1}/{name}" if tf1 else name,
             huggingface=huggingface and huggingface + huggingface_end,
             keras_hub=keras_hub and keras_hub + keras_hub_end,
         )
-        for shape, (name, huggingface_end, keras_hub_end) in zip(
-            shapes, kind, strict=True
+        for letters, (name, huggingface_end, keras_hub_end) in zip(
+            (shape, length), endings, strict=True
         )
     )
     return first, second
+
+
+# What the names of both variables end with: in our models and in TF1, in
+# Hugging Face's, in KerasHub's.
+_DENSE_ENDINGS = (
+    ("kernel", ".weight^T", "/kernel"),
+    ("bias", ".bias", "/bias"),
+)
+_NORM_ENDINGS = (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta"))
+# TF1: output layers store their weights as [out, in], unlike every kernel.
+_OUTPUT_ENDINGS = (
+    ("output_weights", ".weight", "/kernel^T"),
+    ("output_bias", ".bias", "/bias"),
+)
+_dense = functools.partial(_layer, _DENSE_ENDINGS)
+_norm = functools.partial(_layer, _NORM_ENDINGS)
+_output = functools.partial(_layer, _OUTPUT_ENDINGS)
 
 
 def _embedding(name: str, shape: str, keras_hub: str) -> Row:
@@ -117,9 +122,8 @@ EMBEDDINGS: tuple[Row, ...] = (
     _embedding("word_embeddings", "VE", "token_embedding"),
     _embedding("token_type_embeddings", "TE", "segment_embedding"),
     _embedding("position_embeddings", "SE", "position_embedding"),
-    *_layer(
-        _NORM,
-        ("E", "E"),
+    *_norm(
+        "E",
         ours="albert/embeddings/layer_norm",
         tf1="bert/embeddings/LayerNorm",
         huggingface="albert.embeddings.LayerNorm",
@@ -127,9 +131,8 @@ EMBEDDINGS: tuple[Row, ...] = (
     ),
 )
 # Exists in our models and in TF1 only if E and H differ.
-PROJECTION: tuple[Row, Row] = _layer(
-    _DENSE,
-    ("EH", "H"),
+PROJECTION: tuple[Row, Row] = _dense(
+    "EH",
     ours="albert/encoder/embedding_projection",
     tf1="bert/encoder/embedding_hidden_mapping_in",
     huggingface="albert.encoder.embedding_hidden_mapping_in",
@@ -139,26 +142,23 @@ ATTENTION: tuple[Row, ...] = (
     *(
         row
         for name in ("query", "key", "value")
-        for row in _layer(
-            _DENSE,
-            ("HH", "H"),
+        for row in _dense(
+            "HH",
             ours=f"{_ATTENTION}/{name}",
             tf1=f"{_TF1}/attention_1/self/{name}",
             huggingface=f"{_HF}.attention.{name}",
             keras_hub=f"{_HUB}/self_attention_layer/{name}",
         )
     ),
-    *_layer(
-        _DENSE,
-        ("HH", "H"),
+    *_dense(
+        "HH",
         ours=f"{_ATTENTION}/output",
         tf1=f"{_TF1}/attention_1/output/dense",
         huggingface=f"{_HF}.attention.dense",
         keras_hub=f"{_HUB}/self_attention_layer/attention_output",
     ),
-    *_layer(
-        _NORM,
-        ("H", "H"),
+    *_norm(
+        "H",
         ours=f"{_ATTENTION}/layer_norm",
         tf1=f"{_TF1}/LayerNorm",
         huggingface=f"{_HF}.attention.LayerNorm",
@@ -166,52 +166,46 @@ ATTENTION: tuple[Row, ...] = (
     ),
 )
 FEED_FORWARD: tuple[Row, ...] = (
-    *_layer(
-        _DENSE,
-        ("HF", "F"),
+    *_dense(
+        "HF",
         ours=f"{_FEED_FORWARD}/intermediate",
         tf1=f"{_TF1}/ffn_1/intermediate/dense",
         huggingface=f"{_HF}.ffn",
         keras_hub=f"{_HUB}/feedforward_intermediate_dense",
     ),
-    *_layer(
-        _DENSE,
-        ("FH", "H"),
+    *_dense(
+        "FH",
         ours=f"{_FEED_FORWARD}/output",
         # TF1: the output layer's scope was opened inside the intermediate's.
         tf1=f"{_TF1}/ffn_1/intermediate/output/dense",
         huggingface=f"{_HF}.ffn_output",
         keras_hub=f"{_HUB}/feedforward_output_dense",
     ),
-    *_layer(
-        _NORM,
-        ("H", "H"),
+    *_norm(
+        "H",
         ours=f"{_FEED_FORWARD}/layer_norm",
         tf1=f"{_TF1}/LayerNorm_1",
         huggingface=f"{_HF}.full_layer_layer_norm",
         keras_hub=f"{_HUB}/feedforward_layer_norm",
     ),
 )
-POOLER: tuple[Row, ...] = _layer(
-    _DENSE,
-    ("HH", "H"),
+POOLER: tuple[Row, ...] = _dense(
+    "HH",
     ours="albert/pooler",
     tf1="bert/pooler/dense",
     huggingface="albert.pooler",
     keras_hub="pooled_dense",
 )
 _MASKED_LM: tuple[Row, ...] = (
-    *_layer(
-        _DENSE,
-        ("HE", "E"),
+    *_dense(
+        "HE",
         ours="masked_lm_head/transform",
         tf1="cls/predictions/transform/dense",
         huggingface="predictions.dense",
         keras_hub="mlm_head/intermediate_dense",
     ),
-    *_layer(
-        _NORM,
-        ("E", "E"),
+    *_norm(
+        "E",
         ours="masked_lm_head/layer_norm",
         tf1="cls/predictions/transform/LayerNorm",
         huggingface="predictions.LayerNorm",
@@ -225,26 +219,23 @@ _MASKED_LM: tuple[Row, ...] = (
         keras_hub="mlm_head/output_bias",
     ),
 )
-_SENTENCE_ORDER = _layer(
-    _OUTPUT,
-    ("2H", "2"),
+_SENTENCE_ORDER = _output(
+    "2H",
     ours="sentence_order_head",
     tf1="cls/seq_relationship",
     huggingface="sop_classifier.classifier",
 )
 # GLUE with K labels, and RACE with K = 1.
-_TASK = _layer(
-    _OUTPUT,
-    ("KH", "K"),
+_TASK = _output(
+    "KH",
     ours="task_head",
     tf1="",
     huggingface="classifier",
     keras_hub="logits",
 )
 # SQuAD 1.1.
-_SPAN = _layer(
-    _OUTPUT,
-    ("2H", "2"),
+_SPAN = _output(
+    "2H",
     ours="span_head",
     tf1="cls/squad",
     huggingface="qa_outputs",
@@ -252,15 +243,15 @@ _SPAN = _layer(
 # SQuAD 2.0; D is the width of two vectors side by side.
 _BEAM: tuple[Row, ...] = tuple(
     row
-    for kind, shapes, ours, tf1 in (
-        (_DENSE, ("H1", "1"), "start_dense", "start_logits/dense"),
-        (_DENSE, ("DH", "H"), "end_dense_0", "end_logits/dense_0"),
-        (_NORM, ("H", "H"), "end_layer_norm", "end_logits/LayerNorm"),
-        (_DENSE, ("H1", "1"), "end_dense_1", "end_logits/dense_1"),
-        (_DENSE, ("DH", "H"), "answer_dense_0", "answer_class/dense_0"),
-        (_DENSE, ("H1", "1"), "answer_dense_1", "answer_class/dense_1"),
+    for layer, shape, ours, tf1 in (
+        (_dense, "H1", "start_dense", "start_logits/dense"),
+        (_dense, "DH", "end_dense_0", "end_logits/dense_0"),
+        (_norm, "H", "end_layer_norm", "end_logits/LayerNorm"),
+        (_dense, "H1", "end_dense_1", "end_logits/dense_1"),
+        (_dense, "DH", "answer_dense_0", "answer_class/dense_0"),
+        (_dense, "H1", "answer_dense_1", "answer_class/dense_1"),
     )
-    for row in _layer(kind, shapes, ours=f"beam_span_head/{ours}", tf1=tf1)
+    for row in layer(shape, ours=f"beam_span_head/{ours}", tf1=tf1)
     # The last layer has no bias.
     if row.tf1 != "answer_class/dense_1/bias"
 )
@@ -391,23 +382,17 @@ def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
     return by_name
 
 
-def is_head(name: str) -> bool:
-    """Returns whether a TF1 name belongs to a head."""
-    return name.startswith(_HEAD_PREFIXES)
-
-
 def head_of(name: str) -> str:
     """Returns the head that a TF1 name belongs to; "" for the encoder.
 
     >>> head_of("cls/predictions/transform/dense/kernel")
     'cls/predictions'
     """
-    if not is_head(name):
-        return ""
-    if name.startswith(_BEAM_PREFIXES):
+    if name.startswith("cls/"):
+        return "/".join(name.split("/")[:2])
+    if name.startswith(("start_logits/", "end_logits/", "answer_class/")):
         return "beam"
-    components = name.split("/")
-    return "/".join(components[:2]) if name.startswith("cls/") else "task"
+    return "task" if name.startswith(("output_weights", "output_bias")) else ""
 
 
 def is_training_state(name: str) -> bool:

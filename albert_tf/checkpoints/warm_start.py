@@ -125,7 +125,7 @@ def with_sharing(source: Checkpoint, parameter_sharing: str) -> Checkpoint:
     groups = [config.group_of_layer(n) for n in range(config.num_hidden_layers)]
     arrays = source.weights
     for half in _HALVES:
-        if _is_shared(config, half) and not _is_shared(new, half):
+        if config.is_shared(half) and not new.is_shared(half):
             arrays = _copy_sets(arrays, half, groups)
     return dataclasses.replace(source, arrays=arrays, config=new)
 
@@ -144,13 +144,9 @@ def _with_sets(
     """
     arrays = source.weights
     for half in _HALVES:
-        sources = shared if _is_shared(config, half) else unshared
+        sources = shared if config.is_shared(half) else unshared
         arrays = _copy_sets(arrays, half, sources)
     return dataclasses.replace(source, arrays=arrays, config=config)
-
-
-def _is_shared(config: AlbertConfig, half: str) -> bool:
-    return config.parameter_sharing in ("all", half)
 
 
 def _copy_sets(

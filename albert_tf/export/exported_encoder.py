@@ -105,10 +105,7 @@ class ExportedEncoder:
                 hidden = encoder.embedding_projection(hidden)  # [B, S, H]
         # LiteRT does not support slices that add axes.
         mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
-        layers = zip(
-            encoder.plan.attention, encoder.plan.feed_forward, strict=True
-        )
-        for sublayers in layers:
+        for sublayers in encoder.blocks:
             if sublayers not in self._blocks:
                 self._blocks[sublayers] = self._make_block(*sublayers)
             hidden = self._blocks[sublayers](hidden, mask)

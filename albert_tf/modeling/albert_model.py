@@ -88,13 +88,7 @@ class AlbertModel(base.SerializableModel):
             seed=derive(seed, "encoder"),
             dtype=self.dtype_policy,
         )
-        self.pooler = initialization.dense(
-            config.hidden_size,
-            stddev=config.initializer_range,
-            seed=seed,
-            name="pooler",
-            dtype=self.dtype_policy,
-        )
+        self.pooler = initialization.dense(self, "pooler", config.hidden_size)
         self.build(self.input_shapes())
 
     def build(self, input_shape: Any) -> None:

@@ -8,7 +8,6 @@ Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from albert_tf import config as config_lib
@@ -21,15 +20,7 @@ MASKED_SCORE = -10000.0
 
 
 def split_heads(inputs: Any, num_heads: int) -> Any:
-    """Splits every vector into one slice for each head.
-
-    Args:
-        inputs: Float tensor `[B, S, H]`.
-        num_heads: N.
-
-    Returns:
-        Float tensor `[B, S, N, D]`.
-    """
+    """Splits vectors, `[B, S, H]`, into a slice a head, `[B, S, N, D]`."""
     batch, length, width = ops.shape(inputs)
     shape = (batch, length, num_heads, width // num_heads)
     return ops.reshape(inputs, shape)
@@ -100,32 +91,23 @@ class AttentionSublayer(base.SerializableLayer):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.seed = seed
-        self.query = self._projection("query")
-        self.key = self._projection("key")
-        self.value = self._projection("value")
+        dense, size = initialization.dense, config.hidden_size
+        self.query = dense(self, "query", size)
+        self.key = dense(self, "key", size)
+        self.value = dense(self, "value", size)
         # `output` is taken: a property of every Keras layer.
-        self.output_projection = self._projection("output")
-        self.layer_norm = LayerNorm(config.hidden_size, dtype=self.dtype_policy)
-
-    def _projection(self, name: str) -> keras.layers.Dense:
-        return initialization.dense(
-            self.config.hidden_size,
-            stddev=self.config.initializer_range,
-            seed=self.seed,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        self.output_projection = dense(self, "output", size)
+        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
-        shape = (None, None, self.config.hidden_size)
-        for projection in (
+        for layer in (
             self.query,
             self.key,
             self.value,
             self.output_projection,
+            self.layer_norm,
         ):
-            projection.build(shape)
-        self.layer_norm.build(shape)
+            layer.build((None, None, self.config.hidden_size))
 
     def call(
         self,

@@ -2,16 +2,14 @@
 
 Floor: modeling.
 
-Source: Lan et al. 2020, section 3.1 (cross-layer parameter sharing);
-google-research/albert, `modeling.transformer_model`.
+Source: Lan et al. 2020, section 3.1 and table 4 (cross-layer parameter
+sharing); google-research/albert, `modeling.transformer_model`.
 """
 
 from typing import Any
 
-import keras
-
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization, sharing
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 
@@ -22,8 +20,11 @@ _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 class Encoder(base.SerializableLayer):
     """Applies blocks that share weights to a sequence.
 
-    `attention_sublayers` and `feed_forward_sublayers` hold the distinct
-    sublayers; `plan` says which of them each block of the stack uses.
+    A block is an attention sublayer and a feed-forward sublayer; each layer
+    runs `inner_group_num` blocks. `attention_sublayers` and
+    `feed_forward_sublayers` hold the distinct sublayers, named after their
+    set of weights and their place in it; `blocks` says which of them each
+    block of the stack uses.
 
     Args:
         output_hidden_states: Whether to return the output of every block.
@@ -54,36 +55,49 @@ class Encoder(base.SerializableLayer):
         self.config = config
         self.output_hidden_states = output_hidden_states
         self.seed = seed
-        self.plan = plan = sharing.sharing_plan(config)
-        self.embedding_projection = self._projection()
-        self.attention_sublayers = [
-            self._sublayer(AttentionSublayer, "attention", index)
-            for index in range(plan.num_attention)
-        ]
-        self.feed_forward_sublayers = [
-            self._sublayer(FeedForwardSublayer, "feed_forward", index)
-            for index in range(plan.num_feed_forward)
-        ]
-
-    def _projection(self) -> keras.layers.Dense | None:
-        if self.config.embedding_size == self.config.hidden_size:
-            return None
-        return initialization.dense(
-            self.config.hidden_size,
-            stddev=self.config.initializer_range,
-            seed=self.seed,
-            name="embedding_projection",
-            dtype=self.dtype_policy,
+        self.embedding_projection = None
+        if config.embedding_size != config.hidden_size:
+            self.embedding_projection = initialization.dense(
+                self, "embedding_projection", config.hidden_size
+            )
+        self.attention_sublayers = self._sublayers(
+            AttentionSublayer, "attention", config.num_weight_sets("attention")
+        )
+        self.feed_forward_sublayers = self._sublayers(
+            FeedForwardSublayer, "feed_forward", config.num_weight_sets("ffn")
         )
 
-    def _sublayer(self, layer_class: Any, kind: str, index: int) -> Any:
-        name = self.plan.sublayer_name(kind, index)
-        return layer_class(
-            self.config,
-            seed=initialization.derive_seed(self.seed, name),
-            dtype=self.dtype_policy,
-            name=name,
-        )
+    def _sublayers(self, layer_class: Any, kind: str, num_sets: int) -> Any:
+        names = [
+            f"{kind}_{weight_set}_{inner}"
+            for weight_set in range(num_sets)
+            for inner in range(self.config.inner_group_num)
+        ]
+        return [
+            layer_class(
+                self.config,
+                seed=initialization.derive_seed(self.seed, name),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            for name in names
+        ]
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Index of the attention and the feed-forward sublayer of each block.
+
+        The blocks are in the order of the stack.
+        """
+        config, blocks = self.config, []
+        for layer in range(config.num_hidden_layers):
+            attention, feed_forward = (
+                config.weight_set(half, layer) * config.inner_group_num
+                for half in ("attention", "ffn")
+            )
+            for inner in range(config.inner_group_num):
+                blocks.append((attention + inner, feed_forward + inner))
+        return blocks
 
     def build(self, input_shape: Any = None) -> None:
         if self.embedding_projection is not None:
@@ -100,8 +114,7 @@ class Encoder(base.SerializableLayer):
         if self.embedding_projection is not None:
             hidden = self.embedding_projection(embedded)  # [B, S, H]
         hidden_states = []
-        blocks = zip(self.plan.attention, self.plan.feed_forward, strict=True)
-        for block, (attention, feed_forward) in enumerate(blocks):
+        for block, (attention, feed_forward) in enumerate(self.blocks):
             if self.output_hidden_states:
                 hidden_states.append(hidden)
             site = dropout.block_site(block)
@@ -115,7 +128,5 @@ class Encoder(base.SerializableLayer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         shape = (*input_shape[:-1], self.config.hidden_size)
-        num_others = (
-            len(self.plan.attention) if self.output_hidden_states else 0
-        )
+        num_others = len(self.blocks) if self.output_hidden_states else 0
         return [shape] * (num_others + 1)

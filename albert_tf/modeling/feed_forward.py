@@ -9,15 +9,10 @@ Source: google-research/albert, `modeling.get_activation` and the second half of
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import (
-    base,
-    dropout,
-    initialization,
-)
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.layer_norm import LayerNorm
 
 Activation = Callable[[Any], Any]
@@ -68,20 +63,12 @@ class FeedForwardSublayer(base.SerializableLayer):
         self.config = config
         self.seed = seed
         self.activation = activation(config.hidden_act)
-        self.intermediate = self._linear(
-            "intermediate", config.intermediate_size
+        dense, size = initialization.dense, config.hidden_size
+        self.intermediate = dense(
+            self, "intermediate", config.intermediate_size
         )
-        self.output_projection = self._linear("output", config.hidden_size)
-        self.layer_norm = LayerNorm(config.hidden_size, dtype=self.dtype_policy)
-
-    def _linear(self, name: str, units: int) -> keras.layers.Dense:
-        return initialization.dense(
-            units,
-            stddev=self.config.initializer_range,
-            seed=self.seed,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        self.output_projection = dense(self, "output", size)
+        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any = None) -> None:
         shape = (None, None, self.config.hidden_size)

@@ -1,4 +1,4 @@
-"""The heads of pretraining, and the output layer that most heads end with.
+"""The masked-LM head, and the output layer that is all of most other heads.
 
 Floor: modeling.
 
@@ -18,7 +18,6 @@ from albert_tf.modeling.layer_norm import LayerNorm
 
 # TF1: the heads of the tasks do not use `initializer_range`.
 TASK_STDDEV = 0.02
-NUM_ORDERS = 2
 
 
 @base.register
@@ -80,39 +79,6 @@ class OutputLayer(base.SerializableLayer):
 
 
 @base.register
-class SentenceOrderHead(OutputLayer):
-    """Classifies segments as in order (label 0) or swapped (label 1).
-
-    Args:
-        name: Name of the layer. Checkpoints identify the variables by it.
-
-    Call arguments:
-        pooled_output: Float tensor `[B, H]`.
-
-    Returns:
-        Float32 tensor `[B, 2]`, logits.
-    """
-
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        seed: int,
-        dtype: Any = None,
-        name: str = "sentence_order_head",
-    ) -> None:
-        super().__init__(
-            NUM_ORDERS,
-            hidden_size=config.hidden_size,
-            stddev=config.initializer_range,
-            seed=seed,
-            dtype=dtype,
-            name=name,
-        )
-        self.config = config
-
-
-@base.register
 class MaskedLmHead(base.SerializableLayer):
     """Predicts the tokens at masked positions.
 
@@ -143,11 +109,7 @@ class MaskedLmHead(base.SerializableLayer):
         self.config = config
         self.seed = seed
         self.transform = initialization.dense(
-            config.embedding_size,
-            stddev=config.initializer_range,
-            seed=seed,
-            name="transform",
-            dtype=self.dtype_policy,
+            self, "transform", config.embedding_size
         )
         self.activation = feed_forward.activation(config.hidden_act)
         self.layer_norm = LayerNorm(

@@ -39,25 +39,21 @@ def truncated_normal(
 
 
 def dense(
-    units: int,
-    *,
-    stddev: float,
-    seed: int,
-    name: str,
-    dtype: Any,
-    use_bias: bool = True,
+    parent: Any, name: str, units: int, *, use_bias: bool = True
 ) -> keras.layers.Dense:
-    """Returns a linear layer: seeded kernel `[in, out]`, zero bias.
+    """Returns the linear layer that a layer contains under a name.
 
-    `stddev` is the deviation of the initial kernel; `seed` is that of the layer
-    that contains this one under `name`.
+    Its precision, the seed of its kernel, `[in, out]`, and the deviation are
+    those of the parent, which has a `config` and a `seed`. Its bias is 0.
     """
     return keras.layers.Dense(
         units,
         use_bias=use_bias,
         kernel_initializer=truncated_normal(
-            stddev, seed=derive_seed(seed, name), name="kernel"
+            parent.config.initializer_range,
+            seed=derive_seed(parent.seed, name),
+            name="kernel",
         ),
-        dtype=dtype,
+        dtype=parent.dtype_policy,
         name=name,
     )

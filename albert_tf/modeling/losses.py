@@ -31,48 +31,24 @@ class LossSums(NamedTuple):
     All are float32 scalars.
 
     Args:
-        loss: Sum of weight x cross entropy.
+        loss: Sum of weight x cross entropy; for a span, the mean of the cross
+            entropies of start and end.
         weight: Sum of the weights.
-        correct: Sum of weight x (1 where the largest logit is the label's).
+        correct: Sum of weight x (1 where the largest logit is the label's; for
+            a span, both at its start and at its end).
     """
 
     loss: Any
     weight: Any
     correct: Any
-
-
-class SpanSums(NamedTuple):
-    """Sums of the losses and the accuracy of a span task.
-
-    All are float32 scalars.
-
-    Args:
-        loss: Sum of weight x the mean of the losses of start and end.
-        weight: Sum of the weights.
-        correct: Sum of weight x (1 where the most likely start and the most
-            likely end are both the true ones).
-        start_loss: Sum of weight x cross entropy of the start.
-        end_loss: Sum of weight x cross entropy of the end.
-    """
-
-    loss: Any
-    weight: Any
-    correct: Any
-    start_loss: Any
-    end_loss: Any
 
 
 class BeamSpanSums(NamedTuple):
-    """`SpanSums`, the end given the true start, where no answer is possible.
+    """`LossSums` of a span, the end given the true start, or of none.
 
     Args:
-        loss: Half the sum of all three losses.
-        weight: As in `SpanSums`, like the next three.
-        correct: See there.
-        start_loss: See there.
-        end_loss: See there.
-        answerable_loss: Sum of weight x cross entropy of whether there is an
-            answer.
+        loss: Sum of weight x half the sum of the cross entropies of start, end
+            and whether there is an answer.
         answerable_correct: Sum of weight x (1 where that is predicted
             correctly).
     """
@@ -80,9 +56,6 @@ class BeamSpanSums(NamedTuple):
     loss: Any
     weight: Any
     correct: Any
-    start_loss: Any
-    end_loss: Any
-    answerable_loss: Any
     answerable_correct: Any
 
 
@@ -113,29 +86,13 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     )
 
 
-def sentence_order_sums(
-    logits: Any, labels: Any, weights: Any | None = None
-) -> LossSums:
-    """Returns the sums of the sentence-order objective.
-
-    Args:
-        logits: Float tensor `[B, 2]`.
-        labels: Int tensor `[B]` or `[B, 1]`, 0 in order, 1 swapped.
-        weights: Float tensor `[B]` or `[B, 1]`, 0 for a row that only pads
-            the batch; None for all 1.
-    """
-    labels = ops.reshape(labels, (-1,))
-    weights = ops.ones_like(labels) if weights is None else weights
-    return weighted_sums(logits, labels, ops.reshape(weights, (-1,)))
-
-
 def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
     """Returns the sums of a cross entropy.
 
     Args:
         logits: Float tensor `[..., K]`.
         labels: Int tensor `[...]`, 0 to K - 1.
-        weights: Tensor `[...]`.
+        weights: Tensor `[...]`, 0 for what only pads the batch.
     """
     weights = ops.cast(weights, "float32")
     return LossSums(
@@ -145,31 +102,26 @@ def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
     )
 
 
-def classification_sums(
-    logits: Any, label_ids: Any, weights: Any | None = None
-) -> LossSums:
-    """Returns the sums of a classification, or of a multiple choice.
+def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
+    """Returns the sums of the sentence-order objective.
 
     Args:
-        logits: Float tensor `[B, K]`.
-        label_ids: Int tensor `[B]`, 0 to K - 1.
-        weights: Float tensor `[B]`, 0 for a row that only pads the batch;
-            None for all 1.
+        logits: Float tensor `[B, 2]`.
+        labels: Int tensor `[B]` or `[B, 1]`, 0 in order, 1 swapped.
+        weights: Tensor `[B]`.
     """
-    return weighted_sums(logits, label_ids, _weights(label_ids, weights))
+    return weighted_sums(logits, ops.reshape(labels, (-1,)), weights)
 
 
-def regression_sums(
-    logits: Any, label_ids: Any, weights: Any | None = None
-) -> LossSums:
+def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     """Returns the sums of squared errors; `correct` is 0.
 
     Args:
         logits: Float tensor `[B, 1]`.
         label_ids: Float tensor `[B]`, the true numbers.
-        weights: As in `classification_sums`.
+        weights: Tensor `[B]`, as in `weighted_sums`.
     """
-    weights = _weights(label_ids, weights)
+    weights = ops.cast(weights, "float32")
     errors = ops.cast(logits[:, 0], "float32") - ops.cast(label_ids, "float32")
     return LossSums(
         loss=ops.sum(weights * ops.square(errors)),
@@ -179,38 +131,31 @@ def regression_sums(
 
 
 def span_sums(
-    outputs: Mapping[str, Any],
-    starts: Any,
-    ends: Any,
-    weights: Any | None = None,
-) -> SpanSums:
+    outputs: Mapping[str, Any], starts: Any, ends: Any, weights: Any
+) -> LossSums:
     """Returns the sums of a span.
 
     Args:
         outputs: `start_logits` and `end_logits`, float `[B, S]`.
         starts: Int tensor `[B]`, where the answer starts.
         ends: Int tensor `[B]`, where it ends.
-        weights: As in `classification_sums`.
+        weights: Tensor `[B]`, as in `weighted_sums`.
     """
-    weights = _weights(starts, weights)
+    weights = ops.cast(weights, "float32")
     start = weighted_sums(outputs["start_logits"], starts, weights)
     end = weighted_sums(outputs["end_logits"], ends, weights)
     both_correct = _hits(outputs["start_logits"], starts) * _hits(
         outputs["end_logits"], ends
     )
-    return SpanSums(
+    return LossSums(
         loss=_HALF * (start.loss + end.loss),
         weight=start.weight,
         correct=ops.sum(weights * both_correct),
-        start_loss=start.loss,
-        end_loss=end.loss,
     )
 
 
 def beam_span_sums(
-    outputs: Mapping[str, Any],
-    targets: Mapping[str, Any],
-    weights: Any | None = None,
+    outputs: Mapping[str, Any], targets: Mapping[str, Any], weights: Any
 ) -> BeamSpanSums:
     """Returns the sums of a span, and of whether there is one.
 
@@ -221,8 +166,9 @@ def beam_span_sums(
         targets: `start_positions` and `end_positions`, int `[B]`, 0 where
             there is no answer; `is_impossible` `[B]`, 1 there and 0 where
             there is one. Other entries are ignored.
-        weights: As in `classification_sums`.
+        weights: Tensor `[B]`, as in `weighted_sums`.
     """
+    weights = ops.cast(weights, "float32")
     spans = span_sums(
         {
             "start_logits": outputs["start_log_probs"],
@@ -233,28 +179,17 @@ def beam_span_sums(
         weights,
     )
     is_impossible = ops.cast(targets["is_impossible"], "float32")
-    weights = _weights(is_impossible, weights)
     cls_logits = ops.cast(outputs["cls_logits"], "float32")
     answerable_losses = ops.binary_crossentropy(
         is_impossible, cls_logits, from_logits=True
     )
     is_right = ops.equal(cls_logits > 0, is_impossible > _HALF)
-    answerable_loss = ops.sum(weights * answerable_losses)
     return BeamSpanSums(
-        loss=spans.loss + _HALF * answerable_loss,
+        loss=spans.loss + _HALF * ops.sum(weights * answerable_losses),
         weight=spans.weight,
         correct=spans.correct,
-        start_loss=spans.start_loss,
-        end_loss=spans.end_loss,
-        answerable_loss=answerable_loss,
         answerable_correct=ops.sum(weights * ops.cast(is_right, "float32")),
     )
-
-
-def _weights(targets: Any, weights: Any | None) -> Any:
-    if weights is None:
-        return ops.ones_like(targets, dtype="float32")
-    return ops.cast(weights, "float32")
 
 
 def _hits(logits: Any, positions: Any) -> Any:

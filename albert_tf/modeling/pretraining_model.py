@@ -14,29 +14,28 @@ from keras import ops
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, initialization
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.heads import MaskedLmHead, SentenceOrderHead
+from albert_tf.modeling.heads import MaskedLmHead, OutputLayer
 
 OBJECTIVES = ("mlm", "sop")
+# Label 0: the segments are in order; label 1: they are swapped.
+NUM_ORDERS = 2
 
 
 @base.register
 class PretrainingModel(base.SerializableModel):
     """An `AlbertModel` with one head for each pretraining objective.
 
+    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
+    not described here are those of `AlbertModel`.
+
     Args:
         objectives: `mlm` (masked LM), `sop` (sentence order), or both; only
             the heads of these exist.
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none. The encoder starts as `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for the global policy of Keras.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
             `masked_lm_positions` `[B, P]`. Other entries are ignored, so
             that a whole batch can be passed.
-        training: Whether to drop values at the rates of the config.
-        seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator.
 
     Returns:
         Dict of float32 tensors: for `mlm`, `masked_lm_logits` `[B, P, V]`;
@@ -71,17 +70,21 @@ class PretrainingModel(base.SerializableModel):
         self.masked_lm_head = None
         self.sentence_order_head = None
         if "mlm" in objectives:
-            self.masked_lm_head = self._head(MaskedLmHead, "mlm")
+            self.masked_lm_head = MaskedLmHead(
+                config,
+                seed=initialization.derive_seed(seed, "mlm"),
+                dtype=self.dtype_policy,
+            )
         if "sop" in objectives:
-            self.sentence_order_head = self._head(SentenceOrderHead, "sop")
+            self.sentence_order_head = OutputLayer(
+                NUM_ORDERS,
+                hidden_size=config.hidden_size,
+                stddev=config.initializer_range,
+                seed=initialization.derive_seed(seed, "sop"),
+                dtype=self.dtype_policy,
+                name="sentence_order_head",
+            )
         self.built = True
-
-    def _head(self, layer_class: Any, objective: str) -> Any:
-        return layer_class(
-            self.config,
-            seed=initialization.derive_seed(self.seed, objective),
-            dtype=self.dtype_policy,
-        )
 
     def input_specs(self) -> dict[str, base.Spec]:
         specs = super().input_specs()

@@ -14,11 +14,7 @@ from keras import ops
 
 from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import (
-    base,
-    dropout,
-    initialization,
-)
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer
 
@@ -27,18 +23,15 @@ from albert_tf.modeling.heads import OutputLayer
 class ClassifierModel(base.SerializableModel):
     """An `AlbertModel` with a linear layer over its pooled output.
 
+    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
+    not described here are those of `AlbertModel`.
+
     Args:
         num_labels: Number of labels, K; 1 for regression.
         dropout_prob: Dropout rate of the pooled output in training.
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none. The encoder starts as `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for the global policy of Keras.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
-        training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator.
 
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers.
@@ -98,21 +91,16 @@ class MultipleChoiceModel(base.SerializableModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
-    in the softmax of the loss.
+    in the softmax of the loss. The weights start as those of
+    `ClassifierModel(config, num_labels=1, seed=seed)`. Arguments that are not
+    described here are those of `AlbertModel`.
 
     Args:
         dropout_prob: Dropout rate of the pooled output in training.
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none. The weights start as those of
-            `ClassifierModel(config, num_labels=1, seed=seed)`.
-        dtype: Keras dtype policy; None for the global policy of Keras.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
             `[B, C, S]` with C choices a question. Other entries are ignored.
-        training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator.
 
     Returns:
         Dict of `logits`, float32 `[B, C]`.

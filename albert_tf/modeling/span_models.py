@@ -14,16 +14,11 @@ Yang et al. 2019 (XLNet); google-research/albert,
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 from keras import ops
 
 from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import (
-    base,
-    dropout,
-    initialization,
-)
+from albert_tf.modeling import base, dropout, initialization
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.heads import OutputLayer, gather_positions
 from albert_tf.modeling.layer_norm import LayerNorm
@@ -39,16 +34,11 @@ class SpanModel(base.SerializableModel):
     As in the reference, nothing is masked: positions of the question and of
     padding have logits too, and the head has no dropout.
 
-    Args:
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none. The encoder starts as `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for the global policy of Keras.
+    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
+    not described here are those of `AlbertModel`.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
-        training: Whether to drop values at the rates of the config.
-        seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator.
 
     Returns:
         Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
@@ -96,8 +86,7 @@ class SpanModel(base.SerializableModel):
 class BeamSpanHead(base.SerializableLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
-    Computes in float32 in every precision: bfloat16 has 128 values from 2 to
-    4, so that its logits would make ties between positions.
+    Computes in float32 in every precision, as the head of `SpanModel` does.
 
     Args:
         dropout_prob: Dropout rate, in training, of the vector that decides
@@ -135,29 +124,17 @@ class BeamSpanHead(base.SerializableLayer):
         self.config = config
         self.dropout_prob = dropout_prob
         self.seed = seed
-        hidden = config.hidden_size
-        self.start_dense = self._dense(1, "start_dense")
-        self.end_dense_0 = self._dense(hidden, "end_dense_0")
+        dense, hidden = initialization.dense, config.hidden_size
+        self.start_dense = dense(self, "start_dense", 1)
+        self.end_dense_0 = dense(self, "end_dense_0", hidden)
         self.end_layer_norm = LayerNorm(
             hidden, dtype="float32", name="end_layer_norm"
         )
-        self.end_dense_1 = self._dense(1, "end_dense_1")
-        self.answer_dense_0 = self._dense(hidden, "answer_dense_0")
+        self.end_dense_1 = dense(self, "end_dense_1", 1)
+        self.answer_dense_0 = dense(self, "answer_dense_0", hidden)
         # TF1: the only linear layer without a bias.
-        self.answer_dense_1 = self._dense(1, "answer_dense_1", use_bias=False)
+        self.answer_dense_1 = dense(self, "answer_dense_1", 1, use_bias=False)
         self.build((None, None, hidden))
-
-    def _dense(
-        self, units: int, name: str, *, use_bias: bool = True
-    ) -> keras.layers.Dense:
-        return initialization.dense(
-            units,
-            stddev=self.config.initializer_range,
-            seed=self.seed,
-            name=name,
-            dtype="float32",
-            use_bias=use_bias,
-        )
 
     def build(self, input_shape: Any) -> None:
         hidden = self.config.hidden_size
@@ -260,22 +237,19 @@ class BeamSpanHead(base.SerializableLayer):
 class BeamSpanModel(base.SerializableModel):
     """An `AlbertModel` with a `BeamSpanHead`.
 
+    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
+    not described here are those of `AlbertModel`.
+
     Args:
         start_n_top: Number of most likely starts kept in inference, K1.
         end_n_top: Number of ends kept for each of them, K2.
         dropout_prob: Dropout rate, in training, of the vector that decides
             whether there is an answer.
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none. The encoder starts as `AlbertModel(config, seed=seed)`.
-        dtype: Keras dtype policy; None for the global policy of Keras.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
             where no answer can start or end; with teacher forcing, also
             `start_positions`, int `[B]`. Other entries are ignored.
-        training: Whether to drop values.
-        seed: Int tensor `[2]` that decides the dropout masks; None draws one
-            from the model's own generator.
         teacher_forcing: Whether ends are scored given the true start, as the
             loss needs, instead of the most likely starts, as prediction
             needs; None for the value of `training`.

@@ -6,8 +6,9 @@ First the arithmetic as pure functions of float32 arrays, then the weights
 that are excluded from decay, then the optimizers that hold the state.
 
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
-that reduces and clips gradients itself calls `update_step` for each weight
-instead, with the step's learning rate, and then adds 1 to `iterations`.
+reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
+`update_step` for each weight with the step's learning rate, and then adds 1 to
+`iterations`.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
 `optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`; You et al.
@@ -15,17 +16,55 @@ Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from albert_tf.optimization import clipping, schedules
+from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
 Tensor = Any
 
 EXCLUDED_ROLES = frozenset({"beta", "bias", "gamma", "output_bias"})
+
+
+def densify(gradient: Tensor) -> Tensor:
+    """Returns a gradient as one dense tensor.
+
+    It may be the `tf.IndexedSlices` that TensorFlow makes for a gathered table;
+    slices of the same row are added.
+    """
+    if not hasattr(gradient, "indices"):
+        return ops.convert_to_tensor(gradient)
+    return ops.segment_sum(
+        gradient.values, gradient.indices, num_segments=gradient.shape[0]
+    )
+
+
+def clip_by_global_norm(
+    gradients: Sequence[Tensor], clip_norm: float = 1.0
+) -> tuple[list[Tensor], Tensor]:
+    """Scales all gradients by one factor to limit their global norm.
+
+    Args:
+        gradients: At least one gradient; none may be None.
+        clip_norm: Largest norm of all gradients together.
+
+    Returns:
+        The dense clipped gradients, and the float32 norm that they had before
+        clipping. If the norm is not finite, every clipped gradient is NaN.
+    """
+    # Differs: on CPU and GPU the reference takes the slices of a gathered
+    # table separately; this is the true norm, which it uses on TPU.
+    dense = [densify(gradient) for gradient in gradients]
+    squares = [ops.sum(ops.square(gradient)) for gradient in dense]
+    norm = ops.sqrt(ops.sum(ops.stack(squares)))
+    scale = clip_norm / ops.maximum(norm, clip_norm)
+    # An infinite norm would give a scale of 0, which would hide the problem.
+    scale = ops.where(ops.isfinite(norm), scale, math.nan)
+    return [gradient * scale for gradient in dense], norm
 
 
 def update_moments(
@@ -187,7 +226,7 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             variable: The weight, as `slots` takes it.
             learning_rate: That of this step, a number or a scalar.
         """
-        gradient = ops.cast(clipping.densify(gradient), "float32")
+        gradient = ops.cast(densify(gradient), "float32")
         weight = ops.convert_to_tensor(variable)
         m_slot, v_slot = self.slots(variable)
         m, v = update_moments(
@@ -279,8 +318,8 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
     """Creates the optimizer that a config describes, not built yet.
 
     Under `model.fit` it does all that the config says: learning rate,
-    clipping by global norm, update. A loop that calls `update_step` takes the
-    learning rate from `schedules.learning_rate` and clips with `clipping`.
+    clipping by global norm, update. A loop that calls `update_step` clips the
+    gradients itself, and takes the rate from `schedules.learning_rate`.
     Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
     optimizer_class = AlbertAdamW

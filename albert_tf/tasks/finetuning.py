@@ -141,7 +141,7 @@ class ClassificationTask(_MeanLossTask):
         measure = (
             losses.regression_sums
             if self.is_regression
-            else losses.classification_sums
+            else losses.weighted_sums
         )
         return measure(outputs["logits"], batch["label_ids"], weights)
 
@@ -172,7 +172,7 @@ class MultipleChoiceTask(_MeanLossTask):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        return losses.classification_sums(
+        return losses.weighted_sums(
             outputs["logits"], batch["label_ids"], weights
         )
 
@@ -195,7 +195,7 @@ class SpanTask(_MeanLossTask):
 
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
-    ) -> losses.SpanSums:
+    ) -> losses.LossSums:
         return losses.span_sums(
             outputs, batch["start_positions"], batch["end_positions"], weights
         )

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import keras
 import tensorflow as tf
 
-from albert_tf.optimization import clipping, schedules
+from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training.run_config import RunConfig
 
@@ -136,7 +136,7 @@ class TrainStep:
             batch, loss_denominators, seed, scale
         )
         *gradients, totals = _all_reduce(context, [*gradients, totals])
-        gradients, norm = clipping.clip_by_global_norm(
+        gradients, norm = optimizers.clip_by_global_norm(
             [g / scale for g in gradients] if self._scales_loss else gradients,
             self._config.clip_norm,
         )

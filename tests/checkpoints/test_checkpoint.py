@@ -122,11 +122,6 @@ def test_equal_widths_get_an_identity_and_lose_it_again(source):
         checkpoint.without_projection(arrays, config, "x")
 
 
-def test_an_invalid_config_names_its_file():
-    with pytest.raises(ValueError, match="there: .*vocab_size"):
-        checkpoint.config_of({}, "there")
-
-
 def test_the_ending_of_a_vocabulary_decides_its_kind(tiny_spm_model, wordpiece):
     for path, size in ((tiny_spm_model, 300), (wordpiece, 6)):
         found = Checkpoint(arrays={}, vocabulary=str(path))

@@ -286,7 +286,7 @@ def test_task_heads_are_outputs_too(source):
         "cls/squad/output_bias": np.zeros(2, "float32"),
     }
     spans = weights_of(BeamSpanModel(source.config))
-    heads |= {n: a for n, a in spans.items() if variable_names.is_head(n)}
+    heads |= {n: a for n, a in spans.items() if variable_names.head_of(n)}
 
     outputs = conversion.outputs(_with(source, **heads))
 

@@ -67,11 +67,11 @@ _TF1_HEADS = {
 
 
 def _heads(arrays):
-    return {n: a for n, a in arrays.items() if variable_names.is_head(n)}
+    return {n: a for n, a in arrays.items() if variable_names.head_of(n)}
 
 
 def _encoder(arrays):
-    return {n: a for n, a in arrays.items() if not variable_names.is_head(n)}
+    return {n: a for n, a in arrays.items() if not variable_names.head_of(n)}
 
 
 def _randomised(model):

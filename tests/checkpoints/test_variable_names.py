@@ -92,7 +92,6 @@ def test_a_variable_without_a_row_is_an_error_that_names_it():
 )
 def test_heads_are_distinguished_from_the_encoder(name, head):
     assert variable_names.head_of(name) == head
-    assert variable_names.is_head(name) == bool(head)
 
 
 @pytest.mark.parametrize(

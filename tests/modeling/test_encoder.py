@@ -56,6 +56,17 @@ def test_blocks_use_the_sublayers_of_the_strategy(
         )
 
 
+def test_groups_divide_the_layers_and_inner_blocks_alternate_in_each():
+    layer = _encoder(
+        num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2
+    )
+
+    order = [0, 1, 0, 1, 2, 3, 2, 3]
+    assert layer.blocks == list(zip(order, order, strict=True))
+    names = [sublayer.name for sublayer in layer.attention_sublayers]
+    assert names == [f"attention_{x}" for x in ("0_0", "0_1", "1_0", "1_1")]
+
+
 def test_sets_of_weights_start_apart():
     layer = _encoder(parameter_sharing="none")
 

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 
 from albert_tf.modeling import initialization
+from albert_tf.modeling.attention import AttentionSublayer
 
 
 def test_seeds_differ_by_name_and_by_parent():
@@ -34,15 +35,19 @@ def test_values_do_not_depend_on_global_state():
     np.testing.assert_array_equal(first, second)
 
 
-def test_dense_has_a_seeded_kernel_and_no_bias_at_first():
+def test_dense_has_a_seeded_kernel_and_no_bias_at_first(tiny_config):
+    parent = AttentionSublayer(tiny_config, seed=5, dtype="mixed_bfloat16")
     layers = [
-        initialization.dense(3, stddev=0.1, seed=5, name=name, dtype="float32")
+        initialization.dense(parent, name, 300)
         for name in ("query", "query", "key")
     ]
     for layer in layers:
-        layer.build((None, 2))
+        layer.build((None, 20))
 
     first, again, other = (np.asarray(layer.kernel) for layer in layers)
     np.testing.assert_array_equal(first, again)
-    assert (first != other).all()
-    np.testing.assert_array_equal(layers[0].bias, np.zeros(3))
+    assert (first != other).any()
+    # The deviation of the config, 0.5, cut as above.
+    np.testing.assert_allclose(first.std(), 0.5 * 0.8796, rtol=0.03)
+    np.testing.assert_array_equal(layers[0].bias, np.zeros(300))
+    assert layers[0].compute_dtype == "bfloat16"

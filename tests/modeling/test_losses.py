@@ -6,6 +6,7 @@ from albert_tf.modeling import losses
 # Probabilities 1/4 and 3/4, or even.
 _UNEVEN = [0.0, np.log(3)]
 _EVEN = [5.0, 5.0]
+_WEIGHTS = np.array([1, 1, 0], "f")
 
 
 def test_parts_of_a_batch_add_up():
@@ -28,7 +29,7 @@ def test_sentence_order_labels_may_have_a_second_axis(shape):
     logits = np.array([_UNEVEN, _EVEN], "float32")
     labels = np.array([1, 0]).reshape(shape)
 
-    sums = losses.sentence_order_sums(logits, labels)
+    sums = losses.sentence_order_sums(logits, labels, np.ones(2, "f"))
 
     np.testing.assert_allclose(sums.loss, np.log(4 / 3) + np.log(2), rtol=1e-6)
     assert float(sums.weight) == 2
@@ -37,19 +38,16 @@ def test_sentence_order_labels_may_have_a_second_axis(shape):
 def test_half_precision_logits_give_float32_losses():
     logits = np.array([_UNEVEN], "float16")
 
-    sums = losses.sentence_order_sums(logits, np.array([1]))
+    sums = losses.sentence_order_sums(logits, np.array([1]), _WEIGHTS[:1])
 
     assert [x.dtype for x in sums] == ["float32"] * 3
-
-
-_WEIGHTS = np.array([1, 1, 0], "f")
 
 
 def test_rows_of_weight_zero_do_not_count():
     logits = np.array([[0, 0], [3, 1], [9, 0]], "f")
     labels = np.array([0, 1, 1], "int32")
 
-    sums = losses.classification_sums(logits, labels, _WEIGHTS)
+    sums = losses.weighted_sums(logits, labels, _WEIGHTS)
 
     wanted = np.log(2) + np.log(1 + np.e**2)
     np.testing.assert_allclose(sums.loss, wanted, rtol=1e-6)
@@ -98,18 +96,8 @@ def test_answerability_weighs_as_much_as_one_end():
     yes, no = np.log(1 + np.exp(-2)), np.log(1 + np.exp(2))
     wanted = 2 * np.log(4) + (yes + no) / 2
     np.testing.assert_allclose(sums.loss, wanted, rtol=1e-5)
-    np.testing.assert_allclose(sums.answerable_loss, yes + no, rtol=1e-5)
     # A positive logit says that there is no answer.
     assert (float(sums.weight), float(sums.answerable_correct)) == (2, 1)
-
-
-def test_without_weights_every_row_counts_one():
-    logits = np.zeros((3, 2), "f")
-
-    sums = losses.classification_sums(logits, np.array([0, 1, 1]))
-
-    np.testing.assert_allclose(sums.loss, 3 * np.log(2), rtol=1e-6)
-    assert (float(sums.weight), float(sums.correct)) == (3, 1)
 
 
 def test_parts_of_a_batch_of_spans_add_up():
@@ -129,6 +117,7 @@ def test_parts_of_a_batch_of_spans_add_up():
         losses.beam_span_sums(
             {name: array[rows] for name, array in outputs.items()},
             {name: array[rows] for name, array in targets.items()},
+            np.ones(4, "f")[rows],
         )
         for rows in (slice(4), slice(1), slice(1, 4))
     )

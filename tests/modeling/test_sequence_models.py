@@ -6,19 +6,18 @@ from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
 )
+from tests.modeling.recorded import Recorded
 
 
 @pytest.mark.parametrize(
     ("name", "num_labels", "sums_of"),
     [
-        ("classifier", 3, losses.classification_sums),
+        ("classifier", 3, losses.weighted_sums),
         ("regression", 1, losses.regression_sums),
     ],
 )
-def test_classifiers_equal_the_recorded_numbers(
-    recorded_head, name, num_labels, sums_of
-):
-    recorded = recorded_head(name)
+def test_classifiers_equal_the_recorded_numbers(name, num_labels, sums_of):
+    recorded = Recorded(name)
     model = recorded.load(
         ClassifierModel(recorded.config, num_labels=num_labels)
     )
@@ -53,14 +52,13 @@ def test_only_training_drops_values_and_the_seed_decides_which(
     np.testing.assert_array_equal(logits(), logits())
 
 
-def test_multiple_choice_equals_the_recorded_numbers(recorded_head):
-    recorded = recorded_head("race")
+def test_multiple_choice_equals_the_recorded_numbers():
+    recorded = Recorded("race")
     model = recorded.load(MultipleChoiceModel(recorded.config))
-    names = ("input_ids", "input_mask", "segment_ids")
-    batch = {n: recorded.batch[n].reshape(2, 4, 24) for n in names}
+    batch = recorded.inputs
 
     def loss():
-        sums = losses.classification_sums(
+        sums = losses.weighted_sums(
             model(batch)["logits"],
             recorded.batch["label_ids"],
             np.ones(2, "f"),

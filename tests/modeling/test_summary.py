@@ -57,7 +57,8 @@ def test_sharing_strategies_have_the_sizes_of_table_4(
 
 
 def test_the_parts_add_up_to_the_built_model(tiny_config):
-    parts = summary.parts(tiny_config)
+    parts = [*summary.encoder_parts(tiny_config)]
+    parts += summary.head_parts(tiny_config)
 
     built = PretrainingModel(tiny_config).count_params()
 
@@ -74,25 +75,29 @@ def test_operations_of_one_layer_by_hand():
         intermediate_size=8,
     )
 
-    flops = {part.name: part.flops for part in summary.parts(config, length=10)}
+    flops = {
+        part.name: part.flops
+        for list_parts in (summary.encoder_parts, summary.head_parts)
+        for part in list_parts(config, length=10)
+    }
 
-    assert flops[summary.PROJECTION] == 2 * 2 * 4
+    assert flops["embedding projection"] == 2 * 2 * 4
     # Four 4x4 products; 10 scores of 4 entries, 10 values of 4.
-    assert flops[summary.ATTENTION] == 2 * (4 * 16 + 10 * 4 + 10 * 4)
-    assert flops[summary.FEED_FORWARD] == 2 * (4 * 8 + 8 * 4)
+    assert flops["attention sublayers"] == 2 * (4 * 16 + 10 * 4 + 10 * 4)
+    assert flops["feed-forward sublayers"] == 2 * (4 * 8 + 8 * 4)
     # 15% of the positions: 4x2 transform and 2x100 decoder.
-    assert flops[summary.MASKED_LM_HEAD] == pytest.approx(
+    assert flops["masked-LM head"] == pytest.approx(
         0.15 * 2 * (4 * 2 + 2 * 100)
     )
 
 
 def test_sharing_saves_parameters_and_no_operations():
-    shared = summary.parts(published_config("base_v2"))
+    shared = summary.encoder_parts(published_config("base_v2"))
     config = AlbertConfig(
         **published_config("base_v2").to_dict() | {"parameter_sharing": "none"}
     )
 
-    apart = summary.parts(config)
+    apart = summary.encoder_parts(config)
 
     assert [part.flops for part in shared] == [part.flops for part in apart]
 
@@ -120,7 +125,7 @@ def test_reads_a_file(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--config=huge"], "'huge' is neither a file nor a published model"),
+        (["--config=huge"], "--config=huge is neither a file nor a published"),
         (
             ["--config=base_v2", "--length=0"],
             "`--length` must be a whole number",

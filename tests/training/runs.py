@@ -13,7 +13,7 @@ from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
-from albert_tf.modeling.heads import SentenceOrderHead
+from albert_tf.modeling.heads import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
 from albert_tf.tasks.pretraining import PretrainingTask
@@ -169,7 +169,9 @@ class OrderTask(LabelTask):
     """A linear classifier of 8 numbers: what the loop can train quickly."""
 
     def __init__(self):
-        head = SentenceOrderHead(config(), seed=0)
+        head = OutputLayer(
+            2, hidden_size=8, stddev=0.3, seed=0, name="sentence_order_head"
+        )
         inputs = keras.Input((8,))
         self.model = keras.Model(inputs, head(inputs))
 
