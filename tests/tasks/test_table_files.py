@@ -76,15 +76,6 @@ def test_a_file_without_a_header_gets_its_names(write):
     assert found == [(1, ("2",)), (2, ("4",))]
 
 
-def test_broken_rows_can_be_left_out_and_counted(write):
-    broken = []
-
-    found = rows(write("a\tb\n1\n2\t3\n4\t5\t6\n"), "b", broken_rows=broken)
-
-    assert found == [(3, ("3",))]
-    assert broken == [2, 4]
-
-
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 def test_json_lines_give_text_numbers_and_truth_values(name, write):
     path = write(

@@ -65,7 +65,6 @@ def test_a_label_of_a_regression_must_be_a_finite_number(text, table):
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (TABLE, Columns(texts=("body",), guid="key"), "no column named 'key'"),
         ("kind\tsubject\n", NUMBERED, "train.tsv has no rows"),
         (
             TABLE + "-\tfour\t\tx9\n",
@@ -101,16 +100,6 @@ def test_empty_texts_are_kept_with_a_warning(table, caplog):
     assert len(read(table, NUMBERED)) == 3
 
     assert "2 of 3 rows have an empty text (lines 3, 4)" in caplog.text
-
-
-def test_broken_rows_that_are_skipped_are_warned_of(table, caplog):
-    table.write_text(TABLE + "torn\n")
-
-    found = read(table, PAIR, skips_broken_rows=True)
-
-    assert len(found) == 2
-    assert "skipped 1 rows with too few or too many fields" in caplog.text
-    assert "(lines 4)" in caplog.text
 
 
 @pytest.mark.parametrize(
