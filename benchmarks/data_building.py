@@ -64,17 +64,17 @@ def run_on_one_core(command: list[str]) -> tuple[float, str]:
     """Runs a command; returns seconds and its output."""
     core = min(os.sched_getaffinity(0))
     start = time.perf_counter()
-    with subprocess.Popen(
+    done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-    ) as process:
-        output = process.communicate()[0]
-        seconds = time.perf_counter() - start
-    if process.returncode:
+        check=False,
+    )
+    seconds = time.perf_counter() - start
+    if done.returncode:
         sys.exit(f"error: {command[0]} failed")
-    return seconds, output
+    return seconds, done.stdout
 
 
 def build_command(
@@ -96,7 +96,7 @@ def build_command(
     ]
 
 
-def speeds(
+def measure(
     arguments: argparse.Namespace, corpus: pathlib.Path
 ) -> dict[str, Any]:
     """Times the three programs in turn."""
@@ -107,35 +107,28 @@ def speeds(
         arguments.spm_model_file,
         str(corpus),
     ]
-    kinds = {
-        "dynamic": ["--masking=dynamic", "--dupe_factor=1"],
-        "static": ["--masking=static", f"--dupe_factor={COPIES}"],
-    }
-    seconds: dict[str, list[float]] = {"bare": [], "dynamic": [], "static": []}
+    num_copies = {"dynamic": 1, "static": COPIES}
+    bare_speeds: list[float] = []
+    speeds: dict[str, list[float]] = {kind: [] for kind in num_copies}
     for _ in range(arguments.alternations):
-        taken, output = run_on_one_core(bare)
-        seconds["bare"].append(taken)
+        seconds, output = run_on_one_core(bare)
         tokens = int(output)
-        for kind, flags in kinds.items():
+        bare_speeds.append(tokens / seconds)
+        for kind, copies in num_copies.items():
+            flags = [f"--masking={kind}", f"--dupe_factor={copies}"]
             command = build_command(arguments, corpus, *flags)
-            seconds[kind].append(run_on_one_core(command)[0])
-    medians = {kind: statistics.median(s) for kind, s in seconds.items()}
-    dynamic = [
-        bare / own
-        for bare, own in zip(seconds["bare"], seconds["dynamic"], strict=True)
-    ]
-    static = [
-        COPIES * bare / own
-        for bare, own in zip(seconds["bare"], seconds["static"], strict=True)
-    ]
-    return {
+            seconds, _ = run_on_one_core(command)
+            speeds[kind].append(copies * tokens / seconds)
+    median = statistics.median
+    result = {
         "tokens": tokens,
-        "bare_tokens_per_second": round(tokens / medians["bare"]),
-        "dynamic_tokens_per_second": round(tokens / medians["dynamic"]),
-        "static_tokens_per_second": round(COPIES * tokens / medians["static"]),
-        "dynamic_share_of_bare": round(statistics.median(dynamic), 3),
-        "static_share_of_bare": round(statistics.median(static), 3),
+        "bare_tokens_per_second": round(median(bare_speeds)),
     }
+    for kind, own in speeds.items():
+        ratios = [a / b for a, b in zip(own, bare_speeds, strict=True)]
+        result[f"{kind}_tokens_per_second"] = round(median(own))
+        result[f"{kind}_share_of_bare"] = round(median(ratios), 3)
+    return result
 
 
 def peak_memory(
@@ -169,7 +162,7 @@ def main() -> None:
         size = sum(map(os.path.getsize, glob.glob(arguments.input_file)))
         num_copies = math.ceil(arguments.megabytes * 10**6 / size)
         write_corpus(arguments.input_file, corpus, num_copies)
-        result = speeds(arguments, corpus)
+        result = measure(arguments, corpus)
         result["peak_mib"] = peak_memory(arguments, folder, 1)
         result["peak_mib_ten_copies"] = peak_memory(arguments, folder, 10)
     for key, value in result.items():

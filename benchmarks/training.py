@@ -139,7 +139,11 @@ def _random_batch(
 
 def compare(arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs ourselves and the peers in turn; returns medians and ratios."""
-    own = [sys.executable, __file__, "--json", *_without_peers(sys.argv[1:])]
+    settings = {**vars(arguments), "peer": None, "json": None, "jit": None}
+    own = [
+        *(sys.executable, __file__, "--json", *["--jit"] * arguments.jit),
+        *(f"--{name}={v}" for name, v in settings.items() if v is not None),
+    ]
     commands = {"albert_tf": own}
     for peer in arguments.peer:
         name, _, command = peer.partition("=")
@@ -161,18 +165,6 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
         summary[f"{name}_tokens_per_second"] = statistics.median(theirs)
         summary[f"ratio_to_{name}"] = statistics.median(ratios)
     return summary
-
-
-def _without_peers(arguments: list[str]) -> list[str]:
-    kept, skip = [], False
-    for argument in arguments:
-        if skip:
-            skip = False
-        elif argument in ("--peer", "--alternations"):
-            skip = True
-        elif not argument.startswith(("--peer=", "--alternations=")):
-            kept.append(argument)
-    return [argument for argument in kept if argument != "--json"]
 
 
 def _run(command: list[str]) -> dict[str, Any]:

@@ -50,10 +50,8 @@ _TYPES = {"U8": "<u1", "U16": "<u2", "I32": "<i4", "F32": "<f4"}
 class RecordColumns:
     """Fine-tuning records in columns.
 
-    Args:
-        specs: The arrays of a record.
-        lengths: int32 `[N]`, the length s of each record.
-        values: For the name of each spec, the values of all records, flat.
+    `lengths`, int32 `[N]`, has the length s of each record; `values`, for the
+    name of each spec, the values of all records, flat.
     """
 
     specs: tuple[ArraySpec, ...]
@@ -196,11 +194,8 @@ def fingerprint(
 ) -> str:
     """Returns a digest of everything that makes a set of records.
 
-    Args:
-        settings: The settings of the task; JSON values.
-        examples: The examples, in order. Their `repr` must show all that they
-            hold, as that of a dataclass of texts and numbers does.
-        is_training: Whether the records are for training.
+    Settings are JSON values. The `repr` of an example must show all that it
+    holds, as that of a dataclass of texts and numbers does.
     """
     digest = hashlib.sha256()
     for example in examples:
@@ -223,14 +218,10 @@ def load_or_make(
     specs: tuple[ArraySpec, ...],
     make: Callable[[], RecordColumns],
 ) -> RecordColumns:
-    """Returns stored records, or makes and stores them.
+    """Returns stored records; makes and stores them if there are none.
 
-    Args:
-        folder: Where the files are.
-        name: Name of the set, such as `cola-train`; part of the file's name.
-        fingerprint: The result of the function of this name.
-        specs: The arrays of a record.
-        make: Makes the records if there are none, or if they are damaged.
+    `name`, such as `cola-train`, begins the name of the file in `folder`.
+    Damaged records are made again.
     """
     file_name = f"{name}-{fingerprint[:_FINGERPRINT_DIGITS]}.safetensors"
     path = os.path.join(files.check_local(folder), file_name)

@@ -379,12 +379,8 @@ def draw(keys: tf.Tensor, stream: int, counters: tf.Tensor | int) -> tf.Tensor:
 def absorb(keys: tf.Tensor, numbers: tf.Tensor | int) -> tf.Tensor:
     """Folds numbers into keys; different numbers give different keys.
 
-    Args:
-        keys: uint64, any shape.
-        numbers: Integers of a shape that broadcasts with `keys`.
-
-    Returns:
-        uint64; every bit of it depends on every bit of both.
+    Keys are uint64, numbers integers of a shape that broadcasts. Every bit of
+    the result depends on every bit of both.
     """
     counters = tf.cast(numbers, tf.uint64) + tf.constant(1, tf.uint64)
     bits = keys + counters * tf.constant(_GAMMA, tf.uint64)
@@ -401,13 +397,8 @@ def _fold(bits: tf.Tensor, shift: int) -> tf.Tensor:
 def example_keys(seed: int, epochs: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     """Returns one key per example.
 
-    Args:
-        seed: Seed of the run; any integer of at most 63 bits.
-        epochs: int64 `[b]`, how often the example was seen before.
-        indices: int64 `[b]`, which example it is.
-
-    Returns:
-        uint64 `[b]`.
+    The seed is any integer of at most 63 bits; `epochs`, int64 `[b]`, says
+    how often the example was seen before; `indices`, int64 `[b]`, which it is.
     """
     run_key = absorb(tf.constant(0, tf.uint64), tf.constant(seed, tf.int64))
     return absorb(absorb(run_key, epochs), indices)

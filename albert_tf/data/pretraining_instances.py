@@ -30,17 +30,14 @@ _BATCH_ROWS = 256
 class Rows:
     """A batch of pairs laid out as `[CLS] A [SEP] B [SEP]` and padding.
 
-    Args:
-        input_ids: Int32 `[B, S]`.
-        segment_ids: Int32 `[B, S]`, 1 for B and the `[SEP]` after it.
-        is_maskable: Bool `[B, S]`, True for the tokens of A and B.
-        lengths: Int64 `[B]`, special tokens included.
+    `lengths` counts special tokens; `is_maskable` is True for the tokens of A
+    and B.
     """
 
-    input_ids: np.ndarray
-    segment_ids: np.ndarray
-    is_maskable: np.ndarray
-    lengths: np.ndarray
+    input_ids: np.ndarray  # int32 [B, S]
+    segment_ids: np.ndarray  # int32 [B, S], 1 for B and the [SEP] after it
+    is_maskable: np.ndarray  # bool [B, S]
+    lengths: np.ndarray  # int64 [B]
 
 
 def build_block(

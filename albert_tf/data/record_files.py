@@ -166,7 +166,7 @@ def encode_examples(
     Args:
         features: The fields of a record.
         columns: For the name of each feature an array `[N, length]`, or
-            `Ragged` rows. Integers must not be negative.
+            `Ragged` rows.
 
     Returns:
         N serialized `tf.train.Example`, fields under their record names.
