@@ -4,9 +4,8 @@ A signature is a traced function with named inputs and outputs, and requests
 that warm it up. Inputs are checked in the graph, because the loader in C++
 does not check them.
 
-TF Serving's published images know the operations of TensorFlow itself and
-those of an old TensorFlow Text. A graph with any other operation does not
-load there, so it is not written.
+TF Serving's published images know the operations of their own TensorFlow only.
+A graph with any other operation does not load there, so it is not written.
 
 Floor: export.
 """
@@ -26,15 +25,9 @@ TOKENS = "tokens"
 ID_INPUTS = ("input_ids", "input_mask", "segment_ids")
 WARMUP_BATCHES = (1, 8)
 _WARMUP_LENGTH = 32
-# Operations of TensorFlow Text that images with version 2.12 know.
-_OF_TENSORFLOW_TEXT = """
-    CaseFoldUTF8 FindSourceOffsets NormalizeUTF8 NormalizeUTF8WithOffsetsMap
-    SentencepieceOp SentencepieceTokenizeOp
-    SentencepieceTokenizeWithOffsetsOp WordpieceTokenizeWithOffsets
-"""
-# Operations of TensorFlow itself that our graphs consist of; all of them are
-# older than the oldest image in use.
-_OF_TENSORFLOW = """
+# Operations that our graphs consist of. All are older than the oldest image in
+# use.
+_OPERATIONS = """
     Abs AddV2 All Any ArgMax ArgMin Assert BatchMatMulV2 BiasAdd BitwiseAnd
     BroadcastTo Cast ConcatV2 Const Cumsum Einsum EnsureShape Equal Erf Erfc
     Exp ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater
@@ -52,9 +45,7 @@ _OF_TENSORFLOW = """
     Transpose UnicodeDecode UnicodeEncode Unpack UnsortedSegmentMax
     UnsortedSegmentMin UnsortedSegmentSum UpperBound Where While ZerosLike
 """
-ALLOWED_OPERATIONS = frozenset(
-    [*_OF_TENSORFLOW.split(), *_OF_TENSORFLOW_TEXT.split()]
-)
+ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,6 @@ import unicodedata
 import numpy as np
 import pytest
 import tensorflow as tf
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tensorflow.core.framework import tensor_pb2
 
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -376,61 +374,19 @@ def chinese_texts():
     return ["", *texts, "漢" * 20]
 
 
-# The messages of TensorFlow Serving, as far as they are used:
-# message -> (field, number, type).
-_MESSAGES = {
-    "PredictionLog": [("predict_log", 6, "PredictLog")],
-    "PredictLog": [("request", 1, "PredictRequest")],
-    "PredictRequest": [
-        ("model_spec", 1, "ModelSpec"),
-        ("inputs", 2, "InputsEntry"),
-    ],
-    "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
-    "InputsEntry": [("key", 1, "string"), ("value", 2, "bytes")],
-}
-
-
-def _prediction_log():
-    """Returns the class of the message, from its published definition."""
-    proto = descriptor_pb2.FieldDescriptorProto
-    types = {"string": proto.TYPE_STRING, "bytes": proto.TYPE_BYTES}
-    file = descriptor_pb2.FileDescriptorProto(
-        name="prediction_log.proto", package="test", syntax="proto3"
-    )
-    for message_name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=message_name)
-        for name, number, kind in fields:
-            is_repeated = name == "inputs"
-            message.field.add(
-                name=name,
-                number=number,
-                label=proto.LABEL_REPEATED
-                if is_repeated
-                else proto.LABEL_OPTIONAL,
-                type=types.get(kind, proto.TYPE_MESSAGE),
-                type_name=None if kind in types else f".test.{kind}",
-            )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName("test.PredictionLog")
-    )
-
-
 @pytest.fixture(scope="session")
 def read_warmup():
     """Reads model, signature and inputs of each request of a SavedModel."""
-    message = _prediction_log()
+    messages = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
 
     def read(folder):
         path = pathlib.Path(folder, "assets.extra/tf_serving_warmup_requests")
         for record in tf.data.TFRecordDataset(str(path)):
-            request = message.FromString(record.numpy()).predict_log.request
+            log = messages.PredictionLog.FromString(record.numpy())
+            request = log.predict_log.request
             inputs = {
-                entry.key: tf.make_ndarray(
-                    tensor_pb2.TensorProto.FromString(entry.value)
-                )
-                for entry in request.inputs
+                name: tf.make_ndarray(value)
+                for name, value in request.inputs.items()
             }
             spec = request.model_spec
             yield spec.name, spec.signature_name, inputs

@@ -1,7 +1,6 @@
 """SavedModels answer a program in C, without Python, as they answer Python.
 
-The program uses the loader that TF Serving uses, and TensorFlow Text's
-libraries of operations.
+The program uses the loader that TF Serving uses.
 """
 
 import itertools
@@ -15,18 +14,11 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.export.signature import DEFAULT
 
 SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
-# Of TensorFlow Text, those with the operations that an export may have.
-TEXT_LIBRARIES = [
-    "_normalize_ops.so",
-    "_sentencepiece_tokenizer.so",
-    "_wordpiece_tokenizer.so",
-]
 TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 2, 63, 64, 65, 511]
 LARGEST_SIZE = 100_000
@@ -69,28 +61,10 @@ def program(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="session")
-def text_operations(tiny_spm_model, tmp_path_factory):
-    """A SavedModel with an operation of TensorFlow Text."""
-    module = tf.Module()
-    module.tokenizer = tensorflow_text.SentencepieceTokenizer(
-        tiny_spm_model.read_bytes()
-    )
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def tokens(texts):
-        found = module.tokenizer.tokenize(texts).flat_values
-        return {"tokens": found, "same_texts": tf.identity(texts)}
-
-    folder = tmp_path_factory.mktemp("text_operations")
-    tf.saved_model.save(module, folder, signatures=tokens)
-    return folder
-
-
 class Loader:
     """The program and a SavedModel, called like a signature."""
 
-    def __init__(self, program, folder, *, signature=DEFAULT, libraries=()):
+    def __init__(self, program, folder, signature):
         content = (folder / "saved_model.pb").read_bytes()
         graph = saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
         definition = graph.signature_def[signature]
@@ -98,17 +72,15 @@ class Loader:
         self.inputs = {n: t.name for n, t in definition.inputs.items()}
         self.outputs = {t.name: n for n, t in definition.outputs.items()}
         self._command = [program, folder]
-        for flag, values in {
-            "-l": libraries,
-            "-i": self.inputs.values(),
-            "-o": self.outputs,
-        }.items():
-            for value in values:
-                self._command += [flag, value]
+        for value in self.inputs.values():
+            self._command += ["-i", value]
+        for value in self.outputs:
+            self._command += ["-o", value]
 
-    def run(self, requests):
-        """Runs the program on requests."""
-        return subprocess.run(
+    def __call__(self, requests):
+        """Returns the outputs of each request, or a message."""
+        requests = [*requests]
+        done = subprocess.run(
             self._command,
             input=b"".join(map(self._encode, requests)),
             capture_output=True,
@@ -116,11 +88,6 @@ class Loader:
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"},
             check=False,
         )
-
-    def __call__(self, requests):
-        """Returns the outputs of each request, or a message."""
-        requests = [*requests]
-        done = self.run(requests)
         assert done.returncode == 0, done.stderr
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(answers) == len(requests)
@@ -253,7 +220,7 @@ def asked(request, program, exported):
     name, signature = request.param
     export = exported(name)
     folder = pathlib.Path(export.summary.path)
-    return Asked(export, Loader(program, folder, signature=signature))
+    return Asked(export, Loader(program, folder, signature))
 
 
 def test_a_bad_request_is_an_invalid_argument(asked):
@@ -289,28 +256,3 @@ def test_every_text_of_100_000_characters_is_answered(asked):
     answers = asked.loader(_requests_with(asked.loader, texts))
 
     _assert_answered(answers, len(texts))
-
-
-def test_operations_of_tensorflow_text(program, text_operations):
-    folder = pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops"
-    libraries = [folder / name for name in TEXT_LIBRARIES]
-    loader = Loader(program, text_operations, libraries=libraries)
-    requests = [{"texts": [*TEXTS, b"\0 \xff", '"\\\n']}]
-
-    # What is not kept is deleted, and with it the variables.
-    model = tf.saved_model.load(text_operations)
-    expected = [
-        model.signatures[DEFAULT](texts=tf.constant(one["texts"]))
-        for one in requests
-    ]
-    _assert_equal(
-        loader(requests),
-        [{n: v.numpy() for n, v in one.items()} for one in expected],
-    )
-
-
-def test_an_unknown_operation_is_named(program, text_operations):
-    done = Loader(program, text_operations).run([])
-
-    assert done.returncode == 1
-    assert b"NOT_FOUND: Op type not registered 'Sentencep" in done.stderr

@@ -17,6 +17,18 @@ from albert_tf.export.export_config import ExportConfig
             "`tflite` needs precision='float32'. Received.*bfloat16",
         ),
         ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
+        (
+            {"task": "race", "max_seq_length": 64},
+            "must be greater than `max_qa_length`",
+        ),
+        (
+            {"task": "squad", "max_seq_length": 64},
+            "must be greater than `max_query_length`",
+        ),
+        (
+            {"task": "squad", "n_best_size": 0},
+            "`n_best_size` must .* 1",
+        ),
     ],
 )
 def test_impossible_values(values, words):

@@ -55,16 +55,10 @@ def test_the_heads_of_the_checkpoint_decide(
             "`tflite` is available for version 1.1 of SQuAD",
         ),
         (
-            "race",
-            ONE_OUTPUT,
-            {"max_seq_length": 64},
-            "must be greater than `max_qa_length`",
-        ),
-        (
             "squad",
-            {"cls/squad/output_bias": (2,)},
-            {"max_seq_length": 64},
-            "must be greater than `max_query_length`",
+            {"start_logits/dense/bias": (1,)},
+            {"end_n_top": 0},
+            "`end_n_top` must be .* at least 1",
         ),
     ],
 )

@@ -23,78 +23,51 @@ def changed(tiny_spm_model, tmp_path_factory):
     return change
 
 
-def add_pieces(kind, pieces):
-    def add(model):
+NUMBERS = ["▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,"]
+USER_DEFINED = ["ee(", "\u1112\u1161", "the", "½½", "e 1"]
+TEXTS = [
+    # Numbers are cut from commas.
+    *("1,", "a 1, 2,", "¨ 1,", "1974,x3, 9,9,", "12,2,", "1 ,2,\u0301,"),
+    # User-defined pieces of several characters.
+    *("the eee( other", "\u1112\u1161\u11ab", "e 1 the½½½"),
+    # A special piece that text could become.
+    "[mask] [MASK] x",
+]
+
+
+def add_pieces(model):
+    for pieces, kind in (
+        (NUMBERS, PIECES.NORMAL),
+        (USER_DEFINED, PIECES.USER_DEFINED),
+    ):
         for piece in pieces:
             model.pieces.add(piece=piece, score=-1.0, type=kind)
-
-    return add
-
-
-def free_mask(model):
     for piece in model.pieces:
         if piece.piece == "[MASK]":
             piece.type = PIECES.USER_DEFINED
 
 
-@pytest.mark.parametrize(
-    ("change", "texts"),
-    [
-        pytest.param(
-            add_pieces(
-                PIECES.NORMAL, ["▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,"]
-            ),
-            ["1,", "a 1, 2,", "¨ 1,", "1974,x3, 9,9,", "12,2,", "1 ,2,\u0301,"],
-            id="numbers-are-cut-from-commas",
-        ),
-        pytest.param(
-            add_pieces(
-                PIECES.USER_DEFINED,
-                ["ee(", "\u1112\u1161", "the", "½½", "e 1"],
-            ),
-            ["the eee( other", "\u1112\u1161\u11ab", "e 1 the½½½"],
-            id="user-defined-pieces-of-several-characters",
-        ),
-        pytest.param(
-            free_mask,
-            ["[mask] [MASK] x"],
-            id="special-pieces-that-text-could-become",
-        ),
-    ],
-)
-def test_models_with_other_pieces(
-    change, texts, changed, graph_tokenizer, text_maker
-):
-    found = graph_tokenizer(spm_model_file=changed(change))
+def test_a_model_with_other_pieces(changed, graph_tokenizer, text_maker):
+    found = graph_tokenizer(spm_model_file=changed(add_pieces))
 
-    assert found.differences(texts + text_maker.many("hard", 300, 5)) == []
-
-
-def _set(part, name, value):
-    return lambda model: setattr(getattr(model, part), name, value)
+    texts = TEXTS + text_maker.many("hard", 300, 5)
+    assert found.differences(texts) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("part", "name", "value", "words"),
     [
-        (
-            _set("normalizer_spec", "add_dummy_prefix", False),
-            "add_dummy_prefix",
-        ),
-        (
-            _set("normalizer_spec", "remove_extra_whitespaces", False),
-            "remove_extra_whitespaces must be on",
-        ),
-        (
-            _set("trainer_spec", "treat_whitespace_as_suffix", True),
-            "treat_whitespace_as_suffix must be off",
-        ),
+        ("normalizer_spec", "add_dummy_prefix", False, "must be on"),
+        ("normalizer_spec", "remove_extra_whitespaces", False, "must be on"),
+        ("trainer_spec", "treat_whitespace_as_suffix", True, "must be off"),
     ],
 )
-def test_a_model_of_another_kind_is_refused(change, words, changed):
-    path = changed(change)
+def test_a_model_of_another_kind_is_refused(part, name, value, words, changed):
+    path = changed(lambda model: setattr(getattr(model, part), name, value))
 
-    with pytest.raises(ValueError, match=f"{re.escape(path)}.*{words}.*ALBERT"):
+    with pytest.raises(
+        ValueError, match=f"{re.escape(path)}.*{name} {words}.*ALBERT"
+    ):
         SentencePieceGraph(path)
 
 

@@ -36,13 +36,3 @@ def test_functions_that_the_graph_calls_are_looked_into():
 
     with pytest.raises(ValueError, match="Lgamma"):
         signature.check_operations(found, "tokens")
-
-
-def test_operations_of_a_newer_tensorflow_text_are_refused():
-    text = pytest.importorskip("tensorflow_text")
-    trimmer = text.RoundRobinTrimmer(4)
-    ragged = tf.RaggedTensorSpec([None, None], tf.int32)
-    found = trace(lambda x: trimmer.trim([x])[0].to_tensor(), ragged)
-
-    with pytest.raises(ValueError, match="RoundRobin"):
-        signature.check_operations(found, "tokens")
