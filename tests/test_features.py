@@ -22,13 +22,6 @@ def test_static_records_hold_the_fields_the_original_reads():
     )
 
     assert {f.record_name: (f.length, f.dtype) for f in found} == expected
-
-
-def test_the_order_label_has_one_name_of_ours():
-    found = features.static_pretraining_features(
-        max_seq_length=7, max_predictions=3
-    )
-
     renamed = {f.name: f.record_name for f in found if f.name != f.record_name}
     assert renamed == {"sentence_order_labels": "next_sentence_labels"}
 
@@ -42,13 +35,6 @@ def test_dynamic_records_hold_pairs_of_any_length():
         "segment_a_length": 1,
         "pair_label": 1,
     }
-
-
-def test_a_feature_cannot_be_changed():
-    feature = features.dynamic_pretraining_features()[0]
-
-    with pytest.raises(AttributeError):
-        feature.length = 5
 
 
 def test_an_array_is_of_one_of_two_types():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import conversion, load, tf1, variable_names
-from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.conversion_config import FORMATS, ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.span_models import BeamSpanModel
@@ -80,10 +80,27 @@ def test_slots_and_step_go_to_ours_and_back(tmp_path):
     assert found.arrays["global_step"] == 125000
 
 
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_the_format_of_the_input_is_reported(released, tmp_path, output_format):
+    first = _convert(released, tmp_path / "first", output_format)
+    second = _convert(tmp_path / "first", tmp_path / "second", "keras")
+
+    assert (first.input_format, second.input_format) == ("tf1", output_format)
+
+
+def test_a_run_is_reported_as_our_format(source, tmp_path):
+    best = tmp_path / "run" / "best"
+    best.mkdir(parents=True)
+    tf1.write_ours(str(best), source)
+
+    summary = _convert(tmp_path / "run", tmp_path / "out", "tf1")
+
+    assert summary.input_format == "keras"
+
+
 def test_the_summary_counts_what_is_written(released, tmp_path, source):
     summary = _convert(released, tmp_path / "out", "huggingface")
 
-    assert summary.input_format == "tf1"
     assert summary.num_weights == len(source.arrays)
     sizes = [array.size for array in source.arrays.values()]
     assert summary.num_parameters == sum(sizes)

@@ -5,6 +5,7 @@ import pytest
 
 from albert_tf.checkpoints import checkpoint, conversion, warm_start
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import starting, weights_of
 
@@ -20,9 +21,9 @@ _FFN = (
 
 @pytest.fixture
 def make(tiny_config):
-    def make_checkpoint(**fields):
+    def make_checkpoint(model_class=AlbertModel, **fields):
         config = dataclasses.replace(tiny_config, **fields)
-        arrays = weights_of(PretrainingModel(config, seed=1))
+        arrays = weights_of(model_class(config, seed=1))
         return Checkpoint(arrays=arrays, config=config)
 
     return make_checkpoint
@@ -126,7 +127,7 @@ def test_slots_and_step_stay_behind(make):
 
 
 def test_heads_and_a_pooler_come_from_another_checkpoint(make):
-    whole = make()
+    whole = make(PretrainingModel)
     encoder = starting(whole.arrays, "bert/embeddings/", "bert/encoder/")
     bare = dataclasses.replace(whole, arrays=encoder)
 
@@ -140,4 +141,4 @@ def test_merging_what_is_there_already_is_an_error(make):
     with pytest.raises(
         ValueError, match="no head.*Its heads: cls/predictions, cls/seq"
     ):
-        warm_start.merge(make(), make())
+        warm_start.merge(make(PretrainingModel), make(PretrainingModel))

@@ -31,26 +31,6 @@ def test_the_seed_decides_all_weights(tiny_config):
             assert (np.asarray(x) != np.asarray(z)).any(), x.path
 
 
-def test_only_training_drops_values_and_the_seed_decides_which(tiny_batch):
-    config = tiny.config(
-        hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2
-    )
-    model = AlbertModel(config)
-
-    def run(*seed, training=True):
-        seed = np.array(seed, "int32") if seed else None
-        outputs = model(tiny_batch, training=training, seed=seed)
-        return np.asarray(outputs["pooled_output"])
-
-    plain, first = run(training=False), run(1, 2)
-    np.testing.assert_array_equal(run(1, 2, training=False), plain)
-    np.testing.assert_array_equal(run(1, 2), first)
-    # Without a seed, every call draws its own.
-    assert (
-        len({x.tobytes() for x in (plain, first, run(1, 3), run(), run())}) == 5
-    )
-
-
 def test_no_two_variables_start_alike():
     model = AlbertModel(tiny.config(parameter_sharing="none"))
 

@@ -47,6 +47,9 @@ from tests import tiny
 
 B, S, E, H, V, P, C = 2, 5, 4, 8, tiny.VOCAB_SIZE, 3, 3
 _CONFIG = tiny.config(num_hidden_layers=1)
+_DROPPING = dataclasses.replace(
+    _CONFIG, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.2
+)
 _BATCH = tiny.batch()
 _KEYS = _BATCH["input_mask"][:, None, None, :]
 _ENCODED = {
@@ -476,14 +479,28 @@ def test_the_encoder_starts_as_the_bare_model_of_the_same_seed(model_kind):
         np.testing.assert_array_equal(found[name], weight)
 
 
+def test_only_training_drops_values_and_the_seed_decides_which(model_kind):
+    row = _MODELS[model_kind]
+    # A head with dropout of its own drops where the encoder does not.
+    has_dropout = "dropout_prob" in inspect.signature(model_kind).parameters
+    own = {"dropout_prob": 0.5} if has_dropout else {}
+    model = row.make(_CONFIG if own else _DROPPING, **row.arguments, **own)
+
+    def run(*seed, training=True):
+        seed = np.array(seed, "int32") if seed else None
+        outputs = model(*row.inputs, training=training, seed=seed)
+        return b"".join(array.tobytes() for array in _arrays(outputs))
+
+    plain, first = run(training=False), run(1, 2)
+    assert run(1, 2, training=False) == plain
+    assert run(1, 2) == first
+    # Without a seed, every call draws its own.
+    assert len({plain, first, run(1, 3), run(), run()}) == 5
+
+
 @pytest.mark.parametrize("jit_compile", [False, True], ids=["graph", "xla"])
 def test_a_compiled_model_equals_eager_and_drops_by_the_seed(jit_compile):
-    config = tiny.config(
-        num_hidden_layers=1,
-        hidden_dropout_prob=0.2,
-        attention_probs_dropout_prob=0.2,
-    )
-    model = PretrainingModel(config)
+    model = PretrainingModel(_DROPPING)
 
     run = tf.function(model, jit_compile=jit_compile)
 

@@ -35,23 +35,6 @@ def test_classifiers_equal_the_recorded_numbers(name, num_labels, sums_of):
     recorded.assert_gradients(model, loss)
 
 
-def test_only_training_drops_values_and_the_seed_decides_which(
-    tiny_config, tiny_batch
-):
-    model = ClassifierModel(tiny_config, num_labels=2, dropout_prob=0.5)
-
-    def logits(**arguments):
-        return np.asarray(model(tiny_batch, **arguments)["logits"])
-
-    first = logits(training=True, seed=np.array([1, 2], "int32"))
-    again = logits(training=True, seed=np.array([1, 2], "int32"))
-    other = logits(training=True, seed=np.array([3, 4], "int32"))
-
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 0
-    np.testing.assert_array_equal(logits(), logits())
-
-
 def test_multiple_choice_equals_the_recorded_numbers():
     recorded = Recorded("race")
     model = recorded.load(MultipleChoiceModel(recorded.config))

@@ -90,19 +90,6 @@ def test_training_outputs_loss_and_gradients_equal_the_recorded_ones():
     recorded.assert_gradients(model, loss, norm="train/grad_global_norm")
 
 
-def test_only_training_drops_values(tiny_config, tiny_batch):
-    model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=3)
-
-    def logits(training, number):
-        seed = np.array([number, 0], "int32")
-        outputs = model(tiny_batch, training=training, seed=seed)
-        return np.asarray(outputs["cls_logits"])
-
-    assert np.abs(logits(True, 1) - logits(True, 2)).max() > 0
-    np.testing.assert_array_equal(logits(False, 1), logits(False, 2))
-    assert model(tiny_batch)["end_top_index"].shape == (2, 6)
-
-
 def test_the_loss_can_be_asked_for_without_dropout(tiny_config, tiny_batch):
     model = BeamSpanModel(tiny_config, dropout_prob=0.5)
     outputs = model(tiny_batch, training=False, teacher_forcing=True)
