@@ -10,7 +10,6 @@ Source: google-research/albert, export_to_tfhub.py (`tokens`, `mlm`, `sop`);
 the raw-text signatures are ours.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -63,9 +62,7 @@ def make_signatures(
             ),
             warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
         )
-        fill = _fill_mask(
-            encoder.masked_logits, text_graph, max_seq_length=max_seq_length
-        )
+        fill = _fill_mask(encoder, text_graph, max_seq_length=max_seq_length)
         found += [mlm, fill]
     if encoder.sentence_order_head is not None:
         sop = Signature(
@@ -97,19 +94,12 @@ class _Encoder:
 
     def mlm(self, mlm_positions: tf.Tensor, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
-        logits = self._mask_logits(sequence, mlm_positions)
-        return {**_vectors(sequence, pooled), "mlm_logits": logits}
-
-    def masked_logits(self, positions: tf.Tensor, **ids: tf.Tensor) -> Any:
-        sequence, _ = self._encode(**ids)
-        return self._mask_logits(sequence, positions)
-
-    def _mask_logits(self, sequence: tf.Tensor, positions: tf.Tensor) -> Any:
         with self._weights.scope():
             table = self._albert.embeddings.word_embeddings
-            return self.masked_lm_head(
-                sequence, positions, tf.convert_to_tensor(table)
+            logits = self.masked_lm_head(
+                sequence, mlm_positions, tf.convert_to_tensor(table)
             )
+        return {**_vectors(sequence, pooled), "mlm_logits": logits}
 
     def sop(self, **ids: tf.Tensor) -> Tensors:
         sequence, pooled = self._encode(**ids)
@@ -129,7 +119,7 @@ def _vectors(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
 
 
 def _fill_mask(
-    masked_logits: Callable[..., tf.Tensor],
+    encoder: _Encoder,
     text_graph: TextGraph,
     *,
     max_seq_length: int,
@@ -142,8 +132,7 @@ def _fill_mask(
     with empty tokens of probability 0.
 
     Texts are cut to `max_seq_length` tokens. The graph fails if a `[MASK]`
-    would be cut off, or if there are more than `MAX_MASKS`. `masked_logits`
-    maps positions `[B, M]` and the inputs of the model to `[B, M, V]`.
+    would be cut off, or if there are more than `MAX_MASKS`.
     """
     num_top = min(_NUM_TOP, len(text_graph.tokens))
     names = tf.constant(text_graph.tokens)
@@ -161,7 +150,7 @@ def _fill_mask(
                 special=text_graph.special_ids,
             )
             positions, is_mask = _positions(tokens, text_graph, max_seq_length)
-        logits = masked_logits(positions=positions, **inputs)
+        logits = encoder.mlm(mlm_positions=positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
         logits = logits[:, :, : len(text_graph.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
@@ -193,7 +182,7 @@ def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
     place = tf.where(is_mask, ragged.size(tokens.ids), place)
     mask_id = text_graph.special_ids.mask
     return Tokens(
-        ids=tf.gather(tf.concat([tokens.ids, [mask_id]], 0), place),
+        ids=ragged.gather_or(tokens.ids, place, mask_id),
         row_ids=tf.gather(part_rows, sources),
         num_rows=tf.shape(texts)[0],
     )
@@ -229,4 +218,4 @@ def _positions(
         number = tf.range(largest)[None]  # [1, M]
     is_mask = number < numbers[:, None]
     source = tf.where(is_mask, splits[:-1, None] + number, ragged.size(masks))
-    return ragged.gather_or_zero(places, source), is_mask
+    return ragged.gather_or(places, source, 0), is_mask

@@ -221,7 +221,7 @@ def pack_ranges(
         second.starts[:, None] + place - end_a - 1,
     )
     source = tf.where(is_a | is_b, source, ragged.size(ids))
-    input_ids = tf.gather(tf.concat([ids, [special.sep]], 0), source)
+    input_ids = ragged.gather_or(ids, source, special.sep)
     input_ids = tf.where(place == 0, special.cls, input_ids)
     is_real = place < end
     return {

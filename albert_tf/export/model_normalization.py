@@ -125,7 +125,7 @@ def _row_starts(
     solid = ragged.indices(~is_space)
     splits = ragged.row_splits(text.row_ids, text.num_rows)
     number = tf.searchsorted(solid, splits[:-1])
-    return tf.gather(tf.concat([solid, splits[-1:]], 0), number)
+    return ragged.gather_or(solid, number, splits[-1])
 
 
 def _with_first_mark(text: ModelText, starts: tf.Tensor) -> ModelText:
@@ -164,7 +164,11 @@ class _Rules:
         self, code_points: tf.Tensor, row_ids: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the new code points and the index that each comes from."""
-        sizes, rules = self._longest_matches(code_points, row_ids)
+        sizes, rules = self._trie.longest(code_points, row_ids)
+        own_sizes, own_rules = self._protected.longest(code_points, row_ids)
+        is_protected = own_rules != NOTHING
+        rules = tf.where(is_protected, own_rules, rules)
+        sizes = tf.where(is_protected, own_sizes, tf.maximum(sizes, 1))
         is_taken = _take_from_left(sizes, row_ids)
         rule = tf.maximum(rules, 0)
         offsets = tf.gather(self._offsets, rule)
@@ -180,18 +184,6 @@ class _Rules:
         )
         return new_code_points, sources
 
-    def _longest_matches(
-        self, code_points: tf.Tensor, row_ids: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the size (at least 1) and rule of the match at each place."""
-        sizes = tf.ones_like(code_points)
-        rules = tf.fill(tf.shape(code_points), NOTHING)
-        for trie in (self._trie, self._protected):
-            for size, found in enumerate(trie.walk(code_points, row_ids)):
-                sizes = tf.where(found == NOTHING, sizes, size + 1)
-                rules = tf.where(found == NOTHING, rules, found)
-        return sizes, rules
-
 
 def _take_from_left(sizes: tf.Tensor, row_ids: tf.Tensor) -> tf.Tensor:
     """Returns bool `[N]`: whether a match starts where another one ended."""
@@ -199,7 +191,7 @@ def _take_from_left(sizes: tf.Tensor, row_ids: tf.Tensor) -> tf.Tensor:
 
     def take() -> tf.Tensor:
         after = tf.minimum(tf.range(length) + sizes, length)
-        after_rows = tf.gather(tf.concat([row_ids, [-1]], 0), after)
+        after_rows = ragged.gather_or(row_ids, after, -1)
         after = tf.where(after_rows == row_ids, after, length)
         return ragged.mark_reachable(after, ragged.is_first(row_ids))
 

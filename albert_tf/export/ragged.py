@@ -51,9 +51,12 @@ def count_before(mask: tf.Tensor) -> tf.Tensor:
     return tf.concat([[0], tf.cumsum(tf.cast(mask, tf.int32))], 0)
 
 
-def gather_or_zero(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Gathers from `values` `[N]`; a place of N gives 0."""
-    return tf.gather(tf.concat([values, [0]], 0), places)
+def gather_or(
+    values: tf.Tensor, places: tf.Tensor, otherwise: tf.Tensor | float
+) -> tf.Tensor:
+    """Gathers from `values` `[N]`; a place of N gives `otherwise`."""
+    last = tf.cast([otherwise], values.dtype)
+    return tf.gather(tf.concat([values, last], 0), places)
 
 
 def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -40,11 +40,8 @@ LITERT_FILE = "model.tflite"
 class ExportSummary:
     """What an export has written; `str` gives the lines for the user.
 
-    Args:
-        path: Folder of the version.
-        signatures: Their names.
-        num_bytes: Size of all files.
-        left_out: Arrays of the checkpoint that the task does not use.
+    `path` is the folder of the version; `left_out` names the arrays of the
+    checkpoint that the task does not use.
     """
 
     path: str

@@ -140,7 +140,7 @@ class _Replacements:
         concatenation of all replacements.
         """
         number = tf.searchsorted(self._old_ids, ids)
-        stays = tf.gather(tf.concat([self._old_ids, [-1]], 0), number) != ids
+        stays = ragged.gather_or(self._old_ids, number, -1) != ids
         number = tf.where(stays, ragged.size(self._old_ids), number)
         sources, within = ragged.expand(tf.gather(self._lengths, number))
         parts = tf.gather(tf.gather(self._offsets, number), sources) + within

@@ -206,7 +206,7 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     place = tf.where(in_option, place, ragged.size(option_codes))
     completed = tf.where(
         in_option,
-        ragged.gather_or_zero(option_codes, place),
+        ragged.gather_or(option_codes, place, 0),
         tf.gather(codes, sources),
     )
     new_sizes = tf.math.unsorted_segment_sum(lengths, rows, ragged.size(sizes))

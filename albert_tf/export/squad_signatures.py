@@ -293,15 +293,22 @@ class _Reader:
             place = tf.where(
                 window < number, window * _NUM_SETS + column, place
             )
-        score = _at(found.scores, place, 2 * predictions.NO_SPAN_SCORE)
+        score, first, last = (
+            ragged.gather_or(tf.reshape(values, [-1]), place, otherwise)
+            for values, otherwise in (
+                (found.scores, 2 * predictions.NO_SPAN_SCORE),
+                (found.firsts, 0),
+                (found.lasts, 0),
+            )
+        )
         null_score = tf.math.unsorted_segment_min(
             found.null_scores, rows, num_rows
         )
         is_answered = place < nowhere
         if self.null_threshold is not None:
             is_answered &= null_score < self.null_threshold
-        starts = _at(tokens.starts, _at(found.firsts, place, 0), 0)
-        ends = _at(tokens.ends, _at(found.lasts, place, 0), 0)
+        starts = ragged.gather_or(tokens.starts, first, 0)
+        ends = ragged.gather_or(tokens.ends, last, 0)
         answer, start, end = cut_out(
             context,
             tf.where(is_answered, starts, 0),
@@ -314,14 +321,6 @@ class _Reader:
             "score": tf.cast(score, tf.float32),
             "null_score": null_score,
         }
-
-
-def _at(values: Any, places: tf.Tensor, otherwise: float) -> tf.Tensor:
-    """Gathers from all values; a place past the end gives `otherwise`."""
-    flat = tf.reshape(values, [-1])
-    return tf.gather(
-        tf.concat([flat, tf.cast([otherwise], flat.dtype)], 0), places
-    )
 
 
 def cut_out(

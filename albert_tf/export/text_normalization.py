@@ -75,7 +75,7 @@ class NormalizedText:
         starts and ends, counted from the start of the raw text.
         """
         is_solid = self.code_points != _SPACE
-        solid = tf.concat([ragged.indices(is_solid), [0]], 0)
+        solid = ragged.indices(is_solid)
         count = ragged.count_before(is_solid)
         first = tf.gather(count, starts)
         last = tf.maximum(tf.gather(count, ends) - 1, 0)
@@ -87,12 +87,14 @@ class NormalizedText:
         here = tf.where(
             ends == row_ends,
             tf.gather(self.raw_lengths, row_ids),
-            ragged.gather_or_zero(self.raw_starts, ends),
+            ragged.gather_or(self.raw_starts, ends, 0),
         )
-        raw_starts = ragged.gather_or_zero(
-            self.raw_starts, tf.gather(solid, first)
+        raw_starts = ragged.gather_or(
+            self.raw_starts, ragged.gather_or(solid, first, 0), 0
         )
-        raw_ends = ragged.gather_or_zero(self.raw_ends, tf.gather(solid, last))
+        raw_ends = ragged.gather_or(
+            self.raw_ends, ragged.gather_or(solid, last, 0), 0
+        )
         return (
             ragged.running_max(tf.where(is_empty, here, raw_starts), row_ids),
             ragged.running_max(tf.where(is_empty, here, raw_ends), row_ids),
@@ -267,13 +269,12 @@ def _raw_ends(
     )
     is_here = ragged.shift_right(so_far, 0) < so_far
     before = so_far - 1
-    last_rows = tf.gather(
-        tf.concat([tf.gather(origin_rows, sources), [-1]], 0),
+    last_rows = ragged.gather_or(
+        tf.gather(origin_rows, sources),
         tf.where(before < 0, ragged.size(sources), before),
+        -1,
     )
-    is_kept = (
-        ragged.gather_or_zero(code_points, tf.maximum(before, 0)) != _SPACE
-    )
+    is_kept = ragged.gather_or(code_points, tf.maximum(before, 0), 0) != _SPACE
     vanished = ragged.indices(~is_here & is_kept & (last_rows == origin_rows))
     return tf.tensor_scatter_nd_max(
         ends,

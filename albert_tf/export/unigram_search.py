@@ -112,6 +112,25 @@ class Trie:
             numbers.append(number - 1)
         return numbers
 
+    def longest(
+        self,
+        code_points: tf.Tensor,
+        row_ids: tf.Tensor,
+        states: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Finds the longest sequence that starts at every place; see `walk`.
+
+        Returns its size, 0 if there is none, and its number; int32 `[N]`.
+        """
+        sizes = tf.zeros_like(code_points)
+        numbers = tf.fill(tf.shape(code_points), NOTHING)
+        for size, found in enumerate(
+            self.walk(code_points, row_ids, states), start=1
+        ):
+            sizes = tf.where(found == NOTHING, sizes, size)
+            numbers = tf.where(found == NOTHING, numbers, found)
+        return sizes, numbers
+
     def state(self, prefix: str) -> int:
         """Returns the state that a prefix leads to; -1 if there is none."""
         return self._state_of.get(prefix, NOTHING)

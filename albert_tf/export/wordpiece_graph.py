@@ -13,7 +13,7 @@ from albert_tf import files
 from albert_tf.export import ragged
 from albert_tf.export.exported_text import TextGraph, Tokens
 from albert_tf.export.text_normalization import WordPieceNormalization
-from albert_tf.export.unigram_search import NOTHING, Trie
+from albert_tf.export.unigram_search import Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _CONTINUATION = "##"
@@ -81,7 +81,8 @@ class WordPieceGraph(TextGraph):
         `words` `[N]` says which word each code point belongs to, `is_start`
         `[N]` whether it starts one. Returns begin, end and id of each token.
         """
-        sizes, ids = self._longest(code_points, words, is_start)
+        states = tf.where(is_start, self._at_start, self._after_start)
+        sizes, ids = self._trie.longest(code_points, words, states)
         places = tf.range(ragged.size(words))
         first = tf.searchsorted(words, words)
         end = tf.searchsorted(words, words, side="right")
@@ -100,20 +101,6 @@ class WordPieceGraph(TextGraph):
         ends = tf.where(is_unknown, end, after)
         ids = tf.where(is_unknown, self.special_ids.unk, ids)
         return begins, tf.gather(ends, begins), tf.gather(ids, begins)
-
-    def _longest(
-        self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns size (0 if none) and id of the longest token at a place."""
-        states = tf.where(is_start, self._at_start, self._after_start)
-        sizes = tf.zeros_like(code_points)
-        ids = tf.zeros_like(code_points)
-        for size, found in enumerate(
-            self._trie.walk(code_points, words, states), start=1
-        ):
-            sizes = tf.where(found == NOTHING, sizes, size)
-            ids = tf.where(found == NOTHING, ids, found)
-        return sizes, ids
 
 
 def _marked_tokens(tokenizer: WordPieceTokenizer) -> dict[str, int]:

@@ -66,6 +66,7 @@ def run(parse, monkeypatch, tmp_path, tiny_spm_model):
             read_sets=read_sets,
             make_task=print,
             export_settings=lambda _, __, scores: {
+                "max_query_length": 8,
                 "null_score_diff_threshold": scores.get("null_threshold"),
             },
         )

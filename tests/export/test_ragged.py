@@ -20,7 +20,7 @@ PLACES = [0, 1, 2, 3, 4, 5]
         (ragged.size, ([True, False, True],), 3),
         (ragged.indices, ([True, False, True],), [0, 2]),
         (ragged.count_before, ([True, False, True],), [0, 1, 1, 2]),
-        (ragged.gather_or_zero, ([4, 5], [1, 2, 0]), [5, 0, 4]),
+        (ragged.gather_or, ([4, 5], [1, 2, 0], 7), [5, 7, 4]),
         (ragged.next_true, (MASK, PLACES), [1, 1, 3, 3, 5, 5]),
         (ragged.previous_true, (MASK, PLACES), [-1, -1, 1, 1, 3, 3]),
         (ragged.running_max, ([3, 1, 4, 1, 0, 2], ROWS), [3, 3, 4, 1, 1, 2]),

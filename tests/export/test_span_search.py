@@ -25,44 +25,41 @@ def best_of(spans, **limits):
     return listed(span_search.best_spans(spans, **limits))
 
 
-def test_the_likeliest_starts_with_the_likeliest_ends():
-    found = span_search.likeliest_spans(STARTS, ENDS, 2)
+BEAMS = {
+    "start_top_index": tf.constant([[4, 2]]),
+    "start_top_log_probs": tf.constant([[-1.0, -2.0]]),
+    "end_top_index": tf.constant([[5, 6, 2, 3]]),
+    "end_top_log_probs": tf.constant([[-0.5, -0.25, -1.0, -3.0]]),
+}
 
-    assert listed(found) == [(1, 2, 9), (1, 0, 7), (3, 2, 9), (3, 0, 7)]
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        pytest.param(
+            span_search.likeliest_spans(STARTS, ENDS, 2),
+            [(1, 2, 9), (1, 0, 7), (3, 2, 9), (3, 0, 7)],
+            id="the likeliest starts with the likeliest ends",
+        ),
+        pytest.param(
+            span_search.all_spans(STARTS, ENDS, 2),
+            [(0, 0, 3), (0, 1, 1), (1, 1, 5), (1, 2, 9)]
+            + [(2, 2, 7), (2, 3, 4), (3, 3, 6)],
+            id="all spans up to a length",
+        ),
+        pytest.param(
+            span_search.beam_spans(BEAMS, 2),
+            [(4, 5, -1.5), (4, 6, -1.25), (2, 2, -3), (2, 3, -5)],
+            id="spans of beams",
+        ),
+    ],
+)
+def test_the_order_of_spans(spans, expected):
+    assert listed(spans) == expected
+
+
+def test_there_are_no_more_starts_than_places():
     assert len(listed(span_search.likeliest_spans(STARTS, ENDS, 20))) == 16
-
-
-def test_all_spans_up_to_a_length():
-    found = span_search.all_spans(STARTS, ENDS, 2)
-
-    assert listed(found) == [
-        (0, 0, 3),
-        (0, 1, 1),
-        (1, 1, 5),
-        (1, 2, 9),
-        (2, 2, 7),
-        (2, 3, 4),
-        (3, 3, 6),
-    ]
-
-
-def test_spans_of_beams():
-    found = span_search.beam_spans(
-        {
-            "start_top_index": tf.constant([[4, 2]]),
-            "start_top_log_probs": tf.constant([[-1.0, -2.0]]),
-            "end_top_index": tf.constant([[5, 6, 2, 3]]),
-            "end_top_log_probs": tf.constant([[-0.5, -0.25, -1.0, -3.0]]),
-        },
-        2,
-    )
-
-    assert listed(found) == [
-        (4, 5, -1.5),
-        (4, 6, -1.25),
-        (2, 2, -3),
-        (2, 3, -5),
-    ]
 
 
 @pytest.mark.parametrize(
