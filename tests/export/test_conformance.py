@@ -284,6 +284,8 @@ def test_bfloat16_halves_the_matrices_and_hardly_changes_answers(
     assert saved == num_values * BYTES_SAVED_PER_VALUE
     inputs, _ = CONTRACT[name]["serving_default"]
     request = {name: REQUEST[name] for name in inputs}
+    if name == "race":  # A question with a blank, which the option fills.
+        request["question"] = ["It is _ ."] * 4
     expected, found = full.ask(**request), half.ask(**request)
     assert found.keys() == expected.keys()
     for output, values in expected.items():
