@@ -15,7 +15,7 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, initialization
+from albert_tf.modeling import base, layers
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 
@@ -75,7 +75,7 @@ class AlbertModel(base.SerializableModel):
         self.config = config
         self.output_hidden_states = output_hidden_states
         self.seed = seed
-        derive = initialization.derive_seed
+        derive = layers.derive_seed
         self.dropout_generator = keras.random.SeedGenerator(
             derive(seed, "dropout"), name="dropout"
         )
@@ -88,7 +88,7 @@ class AlbertModel(base.SerializableModel):
             seed=derive(seed, "encoder"),
             dtype=self.dtype_policy,
         )
-        self.pooler = initialization.dense(self, "pooler", config.hidden_size)
+        self.pooler = layers.dense(self, "pooler", config.hidden_size)
         self.build(self.input_shapes())
 
     def build(self, input_shape: Any) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
-from albert_tf.modeling.layer_norm import LayerNorm
+from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling.layers import LayerNorm
 
 # TF1: a finite number, so that a row that is all padding attends evenly to
 # its padding instead of becoming NaN.
@@ -91,7 +91,7 @@ class AttentionSublayer(base.SerializableLayer):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.seed = seed
-        dense, size = initialization.dense, config.hidden_size
+        dense, size = layers.dense, config.hidden_size
         self.query = dense(self, "query", size)
         self.key = dense(self, "key", size)
         self.value = dense(self, "value", size)

@@ -16,8 +16,8 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
-from albert_tf.modeling.layer_norm import LayerNorm
+from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling.layers import LayerNorm
 
 
 @base.register
@@ -66,7 +66,7 @@ class Embeddings(base.SerializableLayer):
         return self.add_weight(
             name=name,
             shape=(num_rows, self.config.embedding_size),
-            initializer=initialization.truncated_normal(
+            initializer=layers.truncated_normal(
                 self.config.initializer_range, seed=self.seed, name=name
             ),
             dtype="float32",

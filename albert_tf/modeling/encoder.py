@@ -9,7 +9,7 @@ sharing); google-research/albert, `modeling.transformer_model`.
 from typing import Any
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
+from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
 
@@ -57,7 +57,7 @@ class Encoder(base.SerializableLayer):
         self.seed = seed
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
-            self.embedding_projection = initialization.dense(
+            self.embedding_projection = layers.dense(
                 self, "embedding_projection", config.hidden_size
             )
         self.attention_sublayers = self._sublayers(
@@ -76,7 +76,7 @@ class Encoder(base.SerializableLayer):
         return [
             layer_class(
                 self.config,
-                seed=initialization.derive_seed(self.seed, name),
+                seed=layers.derive_seed(self.seed, name),
                 dtype=self.dtype_policy,
                 name=name,
             )

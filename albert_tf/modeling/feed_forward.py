@@ -12,8 +12,8 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
-from albert_tf.modeling.layer_norm import LayerNorm
+from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling.layers import LayerNorm
 
 Activation = Callable[[Any], Any]
 
@@ -63,7 +63,7 @@ class FeedForwardSublayer(base.SerializableLayer):
         self.config = config
         self.seed = seed
         self.activation = activation(config.hidden_act)
-        dense, size = initialization.dense, config.hidden_size
+        dense, size = layers.dense, config.hidden_size
         self.intermediate = dense(
             self, "intermediate", config.intermediate_size
         )

@@ -1,9 +1,10 @@
-"""ALBERT with its pretraining heads.
+"""ALBERT with its pretraining heads: masked tokens and sentence order.
 
 Floor: modeling.
 
-Source: Lan et al. 2020, section 3.1; google-research/albert,
-`run_pretraining.model_fn_builder`.
+Source: Lan et al. 2020, section 3.1 (inter-sentence coherence loss);
+google-research/albert, `run_pretraining.model_fn_builder` and
+`run_pretraining.get_masked_lm_output`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,75 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, initialization
+from albert_tf.modeling import base, feed_forward, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.heads import MaskedLmHead, OutputLayer
+from albert_tf.modeling.layers import LayerNorm, OutputLayer
 
 OBJECTIVES = ("mlm", "sop")
 # Label 0: the segments are in order; label 1: they are swapped.
 NUM_ORDERS = 2
+
+
+@base.register
+class MaskedLmHead(base.SerializableLayer):
+    """Predicts the tokens at masked positions.
+
+    H to E, activation, layer normalization; then the word embeddings serve
+    as decoder, so that the only weight of width V here is a bias.
+
+    Args:
+        name: Name of the layer. Checkpoints identify the variables by it.
+
+    Call arguments:
+        sequence_output: Float tensor `[B, S, H]`.
+        positions: Int tensor `[B, P]`, 0 to S - 1; unused slots hold 0.
+        word_embeddings: Float tensor `[V, E]`, the table of the embeddings.
+
+    Returns:
+        Float32 tensor `[B, P, V]`, logits.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int,
+        dtype: Any = None,
+        name: str = "masked_lm_head",
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.config = config
+        self.seed = seed
+        self.transform = layers.dense(self, "transform", config.embedding_size)
+        self.activation = feed_forward.activation(config.hidden_act)
+        self.layer_norm = LayerNorm(
+            config.embedding_size, dtype=self.dtype_policy
+        )
+        self.build((None, None, config.hidden_size))
+
+    def build(self, input_shape: Any) -> None:
+        self.transform.build((None, None, self.config.hidden_size))
+        self.layer_norm.build((None, None, self.config.embedding_size))
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.config.vocab_size,),
+            initializer="zeros",
+            autocast=False,
+        )
+
+    def call(
+        self, sequence_output: Any, positions: Any, word_embeddings: Any
+    ) -> Any:
+        hidden = layers.gather_positions(
+            sequence_output, positions
+        )  # [B, P, H]
+        hidden = self.activation(self.transform(hidden))  # [B, P, E]
+        hidden = self.layer_norm(hidden)
+        logits = ops.matmul(hidden, ops.transpose(word_embeddings))
+        return ops.cast(logits, "float32") + self.output_bias
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return (input_shape[0], None, self.config.vocab_size)
 
 
 @base.register
@@ -72,7 +135,7 @@ class PretrainingModel(base.SerializableModel):
         if "mlm" in objectives:
             self.masked_lm_head = MaskedLmHead(
                 config,
-                seed=initialization.derive_seed(seed, "mlm"),
+                seed=layers.derive_seed(seed, "mlm"),
                 dtype=self.dtype_policy,
             )
         if "sop" in objectives:
@@ -80,7 +143,7 @@ class PretrainingModel(base.SerializableModel):
                 NUM_ORDERS,
                 hidden_size=config.hidden_size,
                 stddev=config.initializer_range,
-                seed=initialization.derive_seed(seed, "sop"),
+                seed=layers.derive_seed(seed, "sop"),
                 dtype=self.dtype_policy,
                 name="sentence_order_head",
             )

@@ -14,9 +14,9 @@ from keras import ops
 
 from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
+from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.heads import OutputLayer
+from albert_tf.modeling.layers import OutputLayer
 
 
 @base.register
@@ -63,7 +63,7 @@ class ClassifierModel(base.SerializableModel):
         self.task_head = OutputLayer(
             num_labels,
             hidden_size=config.hidden_size,
-            seed=initialization.derive_seed(seed, "task_head"),
+            seed=layers.derive_seed(seed, "task_head"),
             dtype="float32",
             name="task_head",
         )

@@ -18,10 +18,9 @@ from keras import ops
 
 from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, initialization
+from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.heads import OutputLayer, gather_positions
-from albert_tf.modeling.layer_norm import LayerNorm
+from albert_tf.modeling.layers import LayerNorm, OutputLayer
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
@@ -65,7 +64,7 @@ class SpanModel(base.SerializableModel):
         self.span_head = OutputLayer(
             2,
             hidden_size=config.hidden_size,
-            seed=initialization.derive_seed(seed, "span_head"),
+            seed=layers.derive_seed(seed, "span_head"),
             dtype="float32",
             name="span_head",
         )
@@ -124,7 +123,7 @@ class BeamSpanHead(base.SerializableLayer):
         self.config = config
         self.dropout_prob = dropout_prob
         self.seed = seed
-        dense, hidden = initialization.dense, config.hidden_size
+        dense, hidden = layers.dense, config.hidden_size
         self.start_dense = dense(self, "start_dense", 1)
         self.end_dense_0 = dense(self, "end_dense_0", hidden)
         self.end_layer_norm = LayerNorm(
@@ -210,7 +209,7 @@ class BeamSpanHead(base.SerializableLayer):
         size = self.config.hidden_size
         kernel = ops.convert_to_tensor(self.end_dense_0.kernel)
         of_starts = ops.matmul(
-            gather_positions(sequence_output, starts), kernel[size:]
+            layers.gather_positions(sequence_output, starts), kernel[size:]
         )  # [B, K, H]
         of_positions = ops.matmul(sequence_output, kernel[:size])
         pairs = of_positions[:, None] + of_starts[:, :, None]  # [B, K, S, H]
@@ -290,7 +289,7 @@ class BeamSpanModel(base.SerializableModel):
         self.beam_span_head = BeamSpanHead(
             config,
             dropout_prob=dropout_prob,
-            seed=initialization.derive_seed(seed, "beam_span_head"),
+            seed=layers.derive_seed(seed, "beam_span_head"),
         )
         self.built = True
 

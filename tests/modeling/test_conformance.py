@@ -12,7 +12,7 @@ import inspect
 import json
 import pickle
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -31,9 +31,11 @@ from albert_tf.modeling.base import (
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.heads import MaskedLmHead, OutputLayer
-from albert_tf.modeling.layer_norm import LayerNorm
-from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.layers import LayerNorm, OutputLayer
+from albert_tf.modeling.pretraining_model import (
+    MaskedLmHead,
+    PretrainingModel,
+)
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
@@ -64,55 +66,35 @@ class Row:
     """One layer or model.
 
     Args:
-        make: The class.
         inputs: Positional arguments of the call.
         shapes: Shapes of the outputs.
-        arguments: What the constructor takes besides seed and dtype.
-        takes_config: Whether its first argument is an `AlbertConfig`.
+        arguments: What the constructor takes besides config, seed and dtype.
         is_float32: Whether outputs are float32 in every precision.
     """
 
-    make: Callable[..., Any]
     inputs: tuple[Any, ...]
     shapes: Any
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    takes_config: bool = True
     is_float32: bool = False
 
 
 _LAYERS = {
-    LayerNorm: Row(
-        lambda size, *, seed, **kw: LayerNorm(size, **kw),
-        (tiny.floats(B, S, H),),
-        (B, S, H),
-        {"size": H},
-        takes_config=False,
-    ),
-    Embeddings: Row(
-        Embeddings, (_BATCH["input_ids"], _BATCH["segment_ids"]), (B, S, E)
-    ),
-    AttentionSublayer: Row(
-        AttentionSublayer, (tiny.floats(B, S, H), _KEYS), (B, S, H)
-    ),
-    FeedForwardSublayer: Row(
-        FeedForwardSublayer, (tiny.floats(B, S, H),), (B, S, H)
-    ),
+    LayerNorm: Row((tiny.floats(B, S, H),), (B, S, H), {"size": H}),
+    Embeddings: Row((_BATCH["input_ids"], _BATCH["segment_ids"]), (B, S, E)),
+    AttentionSublayer: Row((tiny.floats(B, S, H), _KEYS), (B, S, H)),
+    FeedForwardSublayer: Row((tiny.floats(B, S, H),), (B, S, H)),
     Encoder: Row(
-        Encoder,
         (tiny.floats(B, S, E), _KEYS),
         [(B, S, H)] * 2,
         {"output_hidden_states": True},
     ),
     OutputLayer: Row(
-        OutputLayer,
         (tiny.floats(B, S, H),),
         (B, S, 3),
         {"units": 3, "hidden_size": H, "name": "head"},
-        takes_config=False,
         is_float32=True,
     ),
     MaskedLmHead: Row(
-        MaskedLmHead,
         (
             tiny.floats(B, S, H),
             _BATCH["masked_lm_positions"],
@@ -122,7 +104,6 @@ _LAYERS = {
         is_float32=True,
     ),
     BeamSpanHead: Row(
-        lambda config, *, dtype, **kw: BeamSpanHead(config, **kw),
         (tiny.floats(B, S, H), _BATCH["p_mask"]),
         {
             "cls_logits": (B,),
@@ -136,34 +117,24 @@ _LAYERS = {
     ),
 }
 _MODELS = {
-    AlbertModel: Row(AlbertModel, (_BATCH,), _ENCODED),
+    AlbertModel: Row((_BATCH,), _ENCODED),
     PretrainingModel: Row(
-        PretrainingModel,
         (_BATCH,),
         {"masked_lm_logits": (B, P, V), "sentence_order_logits": (B, 2)},
         is_float32=True,
     ),
     ClassifierModel: Row(
-        ClassifierModel,
-        (_BATCH,),
-        {"logits": (B, 3)},
-        {"num_labels": 3},
-        is_float32=True,
+        (_BATCH,), {"logits": (B, 3)}, {"num_labels": 3}, is_float32=True
     ),
     MultipleChoiceModel: Row(
-        MultipleChoiceModel,
-        (tiny.choices(),),
-        {"logits": (B, C)},
-        is_float32=True,
+        (tiny.choices(),), {"logits": (B, C)}, is_float32=True
     ),
     SpanModel: Row(
-        SpanModel,
         (_BATCH,),
         {"start_logits": (B, S), "end_logits": (B, S)},
         is_float32=True,
     ),
     BeamSpanModel: Row(
-        BeamSpanModel,
         (_BATCH,),
         {
             "cls_logits": (B,),
@@ -209,10 +180,11 @@ def dtype(request):
     return request.param
 
 
-def _make(kind, dtype="float32", *, seed=0, config=None):
-    row = _TABLE[kind]
-    first = (config or _CONFIG,) if row.takes_config else ()
-    layer = row.make(*first, seed=seed, dtype=dtype, **row.arguments)
+def _make(kind, dtype="float32", *, seed=0, config=_CONFIG, **changes):
+    known = inspect.signature(kind).parameters
+    given = {"config": config, "seed": seed, "dtype": dtype}
+    given = {name: given[name] for name in given if name in known}
+    layer = kind(**given, **{**_TABLE[kind].arguments, **changes})
     if not layer.built:
         layer.build()
     return layer
@@ -480,15 +452,15 @@ def test_the_encoder_starts_as_the_bare_model_of_the_same_seed(model_kind):
 
 
 def test_only_training_drops_values_and_the_seed_decides_which(model_kind):
-    row = _MODELS[model_kind]
     # A head with dropout of its own drops where the encoder does not.
     has_dropout = "dropout_prob" in inspect.signature(model_kind).parameters
     own = {"dropout_prob": 0.5} if has_dropout else {}
-    model = row.make(_CONFIG if own else _DROPPING, **row.arguments, **own)
+    model = _make(model_kind, config=_CONFIG if own else _DROPPING, **own)
+    (inputs,) = _MODELS[model_kind].inputs
 
     def run(*seed, training=True):
         seed = np.array(seed, "int32") if seed else None
-        outputs = model(*row.inputs, training=training, seed=seed)
+        outputs = model(inputs, training=training, seed=seed)
         return b"".join(array.tobytes() for array in _arrays(outputs))
 
     plain, first = run(training=False), run(1, 2)

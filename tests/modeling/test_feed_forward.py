@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf import config
-from albert_tf.modeling import feed_forward, layer_norm
+from albert_tf.modeling import feed_forward, layers
 from tests import tiny
 
 
@@ -49,7 +49,5 @@ def test_the_output_is_dropped_before_the_residual_sum(hidden):
     result = layer(hidden[:1, :1], seed=[1, 2])
 
     # All 8 values dropped: the residual alone is normalised.
-    expected = layer_norm.layer_norm(
-        hidden[:1, :1], np.float32(1), np.float32(0)
-    )
+    expected = layers.layer_norm(hidden[:1, :1], np.float32(1), np.float32(0))
     np.testing.assert_allclose(result, expected, rtol=1e-5)

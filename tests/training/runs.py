@@ -13,7 +13,7 @@ from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
-from albert_tf.modeling.heads import OutputLayer
+from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.optimization import optimizers
 from albert_tf.tasks.pretraining import PretrainingTask

@@ -1,0 +1,203 @@
+"""The elementary layers: linear layers, layer normalization, output layers.
+
+Every variable is drawn from a seed of its own. A model has one seed, and each
+layer derives the seeds of its parts from its own seed and their names. So the
+initial value of a variable depends only on the seed of the model and on the
+place of the variable: not on the order of creation, nor on any global state.
+
+Floor: modeling.
+
+Source: google-research/albert, `modeling.create_initializer`, and its calls of
+`tf.contrib.layers.layer_norm`; `run_pretraining.get_sentence_order_output`,
+`classifier_utils.create_model` and `squad_utils.create_v1_model` for output
+layers.
+"""
+
+import hashlib
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.modeling import base
+
+_SEED_BYTES = 4
+_LARGEST_SEED = 2**31 - 1
+# TF1: contrib.layer_norm used 1e-12; the Keras default, 1e-3, moves every
+# output of the published checkpoints.
+LAYER_NORM_EPSILON = 1e-12
+# TF1: the heads of the tasks do not use `initializer_range`.
+TASK_STDDEV = 0.02
+
+
+def derive_seed(seed: int, name: str) -> int:
+    """Returns the seed, below 2**31, of a named part of a layer or model."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big") & _LARGEST_SEED
+
+
+def truncated_normal(
+    stddev: float, *, seed: int, name: str
+) -> keras.initializers.Initializer:
+    """Returns the initializer of one variable of a layer.
+
+    It draws from a normal distribution with deviation `stddev`. Values beyond
+    two deviations are drawn again and the rest are not rescaled, as in TF1.
+    """
+    return keras.initializers.TruncatedNormal(
+        stddev=stddev, seed=derive_seed(seed, name)
+    )
+
+
+def dense(
+    parent: Any, name: str, units: int, *, use_bias: bool = True
+) -> keras.layers.Dense:
+    """Returns the linear layer that a layer contains under a name.
+
+    Its precision, the seed of its kernel, `[in, out]`, and the deviation are
+    those of the parent, which has a `config` and a `seed`. Its bias is 0.
+    """
+    return keras.layers.Dense(
+        units,
+        use_bias=use_bias,
+        kernel_initializer=truncated_normal(
+            parent.config.initializer_range,
+            seed=derive_seed(parent.seed, name),
+            name="kernel",
+        ),
+        dtype=parent.dtype_policy,
+        name=name,
+    )
+
+
+def layer_norm(inputs: Any, gamma: Any, beta: Any) -> Any:
+    """Gives every row the mean `beta` and the standard deviation `gamma`.
+
+    Args:
+        inputs: Float tensor `[..., H]` of any float dtype.
+        gamma: Float32 tensor `[H]`.
+        beta: Float32 tensor `[H]`.
+
+    Returns:
+        Float32 tensor `[..., H]`.
+    """
+    inputs = ops.cast(inputs, "float32")
+    centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON) * gamma + beta
+
+
+@base.register
+class LayerNorm(base.SerializableLayer):
+    """Normalizes rows, then applies a trainable scale and shift.
+
+    Args:
+        size: Width of a row, H.
+        dtype: Keras dtype policy; weights and arithmetic are always float32.
+
+    Call arguments:
+        inputs: Float tensor `[..., H]`.
+
+    Returns:
+        Float tensor `[..., H]` in the compute dtype.
+    """
+
+    def __init__(
+        self, size: int, *, dtype: Any = None, name: str = "layer_norm"
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.size = size
+
+    def build(self, input_shape: Any = None) -> None:
+        self.beta = self._add_float32("beta", "zeros")
+        self.gamma = self._add_float32("gamma", "ones")
+
+    def _add_float32(self, name: str, initializer: str) -> keras.Variable:
+        return self.add_weight(
+            name=name,
+            shape=(self.size,),
+            initializer=initializer,
+            dtype="float32",
+            autocast=False,
+        )
+
+    def call(self, inputs: Any) -> Any:
+        outputs = layer_norm(inputs, self.gamma, self.beta)
+        return ops.cast(outputs, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+
+@base.register
+class OutputLayer(base.SerializableLayer):
+    """Computes logits by a linear layer, in float32 in every precision.
+
+    Args:
+        units: Number of logits, K.
+        hidden_size: H.
+        stddev: Standard deviation of the initial weights.
+        name: Name of the layer. Checkpoints identify the variables by it.
+
+    Call arguments:
+        inputs: Float tensor `[..., H]`.
+
+    Returns:
+        Float32 tensor `[..., K]`.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        *,
+        hidden_size: int,
+        stddev: float = TASK_STDDEV,
+        seed: int,
+        dtype: Any = None,
+        name: str,
+    ) -> None:
+        super().__init__(dtype=dtype, name=name)
+        self.units = units
+        self.hidden_size = hidden_size
+        self.stddev = stddev
+        self.seed = seed
+        self.build((None, hidden_size))
+
+    def build(self, input_shape: Any) -> None:
+        # TF1: `[out, in]`, unlike every kernel.
+        self.output_weights = self.add_weight(
+            name="output_weights",
+            shape=(self.units, self.hidden_size),
+            initializer=truncated_normal(
+                self.stddev, seed=self.seed, name="output_weights"
+            ),
+        )
+        self.output_bias = self.add_weight(
+            name="output_bias",
+            shape=(self.units,),
+            initializer="zeros",
+            autocast=False,
+        )
+
+    def call(self, inputs: Any) -> Any:
+        logits = ops.matmul(inputs, ops.transpose(self.output_weights))
+        return ops.cast(logits, "float32") + self.output_bias
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return (*input_shape[:-1], self.units)
+
+
+def gather_positions(sequence: Any, positions: Any) -> Any:
+    """Returns the vectors at the given positions of each sequence.
+
+    Args:
+        sequence: Float tensor `[B, S, H]`.
+        positions: Int tensor `[B, P]`, 0 to S - 1.
+
+    Returns:
+        Float tensor `[B, P, H]`.
+    """
+    batch, length, width = ops.shape(sequence)
+    starts = ops.arange(batch, dtype=positions.dtype)[:, None] * length
+    flat = ops.reshape(sequence, (batch * length, width))
+    return ops.take(flat, positions + starts, axis=0)

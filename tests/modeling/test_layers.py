@@ -1,0 +1,111 @@
+import keras
+import numpy as np
+
+from albert_tf.modeling import layers
+from albert_tf.modeling.attention import AttentionSublayer
+from albert_tf.modeling.pretraining_model import PretrainingModel
+
+
+def test_seeds_differ_by_name_and_by_parent():
+    seeds = {
+        layers.derive_seed(seed, name)
+        for seed in (0, 1, 2)
+        for name in ("query", "key", "value")
+    }
+
+    assert len(seeds) == 9
+
+
+def test_values_are_cut_at_two_deviations_and_not_rescaled():
+    initializer = layers.truncated_normal(0.5, seed=3, name="kernel")
+
+    values = np.asarray(initializer((200, 500)))
+
+    # A normal distribution cut at 2 sigma has 0.8796 of its deviation.
+    assert np.abs(values).max() <= 1.0
+    np.testing.assert_allclose(values.std(), 0.5 * 0.8796, rtol=0.01)
+    np.testing.assert_allclose(values.mean(), 0.0, atol=0.01)
+
+
+def test_values_do_not_depend_on_global_state():
+    keras.utils.set_random_seed(1)
+    first = layers.truncated_normal(1.0, seed=3, name="a")((4, 5))
+    keras.utils.set_random_seed(2)
+    second = layers.truncated_normal(1.0, seed=3, name="a")((4, 5))
+
+    np.testing.assert_array_equal(first, second)
+
+
+def test_dense_has_a_seeded_kernel_and_no_bias_at_first(tiny_config):
+    parent = AttentionSublayer(tiny_config, seed=5, dtype="mixed_bfloat16")
+    built = [
+        layers.dense(parent, name, 300) for name in ("query", "query", "key")
+    ]
+    for layer in built:
+        layer.build((None, 20))
+
+    first, again, other = (np.asarray(layer.kernel) for layer in built)
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    # The deviation of the config, 0.5, cut as above.
+    np.testing.assert_allclose(first.std(), 0.5 * 0.8796, rtol=0.03)
+    np.testing.assert_array_equal(built[0].bias, np.zeros(300))
+    assert built[0].compute_dtype == "bfloat16"
+
+
+def test_rows_get_mean_beta_and_deviation_gamma():
+    inputs = np.array([[1, 2, 3], [10, 20, 60]], "float32")
+    gamma = np.array([1, 2, 3], "float32")
+    beta = np.array([0.5, 0, -1], "float32")
+    deviation = inputs.std(axis=-1, keepdims=True)  # biased: divides by 3
+    mean = inputs.mean(axis=-1, keepdims=True)
+
+    result = layers.layer_norm(inputs, gamma, beta)
+
+    expected = (inputs - mean) / deviation * gamma + beta
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_epsilon_does_not_move_rows_of_small_variance():
+    inputs = np.array([[1e-4, -1e-4]], "float32")
+
+    result = layers.layer_norm(inputs, np.float32(1), np.float32(0))
+
+    # An epsilon of 1e-6 would give 0.1.
+    np.testing.assert_allclose(result, [[1, -1]], rtol=1e-3)
+
+
+def test_a_constant_row_becomes_beta():
+    inputs = np.full((1, 4), 3.0, "float32")
+
+    result = layers.layer_norm(inputs, np.float32(2), np.float32(0.5))
+
+    np.testing.assert_allclose(result, np.full((1, 4), 0.5))
+
+
+def test_arithmetic_is_float32_in_mixed_precision():
+    # In float16 the squares of these would overflow.
+    layer = layers.LayerNorm(2, dtype="mixed_float16")
+    layer.build()
+
+    result = layer(np.array([[1000, -1000]], "float16"))
+
+    assert layer.gamma.dtype == "float32"
+    assert result.dtype == "float16"
+    np.testing.assert_allclose(result, [[1, -1]], rtol=1e-3)
+
+
+def test_first_values_are_those_of_the_original_whatever_the_config():
+    layer = layers.OutputLayer(500, hidden_size=80, seed=0, name="head")
+
+    # A normal distribution of deviation 0.02, cut at two deviations.
+    deviation = np.asarray(layer.output_weights).std()
+    assert abs(deviation - 0.02 * 0.8796) < 3e-4
+
+
+def test_the_sentence_order_head_starts_by_the_config(tiny_config):
+    head = PretrainingModel(tiny_config).sentence_order_head
+
+    assert head.output_weights.shape == (2, 8)
+    # `initializer_range` is 0.5, not the 0.02 of the tasks.
+    assert np.abs(head.output_weights).max() > 0.1
