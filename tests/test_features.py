@@ -44,13 +44,6 @@ def test_dynamic_records_hold_pairs_of_any_length():
     }
 
 
-def test_a_feature_cannot_be_changed():
-    feature = features.dynamic_pretraining_features()[0]
-
-    with pytest.raises(AttributeError):
-        feature.length = 5
-
-
 def test_an_array_is_of_one_of_two_types():
     with pytest.raises(
         ValueError, match="`dtype of ids` must be one of int32, float32.*int64"
