@@ -59,7 +59,6 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     import tensorflow as tf
 
     from albert_tf import config as configs
-    from albert_tf.optimization import optimizers
     from albert_tf.tasks.pretraining import PretrainingTask
     from albert_tf.training import run_config, step
 
@@ -71,15 +70,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         jit_compile=arguments.jit,
     )
     task = PretrainingTask(config, dtype=settings.dtype_policy)
-    optimizer = optimizers.create_optimizer(settings)
-    optimizer.build(task.model.trainable_variables)
-    train_step = step.TrainStep(
-        settings,
-        task=task,
-        optimizer=optimizer,
-        strategy=tf.distribute.get_strategy(),
-        learning_rate_multipliers={},
-    )
+    strategy = tf.distribute.get_strategy()
+    train_step = step.TrainStep(settings, task, strategy)
     batch = _random_batch(np.random.default_rng(0), arguments, config)
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
     seconds = []

@@ -5,6 +5,7 @@
 `tests/cli/test_flags.py` compares the page with the commands.
 """
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def section(command: str) -> str:
     )
 
 
+@functools.cache
 def flags_of(command: str) -> list[dict[str, str]]:
     """Returns the flags of a command, without those of absl, by name.
 

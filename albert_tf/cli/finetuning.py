@@ -72,9 +72,7 @@ class FinetuningFlags(tokenizer.Vocabulary):
 def define_flags(task_config: type, **defaults: Any) -> None:
     """Defines the flags of a fine-tuning command.
 
-    Args:
-        task_config: The dataclass of the task's own flags.
-        **defaults: The original's defaults of this command.
+    `defaults` are those of the command in the original.
     """
     for config_class in (FinetuningFlags, FinetuningConfig, task_config):
         cli_flags.define(config_class, **defaults)
@@ -89,7 +87,7 @@ def run(
     task: ModuleType,
     task_config_class: type,
     export_task: str,
-    read_sets: Callable[..., Sets] | None = None,
+    read_earlier: Callable[[FlagValues], dict[str, Any]] | None = None,
 ) -> None:
     """Reads the examples, then trains, evaluates, predicts and exports.
 
@@ -98,7 +96,8 @@ def run(
         task: The module of the task's sets, such as `tasks.squad.sets`.
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
-        read_sets: Called in place of `task.read_sets`.
+        read_earlier: Returns further arguments of `task.read_sets`: what an
+            earlier run has left.
     """
     # 1. The flags, as far as they need no example.
     shared = _check(values)
@@ -115,11 +114,12 @@ def run(
         )
 
     # 2. The examples.
-    sets = (read_sets or task.read_sets)(
+    sets = task.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
         tokenizer=shared.load_tokenizer(),
         max_seq_length=values.max_seq_length,
+        **(read_earlier(values) if read_earlier else {}),
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
@@ -146,11 +146,6 @@ def run(
 
     # 5. Export of the weights that have these scores.
     if export and scores is not None:
-        # Those of several seeds are medians.
-        scores_of_weights = {
-            name: scores.get(f"{name}_best", value)
-            for name, value in scores.items()
-        }
         export = dataclasses.replace(
             export,
             init_checkpoint=run_folder.weights_to_use(
@@ -158,7 +153,7 @@ def run(
                 config.init_checkpoint,
                 is_training=config.do_train,
             ),
-            **task.export_settings(task_config, sets, scores_of_weights),
+            **task.export_settings(task_config, sets, _of_best(scores)),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
 
@@ -240,6 +235,14 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
         )
         num_warmup = int(num_steps * proportion)
     return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
+
+
+def _of_best(scores: dict[str, float]) -> dict[str, float]:
+    """Returns the scores of the weights, where several seeds have medians."""
+    return {
+        name: scores.get(f"{name}_best", value)
+        for name, value in scores.items()
+    }
 
 
 def _export_config(

@@ -14,7 +14,6 @@ JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
         --text_columns=subject,body --label_column=folder ...
 """
 
-import functools
 import logging
 from typing import Any
 
@@ -23,7 +22,6 @@ from absl import flags
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
-from albert_tf.tasks.task import Sets
 from albert_tf.training import run_folder
 
 _LOGGER = logging.getLogger(__name__)
@@ -66,20 +64,14 @@ def run(values: FlagValues) -> None:
         task=sets,
         task_config_class=sets.ClassificationConfig,
         export_task="classifier",
-        read_sets=functools.partial(_read_sets, values),
+        read_earlier=_read_labels,
     )
 
 
-def _read_sets(
-    values: FlagValues,
-    config: sets.ClassificationConfig,
-    *args: Any,
-    **kwargs: Any,
-) -> Sets:
-    """Reads the sets, with the labels that an earlier run has learnt."""
+def _read_labels(values: FlagValues) -> dict[str, Any]:
+    """Reads the labels that an earlier run in the same directory has learnt."""
     kept = run_folder.read_fingerprint(values.output_dir)
-    labels = kept.get(run_folder.SETTINGS, {}).get("labels")
-    return sets.read_sets(config, *args, kept_labels=labels, **kwargs)
+    return {"kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels")}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ The questions of --predict_file are also evaluated if all their answers are
 known; --eval_file names another file to evaluate.
 """
 
-import functools
 import logging
 from typing import Any
 
@@ -19,7 +18,6 @@ from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.squad import sets
-from albert_tf.tasks.task import Sets
 from albert_tf.training import run_folder
 
 _LOGGER = logging.getLogger(__name__)
@@ -72,14 +70,12 @@ def run(values: FlagValues) -> None:
         task=sets,
         task_config_class=sets.SquadConfig,
         export_task="squad",
-        read_sets=functools.partial(_read_sets, values),
+        read_earlier=_read_threshold,
     )
 
 
-def _read_sets(
-    values: FlagValues, config: sets.SquadConfig, *args: Any, **kwargs: Any
-) -> Sets:
-    """Reads the sets, with the null threshold tuned for the weights in use."""
+def _read_threshold(values: FlagValues) -> dict[str, Any]:
+    """Reads the null threshold that was tuned for the weights in use."""
     if values.do_train:
         path = run_checkpoints.trained_weights(values.output_dir)
     else:
@@ -87,7 +83,7 @@ def _read_sets(
             values.output_dir, values.init_checkpoint, is_training=False
         )
     threshold = metadata.read(path).null_threshold if path else None
-    return sets.read_sets(config, *args, saved_threshold=threshold, **kwargs)
+    return {"saved_threshold": threshold}
 
 
 if __name__ == "__main__":

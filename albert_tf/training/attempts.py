@@ -8,6 +8,7 @@ Floor: training.
 
 import contextlib
 import dataclasses
+import functools
 import glob
 import logging
 import os
@@ -24,7 +25,6 @@ from albert_tf.tasks.task import FinetuningTask, MakeTask, Sets
 from albert_tf.training import (
     collapse,
     distribution,
-    evaluation,
     metric_log,
     records,
     results,
@@ -49,14 +49,7 @@ class AllAttemptsFailed(ValueError):
 
 
 class SingleRun:
-    """A run with one seed: attempts, best weights, scores.
-
-    Args:
-        config: Settings of the run, with its own seed and directory.
-        sets: Sets of records.
-        make_task: Makes the model half of the task.
-        strategy: The replicas.
-    """
+    """A run with one seed: attempts, best weights, scores."""
 
     def __init__(
         self,
@@ -97,8 +90,6 @@ class SingleRun:
                     return None
                 return self.use(self._weights_to_use(), task)
             except collapse.RunCollapsed as problem:
-                if config.on_collapse == "ignore":
-                    raise
                 attempts = self._fail(attempts, folder, str(problem))
 
     def _weights_to_use(self) -> str:
@@ -126,27 +117,35 @@ class SingleRun:
     ) -> bool:
         """Trains one attempt; returns whether it is finished."""
         sets = self._sets
-        evaluator = None
+        evaluator = on_checkpoint = None
         if sets.evaluation:
             evaluator = results.FinetuningEvaluator(
                 config, sets.evaluation, self._predictor(task)
             )
-        guard = collapse.Guard(
-            config,
-            self._strategy,
-            chance=_chance_loss(train_set),
-            is_last_attempt=attempts.number >= config.max_restarts,
-        )
+        chance = _chance_loss(train_set)
+        # A chance level of 0 means that there is nothing to learn.
+        if config.on_collapse == "restart" and chance > 0:
+            on_checkpoint = functools.partial(
+                collapse.check,
+                config=config,
+                strategy=self._strategy,
+                chance=chance,
+                is_last_attempt=attempts.number >= config.max_restarts,
+            )
         is_finished = train.train(
             config,
             folder=folder,
             task=task,
             strategy=self._strategy,
-            batches=records.TrainingBatches(
-                config, train_set, self._strategy, self._padding
+            batches_from=functools.partial(
+                records.training_batches,
+                config,
+                train_set,
+                self._strategy,
+                self._padding,
             ),
             evaluator=evaluator,
-            on_checkpoint=guard.check if guard.is_active else None,
+            on_checkpoint=on_checkpoint,
         )
         if is_finished:
             _LOGGER.info("Training is finished.")
@@ -161,15 +160,10 @@ class SingleRun:
         *,
         own_results: Mapping[str, Any] | None = None,
     ) -> dict[str, float]:
-        """Evaluates and predicts with the weights at a path.
+        """Evaluates and predicts with the weights at a path; see `run`.
 
-        Args:
-            path: A checkpoint of the task.
-            task: Its model receives the weights; None for a new one.
-            own_results: Written in place of the scores; JSON values.
-
-        Returns:
-            See `run`.
+        The model of `task` receives the weights, or a new one. `own_results`,
+        JSON values, are written in place of the scores.
 
         Raises:
             RunCollapsed: The predictions of a trained model are constant.
@@ -208,8 +202,8 @@ class SingleRun:
             and self._config.num_train_steps >= collapse.LEAST_STEPS
         )
 
-    def _predictor(self, task: FinetuningTask) -> evaluation.Predictor:
-        return evaluation.Predictor(task, self._strategy, self._padding)
+    def _predictor(self, task: FinetuningTask) -> results.Predictor:
+        return results.Predictor(task, self._strategy, self._padding)
 
     def _read_attempts(self, folder: RunFolder) -> "Attempts":
         if self._is_chief:

@@ -51,14 +51,11 @@ class RunCollapsed(ValueError):
 def chance_loss(labels: np.ndarray) -> float:
     """Returns the loss at chance level, from the label frequencies alone.
 
+    It is the entropy in nats of integer labels `[N]`, of a classification, or
+    the variance of floats, of a regression.
+
     >>> round(chance_loss(np.array([0, 1, 1, 0])), 4)
     0.6931
-
-    Args:
-        labels: `[N]`, integers for classification or floats for regression.
-
-    Returns:
-        The entropy of the labels in nats, or their variance.
     """
     if not np.issubdtype(labels.dtype, np.integer):
         return float(np.var(labels, dtype=np.float64))
@@ -67,21 +64,16 @@ def chance_loss(labels: np.ndarray) -> float:
 
 
 def are_constant(outputs: Outputs, labels: np.ndarray | None = None) -> bool:
-    """Returns whether a model predicts the same for all records.
+    """Returns whether a model predicts the same for all records, at least one.
 
     Compared are the positions of the largest value of outputs `[N, K]` with K
     above 1 and of outputs along the sequence; the first column of integer
     outputs; and the values themselves of `[N]` and `[N, 1]`.
 
-    Args:
-        outputs: Outputs of at least one record.
-        labels: `[N]`, the true labels of a model with one output. If given,
-            predictions are also constant if they vary little: if those that
-            differ from the most frequent one (for regression, their standard
-            deviation) are at most a twentieth of what they are for the labels.
-
-    Returns:
-        Whether all outputs are constant.
+    With the labels `[N]` of a model with one output, predictions are also
+    constant if they vary little: if those that differ from the most frequent
+    one (for regression, their standard deviation) are at most a twentieth of
+    what they are for the labels.
     """
     if all(_is_constant(values) for values in outputs.values()):
         return True
@@ -124,14 +116,8 @@ def problem(
 ) -> str | None:
     """Describes what is wrong with a running training, if anything.
 
-    Args:
-        lines: Lines of its log so far, in order.
-        num_train_steps: Number of updates of the whole run.
-        num_warmup_steps: Number of updates before it is judged.
-        chance: Loss at chance level, above 0.
-
-    Returns:
-        A clause without a full stop, such as "the loss is ...", or None.
+    It is judged by its log so far, after its warm-up; `chance` is the loss at
+    chance level, above 0. The answer is a clause, such as "the loss is ...".
     """
     losses = [(x["step"], x["loss"]) for x in lines if "loss" in x]
     if num_train_steps < LEAST_STEPS or not losses:
@@ -165,53 +151,32 @@ def _mean(values: Sequence[float | None]) -> float:
     return sum(known) / len(known) if known else math.inf
 
 
-class Guard:
-    """Ends a degenerate run early, before a checkpoint is written.
+def check(
+    step: int,
+    *,
+    config: FinetuningConfig,
+    strategy: tf.distribute.Strategy,
+    chance: float,
+    is_last_attempt: bool,
+) -> None:
+    """Ends a degenerate run, judged by its log; see `problem`.
 
-    Args:
-        config: Settings of the attempt.
-        strategy: The replicas.
-        chance: Training loss at chance level; 0 if there is nothing to learn.
-        is_last_attempt: Whether the run is judged only at its end, because
-            there is no further attempt for which to save time.
+    The last attempt is judged only at its end, because there is no further
+    attempt for which to save time.
+
+    Raises:
+        RunCollapsed: The run is degenerate; raised in all workers.
     """
-
-    def __init__(
-        self,
-        config: FinetuningConfig,
-        strategy: tf.distribute.Strategy,
-        *,
-        chance: float,
-        is_last_attempt: bool,
-    ) -> None:
-        self._config = config
-        self._strategy = strategy
-        self._chance = chance
-        self._is_last_attempt = is_last_attempt
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the run is judged at all."""
-        return self._config.on_collapse == "restart" and self._chance > 0
-
-    def check(self, step: int) -> None:
-        """Judges the run by its log; see `problem`.
-
-        Raises:
-            RunCollapsed: The run is degenerate; raised in all workers.
-        """
-        config = self._config
-        if self._is_last_attempt and step < config.num_train_steps:
-            return
-        found = None
-        if distribution.is_chief(self._strategy):
-            found = problem(
-                metric_log.read_lines(config.output_dir),
-                num_train_steps=config.num_train_steps,
-                num_warmup_steps=config.start_warmup_step
-                + config.num_warmup_steps,
-                chance=self._chance,
-            )
-        if distribution.any_worker(self._strategy, found is not None):
-            found = found or "the chief found the run degenerate"
-            raise RunCollapsed(f"At step {step}, {found}.")
+    if is_last_attempt and step < config.num_train_steps:
+        return
+    found = None
+    if distribution.is_chief(strategy):
+        found = problem(
+            metric_log.read_lines(config.output_dir),
+            num_train_steps=config.num_train_steps,
+            num_warmup_steps=config.start_warmup_step + config.num_warmup_steps,
+            chance=chance,
+        )
+    if distribution.any_worker(strategy, found is not None):
+        found = found or "the chief found the run degenerate"
+        raise RunCollapsed(f"At step {step}, {found}.")

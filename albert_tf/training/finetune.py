@@ -48,11 +48,6 @@ def run(
     `eval_<name>/`) with the predictions of the evaluation sets, the files of
     the task for the sets to predict, and `report.html`.
 
-    Args:
-        config: Settings of the run.
-        sets: Examples to train on, evaluate and predict.
-        make_task: Makes the model half of the task.
-
     Returns:
         Scores of the best weights and `global_step`. With several seeds, the
         medians, with `<key>_std` and `<key>_best` beside them. None if a
@@ -67,7 +62,13 @@ def run(
     _check_settings(config, sets)
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    _check_batch_sizes(config, sets, strategy.num_replicas_in_sync)
+    run_config.check_batch_sizes(
+        config,
+        strategy.num_replicas_in_sync,
+        train_batch_size=sets.train,
+        eval_batch_size=sets.evaluation,
+        predict_batch_size=sets.prediction,
+    )
     for one in [config, *config.seed_configs()]:
         _check_folder(one, sets)
 
@@ -173,10 +174,7 @@ def summary(
     ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
     0.6
 
-    Args:
-        scores: Scores of the best weights, by seed.
-        best: The seed with the best primary metric.
-        num_failed: Number of seeds without scores.
+    The `scores` are those of the best weights of each seed.
 
     Returns:
         `<key>`, the median; `<key>_std`, the sample standard deviation;
@@ -245,21 +243,6 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
             "the best seed. Pass --do_train and --do_eval. Received: "
             f"num_seeds={config.num_seeds}."
         )
-
-
-def _check_batch_sizes(
-    config: FinetuningConfig, sets: Sets[ExampleSet], num_replicas: int
-) -> None:
-    if sets.train:
-        run_config.check_train_batch_size(config, num_replicas)
-    for examples, name in (
-        (sets.evaluation, "eval_batch_size"),
-        (sets.prediction, "predict_batch_size"),
-    ):
-        if examples:
-            run_config.per_replica_batch_size(
-                name, getattr(config, name), num_replicas=num_replicas
-            )
 
 
 def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:

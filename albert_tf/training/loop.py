@@ -97,12 +97,11 @@ class LossLevel:
         self.deviation += share * (distance - self.deviation)
 
 
-class Batches(Protocol):
-    """The endless stream of training batches of a run."""
-
-    def starting_at(self, position: int) -> Iterable[Batch]:
-        """Returns the batches after the first `position` global ones."""
-        ...
+# Returns the endless stream of batches after the given number of global ones.
+BatchesFrom = Callable[[int], Iterable[Batch]]
+# Called with the step after the evaluation and before the checkpoint; may raise
+# to end the run without it.
+OnCheckpoint = Callable[[int], None]
 
 
 class Evaluator(Protocol):
@@ -165,22 +164,10 @@ class RunState:
         return cls(**{**values, "level": level})
 
 
-# Called with the step before a checkpoint is written; may raise to end the run.
-OnCheckpoint = Callable[[int], None]
-
-
 class TrainingLoop:
     """Trains until `num_train_steps`, a signal, or a divergence.
 
-    Args:
-        config: Settings of the run.
-        train_step: Runs updates.
-        checkpointer: Writes and reads checkpoints.
-        log: Receives the log lines.
-        batches: The training data.
-        evaluator: Called at every checkpoint; None for no evaluation.
-        on_checkpoint: Called with the step before a checkpoint is written,
-            after the evaluation; may raise to end the run without it.
+    The evaluator is called at every checkpoint.
     """
 
     def __init__(
@@ -190,7 +177,7 @@ class TrainingLoop:
         train_step: TrainStep,
         checkpointer: Checkpointer,
         log: metric_log.MetricLog,
-        batches: Batches,
+        batches_from: BatchesFrom,
         evaluator: Evaluator | None = None,
         on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
@@ -198,7 +185,7 @@ class TrainingLoop:
         self._train_step = train_step
         self._checkpointer = checkpointer
         self._log = log
-        self._batches = batches
+        self._batches_from = batches_from
         self._evaluator = evaluator
         self._on_checkpoint = on_checkpoint
         self._is_chief = distribution.is_chief(train_step.strategy)
@@ -261,7 +248,7 @@ class TrainingLoop:
 
     def _train(self, bar: Any) -> None:
         strategy = self._train_step.strategy
-        batches = self._batches_from_here()
+        batches = iter(self._batches_from(self.state.data_position))
         while not self._is_finished():
             if distribution.any_worker(strategy, self._received_signal):
                 self._stop()
@@ -271,7 +258,7 @@ class TrainingLoop:
             except TrainingDiverged as problem:
                 self._roll_back(problem)
                 bar.n = self.state.step
-                batches = self._batches_from_here()
+                batches = iter(self._batches_from(self.state.data_position))
 
     def _stop(self) -> None:
         if not self._is_checkpoint_due():
@@ -281,9 +268,6 @@ class TrainingLoop:
             "the same command again to continue.",
             self.state.step,
         )
-
-    def _batches_from_here(self) -> Iterator[Batch]:
-        return iter(self._batches.starting_at(self.state.data_position))
 
     def _run_updates(self, batches: Iterator[Batch], bar: Any) -> None:
         """Runs updates up to the next log line or checkpoint, in one call."""

@@ -24,20 +24,13 @@ TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
 class MetricLog:
     """Writes the log of a run, and continues it after a restart.
 
-    Args:
-        output_dir: Output directory of the run.
-        last_step: Number of updates of the checkpoint that was restored; None
-            for a new run. Later lines are dropped, because their steps will be
-            repeated.
-        is_writer: Whether this process writes; false for all but one worker.
+    The lines after `last_step`, the step of the checkpoint that was restored or
+    None for a new run, are dropped, because their steps will be repeated. Of
+    several workers, one is the writer.
     """
 
     def __init__(
-        self,
-        output_dir: str,
-        *,
-        last_step: int | None,
-        is_writer: bool = True,
+        self, output_dir: str, *, last_step: int | None, is_writer: bool = True
     ) -> None:
         self._path = os.path.join(output_dir, FILE_NAME)
         self._is_writer = is_writer

@@ -5,10 +5,11 @@ Floor: training.
 Source: google-research/albert, `run_pretraining.main`.
 """
 
-import dataclasses
 import functools
 import logging
+from collections.abc import Iterable
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints
@@ -16,13 +17,8 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline, record_source
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import (
-    distribution,
-    evaluation,
-    run_config,
-    run_folder,
-    train,
-)
+from albert_tf.tasks.task import Batch, Task
+from albert_tf.training import distribution, run_config, run_folder, train
 from albert_tf.training.run_config import PretrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -42,18 +38,20 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         TrainingDiverged: See `loop.TrainingLoop`.
     """
     # 1. Data.
-    train_records = eval_records = None
-    if config.do_train:
-        train_records = _open_records(config, config.input_file)
-    if config.do_eval:
-        eval_records = _open_records(config, config.eval_file)
+    train_records = _open_records(config, config.do_train, config.input_file)
+    eval_records = _open_records(config, config.do_eval, config.eval_file)
     _check_vocabularies(config.albert_config, train_records, eval_records)
 
     # 2. Devices.
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
     is_chief = distribution.is_chief(strategy)
-    _check_batch_sizes(config, strategy.num_replicas_in_sync)
+    run_config.check_batch_sizes(
+        config,
+        strategy.num_replicas_in_sync,
+        train_batch_size=config.do_train,
+        eval_batch_size=config.do_eval,
+    )
 
     # 3. Output directory: refused before the model is built.
     folder = _output_folder(config, train_records)
@@ -79,7 +77,9 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
             folder=folder,
             task=task,
             strategy=strategy,
-            batches=_TrainingBatches(config, train_records, strategy),
+            batches_from=functools.partial(
+                _training_batches, config, train_records, strategy
+            ),
             evaluator=evaluator,
         )
         if not is_finished:
@@ -114,35 +114,79 @@ def _output_folder(
     )
 
 
-def _check_batch_sizes(config: PretrainingConfig, num_replicas: int) -> None:
-    if config.do_train:
-        run_config.check_train_batch_size(config, num_replicas)
-    if config.do_eval:
-        run_config.per_replica_batch_size(
-            "eval_batch_size", config.eval_batch_size, num_replicas=num_replicas
+def _training_batches(
+    config: PretrainingConfig,
+    records: RecordSource,
+    strategy: tf.distribute.Strategy,
+    position: int,
+) -> tf.data.Dataset:
+    """Returns the batches after the first `position` global ones."""
+    return distribution.distribute(
+        strategy,
+        functools.partial(
+            input_pipeline.training_dataset,
+            records,
+            global_batch_size=config.train_batch_size,
+            seed=config.random_seed,
+            start_step=position,
+        ),
+    )
+
+
+class Evaluator:
+    """Adds up a task's metric totals over batches; a `loop.Evaluator`.
+
+    `batches` yields the same batches, one per replica, each time it is
+    iterated over.
+    """
+
+    disqualifying_metric = ""
+
+    def __init__(
+        self,
+        task: Task,
+        strategy: tf.distribute.Strategy,
+        *,
+        batches: Iterable[Batch],
+        primary_metric: str,
+    ) -> None:
+        self._task = task
+        self._strategy = strategy
+        self._batches = batches
+        self.primary_metric = primary_metric
+        self._batch_totals = tf.function(self._totals_over_replicas)
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the scores over all batches.
+
+        Raises:
+            ValueError: There is no batch.
+        """
+        names = self._task.total_names
+        totals = np.zeros(len(names))
+        count = 0
+        for batch in self._batches:
+            totals += self._batch_totals(batch).numpy().astype(np.float64)
+            count += 1
+        if not count:
+            raise ValueError("There are no records to evaluate.")
+        return self._task.evaluation_scores(
+            dict(zip(names, totals.tolist(), strict=True))
         )
 
-
-@dataclasses.dataclass(frozen=True)
-class _TrainingBatches:
-    """The training stream; see `loop.Batches`."""
-
-    config: PretrainingConfig
-    records: RecordSource
-    strategy: tf.distribute.Strategy
-
-    def starting_at(self, position: int) -> tf.data.Dataset:
-        """Returns the batches from a position on."""
-        return distribution.distribute(
-            self.strategy,
-            functools.partial(
-                input_pipeline.training_dataset,
-                self.records,
-                global_batch_size=self.config.train_batch_size,
-                seed=self.config.random_seed,
-                start_step=position,
-            ),
+    def _totals_over_replicas(self, batch: Batch) -> tf.Tensor:
+        totals = self._strategy.run(self._replica_totals, args=(batch,))
+        return self._strategy.reduce(
+            tf.distribute.ReduceOp.SUM, totals, axis=None
         )
+
+    def _replica_totals(self, batch: Batch) -> tf.Tensor:
+        # Only the totals are used, so the denominators do not matter.
+        loss_denominators = {
+            name: tf.ones([]) for name in self._task.loss_denominators(batch)
+        }
+        _, totals = self._task.loss(batch, loss_denominators, seed=None)
+        return tf.stack([totals[name] for name in self._task.total_names])
 
 
 def _evaluator(
@@ -150,7 +194,7 @@ def _evaluator(
     records: RecordSource,
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
-) -> evaluation.Evaluator:
+) -> Evaluator:
     batches = distribution.distribute(
         strategy,
         functools.partial(
@@ -160,7 +204,7 @@ def _evaluator(
             max_steps=config.max_eval_steps,
         ),
     )
-    return evaluation.Evaluator(
+    return Evaluator(
         task,
         strategy,
         batches=batches,
@@ -168,7 +212,11 @@ def _evaluator(
     )
 
 
-def _open_records(config: PretrainingConfig, patterns: str) -> RecordSource:
+def _open_records(
+    config: PretrainingConfig, is_used: bool, patterns: str
+) -> RecordSource | None:
+    if not is_used:
+        return None
     return record_source.open_records(
         patterns,
         max_seq_length=config.max_seq_length,

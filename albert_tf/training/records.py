@@ -29,12 +29,7 @@ _LABELS = "label_ids"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecordSet(ExampleSet):
-    """A set of examples and their records.
-
-    Args:
-        columns: The records, as arrays.
-        fingerprint: Digest of everything that made the records.
-    """
+    """A set of examples, their records, and a digest of all that made them."""
 
     columns: RecordColumns
     fingerprint: str
@@ -55,9 +50,6 @@ def open_sets(
     """Makes the records of all sets, or reads them from the cache.
 
     Of several workers, the chief goes first; the others read what it cached.
-
-    Returns:
-        The sets, each a `RecordSet`.
 
     Raises:
         ValueError: Examples give no record or share an id, or a record is not
@@ -144,30 +136,26 @@ def padding_for(
     return Padding(max_seq_length=config.max_seq_length, bucket_width=width)
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingBatches:
-    """The training stream; see `loop.Batches`."""
-
-    config: FinetuningConfig
-    records: RecordSet
-    strategy: tf.distribute.Strategy
-    padding: Padding
-
-    def starting_at(self, position: int) -> tf.data.Dataset:
-        """Returns the batches from a position on."""
-        columns = self.records.columns
-        order = bucketed_batches.BucketedOrder(
-            columns.lengths,
-            batch_size=self.config.train_batch_size,
-            seed=self.config.random_seed,
-        )
-        return distribution.distribute(
-            self.strategy,
-            functools.partial(
-                bucketed_batches.training_dataset,
-                columns,
-                order,
-                padding=self.padding,
-                start_step=position,
-            ),
-        )
+def training_batches(
+    config: FinetuningConfig,
+    records: RecordSet,
+    strategy: tf.distribute.Strategy,
+    padding: Padding,
+    position: int,
+) -> tf.data.Dataset:
+    """Returns the batches after the first `position` global ones."""
+    order = bucketed_batches.BucketedOrder(
+        records.columns.lengths,
+        batch_size=config.train_batch_size,
+        seed=config.random_seed,
+    )
+    return distribution.distribute(
+        strategy,
+        functools.partial(
+            bucketed_batches.training_dataset,
+            records.columns,
+            order,
+            padding=padding,
+            start_step=position,
+        ),
+    )

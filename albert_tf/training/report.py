@@ -54,15 +54,10 @@ LogLines = Sequence[Mapping[str, Any]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Curves that share one vertical axis.
+    """Curves that share one vertical axis, whose label is the unit.
 
-    Args:
-        title: What the curves show.
-        unit: Label of the vertical axis.
-        curves: Points `(step, value)` by name, in order of step. Values that
-            are not finite are left out.
-        x_label: Label of the horizontal axis.
-        faint_curves: Points of unnamed curves drawn behind the others.
+    Points are `(step, value)`, in order of step; values that are not finite are
+    left out. Faint curves are drawn behind the others and have no name.
     """
 
     title: str
@@ -103,12 +98,8 @@ def write(
 ) -> None:
     """Writes a page that opens without a network, whole or not at all.
 
-    Args:
-        path: The file, usually `<output_dir>/report.html`.
-        title: Heading of the page.
-        facts: What was run and what came out, by name; shown first. Floats
-            are shown with six significant digits.
-        sections: Shown below the facts, in this order.
+    The facts, what was run and what came out, come first; floats are shown with
+    six significant digits.
     """
     import jinja2
 
@@ -141,17 +132,9 @@ def write_finetuning(
 ) -> None:
     """Writes the report of a fine-tuning run to its folder.
 
-    Args:
-        output_dir: Folder of the run.
-        task_name: Shown in the title.
-        facts: About the data and the training, shown first.
-        results: Scores of the run. Those of several seeds are medians, beside
-            `SEEDS_KEY` (scores by seed) and `FAILED_SEEDS_KEY` (reasons by
-            seed).
-        logs: Lines of `metrics.jsonl` by seed; `{"": lines}` for a run
-            without seeds.
-        primary_metric: Key of the score that chooses the best weights.
-        sections: Shown below the curves and the scores of the seeds.
+    The results of several seeds are medians, beside `SEEDS_KEY` (scores by
+    seed) and `FAILED_SEEDS_KEY` (reasons by seed). `logs` are the lines of
+    `metrics.jsonl` by seed; `{"": lines}` for a run without seeds.
     """
     scores = {
         f"{key} (median)" if f"{key}_std" in results else key: value
@@ -200,12 +183,9 @@ def prediction_sections(
 ) -> list[Section]:
     """Returns a confusion matrix and the worst errors, or only the latter.
 
-    Args:
-        examples: Dataclasses with a `guid`; their strings are shown.
-        labels: `[N]`.
-        logits: `[N, K]`; `[N]` or `[N, 1]` for a regression, which has no
-            confusion matrix.
-        label_names: Names of the K classes; numbers if there are not K.
+    The examples are dataclasses with a `guid`, whose strings are shown; labels
+    are `[N]`, logits `[N, K]`, or `[N]` or `[N, 1]` of a regression, which has
+    no confusion matrix. Classes are numbered unless there are K names.
     """
     if logits.ndim == 1 or logits.shape[-1] == 1:
         numbers = logits.reshape(-1)

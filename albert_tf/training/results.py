@@ -1,21 +1,26 @@
 """Results of a fine-tuned model: outputs, scores, verdict, files, report.
 
-Data flow: outputs of every record -> [this file] -> scores, files.
+Data flow: records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
+import functools
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from albert_tf.tasks.task import Outputs, Sets
+from albert_tf.data import bucketed_batches
+from albert_tf.data.bucketed_batches import Padding
+from albert_tf.data.feature_cache import RecordColumns
+from albert_tf.tasks.task import Batch, FinetuningTask, Outputs, Sets
 from albert_tf.training import (
     collapse,
-    evaluation,
+    distribution,
     metric_log,
     report,
     run_folder,
@@ -30,20 +35,114 @@ _LOGGER = logging.getLogger(__name__)
 OutputsByRecords = dict[str, Outputs]
 
 
-class FinetuningEvaluator:
-    """Predicts and scores the evaluation sets; a `loop.Evaluator`.
+class Predictor:
+    """Computes a task's outputs for every record, in the order of the records.
 
-    Args:
-        config: Settings of the run.
-        sets: The evaluation sets, at least one.
-        predictor: Computes the outputs of the model that is trained.
+    Batches are padded to the lengths that `padding` gives.
     """
+
+    def __init__(
+        self,
+        task: FinetuningTask,
+        strategy: tf.distribute.Strategy,
+        padding: Padding,
+    ) -> None:
+        self._task = task
+        self._strategy = strategy
+        self._padding = padding
+        self._has_workers = isinstance(
+            strategy, tf.distribute.MultiWorkerMirroredStrategy
+        )
+        self._next_outputs = tf.function(self._outputs_of_replicas)
+
+    def run(
+        self, columns: RecordColumns, *, batch_size: int
+    ) -> dict[str, np.ndarray | list[np.ndarray]]:
+        """Returns the outputs of N records by name.
+
+        They are arrays `[N, ...]`; outputs along the sequence are lists of N
+        arrays, each of its record's length.
+        """
+        plan = bucketed_batches.plan_evaluation(
+            columns.lengths,
+            batch_size=batch_size,
+            padding=self._padding,
+            num_replicas=self._strategy.num_replicas_in_sync,
+        )
+        dataset = distribution.distribute(
+            self._strategy,
+            functools.partial(
+                bucketed_batches.evaluation_dataset,
+                columns,
+                plan,
+                padding=self._padding,
+            ),
+        )
+        iterator = iter(dataset)
+        rows: dict[str, list[np.ndarray]] = {}
+        with metric_log.progress_bar(total=len(plan), unit="batch") as bar:
+            for batch in plan:
+                outputs = self._next_outputs(iterator)
+                lengths = columns.lengths[batch.indices]
+                for name, values in outputs.items():
+                    # Without the rows that only fill the batch.
+                    own = list(self._rows(values)[: len(batch.indices)])
+                    if name in self._task.sequence_outputs:
+                        own = [
+                            row[:length]
+                            for row, length in zip(own, lengths, strict=True)
+                        ]
+                    rows.setdefault(name, []).extend(own)
+                bar.update()
+        order = np.argsort(np.concatenate([b.indices for b in plan]))
+        results: dict[str, np.ndarray | list[np.ndarray]] = {}
+        for name, values in rows.items():
+            in_order = [values[position] for position in order]
+            is_ragged = name in self._task.sequence_outputs
+            results[name] = in_order if is_ragged else np.stack(in_order)
+        return results
+
+    def _outputs_of_replicas(
+        self, iterator: Iterator[Batch]
+    ) -> dict[str, tf.Tensor]:
+        return self._strategy.run(self._replica_outputs, args=(next(iterator),))
+
+    def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
+        outputs = self._task.outputs(batch)
+        if self._has_workers:
+            return {name: _from_all(rows) for name, rows in outputs.items()}
+        return outputs
+
+    def _rows(self, values: tf.Tensor) -> np.ndarray:
+        """Returns the rows of all replicas in their order."""
+        parts = self._strategy.experimental_local_results(values)
+        if self._has_workers:
+            parts = parts[:1]  # each has all rows
+        return np.concatenate([part.numpy() for part in parts])
+
+
+def _from_all(values: tf.Tensor) -> tf.Tensor:
+    """Returns the rows of the replicas of all workers, in each of them."""
+    context = tf.distribute.get_replica_context()
+    number = context.num_replicas_in_sync
+    rows = tf.shape(values)[0]
+    first = context.replica_id_in_sync_group * rows
+    positions = first + tf.range(rows)
+    shape = tf.concat([[number * rows], tf.shape(values)[1:]], 0)
+    # The sum of arrays that are 0 but for each replica's own rows: the one
+    # collective operation that every strategy has on every device.
+    scattered = tf.scatter_nd(positions[:, None], values, shape)
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
+
+
+class FinetuningEvaluator:
+    """Predicts and scores the evaluation sets; a `loop.Evaluator`."""
 
     def __init__(
         self,
         config: FinetuningConfig,
         sets: Sequence[RecordSet],
-        predictor: evaluation.Predictor,
+        predictor: Predictor,
     ) -> None:
         self._config = config
         self._sets = sets
@@ -56,10 +155,8 @@ class FinetuningEvaluator:
     def evaluate(self) -> dict[str, float]:
         """Returns the scores of the current weights, and the verdict on them.
 
-        Returns:
-            Scores of all sets; and `collapse.CONSTANT_KEY`, 1 if the
-            predictions of the first set are constant, unless it is too small
-            to judge.
+        The verdict is `collapse.CONSTANT_KEY`, 1 if the predictions of the
+        first set are constant; there is none if it is too small to judge.
         """
         outputs = predict(
             self._predictor, self._sets, self._config.eval_batch_size
@@ -72,20 +169,16 @@ class FinetuningEvaluator:
 
 
 def predict(
-    predictor: evaluation.Predictor,
+    predictor: Predictor,
     sets: Sequence[RecordSet],
     batch_size: int,
-    known: Mapping[str, Outputs] = {},  # noqa: B006
+    known: OutputsByRecords | None = None,
 ) -> OutputsByRecords:
-    """Returns the outputs of sets, and those already known.
+    """Returns the outputs of sets, and those of the same weights known before.
 
-    Args:
-        predictor: Computes them.
-        sets: Sets of records.
-        batch_size: Records of the maximum length per batch.
-        known: Outputs of the same weights, not computed again.
+    The size of a batch is that of records of the maximum length.
     """
-    outputs = dict(known)
+    outputs = dict(known or {})
     for one in sets:
         if one.fingerprint not in outputs:
             outputs[one.fingerprint] = predictor.run(
@@ -149,12 +242,8 @@ def write(
 ) -> None:
     """Writes predictions and, if there was an evaluation, its results.
 
-    Args:
-        config: Settings of the run.
-        sets: Sets of records.
-        outputs: Outputs of the sets to evaluate and to predict.
-        scores: Scores of the evaluation sets, as `scores_of` returns them.
-        results: Content of `eval_results.json` and of the report; JSON values.
+    `scores` are those that `scores_of` returns; `results`, JSON values, are the
+    content of `eval_results.json` and of the report.
     """
     folders = [("eval", one) for one in sets.evaluation]
     folders += [("", one) for one in sets.prediction]

@@ -323,41 +323,27 @@ class FinetuningConfig(RunConfig):
         ]
 
 
-def per_replica_batch_size(
-    name: str,
-    batch_size: int,
-    *,
-    num_replicas: int,
-    gradient_accumulation_steps: int = 1,
-) -> int:
-    """Returns how many examples one replica computes at a time.
+def check_batch_sizes(
+    config: RunConfig, num_replicas: int, **is_used: object
+) -> None:
+    """Checks that replicas and micro-batches divide the batches.
 
-    >>> per_replica_batch_size("train_batch_size", 64, num_replicas=4)
-    16
+    Args:
+        config: Settings of the run.
+        num_replicas: Number of replicas.
+        **is_used: By name of a batch size, whether there are such batches.
 
     Raises:
-        ValueError: Replicas and micro-batches do not divide `batch_size`.
+        ValueError: A batch cannot be divided evenly.
     """
-    num_parts = num_replicas * gradient_accumulation_steps
-    size, rest = divmod(batch_size, num_parts)
-    if rest or not size:
-        raise ValueError(
-            f"`{name}` must be a multiple of the number of replicas times the "
-            f"number of accumulation steps ({num_replicas} x "
-            f"{gradient_accumulation_steps}). Received: {name}={batch_size}."
-        )
-    return size
-
-
-def check_train_batch_size(config: RunConfig, num_replicas: int) -> None:
-    """Checks that replicas and micro-batches divide the training batch.
-
-    Raises:
-        ValueError: They do not.
-    """
-    per_replica_batch_size(
-        "train_batch_size",
-        config.train_batch_size,
-        num_replicas=num_replicas,
-        gradient_accumulation_steps=config.gradient_accumulation_steps,
-    )
+    for name in [name for name, used in is_used.items() if used]:
+        num_micro_batches = 1
+        if name == "train_batch_size":
+            num_micro_batches = config.gradient_accumulation_steps
+        batch_size = getattr(config, name)
+        if batch_size % (num_replicas * num_micro_batches):
+            raise ValueError(
+                f"`{name}` must be a multiple of the number of replicas times "
+                f"the number of accumulation steps ({num_replicas} x "
+                f"{num_micro_batches}). Received: {name}={batch_size}."
+            )

@@ -47,9 +47,7 @@ _NUM_SHOWN = 5
 def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
     """Returns everything that determines the numbers of a training run.
 
-    Args:
-        config: Settings of the run.
-        **task_values: What the task adds, such as `records`; JSON values.
+    `task_values`, JSON values such as `records`, are what the task adds.
     """
     names = (
         *(field.name for field in dataclasses.fields(OptimizerConfig)),
@@ -67,12 +65,7 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunFolder:
-    """The output directory of a training run.
-
-    Args:
-        path: The directory; it may not exist yet.
-        fingerprint: See `fingerprint`.
-    """
+    """The output directory of a training run; it may not exist yet."""
 
     path: str
     fingerprint: Mapping[str, Any]
@@ -149,11 +142,8 @@ def finetuning_folder(
 ) -> RunFolder:
     """Returns the output directory of a fine-tuning run.
 
-    Args:
-        config: Settings of the run.
-        data: The data half of its task.
-        records: Fingerprint of the records to train on; None for the
-            directory of several seeds.
+    `records` is the fingerprint of the records to train on; the directory of
+    several seeds has none.
     """
     values: dict[str, Any] = {
         "task": data.name,
@@ -222,8 +212,7 @@ def read_fingerprint(output_dir: str) -> dict[str, Any]:
 def fingerprint_of_weights(path: str) -> dict[str, Any]:
     """Returns the fingerprint of the run that made weights; empty if unknown.
 
-    Args:
-        path: A run's output directory, a checkpoint in it, or its prefix.
+    The path is a run's output directory, a checkpoint in it, or its prefix.
     """
     folder = os.path.abspath(files.check_local(path))
     while not (found := read_fingerprint(folder)):

@@ -14,9 +14,8 @@ the loss scale of float16.
 # one step on R replicas equals one step on one replica with the same examples.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import keras
 import tensorflow as tf
 
 from albert_tf.optimization import optimizers, schedules
@@ -35,32 +34,28 @@ GROWTH_STEPS = 2000
 class TrainStep:
     """Runs updates in the graph, several per call.
 
-    Args:
-        config: Learning-rate schedule, clip norm, micro-batches, precision,
-            compilation, and the seed of dropout.
-        task: Provides the model and its loss.
-        optimizer: Built on `trained_variables` of the model.
-        strategy: The replicas.
-        learning_rate_multipliers: See `trained_variables`.
+    Attributes:
+        variables: The variables that are trained: all that are not frozen.
+        optimizer: Built on these variables.
     """
 
     def __init__(
-        self,
-        config: RunConfig,
-        *,
-        task: Task,
-        optimizer: keras.optimizers.Optimizer,
-        strategy: tf.distribute.Strategy,
-        learning_rate_multipliers: Mapping[str, float],
+        self, config: RunConfig, task: Task, strategy: tf.distribute.Strategy
     ) -> None:
         self._config = config
         self.task = task
         self.strategy = strategy
-        self._optimizer = optimizer
-        self._multipliers = learning_rate_multipliers
-        self._variables = trained_variables(
-            task.model, learning_rate_multipliers
+        trainable = task.model.trainable_variables
+        self._multipliers = schedules.learning_rate_multipliers(
+            [v.path for v in trainable],
+            decay=config.layerwise_lr_decay,
+            freeze_embeddings=config.freeze_embeddings,
         )
+        # The gradient of a frozen variable is not even computed.
+        self.variables = [v for v in trainable if self._multipliers[v.path]]
+        with strategy.scope():
+            self.optimizer = optimizers.create_optimizer(config)
+            self.optimizer.build(self.variables)
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
         self._gradients = self._local_gradients
@@ -171,7 +166,7 @@ class TrainStep:
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
         }
-        gradients = [tf.zeros(v.shape) for v in self._variables]
+        gradients = [tf.zeros(v.shape) for v in self.variables]
         totals = tf.zeros([len(self.task.total_names)])
         for index in tf.range(num_micro_batches):
             more, more_totals = self._micro_gradients(
@@ -191,7 +186,7 @@ class TrainStep:
         seed: tf.Tensor,
         scale: tf.Tensor,
     ) -> tuple[Tensors, tf.Tensor]:
-        variables = [v.value for v in self._variables]
+        variables = [v.value for v in self.variables]
         with tf.GradientTape() as tape:
             loss, totals = self.task.loss(batch, loss_denominators, seed=seed)
             if self._scales_loss:
@@ -215,10 +210,10 @@ class TrainStep:
         norm: tf.Tensor,
     ) -> None:
         strategy.extended.update(
-            self._optimizer.iterations.value, _assign, args=(step,)
+            self.optimizer.iterations.value, _assign, args=(step,)
         )
-        for variable, gradient in zip(self._variables, gradients, strict=True):
-            multiplier = self._multipliers.get(variable.path, 1.0)
+        for variable, gradient in zip(self.variables, gradients, strict=True):
+            multiplier = self._multipliers[variable.path]
             own_rate = rate if multiplier == 1 else rate * multiplier
             strategy.extended.update(
                 variable.value, self._update, args=(gradient, own_rate, norm)
@@ -232,30 +227,12 @@ class TrainStep:
         norm: tf.Tensor,
     ) -> None:
         def update() -> None:
-            self._optimizer.update_step(gradient, variable, rate)
+            self.optimizer.update_step(gradient, variable, rate)
 
         if self._scales_loss:
             tf.cond(tf.math.is_finite(norm), update, lambda: None)
         else:
             update()
-
-
-def trained_variables(
-    model: keras.Model, learning_rate_multipliers: Mapping[str, float]
-) -> list[keras.Variable]:
-    """Returns the variables of a model that training updates.
-
-    Args:
-        model: A built model.
-        learning_rate_multipliers: By path of a variable, 1 for those not
-            named. A variable with multiplier 0 is frozen: it keeps its value,
-            and its gradient is not computed.
-    """
-    return [
-        variable
-        for variable in model.trainable_variables
-        if learning_rate_multipliers.get(variable.path, 1.0)
-    ]
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:

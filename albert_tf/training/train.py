@@ -12,11 +12,10 @@ import keras
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints, train_state
-from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Task
 from albert_tf.training import distribution, metric_log, step
 from albert_tf.training.loop import (
-    Batches,
+    BatchesFrom,
     Evaluator,
     OnCheckpoint,
     RunState,
@@ -34,20 +33,13 @@ def train(
     folder: RunFolder,
     task: Task,
     strategy: tf.distribute.Strategy,
-    batches: Batches,
+    batches_from: BatchesFrom,
     evaluator: Evaluator | None = None,
     on_checkpoint: OnCheckpoint | None = None,
 ) -> bool:
     """Trains a task, or resumes its training.
 
-    Args:
-        config: Settings of the run.
-        folder: Its output directory.
-        task: Provides the model and its loss; made in the strategy's scope.
-        strategy: The replicas.
-        batches: As for `loop.TrainingLoop`, like the two that follow.
-        evaluator: None for no evaluation.
-        on_checkpoint: None to be told of none.
+    The task is made in the scope of the strategy.
 
     Returns:
         Whether the training is finished; false if a signal stopped it.
@@ -59,31 +51,16 @@ def train(
     """
     is_chief = distribution.is_chief(strategy)
     with folder.locked() if is_chief else contextlib.nullcontext():
-        # 1. Optimizer, over the variables that are not frozen.
-        multipliers = schedules.learning_rate_multipliers(
-            [v.path for v in task.model.trainable_variables],
-            decay=config.layerwise_lr_decay,
-            freeze_embeddings=config.freeze_embeddings,
-        )
-        variables = step.trained_variables(task.model, multipliers)
-        with strategy.scope():
-            optimizer = optimizers.create_optimizer(config)
-            optimizer.build(variables)
-        train_step = step.TrainStep(
-            config,
-            task=task,
-            optimizer=optimizer,
-            strategy=strategy,
-            learning_rate_multipliers=multipliers,
-        )
+        # 1. Optimizer.
+        train_step = step.TrainStep(config, task, strategy)
 
         # 2. Resume.
         checkpointer = train_state.Checkpointer(
             config.output_dir,
             model=task.model,
-            optimizer=optimizer,
+            optimizer=train_step.optimizer,
             keep_max=config.keep_checkpoint_max,
-            trained=variables,
+            trained=train_step.variables,
             metadata=folder.metadata,
         )
         state = _restore(config, task.model, checkpointer, strategy)
@@ -112,7 +89,7 @@ def train(
                 train_step=train_step,
                 checkpointer=checkpointer,
                 log=log,
-                batches=batches,
+                batches_from=batches_from,
                 evaluator=evaluator,
                 on_checkpoint=on_checkpoint,
             ).run(state)

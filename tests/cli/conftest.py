@@ -1,10 +1,13 @@
-"""Commands run as a user runs them, without a TensorFlow import for each.
+"""Commands run as a user runs them, without imports for each.
 
 One process imports TensorFlow and then forks a child for each command; the
 child runs the script from its first line, in the given folder and with the
-given flags. Two commands share nothing but the import.
+given flags. Two commands share nothing but the imports. Another process, in
+which slow libraries cannot be imported, does so for commands that must end
+before they are needed.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -31,6 +34,9 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
+# What takes a second or more to import; the flags must be read before it.
+SLOW_IMPORTS = ("tensorflow", "keras", "keras_hub", "jax", "torch")
+SLOW_IMPORTS += ("scipy", "sklearn")
 TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 _DEFINITIONS = (
@@ -47,8 +53,9 @@ _DEFINITIONS = (
 # may fork. The server answers each command with two lines: the process id of
 # the child, and how the child ended.
 _SERVER = """
-import json, os, runpy, signal, sys
-import albert_tf.training.pretrain
+import importlib, json, os, runpy, signal, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
 
 # A shell may have started the tests with Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -126,44 +133,62 @@ class Command:
         return Done((), code, *texts)
 
 
-@pytest.fixture(scope="session")
-def _server():
+@contextlib.contextmanager
+def _starter(modules, path, tmp_path_factory, **environment):
+    """A function that starts commands where the modules are imported."""
+    # As a user's shell has it, whatever other tests have set.
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
     with subprocess.Popen(
-        [sys.executable, "-c", _SERVER],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        [sys.executable, "-c", _SERVER, *modules],
+        env=clean | {"PYTHONPATH": path} | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     ) as server:
         assert server.stdout.readline() == "ready\n"
-        yield server
+
+        def start(script, *flags, folder, before=""):
+            job = {
+                "command": [str(ROOT / script), *map(str, flags)],
+                "folder": str(folder),
+                "before": before,
+            }
+            return Command(server, tmp_path_factory.mktemp("output"), job)
+
+        yield start
         server.stdin.close()
 
 
 @pytest.fixture(scope="session")
-def start_script(_server, tmp_path_factory):
+def start_script(tmp_path_factory):
     """Starts a command: script, flags, `folder`, code to run `before`."""
-
-    def start(script, *flags, folder, before=""):
-        job = {
-            "command": [str(ROOT / script), *map(str, flags)],
-            "folder": str(folder),
-            "before": before,
-        }
-        return Command(_server, tmp_path_factory.mktemp("output"), job)
-
-    return start
+    with _starter(
+        ["albert_tf.training.pretrain"],
+        str(ROOT),
+        tmp_path_factory,
+        TF_CPP_MIN_LOG_LEVEL="3",
+    ) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
 def run_script(start_script):
     """As `start_script`, and waits for its end."""
+    return lambda *command, **options: start_script(*command, **options).wait()
 
-    def run(script, *flags, folder, before=""):
-        return start_script(script, *flags, folder=folder, before=before).wait()
 
-    return run
+@pytest.fixture(scope="session")
+def run_before_imports(tmp_path_factory):
+    """As `run_script`, for commands that need no slow library."""
+    folder = tmp_path_factory.mktemp("without_slow_libraries")
+    for name in SLOW_IMPORTS:
+        text = f"raise RuntimeError('{name} is imported too early')\n"
+        (folder / f"{name}.py").write_text(text)
+    modules = [f"albert_tf.cli.{path.stem}" for path in ROOT.glob("*.py")]
+    path = f"{folder}:{ROOT}"
+    with _starter(modules, path, tmp_path_factory) as start:
+        yield lambda *command, **options: start(*command, **options).wait()
 
 
 @pytest.fixture
@@ -185,34 +210,17 @@ def parse():
     return parse_flags
 
 
-@pytest.fixture(scope="session")
-def _without_tensorflow(tmp_path_factory):
-    """A folder whose `tensorflow` and `keras` cannot be imported."""
-    folder = tmp_path_factory.mktemp("without_tensorflow")
-    for name in ("tensorflow", "keras"):
-        text = f"raise RuntimeError('{name} is imported too early')\n"
-        (folder / f"{name}.py").write_text(text)
-    return folder
-
-
 @pytest.fixture
-def refuse(_without_tensorflow, tmp_path):
+def refuse(run_before_imports, tmp_path):
     """Runs a command that must fail before any slow import; returns its error.
 
     Nothing may be left in the folder, `tmp_path`.
     """
 
-    def run(script, *arguments, **environment):
-        path = f"{_without_tensorflow}:{ROOT}"
-        done = subprocess.run(
-            [sys.executable, ROOT / script, *arguments],
-            cwd=tmp_path,
-            env=os.environ | environment | {"PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-        )
+    def run(script, *flags):
+        done = run_before_imports(script, *flags, folder=tmp_path)
         assert list(tmp_path.iterdir()) == []
-        return Done((), done.returncode, done.stdout, done.stderr).error
+        return done.error
 
     return run
 
@@ -237,7 +245,7 @@ def _plain(values):
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory, tiny_corpus, tiny_spm_model):
+def workshop(tmp_path_factory, run_before_imports, tiny_corpus, tiny_spm_model):
     """A folder with what a pretraining needs.
 
     `config.json` has 300 tokens, 32 positions and dropout; `train.tf_record`
@@ -246,23 +254,19 @@ def workshop(tmp_path_factory, tiny_corpus, tiny_spm_model):
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "config.json").write_text(json.dumps(CONFIG))
     for name, seed in {"train": 1, "eval": 2}.items():
-        subprocess.run(
-            [
-                sys.executable,
-                ROOT / "create_pretraining_data.py",
-                f"--input_file={tiny_corpus}",
-                f"--output_file={name}.tf_record",
-                f"--spm_model_file={tiny_spm_model}",
-                "--masking=dynamic",
-                "--dupe_factor=10",
-                "--max_seq_length=32",
-                "--max_predictions_per_seq=5",
-                f"--random_seed={seed}",
-            ],
-            cwd=folder,
-            check=True,
-            stdout=subprocess.DEVNULL,
+        done = run_before_imports(
+            "create_pretraining_data.py",
+            f"--input_file={tiny_corpus}",
+            f"--output_file={name}.tf_record",
+            f"--spm_model_file={tiny_spm_model}",
+            "--masking=dynamic",
+            "--dupe_factor=10",
+            "--max_seq_length=32",
+            "--max_predictions_per_seq=5",
+            f"--random_seed={seed}",
+            folder=folder,
         )
+        assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -7,11 +7,11 @@ SCRIPT = "build_vocab.py"
 
 
 @pytest.fixture
-def run(run_script, tiny_corpus, tmp_path):
+def run(run_before_imports, tiny_corpus, tmp_path):
     """Builds a vocabulary of 200 tokens; later flags override."""
 
     def start(*extra):
-        return run_script(
+        return run_before_imports(
             SCRIPT,
             f"--input_file={tiny_corpus}",
             "--output_prefix=p",
@@ -51,13 +51,7 @@ def test_long_sentences_are_mentioned(run, tiny_corpus, tmp_path):
     [
         ("--input_file=nowhere/*.txt", "No file matches 'nowhere/*.txt'"),
         ("--vocab_size=5000", "too small for `vocab_size`=5000"),
-        ("--vocab_size=5", "`vocab_size` must be more than 13"),
         ("--vocab_size=many", "many"),
-        ("--character_coverage=3", "character_coverage"),
-        ("--input_sentence_size=0", "`input_sentence_size` must"),
-        ("--no_such_flag", "no_such_flag"),
-        ("--input_file=", "`input_file` must be given"),
-        ("--output_prefix=", "`output_prefix` must be given"),
     ],
 )
 def test_a_bad_flag_is_one_line(run, tmp_path, flag, message):
@@ -65,18 +59,12 @@ def test_a_bad_flag_is_one_line(run, tmp_path, flag, message):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "no usable sentence"),
-        (b"One sentence.\n", "too small for `vocab_size`"),
-        (b"good\nbad \xff\n", "c.txt, line 2: not UTF-8"),
-    ],
-)
-def test_a_bad_corpus_is_one_line(run, tmp_path, content, message):
-    (tmp_path / "c.txt").write_bytes(content)
+def test_a_bad_corpus_is_one_line(run, tmp_path):
+    (tmp_path / "c.txt").write_bytes(b"good\nbad \xff\n")
 
-    assert message in run("--input_file=c.txt").error
+    error = run("--input_file=c.txt").error
+
+    assert "c.txt, line 2: not UTF-8" in error
     assert [path.name for path in tmp_path.iterdir()] == ["c.txt"]
 
 

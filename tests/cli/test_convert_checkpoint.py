@@ -57,11 +57,8 @@ def test_a_warm_start_is_in_the_config(run, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--output_format=keras --input_path=", "Pass --input_path"),
         ("--output_format=keras --output_path=", "Pass --output_path"),
         ("", "Pass --output_format"),
-        ("--output_format=onnx", "should be one of <tf1|keras|huggingface|"),
-        ("--output_format=keras --num_hidden_layers=0", "`num_hidden_layers`"),
         (
             "--output_format=keras --input_path=nothing",
             "no checkpoint 'nothing'",

@@ -14,11 +14,11 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def run(run_script, folder):
+def run(run_before_imports, folder):
     """Runs the command in the folder; later flags override."""
 
     def start(*extra):
-        return run_script(
+        return run_before_imports(
             "create_pretraining_data.py",
             "--input_file=corpus.txt",
             "--output_file=out.tf_record",
@@ -48,14 +48,6 @@ def test_records_a_sidecar_and_a_summary_are_made(run, folder):
     assert "\r" not in result.stderr  # No progress bar outside a terminal.
 
 
-def test_dynamic_records_are_made_once_by_default(run, folder):
-    result = run("--masking=dynamic")
-
-    assert result.returncode == 0, result.stderr
-    assert made_by(folder).config.masking == "dynamic"
-    assert made_by(folder).config.dupe_factor == 1
-
-
 def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
     result = run(
         "--random_next_sentence=True",
@@ -82,35 +74,12 @@ def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
     assert not config.do_lower_case
 
 
-def test_a_conflict_of_pair_flags_is_an_error(run):
-    result = run("--random_next_sentence", "--pair_objective=sop")
-
-    assert "`random_next_sentence` means pair_objective='nsp'" in result.error
-
-
-def test_a_second_run_keeps_what_is_finished(run):
-    first, second = run(), run()
-
-    assert first.returncode == second.returncode == 0
-    assert "out.tf_record is finished; it is kept" in second.stdout
-    assert "nothing to build" in second.stdout
-
-
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        ("--input_file=none.txt", ["No file matches", "none.txt"]),
-        ("--input_file=*.text", ["No file matches", "*.text"]),
         ("--vocab_file=none.txt", ["none.txt"]),
-        ("--vocab_file=", ["No vocabulary is given"]),
-        ("--max_predictions_per_seq=14", ["`max_predictions_per_seq`", "13"]),
         ("--max_seq_length=4", ["`max_seq_length`", "at least 8"]),
-        ("--masked_lm_prob=1.5", ["`masked_lm_prob`"]),
-        ("--num_workers=0", ["num_workers=0"]),
-        ("--runner=beam", ["runner", "beam"]),
-        ("--masking=whole", ["masking", "whole"]),
         ("--output_file=corpus.txt/out", ["corpus.txt"]),
-        ("--output_file=corpus.txt", ["no sidecar"]),
         ("--output_file=a,b", ["at most 1"]),
         ("--output_file=gs://bucket/a", ["remote path"]),
     ],
@@ -122,21 +91,12 @@ def test_a_bad_flag_is_an_error_of_one_line(run, flag, words):
         assert word in message
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", ["no sentence"]),
-        (b"a b c\n", ["a pair needs two sentences"]),
-        (b"a b\nb \xff\n", ["corpus.txt", "line 2"]),
-    ],
-)
-def test_a_bad_corpus_is_an_error_of_one_line(run, folder, content, words):
-    (folder / "corpus.txt").write_bytes(content)
+def test_a_bad_corpus_is_an_error_of_one_line(run, folder):
+    (folder / "corpus.txt").write_bytes(b"a b\nb \xff\n")
 
     message = run().error
 
-    for word in words:
-        assert word in message
+    assert "corpus.txt" in message and "line 2" in message
     assert not list(folder.glob("out*"))
 
 

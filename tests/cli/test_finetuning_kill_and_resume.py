@@ -14,7 +14,7 @@ STOPPED_AT = 54
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import attempts, evaluation, metric_log
+from albert_tf.training import attempts, metric_log, results
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -41,7 +41,7 @@ def before_file(ending):
     return at("os", "replace", f"arguments[1].endswith({ending!r})")
 
 
-IN_EVALUATION = at("evaluation.Predictor", "run", "len(calls) == 2")
+IN_EVALUATION = at("results.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
     "attempts.SingleRun",
     "run",

@@ -256,6 +256,26 @@ def test_a_run_of_ones_own_predicts_without_its_training_file(
     assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
 
 
+def test_a_run_with_other_labels_leaves_the_folder_as_it_is(
+    run, mail_run, mail_files, tmp_path
+):
+    _, trained = mail_run
+    text = (mail_files / "train.jsonl").read_text()
+    (tmp_path / "other.jsonl").write_text(text.replace("spam", "junk"))
+    before = sorted(trained.rglob("*"))
+
+    done = run(
+        *CUSTOM,
+        "--label_column=folder",
+        "--do_train",
+        "--train_file=other.jsonl",
+        f"--output_dir={trained}",
+    )
+
+    assert "was trained with 'home', 'spam', 'work'" in done.error
+    assert sorted(trained.rglob("*")) == before
+
+
 def ask_of_file(ask, folder, path):
     """Asks the SavedModel of a run in the pairs of a file of GLUE."""
     header, *rows = table_of(path)
@@ -356,10 +376,7 @@ MNLI = ("--task_name=mnli", "--do_eval")
     ("extra", "words"),
     [
         (("--do_eval",), "--task_name must be given"),
-        (("--task_name=glue", "--do_eval"), "`task_name` must be one of cola"),
-        (MNLI, "--data_dir or --eval_file must be given"),
         ((*MNLI, "--data_dir=none"), "no file .*dev_matched.tsv"),
-        ((*MNLI, "--text_columns=a"), "--text_columns needs --task_name=cus"),
         ((*CUSTOM, "--do_eval", "--preset=paper"), "no settings for the task"),
         ((*CUSTOM, "--do_predict"), "The labels are not known"),
     ],

@@ -214,30 +214,30 @@ def predict(use, files, tmp_path):
             f"--init_checkpoint={weights}",
             "--do_predict",
         )
-        return done, tmp_path / "out"
+        folder = tmp_path / "out"
+        assert list(read(folder / "predictions.json")) == ["q20", "q21", "q22"]
+        assert not (folder / "eval_results.json").exists()
+        assert not (folder / "predict_results.json").exists()
+        return done, folder
 
     return run
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
-def test_prediction_alone_needs_no_other_file(version, finished_run, predict):
-    _, trained = finished_run(version)
-
-    _, folder = predict(version, trained)
-
-    found = read(folder / "predictions.json")
-    assert list(found) == ["q20", "q21", "q22"]
-    assert not (folder / "eval_results.json").exists()
-    assert not (folder / "predict_results.json").exists()
+def test_prediction_alone_needs_no_other_file(finished_run, predict):
+    predict("v1", finished_run("v1")[1])
 
 
-@pytest.mark.parametrize("weights", [".", "best"])
+@pytest.mark.parametrize("weights", ["run", "weights"])
 def test_the_threshold_is_that_of_the_run_of_the_weights(
-    weights, finished_run, predict
+    weights, finished_run, predict, tmp_path
 ):
     _, trained = finished_run("v2")
+    # Copied weights have it in their metadata.
+    shutil.copytree(trained / "best", tmp_path / "weights")
 
-    done, folder = predict("v2", trained / weights)
+    done, folder = predict(
+        "v2", trained if weights == "run" else tmp_path / "weights"
+    )
 
     assert "null threshold is not known" not in done.stderr
     threshold = read(trained / "eval_results.json")["null_threshold"]
@@ -246,19 +246,16 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
         assert bool(found[guid]) == (odds < threshold)
 
 
-@pytest.mark.parametrize("has_metadata", [True, False])
-def test_weights_without_a_run_have_the_threshold_in_their_metadata(
-    has_metadata, finished_run, predict, tmp_path
+def test_weights_without_metadata_have_an_unknown_threshold(
+    finished_run, predict, tmp_path
 ):
     _, trained = finished_run("v2")
     shutil.copytree(trained / "best", tmp_path / "weights")
-    if not has_metadata:
-        (tmp_path / "weights" / "metadata.json").unlink()
+    (tmp_path / "weights" / "metadata.json").unlink()
 
     done, _ = predict("v2", tmp_path / "weights")
 
-    is_unknown = "The null threshold is not known; using 0.0" in done.stderr
-    assert is_unknown == (not has_metadata)
+    assert "The null threshold is not known; using 0.0" in done.stderr
 
 
 def test_a_run_that_is_only_used_has_its_threshold(
@@ -273,25 +270,9 @@ def test_a_run_that_is_only_used_has_its_threshold(
     assert len(read(tmp_path / "out" / "predictions.json")) == 3
 
 
-def test_a_given_threshold_is_used(finished_run, use, files, tmp_path):
-    _, trained = finished_run("v2")
-
-    use(
-        "v2",
-        f"--eval_file={files / 'dev-v2.json'}",
-        f"--init_checkpoint={trained}",
-        "--do_eval",
-        "--null_score_diff_threshold=-1000",
-    )
-
-    results = read(tmp_path / "out" / "eval_results.json")
-    assert results["null_threshold"] == -1000
-    assert results["NoAns_f1"] == 100
-    found = read(tmp_path / "out" / "eval" / "predictions.json")
-    assert set(found.values()) == {""}
-
-
-def test_a_given_threshold_is_exported(finished_run, use, files, ask, tmp_path):
+def test_a_given_threshold_is_used_and_exported(
+    finished_run, use, files, ask, tmp_path
+):
     _, trained = finished_run("v2")
     odds = read(trained / "null_odds.json")
     threshold = sum(sorted(odds.values())[2:4]) / 2
@@ -305,10 +286,13 @@ def test_a_given_threshold_is_exported(finished_run, use, files, ask, tmp_path):
         "--export_dir=served",
     )
 
-    found = ask_of_file(ask, tmp_path / "served" / "1", files / "dev-v2.json")
-    assert found["answer"] == read(tmp_path / "out" / "predictions.json")
-    answered = {guid for guid, text in found["answer"].items() if text}
+    out = tmp_path / "out"
+    assert read(out / "eval_results.json")["null_threshold"] == threshold
+    predictions = read(out / "predictions.json")
+    answered = {guid for guid, text in predictions.items() if text}
     assert answered <= {guid for guid in odds if odds[guid] < threshold}
+    found = ask_of_file(ask, tmp_path / "served" / "1", files / "dev-v2.json")
+    assert found["answer"] == predictions
 
 
 @pytest.mark.slow
@@ -371,16 +355,11 @@ def test_real_questions_from_command_line_to_scores(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--train_file=", ["--train_file must be given"]),
-        ("--do_predict", ["--predict_file must be given"]),
         ("--train_file=none.json", ["no file", "none.json"]),
         ("--train_file={files}/asked.json", ["question q20", "no answers"]),
         ("--train_file={files}/train-v2.json", ["--version_2_with_negative"]),
-        ("--doc_stride=0", ["`doc_stride` must", "at least 1"]),
         ("--max_query_length=29", ["`max_seq_length`", "max_query_length=29"]),
-        ("--start_n_top=0", ["`start_n_top` must", "at least 1"]),
         ("--dropout_prob=1", ["`dropout_prob`"]),
-        ("--null_score_diff_threshold=0", ["--version_2_with_negative"]),
     ],
 )
 def test_bad_input_is_one_line_before_tensorflow_is_imported(

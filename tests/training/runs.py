@@ -15,7 +15,6 @@ from albert_tf.config import AlbertConfig
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.optimization import optimizers
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import (
@@ -71,32 +70,15 @@ def batches(num_batches, size=8, seed=0):
 class Trainer:
     """A task and its step, and the results of the updates it has done."""
 
-    def __init__(
-        self,
-        config,
-        *,
-        strategy=None,
-        task=None,
-        multipliers=None,
-    ):
+    def __init__(self, config, *, strategy=None, task=None):
         self.strategy = strategy or tf.distribute.get_strategy()
         self.config = config
-        multipliers = multipliers or {}
         with self.strategy.scope():
             self.task = task or PretrainingTask(
                 config.albert_config, dtype=config.dtype_policy, seed=3
             )
-            self.optimizer = optimizers.create_optimizer(config)
-            self.optimizer.build(
-                step.trained_variables(self.task.model, multipliers)
-            )
-        self.step = step.TrainStep(
-            config,
-            task=self.task,
-            optimizer=self.optimizer,
-            strategy=self.strategy,
-            learning_rate_multipliers=multipliers,
-        )
+        self.step = step.TrainStep(config, self.task, self.strategy)
+        self.optimizer = self.step.optimizer
 
     def dataset(self, batches):
         replicas = self.strategy.num_replicas_in_sync
@@ -360,3 +342,30 @@ class Job:
             )
         config = dataclasses.replace(self.config, **changes)
         return Job(config, sets, make_task)
+
+
+def make_job(folder, output="run", **changes):
+    """Returns a run of 60 steps in a directory; changes as in `Job.replace`."""
+    num_steps = changes.get("num_train_steps", 60)
+    settings = FinetuningConfig(
+        albert_config=config(),
+        output_dir=os.path.join(folder, output),
+        optimizer="adamw",
+        learning_rate=0.01,
+        poly_power=0.0,
+        num_train_steps=num_steps,
+        num_warmup_steps=min(5, num_steps // 2),
+        train_batch_size=8,
+        eval_batch_size=4,
+        predict_batch_size=4,
+        save_checkpoints_steps=20,
+        log_steps=10,
+        strategy="one",
+        max_seq_length=S,
+        do_train=True,
+        flags_text="--do_train\n",
+    )
+    sets = Sets(
+        train=example_set(40, seed=1), evaluation=(example_set(30, seed=2),)
+    )
+    return Job(settings, sets, WordTask).replace(**changes)

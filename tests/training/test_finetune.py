@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -19,11 +20,22 @@ def read_json(*path):
         return json.load(file)
 
 
-def test_a_run_learns_and_leaves_what_was_promised(job):
-    unlabelled = runs.example_set(9, seed=3, name="new")
-    one = job(prediction=(unlabelled,))
+DATA = runs.WordData(labels=["low", "high"])
 
-    scores = one.run()
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A job with a set to predict that has run, and its scores; read only."""
+    job = runs.make_job(
+        tmp_path_factory.mktemp("trained"),
+        prediction=(runs.example_set(9, seed=3, name="new"),),
+        data=DATA,
+    )
+    return job, job.run()
+
+
+def test_a_run_learns_and_leaves_what_was_promised(trained):
+    one, scores = trained
 
     assert set(scores) == {"accuracy", "global_step"}
     assert scores["accuracy"] > 0.8
@@ -37,36 +49,34 @@ def test_a_run_learns_and_leaves_what_was_promised(job):
     ]
     assert np.mean(right) == pytest.approx(scores["accuracy"])
     answers = read_json(one.output_dir, "new", "predictions.json")
-    assert list(answers) == [x.guid for x in unlabelled.examples]
+    assert list(answers) == [x.guid for x in one.sets.prediction[0].examples]
 
 
-def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(job):
-    one = job(num_train_steps=20, save_checkpoints_steps=10)
+def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
+    trained,
+):
+    lines = runs.lines_of(trained[0].output_dir)
 
-    one.run()
-
-    lines = runs.lines_of(one.output_dir)
-    assert [(x["step"], "loss" in x) for x in lines] == [
+    assert [(x["step"], "loss" in x) for x in lines[:4]] == [
         (10, True),
-        (10, False),
         (20, True),
         (20, False),
+        (30, True),
     ]
-    assert set(lines[1]) == {
+    assert set(lines[2]) == {
         "step",
         "eval_accuracy",
         "eval_constant_predictions",
     }
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy, job, terminate_at, deterministic
+    job, terminate_at, deterministic
 ):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
-        "strategy": strategy,
+        "strategy": "mirrored",
         "deterministic": True,
         "layerwise_lr_decay": 0.9,
         "freeze_embeddings": True,
@@ -90,11 +100,9 @@ def test_a_stopped_run_resumes_to_the_same_bits(
             np.testing.assert_array_equal(array, start[name], err_msg=name)
 
 
-def test_two_replicas_that_accumulate_give_the_run_of_one(job):
-    one = job("one")
-    two = job("two", strategy="mirrored", gradient_accumulation_steps=2)
-
-    scores = one.run()
+def test_two_replicas_that_accumulate_give_the_run_of_one(trained, job):
+    one, scores = trained
+    two = job(strategy="mirrored", gradient_accumulation_steps=2)
 
     assert two.run() == pytest.approx(scores, rel=1e-4)
     for ours, theirs in zip(
@@ -228,11 +236,20 @@ def test_constant_predictions_may_be_ignored(changes, job, mute_task, caplog):
     )
 
 
-def test_seeds_give_median_spread_and_the_predictions_of_the_best(job):
-    new = runs.example_set(9, seed=3)
-    several = job(num_seeds=2, num_train_steps=30, prediction=(new,))
+@pytest.fixture(scope="module")
+def seeds_run(tmp_path_factory):
+    """A job with two seeds that has run, and its scores; read only."""
+    job = runs.make_job(
+        tmp_path_factory.mktemp("seeds"),
+        num_seeds=2,
+        num_train_steps=30,
+        prediction=(runs.example_set(9, seed=3),),
+    )
+    return job, job.run()
 
-    scores = several.run()
+
+def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
+    several, scores = seeds_run
 
     results = read_json(several.output_dir, "eval_results.json")
     seeds = results.pop("seeds")
@@ -253,9 +270,8 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(job):
         read_json(several.output_dir, best, "eval", "predictions.json")
     )
     answers = read_json(several.output_dir, "predictions.json")
+    (new,) = several.sets.prediction
     assert list(answers) == [x.guid for x in new.examples]
-
-    assert several.run() == scores
 
 
 NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
@@ -328,21 +344,6 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job):
     assert trained.run()["global_step"] in (20, 40)
 
 
-def test_training_ends_when_scores_do_not_get_better(job):
-    one = job(
-        num_train_steps=400,
-        save_checkpoints_steps=10,
-        early_stopping_patience=2,
-    )
-
-    scores = one.run()
-
-    last = runs.lines_of(one.output_dir)[-1]["step"]
-    assert last == scores["global_step"] + 20 < 400
-    assert one.run() == scores
-    assert runs.lines_of(one.output_dir)[-1]["step"] == last
-
-
 def test_a_second_evaluation_set_has_its_name_behind_its_keys(job):
     sets = (
         runs.example_set(10, seed=2),
@@ -353,11 +354,11 @@ def test_a_second_evaluation_set_has_its_name_behind_its_keys(job):
     assert list(scores) == ["accuracy", "accuracy_other", "global_step"]
 
 
-def test_a_trained_folder_evaluates_and_predicts_alone(job):
-    trained = job(num_train_steps=20, init_checkpoint=None)
-    scores = trained.run()
+def test_a_trained_folder_evaluates_and_predicts_alone(trained, job, tmp_path):
+    one, scores = trained
+    shutil.copytree(one.output_dir, tmp_path / "run")
     new = runs.example_set(5, seed=3, name="new")
-    alone = trained.replace(train=None, prediction=(new,))
+    alone = job(train=None, prediction=(new,), data=DATA)
 
     assert alone.run() == scores
     assert len(read_json(alone.output_dir, "new", "predictions.json")) == 5
@@ -366,7 +367,8 @@ def test_a_trained_folder_evaluates_and_predicts_alone(job):
         train=None,
         evaluation=(),
         prediction=(new,),
-        init_checkpoint=os.path.join(trained.output_dir, "best"),
+        data=DATA,
+        init_checkpoint=os.path.join(one.output_dir, "best"),
     )
     assert elsewhere.run() == {"global_step": scores["global_step"]}
     assert read_json(elsewhere.output_dir, "new", "predictions.json") == (
@@ -375,19 +377,12 @@ def test_a_trained_folder_evaluates_and_predicts_alone(job):
     assert "eval_results.json" not in os.listdir(elsewhere.output_dir)
 
 
-def test_weights_to_predict_with_must_be_somewhere(job):
-    with pytest.raises(ValueError, match="no trained weights in '.*run'"):
-        job(train=None).run()
-    assert not os.path.exists(job().output_dir)
-
-
-def test_the_folder_of_another_run_is_refused(job):
-    trained = job(num_train_steps=2)
-    trained.run()
+def test_the_folder_of_another_run_is_refused(trained):
+    one, _ = trained
     other = runs.WordData()
     other.name = "letters"
-    names = os.listdir(trained.output_dir)
-    weights = os.path.join(trained.output_dir, "best")
+    names = os.listdir(one.output_dir)
+    weights = os.path.join(one.output_dir, "best")
 
     for changes in (
         {},
@@ -398,29 +393,35 @@ def test_the_folder_of_another_run_is_refused(job):
         with pytest.raises(
             ValueError, match=r"another run, .*task='words' \(now 'letters'"
         ):
-            trained.replace(data=other, **changes).run()
-    assert os.listdir(trained.output_dir) == names
+            one.replace(data=other, **changes).run()
+    assert os.listdir(one.output_dir) == names
     with pytest.raises(ValueError, match="another run, with records="):
-        trained.replace(train=runs.example_set(40, seed=9)).run()
+        one.replace(train=runs.example_set(40, seed=9, data=DATA)).run()
 
 
-def test_a_seed_of_other_settings_is_refused_before_anything_is_written(job):
-    several = job(num_seeds=2, num_train_steps=2)
-    several.run()
+def test_a_seed_of_other_settings_is_refused_before_anything_is_written(
+    seeds_run,
+):
+    several, _ = seeds_run
     names = os.listdir(several.output_dir)
 
     with pytest.raises(ValueError, match="seed-12345.*learning_rate"):
         several.replace(learning_rate=1e-9).run()
     assert os.listdir(several.output_dir) == names
+
+
+def test_a_finished_run_of_seeds_is_repeated_or_gets_more(seeds_run, tmp_path):
+    finished, scores = seeds_run
+    shutil.copytree(finished.output_dir, tmp_path / "run")
+    several = finished.replace(output_dir=str(tmp_path / "run"))
+
+    assert several.run() == scores
     assert several.replace(num_seeds=3).run()["num_seeds"] == 3
 
 
-def test_weights_of_other_labels_are_not_used(job):
-    trained = job(num_train_steps=2, data=runs.WordData(labels=["low", "high"]))
-    trained.run()
+def test_weights_of_other_labels_are_not_used(trained, job):
     swapped = job(
-        "new",
-        init_checkpoint=os.path.join(trained.output_dir, "best"),
+        init_checkpoint=os.path.join(trained[0].output_dir, "best"),
         train=None,
         evaluation=(),
         prediction=(runs.example_set(5, seed=3),),
@@ -431,7 +432,7 @@ def test_weights_of_other_labels_are_not_used(job):
     ):
         swapped.run()
     assert not os.path.exists(swapped.output_dir)
-    assert swapped.replace(data=trained.sets.data).run()
+    assert swapped.replace(data=DATA).run()
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2])
@@ -532,8 +533,7 @@ def test_a_score_that_is_not_defined_counts_as_0(job, caplog):
     "changes",
     [
         {"precision": "bfloat16"},
-        {"precision": "float16"},
-        {"jit_compile": True},
+        {"precision": "float16", "jit_compile": True},
     ],
 )
 def test_other_precisions_and_xla_train(changes, job):

@@ -102,7 +102,7 @@ class Run:
             train_step=trainer.step,
             checkpointer=checkpointer,
             log=Log(self.folder, last_step=last_step, **log),
-            batches=self,
+            batches_from=self.starting_at,
             evaluator=self if scores else None,
             on_checkpoint=on_checkpoint,
         )

@@ -1,26 +1,22 @@
 """Whole runs of a tiny model on tiny record files."""
 
-import concurrent.futures
 import dataclasses
-import json
 import os
 import random
-import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
 from albert_tf.data import builder, pretraining_config
-from albert_tf.training import pretrain
+from albert_tf.tasks.pretraining import PretrainingTask
+from albert_tf.training import distribution, pretrain
 from albert_tf.training.run_config import PretrainingConfig
 from tests.training import runs
 
-S, P, V = 16, 4, 50
 NUM_STEPS = 6
-WORKER_TIMEOUT = 500  # seconds, on a machine that is busy
 SCORES = {
     "masked_lm_loss",
     "masked_lm_accuracy",
@@ -29,10 +25,10 @@ SCORES = {
 }
 
 
-def build_records(folder, *, num_documents, seed, initial="w"):
+def build_records(folder, *, num_documents, seed):
     """Returns the path of records of random words, two for each document."""
-    words = [f"{initial}{10 + number}" for number in range(V - 5)]
     special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [f"w{10 + n}" for n in range(runs.V - len(special_tokens))]
     (folder / "vocab.txt").write_text("\n".join([*special_tokens, *words]))
     rng = random.Random(seed)
     documents = [
@@ -47,8 +43,8 @@ def build_records(folder, *, num_documents, seed, initial="w"):
             vocab_file=str(folder / "vocab.txt"),
             input_file=str(folder / "text.txt"),
             output_file=path,
-            max_seq_length=S,
-            max_predictions_per_seq=P,
+            max_seq_length=runs.S,
+            max_predictions_per_seq=runs.P,
             dupe_factor=1,
             short_seq_prob=0.0,
         )
@@ -57,30 +53,23 @@ def build_records(folder, *, num_documents, seed, initial="w"):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("pretrain")
+def make_job(tmp_path_factory):
+    """A function that makes the settings of a run in a directory.
 
-
-@pytest.fixture(scope="module")
-def records(folder):
-    """Paths of 20 records to train on and 10 to evaluate on."""
-    return [
+    It trains on 20 records and evaluates on 10.
+    """
+    folder = tmp_path_factory.mktemp("records")
+    records = [
         build_records(folder, num_documents=number, seed=seed)
         for number, seed in ((10, 0), (5, 1))
     ]
 
-
-@pytest.fixture
-def job(records, tmp_path):
-    """A function that makes the settings of a run."""
-
-    def make(output="run", **changes):
-        num_steps = changes.get("num_train_steps", NUM_STEPS)
+    def make(output_dir, **changes):
         values = {
             "albert_config": runs.config(),
-            "output_dir": str(tmp_path / output),
+            "output_dir": str(output_dir),
             "learning_rate": 0.01,
-            "num_train_steps": num_steps,
+            "num_train_steps": NUM_STEPS,
             "num_warmup_steps": 0,
             "poly_power": 0.0,
             "train_batch_size": 8,
@@ -91,8 +80,8 @@ def job(records, tmp_path):
             "input_file": records[0],
             "eval_file": records[1],
             "do_eval": True,
-            "max_seq_length": S,
-            "max_predictions_per_seq": P,
+            "max_seq_length": runs.S,
+            "max_predictions_per_seq": runs.P,
             "flags_text": "--do_train\n",
         }
         return PretrainingConfig(**values | changes)
@@ -100,48 +89,17 @@ def job(records, tmp_path):
     return make
 
 
-@pytest.fixture(scope="module")
-def scores_by_folder():
-    """What `trained` has computed already."""
-    return {}
-
-
 @pytest.fixture
-def trained(folder, job, scores_by_folder):
+def job(make_job, tmp_path):
+    """A function that makes the settings of a run in a new directory."""
+    return lambda name="run", **changes: make_job(tmp_path / name, **changes)
+
+
+@pytest.fixture(scope="module")
+def trained(make_job, tmp_path_factory):
     """The job of a run that is finished, and its scores."""
-    done = job(output_dir=str(folder / "trained"))
-    if done.output_dir not in scores_by_folder:
-        scores_by_folder[done.output_dir] = pretrain.run(done)
-    return done, scores_by_folder[done.output_dir]
-
-
-def assert_same_arrays(one, other):
-    assert set(one) == set(other)
-    for name, array in one.items():
-        np.testing.assert_array_equal(array, other[name], err_msg=name)
-
-
-def test_a_run_leaves_what_was_promised(trained):
-    done, scores = trained
-    names = set(os.listdir(done.output_dir))
-
-    assert {
-        "albert_config.json",
-        "run.json",
-        "flags.txt",
-        "checkpoints",
-        "best",
-        "metrics.jsonl",
-        "eval_results.json",
-    } < names
-    assert [name for name in names if name.startswith("events.out.tfevents")]
-    with open(os.path.join(done.output_dir, "eval_results.json")) as file:
-        assert json.load(file) == scores
-    assert set(scores) == SCORES | {"global_step"}
-    config = os.path.join(done.output_dir, "albert_config.json")
-    assert AlbertConfig.from_json_file(config) == done.albert_config
-    with open(os.path.join(done.output_dir, "flags.txt")) as file:
-        assert file.read() == done.flags_text
+    done = make_job(tmp_path_factory.mktemp("trained") / "run")
+    return done, pretrain.run(done)
 
 
 def test_the_log_has_steps_and_evaluations_in_order(trained):
@@ -186,14 +144,13 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy, job, terminate_at, deterministic
+    job, terminate_at, deterministic
 ):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
-        "strategy": strategy,
+        "strategy": "mirrored",
         "deterministic": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
@@ -206,10 +163,12 @@ def test_a_stopped_run_resumes_to_the_same_bits(
 
     assert pretrain.run(stopped) == scores
     assert runs.lines_of(stopped.output_dir) == runs.lines_of(whole.output_dir)
-    assert_same_arrays(
-        runs.arrays_of(stopped.output_dir, NUM_STEPS),
-        runs.arrays_of(whole.output_dir, NUM_STEPS),
+    one, other = (
+        runs.arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole)
     )
+    assert set(one) == set(other)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
 def test_two_replicas_give_the_scores_of_one(trained, job):
@@ -291,18 +250,6 @@ def test_a_head_may_start_anew(job):
     assert first["cls/seq_relationship/output_weights"].any()
 
 
-def test_a_checkpoint_that_does_not_fit_leaves_no_folder(trained, job):
-    done, _ = trained
-    wrong = job(
-        albert_config=runs.config(intermediate_size=20),
-        init_checkpoint=os.path.join(done.output_dir, "best"),
-    )
-
-    with pytest.raises(ValueError, match="of another shape than the model's"):
-        pretrain.run(wrong)
-    assert not os.path.exists(wrong.output_dir)
-
-
 def test_a_checkpoint_can_be_evaluated_alone(trained, job):
     done, scores = trained
     alone = job(
@@ -332,26 +279,6 @@ def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
     assert pretrain.run(seeing)["global_step"] == 2
 
 
-def test_evaluation_needs_a_checkpoint(job):
-    with pytest.raises(ValueError, match="no checkpoint to evaluate in .*run"):
-        pretrain.run(job(do_train=False))
-
-
-def test_the_folder_of_another_run_is_refused(trained, tmp_path):
-    done, _ = trained
-    others = build_records(tmp_path, num_documents=10, seed=9)
-
-    for changes, message in (
-        ({"random_seed": 7}, r"with random_seed=12345 \(now 7\)"),
-        ({"objectives": ("sop", "mlm")}, r"with objectives=\['mlm', 'sop'\]"),
-        ({"input_file": others}, "with records="),
-    ):
-        with pytest.raises(
-            ValueError, match=f"belongs to another run, {message}"
-        ):
-            pretrain.run(dataclasses.replace(done, **changes))
-
-
 @pytest.mark.parametrize("name", ["train_batch_size", "eval_batch_size"])
 def test_batches_must_divide_over_the_replicas(name, job):
     odd = job(strategy="mirrored", **{name: 7})
@@ -363,112 +290,92 @@ def test_batches_must_divide_over_the_replicas(name, job):
     assert not os.path.exists(odd.output_dir)
 
 
-def test_batches_must_divide_into_accumulation_steps(job):
-    with pytest.raises(ValueError, match=r"replicas .* \(1 x 3\).*=8"):
-        pretrain.run(job(gradient_accumulation_steps=3))
-
-
-def test_records_of_another_vocabulary_are_refused(job, tmp_path):
-    with pytest.raises(
-        ValueError, match="vocabulary of 50 tokens, .* vocab_size=51"
-    ):
-        pretrain.run(job(albert_config=runs.config(vocab_size=51)))
-    path = build_records(tmp_path, num_documents=5, seed=1, initial="x")
-    with pytest.raises(ValueError, match="different tokenizers"):
-        pretrain.run(job(eval_file=path))
-
-
-WORKER = """
-import json, sys
-from albert_tf.config import AlbertConfig
-from albert_tf.training import pretrain
-from albert_tf.training.run_config import PretrainingConfig
-
-values = json.loads(sys.argv[1])
-stop_at = values.pop("stop_at")
-ask = pretrain.distribution.any_worker
-asked = []
-
-def ask_and_stop(strategy, value):
-    asked.append(value)
-    return ask(strategy, value or len(asked) == stop_at)
-
-pretrain.distribution.any_worker = ask_and_stop
-values["albert_config"] = AlbertConfig(**values["albert_config"])
-print(json.dumps(pretrain.run(PretrainingConfig(**values))))
-"""
-
-
-def run_workers(job, folders, stop_at=(None, None)):
-    """Runs a job in two processes; returns what each of them prints."""
-    addresses = []
-    with socket.socket() as one, socket.socket() as other:
-        for free in (one, other):
-            free.bind(("127.0.0.1", 0))
-            addresses.append(f"127.0.0.1:{free.getsockname()[1]}")
-    workers = []
-    for index, folder in enumerate(folders):
-        values = dataclasses.asdict(job)
-        values |= {"output_dir": folder, "stop_at": stop_at[index]}
-        task = {"type": "worker", "index": index}
-        cluster = {"cluster": {"worker": addresses}, "task": task}
-        workers.append(
-            subprocess.Popen(
-                [sys.executable, "-c", WORKER, json.dumps(values)],
-                env=os.environ | {"TF_CONFIG": json.dumps(cluster)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        ended = list(pool.map(_end, workers))
-    for worker, (_, stderr) in zip(workers, ended, strict=True):
-        assert worker.returncode == 0, stderr[-3000:]
-    return [json.loads(stdout) for stdout, _ in ended]
-
-
-def _end(worker):
-    """Returns what a process prints, also of one that does not end."""
-    try:
-        return worker.communicate(timeout=WORKER_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        return worker.communicate()
-
-
-@pytest.mark.slow
-def test_two_workers_give_the_run_of_one(trained, job, tmp_path):
-    done, scores = trained
-    shared = str(tmp_path / "shared")
-    workers = job(strategy="multi_worker", deterministic=True)
-
-    # A signal to the second stops both after 4 steps.
-    assert run_workers(workers, [shared] * 2, (None, 5)) == [None, None]
-    assert sorted(os.listdir(os.path.join(shared, "checkpoints")))[-1] == (
-        "step-00000004"
+def evaluate(task, batches, strategy=None):
+    evaluator = pretrain.Evaluator(
+        task,
+        strategy or tf.distribute.get_strategy(),
+        batches=batches,
+        primary_metric="masked_lm_accuracy",
     )
-    first, second = run_workers(workers, [shared] * 2)
-
-    assert first == second == pytest.approx(scores, rel=1e-4)
-    events = [n for n in os.listdir(shared) if n.startswith("events")]
-    assert len(events) == 2  # the chief's, of both runs
-    lines = runs.lines_of(shared)
-    for one, other in zip(lines, runs.lines_of(done.output_dir), strict=True):
-        assert one == pytest.approx(other, rel=1e-4)
-    arrays = runs.arrays_of(shared, NUM_STEPS)
-    for name, wanted in runs.arrays_of(done.output_dir, NUM_STEPS).items():
-        if "/key/bias" not in name:  # rounding noise, amplified
-            scale = np.abs(wanted).max()
-            assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name
+    scores = evaluator.evaluate()
+    assert evaluator.evaluate() == scores  # nothing is left over
+    return scores
 
 
-@pytest.mark.slow
-def test_workers_with_folders_of_their_own_are_stopped(job, tmp_path):
-    folders = [str(tmp_path / "one"), str(tmp_path / "two")]
-    pretrain.run(job("one"))
+def test_scores_equal_the_recorded_ones_however_the_set_is_cut(shared_data):
+    folder = shared_data / "golden" / "model_base"
+    task = PretrainingTask(
+        AlbertConfig.from_json_file(folder / "albert_config.json")
+    )
+    load.load_checkpoint(task.model, folder)
+    arrays = np.load(folder / "golden.npz")
+    names = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+    names += ("masked_lm_ids", "masked_lm_weights", "sentence_order_labels")
+    rows = tf.data.Dataset.from_tensor_slices({n: arrays[n] for n in names})
+    wanted = {
+        name: pytest.approx(float(arrays[f"eval/{name}"]), rel=1e-5)
+        for name in SCORES
+    }
 
-    with pytest.raises(
-        AssertionError, match="must be a folder that all workers"
+    # The three sequences have 5, 3 and 1 targets.
+    for batch_size in (3, 2, 1):
+        assert evaluate(task, rows.batch(batch_size)) == wanted
+
+
+@pytest.fixture
+def padded_records():
+    """Six examples as two batches, and as one and a half of four rows."""
+    rows = {k: v[0] for k, v in runs.batches(1, size=6).items()}
+    whole = rows | {"example_weights": np.ones(6, "float32")}
+    padded = {
+        name: np.concatenate([values, values[:2]])
+        for name, values in whole.items()
+    }
+    for name in ("example_weights", "masked_lm_weights"):
+        padded[name][6:] = 0
+    return (
+        tf.data.Dataset.from_tensor_slices(whole).batch(3),
+        tf.data.Dataset.from_tensor_slices(padded).batch(4),
+    )
+
+
+def test_rows_that_fill_up_the_last_batch_do_not_count(padded_records):
+    whole, padded = padded_records
+    task = PretrainingTask(runs.config())
+
+    assert evaluate(task, padded) == pytest.approx(
+        evaluate(task, whole), rel=1e-5
+    )
+
+
+def test_two_replicas_evaluate_like_one(padded_records, two_replicas):
+    whole, _ = padded_records
+    alone = evaluate(PretrainingTask(runs.config()), whole)
+    with two_replicas.scope():
+        task = PretrainingTask(runs.config())
+
+    together = evaluate(
+        task,
+        distribution.distribute(two_replicas, lambda _: whole),
+        two_replicas,
+    )
+
+    assert together == pytest.approx(alone, rel=1e-5)
+
+
+def test_an_evaluation_drops_nothing_and_changes_no_weight(padded_records):
+    task = PretrainingTask(runs.config(dropout=0.5))
+    before = [np.array(v) for v in task.model.trainable_variables]
+
+    scores = evaluate(task, padded_records[0])
+
+    assert evaluate(task, padded_records[0]) == scores
+    for old, variable in zip(
+        before, task.model.trainable_variables, strict=True
     ):
-        run_workers(job(strategy="multi_worker"), folders)
+        np.testing.assert_array_equal(old, variable)
+
+
+def test_nothing_to_evaluate_is_an_error():
+    with pytest.raises(ValueError, match="There are no records to evaluate"):
+        evaluate(PretrainingTask(runs.config()), [])

@@ -1,11 +1,13 @@
-"""Verdicts and scores of record sets; whole runs are in test_finetune."""
+"""Outputs, verdicts and scores; whole runs are in test_finetune."""
 
 import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.data import feature_cache
+from albert_tf.data.bucketed_batches import Padding
 from albert_tf.training import results
 from albert_tf.training.records import RecordSet
 from tests.training import runs
@@ -124,3 +126,67 @@ def test_evaluations_compute_anew_and_say_whether_predictions_are_constant(
     assert scores.pop("accuracy") == 0.5
     assert list(scores.values()) == flags
     assert predictor.calls == [4, 4]
+
+
+@pytest.fixture
+def columns():
+    data = runs.WordData()
+    return feature_cache.collect(
+        data.records(runs.sentences(13), is_training=False),
+        data.array_specs,
+        max_seq_length=runs.S,
+    )
+
+
+@pytest.fixture
+def outputs(columns):
+    """A function of the strategy and the width of a bucket."""
+
+    def run(strategy=None, bucket_width=4):
+        strategy = strategy or tf.distribute.get_strategy()
+        with strategy.scope():
+            task = runs.WordTask(runs.config(), seed=3, dtype="float32")
+        predictor = results.Predictor(
+            task,
+            strategy,
+            Padding(max_seq_length=runs.S, bucket_width=bucket_width),
+        )
+        return task, predictor.run(columns, batch_size=4)
+
+    return run
+
+
+def test_outputs_are_those_of_each_record_alone(outputs, columns):
+    task, found = outputs()
+
+    assert found["logits"].shape == (13, 2)
+    for index, length in enumerate(columns.lengths):
+        alone = task.outputs(columns.padded([index], int(length)))
+        np.testing.assert_allclose(
+            found["logits"][index], alone["logits"][0], atol=1e-5
+        )
+        np.testing.assert_array_equal(
+            found["token_sums"][index], alone["token_sums"][0]
+        )
+
+
+@pytest.mark.parametrize("bucket_width", [4, runs.S])
+def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
+    _, one = outputs()
+    _, two = outputs(two_replicas, bucket_width)
+
+    np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
+    for ours, theirs in zip(one["token_sums"], two["token_sums"], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
+    def replica_rows():
+        context = tf.distribute.get_replica_context()
+        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
+        return results._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
+
+    rows = tf.function(lambda: two_replicas.run(replica_rows))()
+
+    for part in two_replicas.experimental_local_results(rows):
+        assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]

@@ -1,7 +1,6 @@
 """What all runs share; whole runs are in test_pretrain and test_finetune."""
 
 import os
-import types
 
 import pytest
 import tensorflow as tf
@@ -28,7 +27,7 @@ def start(config, folder, task):
         folder=folder,
         task=task,
         strategy=tf.distribute.get_strategy(),
-        batches=types.SimpleNamespace(starting_at=dataset.skip),
+        batches_from=dataset.skip,
     )
 
 
