@@ -219,6 +219,12 @@ def _find_head(source: Checkpoint, where: str) -> str:
             f"{', '.join(tasks)}. Pass the one to load, such as "
             f"head={tasks[0]!r}."
         )
+    if source.heads and not found:
+        raise ValueError(
+            f"Checkpoint {where!r} has no head that is known here. Its heads "
+            f"are: {', '.join(sorted(source.heads))}. Pass head='encoder' to "
+            "load the encoder alone."
+        )
     return [*tasks, *found, "encoder"][0]
 
 

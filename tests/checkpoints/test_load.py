@@ -330,6 +330,17 @@ def test_what_cannot_be_loaded_is_an_error(tmp_path, tiny_config):
         load.load_model(folder)
 
 
+def test_an_unknown_head_is_an_error(tmp_path, tiny_config):
+    arrays = weights_of(AlbertModel(tiny_config))
+    other = {"cls/other/kernel": np.ones([8, 2], "float32")}
+    folder = _save(tmp_path, tiny_config, arrays | other)
+
+    with pytest.raises(ValueError, match="no head that is known.*: cls/other"):
+        load.load_model(folder)
+
+    assert isinstance(load.load_model(folder, head="encoder"), AlbertModel)
+
+
 def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
     inputs = {
         name: keras.Input([None], dtype="int32", name=name)

@@ -342,8 +342,8 @@ _COPIES = {
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
-def test_copies_are_the_same(kind, way):
-    layer = _make(kind, "mixed_bfloat16", seed=3)
+def test_copies_are_the_same(kind, way, dtype):
+    layer = _make(kind, dtype, seed=3)
     for weight in layer.weights:
         weight.assign(weight + 0.25)
 
@@ -363,8 +363,8 @@ def test_copies_are_the_same(kind, way):
 
 
 @pytest.mark.parametrize("is_functional", [False, True])
-def test_saved_models_are_read_back(model_kind, is_functional, tmp_path):
-    model = _make(model_kind, "mixed_bfloat16")
+def test_saved_models_are_read_back(model_kind, dtype, is_functional, tmp_path):
+    model = _make(model_kind, dtype)
     if is_functional:
         inputs = model.input
         outputs = model(inputs)
@@ -409,12 +409,6 @@ def test_what_is_frozen_stays_frozen_when_saved(tmp_path):
     ]
 
 
-# The others take the same inputs as `AlbertModel`.
-@pytest.mark.parametrize(
-    "model_kind",
-    [AlbertModel, PretrainingModel, MultipleChoiceModel, BeamSpanModel],
-    ids=lambda kind: kind.__name__,
-)
 def test_exported_models_give_the_same_outputs(model_kind, tmp_path):
     model, batch = _make(model_kind), _own_inputs(model_kind)
 
