@@ -34,9 +34,8 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-# What takes a second or more to import; the flags must be read before it.
+# What takes seconds to import; input must be checked before it.
 SLOW_IMPORTS = ("tensorflow", "keras", "keras_hub", "jax", "torch")
-SLOW_IMPORTS += ("scipy", "sklearn")
 TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 _DEFINITIONS = (
@@ -217,8 +216,10 @@ def refuse(run_before_imports, tmp_path):
     Nothing may be left in the folder, `tmp_path`.
     """
 
-    def run(script, *flags):
-        done = run_before_imports(script, *flags, folder=tmp_path)
+    def run(script, *flags, before=""):
+        done = run_before_imports(
+            script, *flags, folder=tmp_path, before=before
+        )
         assert list(tmp_path.iterdir()) == []
         return done.error
 
