@@ -156,8 +156,8 @@ def check_characters(text: str, values: Any, where: str) -> None:
 def shown_few(items: Iterable[str]) -> str:
     """Returns the first few items as one text.
 
-    >>> shown_few("abcdefg")
-    'a, b, c, d, e, ...'
+    >>> shown_few("abcde"), shown_few("abcdef")
+    ('a, b, c, d, e', 'a, b, c, d, e, ...')
     """
     items = list(items)
     shown = ", ".join(items[:_NUM_SHOWN])

@@ -121,7 +121,7 @@ class SentencePieceTokenizer(Tokenizer):
         """See `Tokenizer.decode`."""
         known = [int(i) for i in ids]
         for token_id in known:
-            self.id_to_token(token_id)
+            self.id_to_token(token_id)  # Raises if there is no such id.
         return self._processor.decode(known)
 
     def _normalize(self, text: str) -> str:

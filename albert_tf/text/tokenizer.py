@@ -81,7 +81,6 @@ class Tokenizer(abc.ABC):
             The ids of all texts, int32, one text after the other; and the
             number of ids of each text, int64 `[len(texts)]`.
         """
-        ...
 
     @abc.abstractmethod
     def encode_batch_with_offsets(

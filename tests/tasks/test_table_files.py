@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 
 from albert_tf.tasks import table_files
@@ -76,12 +78,10 @@ def test_a_file_without_a_header_gets_its_names(write):
     assert found == [(1, ("2",)), (2, ("4",))]
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.json.gz"])
 def test_json_lines_give_text_numbers_and_truth_values(name, write):
-    path = write(
-        '{"a": "x\\ty", "b": 1, "c": null}\n{"b": true, "a": "", "c": 2.5}\n',
-        name,
-    )
+    text = '{"a": "x\\ty", "b": 1, "c": null}\n{"b": true, "a": "", "c": 2.5}\n'
+    path = write(gzip.compress(text.encode()) if "gz" in name else text, name)
 
     assert rows(path, "a", "b") == [(1, ("x\ty", "1")), (2, ("", "true"))]
     assert table_files.read_header(path) == ("a", "b", "c")

@@ -19,7 +19,7 @@ settings.load_profile("text")
 # digit and of more than the vocabulary has.
 COMMA_PIECES = ("▁1,", "2,", "▁1974,", "x3,", "³,", "▁9,9,")
 WORDPIECE_TOKENS = (
-    *("[PAD]", "[unused1]", "<S>", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("[unused1]", "[PAD]", "<S>", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     *("a", "b", "un", "##aff", "##able", "##a", "##b", ",", "你", "好"),
     *("!", "[", "]", "mask", "1", "##1"),
 )

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.text import normalization, wordpiece_tokenizer
+from albert_tf.text.special_tokens import SpecialIds
 
 
 def load(folder, lines, **settings):
@@ -25,6 +26,7 @@ def test_the_released_vocabulary_keeps_its_ids_after_u2028(shared_data):
     assert tokenizer.id_to_token(343) == " "
     assert tokenizer.id_to_token(344) == "‰"
     assert tokenizer.id_to_token(13502) == "##"
+    assert tokenizer.word_starts[tokenizer.token_to_id("#")]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +62,9 @@ def test_ids_are_the_rank_of_the_first_occurrence(tmp_path, wordpiece):
 
 
 def test_special_and_reserved_tokens_are_known_by_name(wordpiece):
-    assert wordpiece.special_ids.pad == 0
-    assert wordpiece.special_ids.unk == 3
-    assert wordpiece.special_ids.mask == 6
+    assert wordpiece.special_ids == SpecialIds(
+        pad=1, unk=3, cls=4, sep=5, mask=6
+    )
     assert wordpiece.forbidden_ids.tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert wordpiece.word_starts.sum() == wordpiece.vocab_size - 5
 

@@ -52,8 +52,8 @@ class GlueDataset:
         label_column: Column of the label, in files that have it.
         labels: See `ClassificationData`, also for `score_names` and
             `prediction_range`.
-        files: For `train`, `eval` and `predict`; the first one is the main
-            set. The last are without labels.
+        files: Those of `train`, `eval` and `predict`, the last without
+            labels; the first of each is the main set.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
         skips_broken_rows: Whether labelled rows with too few or too many

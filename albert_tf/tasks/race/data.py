@@ -85,7 +85,10 @@ class MultipleChoiceData:
     def records(
         self, examples: Sequence[MultipleChoiceExample], *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each example."""
+        """Yields a record for each example.
+
+        Examples without an answer get label 0.
+        """
         del is_training
         yield from examples_lib.make_records(
             examples, self.tokenizer, self.lengths

@@ -113,7 +113,10 @@ class SquadData:
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each window; see `TaskData.records`."""
+        """Yields a record for each window; see `TaskData.records`.
+
+        To train, pass questions that `examples.check_answers` accepts.
+        """
         special = self.tokenizer.special_ids
         if is_training:
             # Training does not need the windows again; they are not kept.

@@ -142,13 +142,14 @@ def test_wrong_labels_of_a_file_are_refused(name, text, message, tmp_path):
         examples.read_labels(tmp_path / name, "kind")
 
 
-def test_a_split_is_found_by_its_name(tmp_path):
-    for name in ("dev.jsonl.gz", "train.tsv", "train.json"):
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "tsv.gz", "json.gz"])
+def test_a_split_is_found_by_its_name(ending, tmp_path):
+    for name in (f"dev.{ending}", "train.tsv", "train.json"):
         (tmp_path / name).touch()
 
     found = examples.find_split(tmp_path, "dev")
 
-    assert found == str(tmp_path / "dev.jsonl.gz")
+    assert found == str(tmp_path / f"dev.{ending}")
     with pytest.raises(FileNotFoundError, match=r"no test.tsv or test.jsonl"):
         examples.find_split(tmp_path, "test")
     with pytest.raises(

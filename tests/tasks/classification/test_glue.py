@@ -79,6 +79,38 @@ def test_the_exact_layout_of_the_large_sets_is_read(name, shared_data):
             assert example.label is None
 
 
+@pytest.mark.parametrize(
+    ("name", "use", "expected"),
+    [
+        (
+            *("mnli", "eval"),
+            {
+                "": "MNLI/dev_matched.tsv",
+                "mismatched": "MNLI/dev_mismatched.tsv",
+            },
+        ),
+        (
+            *("mnli", "predict"),
+            {
+                "": "MNLI/test_matched.tsv",
+                "mismatched": "MNLI/test_mismatched.tsv",
+                "ax": "diagnostic/diagnostic.tsv",
+            },
+        ),
+        ("mismnli", "eval", {"": "MNLI/dev_mismatched.tsv"}),
+        ("mismnli", "predict", {"": "MNLI/test_mismatched.tsv"}),
+        ("ax", "predict", {"": "diagnostic/diagnostic.tsv"}),
+    ],
+)
+def test_the_sets_of_mnli_have_their_files(name, use, expected):
+    found = GLUE_DATASETS[name].files[use]
+
+    assert {one.name: one.path for one in found} == expected
+    # The diagnostic set may only be missing where it is an additional one.
+    optional = {one.name for one in found if one.is_optional}
+    assert optional == expected.keys() & {"ax"}
+
+
 def test_quotes_of_qqp_are_plain_characters(shared_data):
     path = shared_data / "data" / "glue" / "QQP" / "dev.subset.tsv"
 

@@ -118,6 +118,7 @@ def test_answers_are_only_needed_before_predictions(read, race_folder):
             {"high_only": True, "middle_only": True},
             "--high_only and --middle_only together leave no question",
         ),
+        ({"id_field": "article"}, "must have its own name.* 'article'"),
     ],
 )
 def test_impossible_flags_are_refused(values, message):

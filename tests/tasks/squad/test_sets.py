@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.tasks.squad import sets as sets_lib
 from albert_tf.tasks.squad.sets import SquadConfig
+from albert_tf.tasks.squad.windows import WindowLengths
 
 ANSWERED = {"answers": [{"text": "white", "answer_start": 8}]}
 IMPOSSIBLE = {"answers": [], "is_impossible": True}
@@ -38,6 +39,7 @@ def guids(sets):
 def test_each_use_has_its_file(read):
     sets = read(
         ["train", "eval", "predict"],
+        settings={"n_best_size": 3, "doc_stride": 32, "max_query_length": 16},
         train_file=ANSWERED,
         eval_file=ANSWERED,
         predict_file=UNKNOWN,
@@ -45,7 +47,10 @@ def test_each_use_has_its_file(read):
 
     assert guids(sets.all) == [["train_file"], ["eval_file"], ["predict_file"]]
     assert sets.data.name == "squad_v1"
-    assert sets.data.lengths.max_seq_length == 96
+    assert sets.data.lengths == WindowLengths(
+        max_seq_length=96, doc_stride=32, max_query_length=16
+    )
+    assert sets.data.limits.n_best_size == 3
     assert sets.data.saved_threshold == 2
 
 
@@ -110,6 +115,7 @@ def test_version_2_needs_answers_to_be_known_too(read):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"n_best_size": 0}, "`n_best_size` must be a whole number of at lea"),
         ({"start_n_top": 0}, "`start_n_top` must be a whole number of at lea"),
         ({"end_n_top": 17}, "`end_n_top` must be .* at most 16"),
         ({"dropout_prob": 1.0}, "`dropout_prob` must be .* below 1"),
