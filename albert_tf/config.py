@@ -175,7 +175,7 @@ class AlbertConfig:
 
 
 def _known_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values without the inert keys, which it checks."""
+    """Checks the keys of an `albert_config.json`; returns our fields."""
     known = {field.name for field in dataclasses.fields(AlbertConfig)}
     unknown = sorted(set(values) - known - set(INERT_KEYS))
     if unknown:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -14,6 +15,13 @@ def test_defaults_are_those_of_xxlarge():
     config = AlbertConfig(vocab_size=30000)
 
     assert config == published_config("xxlarge_v2")
+
+
+def test_a_config_cannot_be_changed():
+    config = AlbertConfig(vocab_size=9)
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.vocab_size = 10
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ def load_model(
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted; the checkpoint is damaged, has
-            no config, does not have the head, or has heads of several tasks.
+            no config, does not have the head, or, without `head`, has heads
+            of several tasks or none that is known.
     """
     where = os.fspath(path)
     if where.endswith(".keras"):
@@ -186,9 +187,10 @@ def load_model(
 def new_model(
     head: str, config: AlbertConfig, source: Checkpoint, **arguments: Any
 ) -> keras.Model:
-    """Returns the model of a head that `source` has, with new weights.
+    """Returns a model with the head that `source` has, but with new weights.
 
-    The head is one of `load_model`; `arguments` are others of the model.
+    `head` is as in `load_model`, never None; `arguments` are passed to the
+    model's class.
     """
     if head == "pretraining":
         arguments["objectives"] = [
@@ -206,11 +208,11 @@ def _find_head(source: Checkpoint, where: str) -> str:
     # Regression and multiple choice have the same weights; only the name of
     # the task tells them apart.
     is_multiple_choice = source.metadata.task in _MULTIPLE_CHOICE_TASKS
-    other = "classifier" if is_multiple_choice else "multiple_choice"
+    ruled_out = "classifier" if is_multiple_choice else "multiple_choice"
     found = [
         head
         for head, heads in CHECKPOINT_HEADS.items()
-        if heads & source.heads and head != other
+        if heads & source.heads and head != ruled_out
     ]
     tasks = [head for head in found if head != "pretraining"]
     if len(tasks) > 1:

@@ -54,8 +54,9 @@ def dense(
 ) -> keras.layers.Dense:
     """Returns the linear layer that a layer contains under a name.
 
-    Its precision, the seed of its kernel, `[in, out]`, and the deviation are
-    those of the parent, which has a `config` and a `seed`. Its bias is 0.
+    It has the precision of the parent. Its kernel, `[in, out]`, is drawn with
+    the deviation of the parent's `config` and a seed derived from the parent's
+    `seed`; its bias starts at 0.
     """
     return keras.layers.Dense(
         units,

@@ -32,7 +32,7 @@ class LossSums(NamedTuple):
 
     Args:
         loss: Sum of weight x cross entropy; for a span, the mean of the cross
-            entropies of start and end.
+            entropies of start and end; in regression, the squared error.
         weight: Sum of the weights.
         correct: Sum of weight x (1 where the largest logit is the label's; for
             a span, both at its start and at its end).
@@ -44,11 +44,13 @@ class LossSums(NamedTuple):
 
 
 class BeamSpanSums(NamedTuple):
-    """`LossSums` of a span, the end given the true start, or of none.
+    """Sums of the losses of a span and of whether there is an answer.
 
     Args:
         loss: Sum of weight x half the sum of the cross entropies of start, end
             and whether there is an answer.
+        weight: As in `LossSums`.
+        correct: As in `LossSums`, of the span; its end given the true start.
         answerable_correct: Sum of weight x (1 where that is predicted
             correctly).
     """

@@ -53,7 +53,7 @@ class Part:
 def encoder_parts(
     config: config_lib.AlbertConfig, length: int = DEFAULT_LENGTH
 ) -> list[Part]:
-    """Returns the parts of an encoder with its pooler, in the order of data.
+    """Returns the parts of an encoder with its pooler, from input to output.
 
     The operations depend on `length`, S.
     """

@@ -5,6 +5,8 @@ import pytest
 
 from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.modeling.albert_model import AlbertModel
+from tests.checkpoints.weights import weights_of
 
 _POOLER = "bert/pooler/dense/bias"
 _SQUAD = {
@@ -82,6 +84,14 @@ def test_sets_that_only_the_config_has_are_missing(source):
 
     with pytest.raises(ValueError, match="group_1.*is missing"):
         checkpoint.check(dataclasses.replace(source, config=config), "x")
+
+
+@pytest.mark.parametrize("sharing", ["attention", "ffn", "none"])
+def test_the_weights_of_every_strategy_match_its_config(tiny_config, sharing):
+    config = dataclasses.replace(tiny_config, parameter_sharing=sharing)
+    arrays = weights_of(AlbertModel(config))
+
+    checkpoint.check(Checkpoint(arrays=arrays, config=config), "x")
 
 
 def test_a_checkpoint_without_a_config_says_what_to_pass():

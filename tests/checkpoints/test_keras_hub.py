@@ -208,6 +208,11 @@ def test_missing_weights_are_named(folder):
             "does not match the config beside it",
         ),
         (
+            "config.json",
+            lambda v: v["config"].update(hidden_dim=9),
+            "config.json: `hidden_size` must be a multiple",
+        ),
+        (
             "task.json",
             lambda v: v.update(registered_name="my>Task"),
             "describes 'my>Task', but only",

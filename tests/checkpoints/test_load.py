@@ -144,6 +144,13 @@ def test_every_sharing_strategy_is_written_and_read(
     check_same(weights_of(model), saved)
 
 
+def test_heads_that_the_model_lacks_are_listed(prefix, tiny_config, arrays):
+    unused = load.load_checkpoint(AlbertModel(tiny_config), prefix)
+
+    assert unused == sorted(starting(arrays, "cls/"))
+    assert len(unused) == 7
+
+
 def test_a_missing_head_must_be_allowed(tmp_path, tiny_config, arrays):
     encoder = starting(arrays, "bert/")
     tf1.write(tmp_path / "model", encoder)

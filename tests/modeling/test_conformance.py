@@ -445,12 +445,24 @@ def test_the_encoder_starts_as_the_bare_model_of_the_same_seed(model_kind):
         np.testing.assert_array_equal(found[name], weight)
 
 
-def test_only_training_drops_values_and_the_seed_decides_which(model_kind):
-    # A head with dropout of its own drops where the encoder does not.
-    has_dropout = "dropout_prob" in inspect.signature(model_kind).parameters
-    own = {"dropout_prob": 0.5} if has_dropout else {}
-    model = _make(model_kind, config=_CONFIG if own else _DROPPING, **own)
-    (inputs,) = _MODELS[model_kind].inputs
+_DROPPING_HEADS = [
+    kind
+    for kind in _MODELS
+    if "dropout_prob" in inspect.signature(kind).parameters
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [(kind, "encoder") for kind in _MODELS]
+    + [(kind, "head") for kind in _DROPPING_HEADS],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_only_training_drops_values_and_the_seed_decides_which(kind, place):
+    in_head = place == "head"
+    own = {"dropout_prob": 0.5 * in_head} if kind in _DROPPING_HEADS else {}
+    model = _make(kind, config=_CONFIG if in_head else _DROPPING, **own)
+    (inputs,) = _MODELS[kind].inputs
 
     def run(*seed, training=True):
         seed = np.array(seed, "int32") if seed else None

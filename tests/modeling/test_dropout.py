@@ -45,6 +45,13 @@ def test_no_two_steps_and_sites_meet_in_one_seed():
     assert len(seeds) == 1600
 
 
+def test_embeddings_heads_and_blocks_have_sites_of_their_own():
+    first, second = dropout.block_site(0), dropout.block_site(1)
+
+    assert dropout.EMBEDDINGS_SITE < dropout.HEAD_SITE < first
+    assert second - first == dropout.SITES_PER_BLOCK
+
+
 def test_the_rate_is_exact_in_bfloat16():
     # A uniform bfloat16 in [0, 1) is a multiple of 1/128, so that drawing in
     # it would drop 0.1016 of the values.

@@ -67,6 +67,12 @@ def test_groups_divide_the_layers_and_inner_blocks_alternate_in_each():
     assert names == [f"attention_{x}" for x in ("0_0", "0_1", "1_0", "1_1")]
 
 
+def test_every_block_of_a_symbolic_call_has_a_shape():
+    layer = _encoder(inner_group_num=2)
+
+    assert layer.compute_output_shape((2, 5, 4)) == [(2, 5, 8)] * 7
+
+
 def test_sets_of_weights_start_apart():
     layer = _encoder(parameter_sharing="none")
 

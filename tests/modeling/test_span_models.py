@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 
@@ -88,6 +89,20 @@ def test_training_outputs_loss_and_gradients_equal_the_recorded_ones():
         recorded.assert_close(value, f"train/{part}_loss")
     recorded.assert_close(loss(), "train/loss")
     recorded.assert_gradients(model, loss, norm="train/grad_global_norm")
+
+
+def test_the_head_computes_in_float32_whatever_the_global_policy(tiny_config):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = BeamSpanModel(tiny_config)
+    finally:
+        keras.config.set_dtype_policy(before)
+
+    assert model.albert.compute_dtype == "bfloat16"
+    head = model.beam_span_head
+    for layer in (head, head.start_dense, head.end_dense_0, head.end_dense_1):
+        assert layer.compute_dtype == "float32"
 
 
 def test_the_loss_can_be_asked_for_without_dropout(tiny_config, tiny_batch):

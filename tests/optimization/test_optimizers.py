@@ -505,3 +505,24 @@ def test_keras_fit_steps_as_a_loop_of_our_own(name, make_variable, check_close):
     for got, wanted in zip(model.get_weights(), weights, strict=True):
         wanted = keras.ops.convert_to_numpy(wanted)
         check_close(got, wanted, 1e-5, name)
+
+
+def test_a_saved_keras_model_continues_as_if_it_had_not_stopped(tmp_path):
+    rng = np.random.default_rng(0)
+    inputs, targets = (rng.normal(size=(16, n)).astype("f") for n in (5, 3))
+    config = OptimizerConfig(
+        corrected_lamb=True, learning_rate=0.1, num_warmup_steps=0
+    )
+    model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3)])
+    model.compile(optimizer=optimizers.create_optimizer(config), loss="mse")
+    model.fit(inputs, targets, batch_size=16, epochs=3, verbose=0)
+    model.save(tmp_path / "model.keras")
+
+    again = keras.models.load_model(tmp_path / "model.keras")
+
+    for each in (model, again):
+        each.fit(inputs, targets, batch_size=16, epochs=3, verbose=0)
+    for got, wanted in zip(
+        again.get_weights(), model.get_weights(), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
