@@ -42,7 +42,8 @@ _SMALL_TYPES = (np.uint8, np.uint16)
 _LENGTHS = "lengths"
 _FINGERPRINT_DIGITS = 16
 _READ_SIZE = 1 << 20
-# The types of columns, as safetensors names them.
+# The types of columns, as safetensors names them. A file with others was made
+# by something else, as its metadata tells.
 _TYPES = {"U8": "<u1", "U16": "<u2", "I32": "<i4", "F32": "<f4"}
 
 
@@ -305,5 +306,6 @@ def _map_arrays(name: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     arrays = {}
     for key, entry in header.items():
         start, end = (header_end + place for place in entry["data_offsets"])
-        arrays[key] = np.frombuffer(data[start:end], _TYPES[entry["dtype"]])
+        dtype = _TYPES.get(entry["dtype"], "u1")
+        arrays[key] = np.frombuffer(data[start:end], dtype)
     return metadata, arrays

@@ -10,7 +10,8 @@ reply; warm-up requests are not counted. With `--hard` the texts have 0 to
 100,000 characters and are partly not UTF-8, and the model may refuse one
 (INVALID_ARGUMENT). Anything but an answer or a refusal is a failure. The last
 line printed is a JSON object. The exit code is 1 if there was a failure, or a
-refusal without `--hard`, or nobody to ask, which is one line.
+refusal without `--hard`. If there is no model to ask, the program ends with
+one line, `error: ...`, and exit code 1.
 """
 
 import argparse

@@ -112,6 +112,17 @@ def test_finished_files_are_kept(build, tmp_path):
     assert 0 < again.built.records < first.built.records
 
 
+def test_files_on_both_sides_of_a_finished_one_are_built(build, tmp_path):
+    build(*"abc")
+    whole = [(tmp_path / name).read_bytes() for name in "abc"]
+    for name in "ac":
+        (tmp_path / name).unlink()
+
+    build(*"abc")
+
+    assert [(tmp_path / name).read_bytes() for name in "abc"] == whole
+
+
 def test_a_file_that_was_cut_short_is_built_again(build, tmp_path, caplog):
     build("out")
     whole = (tmp_path / "out").read_bytes()

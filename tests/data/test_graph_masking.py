@@ -39,7 +39,7 @@ def test_slots_are_filled_in_order_to_the_budget_with_words_alone():
 
 
 def test_words_are_masked_whole_and_end_with_their_segment():
-    # The second segment starts within a word: a word of its own here.
+    # One segment starts within a word: a word of its own here.
     row = pair([11, 12, 13, 14, 15, 16], boundary=[1, 0, 0] * 2, size_a=2)
 
     batch = draw(
@@ -49,16 +49,16 @@ def test_words_are_masked_whole_and_end_with_their_segment():
         masked_lm_prob=0.6,
     )
 
-    masked = {
-        tuple(ids[ids > 0].tolist()) for ids in np.sort(batch["masked_lm_ids"])
-    }
     words = [(11, 12), (13,), (14, 15, 16)]
-    # 9 tokens x 0.6 leave room for 5: any two of the words, never all.
-    assert masked == {
-        words[0] + words[1],
-        words[0] + words[2],
-        words[1] + words[2],
-    }
+    for label in (0, 1):  # In order, and swapped.
+        rows = batch["sentence_order_labels"] == label
+        masked = np.sort(batch["masked_lm_ids"][rows])
+        # 9 tokens x 0.6 leave room for 5: any two of the words, never all.
+        assert {tuple(ids[ids > 0].tolist()) for ids in masked} == {
+            words[0] + words[1],
+            words[0] + words[2],
+            words[1] + words[2],
+        }
 
 
 def test_without_whole_words_every_token_stands_alone():

@@ -105,6 +105,18 @@ def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
     (tmp_path / "vocab.txt").write_text("\n".join(_TOKENS) + "\ne\n")
     assert "[MASK:5]" in _run(capsys, path)[1]
 
+    (tmp_path / "vocab.txt").unlink()
+    assert "[MASK:5]" in _run(capsys, path)[1]
+
+
+def test_a_given_vocabulary_must_be_there(capsys, write_records):
+    path = write_records("a", [static_record(9)])
+
+    code, _, err = _run(capsys, path, "--vocab_file=nothing.txt")
+
+    assert code == 1
+    assert "nothing.txt" in err
+
 
 def test_another_vocabulary_than_that_of_the_build_is_refused(
     capsys, write_records, vocab_file

@@ -146,6 +146,14 @@ def test_a_saved_model_is_asked_without_a_word_of_tensorflow(export):
     assert 0 < result["p50_milliseconds"] <= result["p99_milliseconds"]
 
 
+def test_only_tensorflow_is_silenced(export, capfd):
+    load_generator.ask_saved_model(export)
+
+    os.write(2, b"a failure")
+
+    assert capfd.readouterr().err == "a failure"
+
+
 def test_hard_texts_may_be_refused(export, run_main):
     printed = run_main(
         load_generator, f"--saved_model={export}", "--num_requests=60", "--hard"

@@ -232,7 +232,12 @@ EXPORTS = {
     "race": (
         MultipleChoiceModel,
         {},
-        {"task": "race", "max_seq_length": 32, "max_qa_length": 10},
+        {
+            "task": "race",
+            "max_seq_length": 32,
+            "max_qa_length": 10,
+            "model_name": "choices",
+        },
     ),
 }
 

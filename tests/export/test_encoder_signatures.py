@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -144,6 +146,24 @@ def test_the_likeliest_tokens(exported_encoder):
             else:
                 assert tokens == [""] * 5
                 assert not probabilities.any()
+
+
+def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny, tiny_config):
+    config = dataclasses.replace(tiny_config, vocab_size=310)
+    model = PretrainingModel(config, objectives=["mlm"])
+    bias = model.masked_lm_head.output_bias
+    bias.assign(np.where(np.arange(310) < 300, 0.0, 9.0))
+    weights = ExportedWeights(model.weights, precision="float32")
+    *_, fill_mask = encoder_signatures.make_signatures(
+        model, weights, tiny.graph, max_seq_length=9
+    )
+
+    found = fill_mask.function(text=tf.constant(["[MASK]"]))
+
+    [[pieces]] = found["top_pieces"].numpy()
+    assert {piece.decode() for piece in pieces} <= set(tiny.graph.tokens)
+    # With new weights, all 300 tokens are about as likely.
+    np.testing.assert_allclose(found["top_probabilities"], 1 / 300, rtol=0.5)
 
 
 def test_texts_without_a_mask(exported_encoder):
