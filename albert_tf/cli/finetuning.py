@@ -238,7 +238,7 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
 
 
 def _of_best(scores: dict[str, float]) -> dict[str, float]:
-    """Returns the scores of the weights, where several seeds have medians."""
+    """Returns scores with those of the best seed in place of medians."""
     return {
         name: scores.get(f"{name}_best", value)
         for name, value in scores.items()

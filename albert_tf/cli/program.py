@@ -1,6 +1,7 @@
 """How every command starts, logs and ends.
 
-Exit codes: 0 done; 1 an error, reported in one line; 130 interrupted.
+Exit codes: 0 done, or SIGTERM stopped the training; 1 an error, reported in one
+line; 130 Ctrl-C; 141 the reader of stdout has gone.
 """
 
 import contextlib

@@ -21,6 +21,8 @@ import pytest
 import tensorflow as tf
 from absl import flags
 
+from tests.test_layout import SLOW_IMPORTS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {
     "vocab_size": 300,
@@ -34,8 +36,6 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-# What takes seconds to import; input must be checked before it.
-SLOW_IMPORTS = ("tensorflow", "keras", "keras_hub", "jax", "torch")
 TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
 _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 _DEFINITIONS = (

@@ -1,5 +1,6 @@
 """What a restart changes and keeps; whole runs are in test_finetune."""
 
+import dataclasses
 import json
 
 import pytest
@@ -72,3 +73,25 @@ def test_a_clearing_that_was_killed_is_finished(folder):
     )
     assert not (folder / "checkpoints").exists()
     assert (folder / "attempt-0.jsonl").exists()
+
+
+def test_a_run_that_may_restart_is_judged_if_there_is_something_to_learn(
+    job, monkeypatch
+):
+    judged = []
+
+    def train(config, *, on_checkpoint, **_):
+        judged.append(on_checkpoint is not None)
+        return False  # as if a signal had stopped it
+
+    monkeypatch.setattr(attempts.train, "train", train)
+    several = runs.example_set(20)
+    one_label = [x for x in several.examples if x.label]
+
+    for changes in (
+        {"train": several},
+        {"train": several, "on_collapse": "ignore"},
+        {"train": dataclasses.replace(several, examples=one_label)},
+    ):
+        assert job(**changes).run() is None
+    assert judged == [True, False, False]

@@ -1,9 +1,14 @@
 """Which runs count as degenerate."""
 
+import contextlib
+import json
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from albert_tf.training import collapse
+from albert_tf.training import collapse, metric_log
+from tests.training import runs
 
 STEPS = 100
 
@@ -160,3 +165,34 @@ def test_labels_say_nothing_of_other_outputs():
     assert not collapse.are_constant(several, np.arange(40) % 2)
     assert not collapse.are_constant(ragged, np.arange(40) % 2)
     assert not collapse.are_constant(predictions(40, 1), np.arange(80) % 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "settings", "is_last_attempt", "is_ended"),
+    [
+        (50, {}, False, True),
+        (50, {}, True, False),
+        (100, {}, True, True),
+        (50, {"start_warmup_step": 20, "num_warmup_steps": 30}, False, False),
+    ],
+)
+def test_a_degenerate_run_is_ended_but_the_last_attempt_goes_on(
+    step, settings, is_last_attempt, is_ended, tmp_path
+):
+    config = runs.run_config(
+        num_train_steps=STEPS, output_dir=str(tmp_path), **settings
+    )
+    log = lines([0.7] * (step // 5))
+    (tmp_path / metric_log.FILE_NAME).write_text(
+        "".join(f"{json.dumps(line)}\n" for line in log)
+    )
+    ended = pytest.raises(collapse.RunCollapsed, match=f"At step {step}, the l")
+
+    with ended if is_ended else contextlib.nullcontext():
+        collapse.check(
+            step,
+            config=config,
+            strategy=tf.distribute.get_strategy(),
+            chance=0.6931,
+            is_last_attempt=is_last_attempt,
+        )

@@ -144,9 +144,7 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(
-    job, terminate_at, deterministic
-):
+def test_a_stopped_run_resumes_to_the_same_bits(job, stop_at, deterministic):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
@@ -155,7 +153,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
     scores = pretrain.run(whole)
-    terminate_at(4)
+    stop_at(4)
     assert pretrain.run(stopped) is None
     assert not os.path.exists(
         os.path.join(stopped.output_dir, "eval_results.json")
@@ -180,12 +178,23 @@ def test_two_replicas_give_the_scores_of_one(trained, job):
 
 
 @pytest.mark.parametrize(
-    ("objective", "name"), [("mlm", "masked_lm"), ("sop", "sentence_order")]
+    ("objective", "name", "unused"),
+    [
+        ("mlm", "masked_lm", "cls/seq_relationship/output_bias"),
+        ("sop", "sentence_order", "cls/predictions/output_bias"),
+    ],
 )
-def test_one_objective_alone_is_trained_and_scored(objective, name, job):
-    one = job(objectives=[objective], num_train_steps=2)
+def test_one_objective_alone_goes_on_from_both(
+    objective, name, unused, trained, job, caplog
+):
+    done, _ = trained
+    start = os.path.join(done.output_dir, "best")
+    one = job(objectives=[objective], num_train_steps=2, init_checkpoint=start)
+    caplog.set_level("INFO")
 
     scores = pretrain.run(one)
+
+    assert f"unused heads: {unused}, " in caplog.text
 
     assert set(scores) == {f"{name}_loss", f"{name}_accuracy", "global_step"}
     log = runs.lines_of(one.output_dir)[1]
@@ -260,6 +269,8 @@ def test_a_checkpoint_can_be_evaluated_alone(trained, job):
 
     assert pretrain.run(alone) == scores
     assert os.listdir(alone.output_dir) == ["eval_results.json"]
+    part = dataclasses.replace(alone, max_eval_steps=1)
+    assert pretrain.run(part) != scores
 
 
 def test_the_best_of_a_folder_can_be_evaluated_alone(trained):

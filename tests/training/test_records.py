@@ -1,5 +1,6 @@
 """The records of a run, made or cached."""
 
+import dataclasses
 import os
 
 import pytest
@@ -103,3 +104,20 @@ def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
     assert padding.max_seq_length == length
     is_static = expected >= length
     assert padding.static_length == (length if is_static else None)
+
+
+def test_each_seed_has_an_order_of_its_own(small):
+    config, strategy = small[0].config, tf.distribute.get_strategy()
+    records_set = open_sets(small[0]).train
+
+    def first_batches(seed):
+        found = records.training_batches(
+            dataclasses.replace(config, random_seed=seed),
+            records_set,
+            strategy,
+            records.padding_for(config, strategy),
+            position=0,
+        )
+        return [one["input_ids"].numpy().tolist() for one in found.take(3)]
+
+    assert first_batches(1) == first_batches(1) != first_batches(2)

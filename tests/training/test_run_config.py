@@ -108,6 +108,15 @@ def test_an_invalid_setting_is_named(make, values, message):
         make(**values)
 
 
+def test_a_batch_is_divided_over_replicas_times_micro_batches():
+    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
+    config = pretraining(gradient_accumulation_steps=2, **sizes)
+
+    run_config.check_batch_sizes(config, 2, **sizes)
+    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
+        run_config.check_batch_sizes(config, 4, train_batch_size=True)
+
+
 def test_a_seed_has_31_bits():
     assert pretraining(random_seed=2**31 - 1)
 

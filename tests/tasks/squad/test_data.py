@@ -136,18 +136,21 @@ def test_version_2_chooses_the_threshold(ask, asked):
     }
 
 
-def test_a_given_threshold_stays(ask, asked):
+def test_a_given_threshold_stays(ask, asked, tmp_path):
     data, questions, outputs = ask(
         asked,
         ["white", "black", "coal"],
         [-1.0, -2.0, 3.0],
-        null_score_diff_threshold=-5.0,
+        null_score_diff_threshold=-1000.0,
     )
 
     found = data.scores(questions, outputs)
+    data.write_predictions(questions, outputs, str(tmp_path), found)
 
-    assert found["null_threshold"] == -5
+    assert found["null_threshold"] == -1000
     assert (found["HasAns_f1"], found["NoAns_f1"]) == (0, 100)
+    predictions = read_json(tmp_path / "predictions.json")
+    assert predictions == dict.fromkeys(["q1", "q2", "q3"], "")
 
 
 def test_one_window_that_has_the_answer_is_enough(ask, make_example):
