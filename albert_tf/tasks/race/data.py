@@ -88,8 +88,12 @@ class MultipleChoiceData:
         """Yields a record for each example.
 
         Examples without an answer get label 0.
+
+        Raises:
+            ValueError: An example to train on has no answer.
         """
-        del is_training
+        if is_training:
+            examples_lib.known_labels(examples)
         yield from examples_lib.make_records(
             examples, self.tokenizer, self.lengths
         )

@@ -115,10 +115,15 @@ class SquadData:
     ) -> Iterator[Record]:
         """Yields a record for each window; see `TaskData.records`.
 
-        To train, pass questions that `examples.check_answers` accepts.
+        Raises:
+            ValueError: The answers of a question to train on are not known;
+                or a question of version 1.1 has none.
         """
         special = self.tokenizer.special_ids
         if is_training:
+            examples_lib.check_answers(
+                examples, version_2_with_negative=self.version_2_with_negative
+            )
             # Training does not need the windows again; they are not kept.
             found = windows.training_records(examples.split(), special)
         else:

@@ -70,13 +70,15 @@ def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
     }
 
 
-def test_scoring_needs_answers(make_data, make_example):
+def test_training_and_scoring_need_answers(make_data, make_example):
     unknown = [make_example(), make_example(guid="q7", label=None)]
 
     with pytest.raises(
         ValueError, match="1 of 2 .* no answer, for example question q7"
     ):
         make_data().scores(unknown, {"logits": LOGITS[:2]})
+    with pytest.raises(ValueError, match="no answer, .* question q7"):
+        list(make_data().records(unknown, is_training=True))
 
 
 def test_predictions_are_a_line_for_each_question(

@@ -109,6 +109,14 @@ def test_only_training_records_have_labels(is_training, make_data, asked):
     assert any(r["start_positions"] for r in records) == is_training
 
 
+def test_training_needs_answers(make_data, make_example):
+    data = make_data()
+    questions = data.questions([make_example(answers=None)])
+
+    with pytest.raises(ValueError, match="1 of 1 questions have no answers"):
+        list(data.records(questions, is_training=True))
+
+
 def test_version_1_scores_exact_match_and_f1(ask, asked):
     data, questions, outputs = ask(asked[:2], ["white", "coal is black"])
 
