@@ -81,10 +81,13 @@ def test_a_killed_run_ends_as_an_unbroken_one(
         assert done.returncode == (0 if number is TERMINATE else KILLED), story
         if number is TERMINATE:
             assert "a checkpoint is saved" in done.stderr, story
+    # A run that was killed early has saved nothing yet.
+    saved = any((tmp_path / "killed" / "checkpoints").glob("step-*"))
     last = start_run("killed", num_steps).wait()
 
     assert last.returncode == 0, (story, last.stderr)
-    assert "Resuming from killed/checkpoints/step-" in last.stderr, story
+    resumes = "Resuming from killed/checkpoints/step-" in last.stderr
+    assert resumes == saved, story
     assert last.stdout == unbroken.stdout
     killed_log = logged(tmp_path / "killed" / "metrics.jsonl")
     unbroken_log = logged(tmp_path / "unbroken" / "metrics.jsonl")
