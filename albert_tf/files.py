@@ -1,10 +1,11 @@
-"""Files: globs that must match, text and JSON, writes that are whole or not.
+"""Files: globs that must match, text and JSON, whole writes, locks.
 
 Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
 mounted or copied first, and are refused with that advice.
 """
 
 import contextlib
+import fcntl
 import glob
 import gzip
 import json
@@ -12,12 +13,13 @@ import os
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = "\ufeff"
+_NUM_PATHS_SHOWN = 3
 
 
 def check_local(path: Path) -> str:
@@ -38,14 +40,15 @@ def check_local(path: Path) -> str:
 def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
-    Files come pattern by pattern, sorted within each, none twice.
+    Files come pattern by pattern, sorted within each, none twice, not even
+    under another name (`a`, `./a`, a link to it): the first name stays.
 
     Raises:
         FileNotFoundError: A pattern matches no file; the message names it.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found: dict[str, None] = {}
+    found: dict[tuple[int, int], str] = {}
     for pattern in (check_local(p.strip()) for p in patterns):
         if not pattern:
             continue
@@ -57,10 +60,24 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
             raise FileNotFoundError(
                 f"No file matches {pattern!r}. Check the path or the pattern."
             )
-        found.update(dict.fromkeys(matches))
+        for name in matches:
+            found.setdefault(_identity(name), name)
     if not found:
         raise FileNotFoundError("No input file is named. Pass at least one.")
-    return list(found)
+    return list(found.values())
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Returns what a file has in common with its other names."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def list_paths(paths: Sequence[str]) -> str:
+    """Returns paths for a message: the first few, and how many more."""
+    shown = ", ".join(map(repr, paths[:_NUM_PATHS_SHOWN]))
+    more = len(paths) - _NUM_PATHS_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def read_text(path: Path) -> str:
@@ -85,9 +102,24 @@ def read_text(path: Path) -> str:
 def read_lines(path: Path) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, without their line ends.
 
+    See `read_numbered_lines`.
+    """
+    return (line for _, line in read_numbered_lines(path))
+
+
+def read_numbered_lines(
+    path: Path, *, on_bad_line: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, str]]:
+    r"""Yields the numbers, from 1, and lines of a UTF-8 file.
+
     Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
     text. A file whose name ends in `.gz` is decompressed. A byte order mark at
     the start of the file is removed. One line is in memory at a time.
+
+    Args:
+        path: The file.
+        on_bad_line: Called with what is wrong with a line that is not UTF-8,
+            which is then skipped; if None, such a line is an error.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -100,19 +132,26 @@ def read_lines(path: Path) -> Iterator[str]:
     try:
         with open_file(name, "rb") as file:
             for number, line in enumerate(file, start=1):
-                text = line.decode("utf-8").removesuffix("\n")
+                try:
+                    text = line.decode("utf-8").removesuffix("\n")
+                except UnicodeDecodeError as error:
+                    message = (
+                        f"{name}, line {number}: not UTF-8 ({error.reason} at "
+                        f"byte {error.start} of the line)."
+                    )
+                    if on_bad_line is None:
+                        raise ValueError(
+                            f"{message} Convert the file to UTF-8."
+                        ) from error
+                    on_bad_line(message)
+                    continue
                 if number == 1:
                     text = text.removeprefix(_BYTE_ORDER_MARK)
-                yield text.removesuffix("\r")
+                yield number, text.removesuffix("\r")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no file {name!r}. Check the path."
         ) from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}, line {number}: not UTF-8 ({error.reason} at byte "
-            f"{error.start} of the line). Convert the file to UTF-8."
-        ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             f"{name}, after line {number}: damaged gzip data ({error}). "
@@ -229,6 +268,36 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
     """Writes a JSON file, whole or not at all."""
     text = json.dumps(values, indent=2, sort_keys=sort_keys)
     write_text(path, f"{text}\n")
+
+
+@contextlib.contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Holds a lock file, which one process at a time can hold.
+
+    The system releases the lock when the process ends, however it ends; the
+    file that a killed process leaves behind locks nothing.
+
+    Args:
+        path: The lock file, which is created, and removed in the end.
+        message: What to say if another process holds it.
+
+    Raises:
+        ValueError: Another process holds it.
+    """
+    name = check_local(path)
+    with open(name, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The previous holder may have removed the file after it was
+            # opened here, and a third process may have created another.
+            if os.fstat(file.fileno()).st_nlink == 0:
+                raise BlockingIOError
+        except BlockingIOError:
+            raise ValueError(message) from None
+        try:
+            yield
+        finally:
+            os.remove(name)
 
 
 @contextlib.contextmanager

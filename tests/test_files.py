@@ -2,6 +2,9 @@ import errno
 import gzip
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -30,6 +33,29 @@ def test_a_file_that_two_patterns_match_comes_once(tmp_path):
     found = files.expand_globs([f"{tmp_path}/b.txt", f"{tmp_path}/*.txt"])
 
     assert [os.path.basename(path) for path in found] == ["b.txt", "a.txt"]
+
+
+def test_a_file_under_several_names_comes_once(tmp_path, monkeypatch):
+    _touch(tmp_path, "a.txt", "b.txt")
+    monkeypatch.chdir(tmp_path)
+    os.symlink("a.txt", "link.txt")
+    os.link("a.txt", "same.txt")
+
+    found = files.expand_globs(["a.txt", "./a.txt", "*.txt"])
+
+    assert found == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (["a"], "'a'"),
+        (["a", "b", "c"], "'a', 'b', 'c'"),
+        ([*"abcde"], "'a', 'b', 'c' and 2 more"),
+    ],
+)
+def test_a_message_shows_the_first_few_paths(paths, shown):
+    assert files.list_paths(paths) == shown
 
 
 def test_a_folder_is_not_a_match(tmp_path):
@@ -129,6 +155,18 @@ def test_damaged_lines_are_an_error(tmp_path, name, data, message):
 
     with pytest.raises(ValueError, match=message):
         list(files.read_lines(path))
+
+
+def test_lines_that_are_not_utf8_can_be_skipped(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"one\ncaf\xe9\nthree\n")
+    bad_lines = []
+
+    lines = files.read_numbered_lines(path, on_bad_line=bad_lines.append)
+
+    assert list(lines) == [(1, "one"), (3, "three")]
+    (message,) = bad_lines
+    assert message.startswith(f"{path}, line 2: not UTF-8 ")
 
 
 def test_reading_lines_of_a_missing_file_names_it(tmp_path):
@@ -241,3 +279,51 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     ):
         raise RuntimeError
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new"]
+
+
+def test_one_process_at_a_time_holds_a_lock(tmp_path):
+    path = tmp_path / "lock"
+    with (
+        files.locked(path, "It is locked."),
+        pytest.raises(ValueError, match="It is locked"),
+        files.locked(path, "It is locked."),
+    ):
+        pass
+
+    with files.locked(path, ""):
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from albert_tf import files\n"
+        "with files.locked(sys.argv[1], ''):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "lock"
+    done = subprocess.run([sys.executable, "-c", code, str(path)])
+
+    assert done.returncode == -signal.SIGKILL
+    assert path.exists()
+    with files.locked(path, "It is locked."):
+        pass
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
+    tmp_path, monkeypatch
+):
+    flock = files.fcntl.flock
+
+    def remove_and_lock(file, flags):
+        os.remove(file.name)
+        flock(file, flags)
+
+    monkeypatch.setattr(files.fcntl, "flock", remove_and_lock)
+
+    with (
+        pytest.raises(ValueError, match="It is locked"),
+        files.locked(tmp_path / "lock", "It is locked."),
+    ):
+        pass

@@ -9,12 +9,11 @@ Floor: training. Plain Python.
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
@@ -117,15 +116,16 @@ class RunFolder:
         self.check()
         is_new = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
-        path = os.path.join(self.path, LOCK_FILE)
-        with open(path, "a", encoding="utf-8") as file:
-            _lock(file, self.path)
-            try:
+        message = (
+            f"Another process is training in {self.path!r}. Wait until it "
+            "ends, or pass another --output_dir."
+        )
+        try:
+            with files.locked(os.path.join(self.path, LOCK_FILE), message):
                 yield
-            finally:
-                os.remove(path)
-                if is_new and not os.listdir(self.path):
-                    os.rmdir(self.path)
+        finally:
+            if is_new and not os.listdir(self.path):
+                os.rmdir(self.path)
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run: fingerprint, config and flags."""
@@ -160,20 +160,6 @@ def finetuning_folder(
             "seeds_from": config.random_seed,
         }
     return RunFolder(path=config.output_dir, fingerprint=values)
-
-
-def _lock(file: IO[str], output_dir: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The previous holder may have removed the file after it was opened
-        # here, and a third process may have created another.
-        if os.fstat(file.fileno()).st_nlink == 0:
-            raise BlockingIOError
-    except BlockingIOError:
-        raise ValueError(
-            f"Another process is training in {output_dir!r}. Wait until it "
-            "ends, or pass another --output_dir."
-        ) from None
 
 
 def check_model(config: RunConfig, task_name: str) -> None:

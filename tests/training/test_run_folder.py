@@ -214,24 +214,6 @@ def test_a_new_folder_in_which_nothing_was_done_is_removed(tmp_path):
     assert old.exists()
 
 
-def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
-    tmp_path, monkeypatch
-):
-    flock = run_folder.fcntl.flock
-
-    def remove_and_lock(file, flags):
-        os.remove(file.name)
-        flock(file, flags)
-
-    monkeypatch.setattr(run_folder.fcntl, "flock", remove_and_lock)
-
-    with (
-        pytest.raises(ValueError, match="Another process"),
-        RunFolder(path=str(tmp_path), fingerprint={}).locked(),
-    ):
-        pass
-
-
 @pytest.mark.parametrize("start", [None, "base"])
 @pytest.mark.parametrize(
     ("given", "is_training", "uses_own"),
