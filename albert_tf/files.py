@@ -5,11 +5,13 @@ mounted or copied first, and are refused with that advice.
 """
 
 import contextlib
+import errno
 import fcntl
 import glob
 import gzip
 import json
 import os
+import re
 import shutil
 import uuid
 import zlib
@@ -20,6 +22,11 @@ Path = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _NUM_PATHS_SHOWN = 3
+# Bytes of a file's name in a temporary name made of it: with the rest, at most
+# 255, the limit of file systems.
+_STEM_SIZE = 200
+_PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
+_REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
 
 
 def check_local(path: Path) -> str:
@@ -197,6 +204,21 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
     return values
 
 
+def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    """Returns the object under a key of a JSON file; empty if it has none.
+
+    Raises:
+        ValueError: There is another kind of value.
+    """
+    found = values.get(key)
+    if not isinstance(found, dict | None):
+        raise ValueError(
+            f"{os.fspath(path)} is damaged: expected a JSON object as "
+            f"{key!r}, found {type(found).__name__}. Restore or correct it."
+        )
+    return found or {}
+
+
 def read_json_lines(path: Path) -> list[Any]:
     """Reads a file of one JSON value a line.
 
@@ -222,18 +244,62 @@ def read_json_lines(path: Path) -> list[Any]:
     return values
 
 
+def partial_name(path: Path) -> str:
+    """Returns a new name beside `path` for what is not complete yet.
+
+    It is `<name>.<8 hexadecimal digits>.partial`, with a long name cut, so
+    that neither another writer of the path nor a file of the user is met.
+    """
+    folder, name = os.path.split(check_local(path))
+    unique = f"{_stem(name)}.{_random_digits()}.partial"
+    return os.path.join(folder, unique)
+
+
+def _stem(name: str) -> str:
+    return os.fsencode(name)[:_STEM_SIZE].decode(errors="ignore")
+
+
+def _random_digits() -> str:
+    return uuid.uuid4().hex[:8]
+
+
+def find_partials(path: Path) -> list[str]:
+    """Returns what writers of a path are writing, or were when killed.
+
+    They are names by `partial_name`, without their folder.
+    """
+    folder, name = os.path.split(check_local(path))
+    found = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    matches = map(_PARTIAL.fullmatch, found)
+    return [m[0] for m in matches if m and m["stem"] == _stem(name)]
+
+
+def remove_partials(path: Path) -> None:
+    """Removes what killed writers of a path have left.
+
+    Only for a path that no other process is writing: the caller has a lock.
+    """
+    for name in find_partials(path):
+        _remove(os.path.join(os.path.dirname(check_local(path)), name))
+
+
+def _remove(path: str) -> None:
+    """Removes a file or a folder that another process may remove, too."""
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.remove(path)
+
+
 @contextlib.contextmanager
-def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file for writing that takes its name only when it is whole.
 
-    Bytes go to `<path>.partial`, which is flushed to disk and renamed when
-    the block ends, and removed when it fails. Missing folders are made.
-
-    Args:
-        path: The file.
-        is_shared: Whether other processes may write it at the same time; the
-            last one's bytes stay. What a kill leaves behind is then not
-            overwritten by the next to write.
+    Bytes go to a file named by `partial_name`, which is flushed to disk and
+    renamed when the block ends, and removed when it fails. Missing folders are
+    made. Of processes that write the same file at the same time, the last
+    one's bytes stay.
 
     Raises:
         OSError: It could not be written (no space, no permission); the error
@@ -241,8 +307,7 @@ def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    own = f".{uuid.uuid4().hex[:8]}" if is_shared else ""
-    partial = f"{name}{own}.partial"
+    partial = partial_name(name)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -250,8 +315,7 @@ def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(partial, name)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.remove(partial)
+        _remove(partial)
         if isinstance(error, OSError) and error.errno and not error.filename:
             # A failing write knows its reason but not its file.
             raise OSError(error.errno, error.strerror, name) from error
@@ -301,22 +365,68 @@ def locked(path: Path, message: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[str]:
-    """Gives a folder for writing that takes its name only when it is whole.
+def partial_folder(path: Path) -> Iterator[str]:
+    """Gives an empty folder for what shall become the folder `path`.
 
-    Files go to `<path>.partial`, which is renamed when the block ends, and
-    removed when it fails. Missing parents are made.
-
-    Args:
-        path: The folder; it must not exist when the block ends, or be empty.
+    It is named by `partial_name`, and removed when the block ends, unless the
+    block has renamed it. Missing parents are made.
     """
-    name = os.path.normpath(check_local(path))
-    partial = f"{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = partial_name(os.path.normpath(check_local(path)))
     os.makedirs(partial)
     try:
         yield partial
-        os.replace(partial, name)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    finally:
+        _remove(partial)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
+    """Gives a folder for writing that takes its name only when it is whole.
+
+    Args:
+        path: The folder; unless `replace`, it must not exist when the block
+            ends, or be empty.
+        replace: Whether a folder that exists is replaced. It is moved away
+            first; what a kill has left is put right by `finish_replacements`.
+
+    Raises:
+        ValueError: The folder has come into being in the meantime.
+    """
+    name = os.path.normpath(check_local(path))
+    with partial_folder(name) as partial:
+        yield partial
+        old = None
+        if replace and os.path.exists(name):
+            old = f"{name}.{_random_digits()}.replaced"
+            os.replace(name, old)
+        try:
+            os.replace(partial, name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise ValueError(
+                f"{name!r} has been written by another process in the "
+                "meantime. Pass another path."
+            ) from error
+        if old:
+            _remove(old)
+
+
+def finish_replacements(folder: Path) -> None:
+    """Finishes what killed processes have begun by `atomic_folder` in a folder.
+
+    A folder that was moved away comes back if nothing took its place.
+    Incomplete folders are removed. Only where no other process is writing.
+    """
+    parent = check_local(folder)
+    for found in os.listdir(parent) if os.path.isdir(parent) else ():
+        path = os.path.join(parent, found)
+        replaced = _REPLACED.fullmatch(found)
+        if replaced and not os.path.exists(
+            os.path.join(parent, replaced["name"])
+        ):
+            # Another worker may already have moved it.
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(path, os.path.join(parent, replaced["name"]))
+        elif os.path.isdir(path) and (replaced or _PARTIAL.fullmatch(found)):
+            _remove(path)

@@ -212,14 +212,57 @@ def test_a_write_that_the_system_refuses_names_the_file(tmp_path):
 def test_processes_that_share_a_file_do_not_meet(tmp_path):
     path = tmp_path / "shared"
 
-    with files.atomic_write(path, is_shared=True) as one:
+    with files.atomic_write(path) as one:
         one.write(b"one")
-        with files.atomic_write(path, is_shared=True) as other:
+        with files.atomic_write(path) as other:
             other.write(b"other")
         assert path.read_bytes() == b"other"
 
     assert path.read_bytes() == b"one"
     assert os.listdir(tmp_path) == ["shared"]
+
+
+def _write_file(path):
+    with files.atomic_write(path) as file:
+        file.write(b"new")
+
+
+def _write_folder(path):
+    with files.atomic_folder(path) as folder:
+        (pathlib.Path(folder) / "new").touch()
+
+
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+def test_a_user_s_own_partial_is_kept(write, tmp_path):
+    _touch(tmp_path, "x.partial", "y.partial/inner")
+
+    write(tmp_path / "x")
+    write(tmp_path / "y")
+
+    found = sorted(p.name for p in tmp_path.iterdir())
+    assert found == ["x", "x.partial", "y", "y.partial"]
+    assert (tmp_path / "x.partial").read_text() == "x.partial"
+    assert (tmp_path / "y.partial" / "inner").exists()
+
+
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+@pytest.mark.parametrize("name", ["n" * 250, "漢" * 83], ids=["one", "three"])
+def test_names_may_be_as_long_as_the_file_system_allows(write, name, tmp_path):
+    write(tmp_path / name)
+
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_what_killed_writers_left_of_a_file_is_removed(tmp_path):
+    partial = os.path.basename(files.partial_name(tmp_path / "a"))
+    others = ["a", "a.partial", "ab.01234567.partial", "a.0123456x.partial"]
+    _touch(tmp_path, partial, *others)
+    assert files.find_partials(tmp_path / "a") == [partial]
+    assert files.find_partials(tmp_path / "none" / "a") == []
+
+    files.remove_partials(tmp_path / "a")
+
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
 
 
 def test_a_json_object_is_read_and_what_is_none_is_told(tmp_path):
@@ -327,3 +370,51 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
         files.locked(tmp_path / "lock", "It is locked."),
     ):
         pass
+
+
+def test_a_folder_that_another_process_wrote_first_is_kept(tmp_path):
+    path = tmp_path / "folder"
+
+    with (
+        pytest.raises(ValueError, match="written by another process in the"),
+        files.atomic_folder(path),
+    ):
+        _touch(path, "theirs")
+
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(path) == ["theirs"]
+
+
+def test_a_folder_may_be_replaced(tmp_path):
+    _touch(tmp_path, "folder/old")
+
+    for _ in range(2):
+        with files.atomic_folder(tmp_path / "folder", replace=True) as folder:
+            (pathlib.Path(folder) / "new").touch()
+            assert os.listdir(tmp_path / "folder") != []
+
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(tmp_path / "folder") == ["new"]
+
+
+def test_what_kills_left_of_folders_is_put_right_and_nothing_else(tmp_path):
+    lost, kept = "lost.01234567.replaced", "kept.01234567.replaced"
+    own = ["own.old", "own.replaced", "own.partial", "file.01234567.partial"]
+    _touch(tmp_path, f"{lost}/a", "kept/new", f"{kept}/old", *own)
+    _touch(tmp_path, "x.01234567.partial/a")
+
+    files.finish_replacements(tmp_path)
+    files.finish_replacements(tmp_path / "none")
+
+    assert sorted(os.listdir(tmp_path)) == sorted(["lost", "kept", *own])
+    assert os.listdir(tmp_path / "lost") == ["a"]
+    assert os.listdir(tmp_path / "kept") == ["new"]
+
+
+def test_an_object_in_a_file_is_returned_and_nothing_else():
+    assert files.object_of({"a": {"b": 1}}, "a", "x.json") == {"b": 1}
+    assert files.object_of({"a": None}, "a", "x.json") == {}
+    assert files.object_of({}, "a", "x.json") == {}
+
+    with pytest.raises(ValueError, match="x.json.*as 'a', found list. Restore"):
+        files.object_of({"a": []}, "a", "x.json")

@@ -19,6 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
@@ -201,11 +202,8 @@ def summary(
 
 def _copy_best_weights(run_dir: str, target: str) -> None:
     source = run_folder.weights_to_use(run_dir, None, is_training=True)
-    partial = f"{target}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(source, partial)
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(partial, target)
+    with files.atomic_folder(target, replace=True) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:

@@ -35,7 +35,7 @@ RECORDS = "records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
-_HARMLESS = {LOCK_FILE, CACHE_FOLDER, f"{FINGERPRINT_FILE}.partial"}
+_HARMLESS = {LOCK_FILE, CACHE_FOLDER}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
 _IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -95,7 +95,9 @@ class RunFolder:
                 f"{self.path!r} is a file. Pass a directory as --output_dir."
             )
         elif os.path.isdir(self.path) and (
-            set(os.listdir(self.path)) - _HARMLESS
+            {*os.listdir(self.path)}
+            - _HARMLESS
+            - {*files.find_partials(os.path.join(self.path, FINGERPRINT_FILE))}
         ):
             raise ValueError(
                 f"{self.path!r} contains files but no {FINGERPRINT_FILE}, so "

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import sequence_signatures
 from albert_tf.metrics.classification import softmax
 from albert_tf.tasks.classification.data import ClassificationData
@@ -59,6 +60,24 @@ def test_labels_and_probabilities(exported):
     np.testing.assert_allclose(
         found["probabilities"], softmax(logits), atol=1e-5
     )
+
+
+def test_any_number_of_labels(export_task):
+    exported = export_task(
+        "classifier", tflite=False, known=Metadata(multi_label=True)
+    )
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported, PAIRS)
+    np.testing.assert_allclose(
+        found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5
+    )
+    expected = np.where(logits >= 0, exported.config.labels, "")
+    assert np.char.decode(found["prediction"].astype("S")).tolist() == (
+        expected.tolist()
+    )
+    assert len({*(expected != "").sum(axis=1)}) > 2
 
 
 def test_numbers(exported):

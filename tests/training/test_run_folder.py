@@ -143,7 +143,12 @@ def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "left", ["run.json.partial", "run.json", "albert_config.json.partial"]
+    "left",
+    [
+        "run.json.01234567.partial",
+        "run.json",
+        "albert_config.json.01234567.partial",
+    ],
 )
 def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     left, tmp_path, claim
@@ -151,7 +156,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / left).write_bytes(b'{"rando')
-    if left != "run.json.partial":
+    if left != "run.json.01234567.partial":
         (folder / "run.json").write_text(json.dumps(FINGERPRINT))
 
     claim(folder)
