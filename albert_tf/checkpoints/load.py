@@ -42,8 +42,9 @@ _ACCEPTED = (
 )
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
-    "Use a checkpoint that has this head, or a model without it; or "
-    "initialise it randomly: --allow_new_heads, in Python allow_new_heads=True."
+    "Use a checkpoint that has this head, or a model without it. Only training "
+    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
+    "Python allow_new_heads=True."
 )
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 _OTHER_FORMATS = (".safetensors", ".h5", ".keras")

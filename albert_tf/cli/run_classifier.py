@@ -51,7 +51,7 @@ def define_flags() -> None:
     )
 
 
-def run(values: FlagValues) -> None:
+def run(values: FlagValues) -> int:
     """Reads the examples, then trains, evaluates and predicts."""
     if values.threshold_to_export is not None:
         _LOGGER.warning(
@@ -59,7 +59,7 @@ def run(values: FlagValues) -> None:
             "of the exported model with it yourself.",
             values.threshold_to_export,
         )
-    finetuning.run(
+    return finetuning.run(
         values,
         task=sets,
         task_config_class=sets.ClassificationConfig,

@@ -83,7 +83,9 @@ class ClassificationConfig:
     regression: bool = setting(
         False, "Custom task: whether the labels are numbers to predict."
     )
-    dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
+    dropout_prob: float = setting(
+        0.1, "Dropout rate of the pooled output.", of_weights=True
+    )
 
     def __post_init__(self) -> None:
         checks.check_number(

@@ -67,7 +67,9 @@ class SquadConfig(SpanLimits):
         5, "SQuAD 2.0: beam size for end positions, per start position."
     )
     dropout_prob: float = setting(
-        0.1, "SQuAD 2.0: dropout rate before the score of no answer."
+        0.1,
+        "SQuAD 2.0: dropout rate before the score of no answer.",
+        of_weights=True,
     )
     null_score_diff_threshold: float | None = setting(
         None,
