@@ -9,6 +9,7 @@ Floor: checkpoints. Plain Python: no TensorFlow.
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, files
@@ -17,6 +18,9 @@ from albert_tf.checkpoints import run_checkpoints
 METADATA_FILE = "metadata.json"
 # The names that transformers gives to labels begin with this.
 UNNAMED_LABEL = "LABEL_"
+# Keys of the thresholds of labels, among the scores of an evaluation, begin
+# with this.
+THRESHOLD_OF = "threshold_of_"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,6 +32,12 @@ class Metadata:
         do_lower_case: Whether the model takes lower-cased text.
         labels: Names of the classes, in the order of the logits; empty for
             regression.
+        multi_label: Whether an example has any number of labels.
+        thresholds: Of several labels, the probability from which on each is
+            predicted.
+        target_mean: Regression: the number that an output of 0 stands for.
+        target_scale: Regression: what an increase of the output by 1 stands
+            for.
         null_threshold: SQuAD 2.0: predict no answer when the null score is at
             or above this value.
         tokenizer_hash: `hash` of the tokenizer that the model was trained
@@ -40,6 +50,10 @@ class Metadata:
     task: str | None = None
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None
+    multi_label: bool | None = None
+    thresholds: tuple[float, ...] | None = None
+    target_mean: float | None = None
+    target_scale: float | None = None
     null_threshold: float | None = None
     tokenizer_hash: str | None = None
 
@@ -48,6 +62,8 @@ class Metadata:
         has_valid_types = (
             isinstance(self.do_lower_case, bool | None)
             and isinstance(self.labels, tuple | None)
+            and isinstance(self.multi_label, bool | None)
+            and isinstance(self.thresholds, tuple | None)
             and isinstance(self.task, str | None)
             and isinstance(self.tokenizer_hash, str | None)
             and all(isinstance(label, str) for label in labels)
@@ -55,11 +71,38 @@ class Metadata:
         if not has_valid_types:
             raise ValueError(
                 "`task`, `tokenizer_hash` and each of the `labels` must be "
-                "text, and `do_lower_case` must be true or false. Received: "
+                "text, `thresholds` a list; `do_lower_case` and `multi_label` "
+                "must be true or false. Received: "
                 f"{self.known()}."
             )
-        if self.null_threshold is not None:
-            checks.check_number("null_threshold", self.null_threshold)
+        numbers = {
+            "null_threshold": self.null_threshold,
+            "target_mean": self.target_mean,
+            "target_scale": self.target_scale,
+            **{
+                f"thresholds[{i}]": t
+                for i, t in enumerate(self.thresholds or ())
+            },
+        }
+        for name, number in numbers.items():
+            if number is not None:
+                checks.check_number(name, number)
+
+    def tuned(self, scores: Mapping[str, Any]) -> "Metadata":
+        """Returns it with what was chosen on the examples of an evaluation.
+
+        `scores` are those of the evaluation, which may hold a null threshold,
+        or a threshold for every label.
+        """
+        keys = [f"{THRESHOLD_OF}{label}" for label in self.labels or ()]
+        thresholds = None
+        if self.multi_label and scores.keys() >= {*keys}:
+            thresholds = tuple(scores[key] for key in keys)
+        return dataclasses.replace(
+            self,
+            null_threshold=scores.get("null_threshold"),
+            thresholds=thresholds,
+        )
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""
@@ -110,8 +153,9 @@ def _facts(folder: str) -> dict[str, Any]:
             f"{path} has unknown keys: {', '.join(unknown)}. The known ones "
             f"are {', '.join(sorted(names))}. Correct or remove the file."
         )
-    if isinstance(values.get("labels"), list):
-        values["labels"] = tuple(values["labels"])
+    for name in ("labels", "thresholds"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     try:
         return Metadata(**values).known()
     except ValueError as error:
@@ -128,15 +172,19 @@ def _facts_of_run(folder: str) -> dict[str, Any]:
     results = _read_json(folder, "eval_results.json")
     settings = run.get("settings", {})
     labels = settings.get("labels")
-    return Metadata(
+    found = Metadata(
         task=run.get("task"),
         labels=None if labels is None else tuple(labels),
-        # Of several seeds, the weights of the best one are kept.
-        null_threshold=results.get(
-            "null_threshold_best", results.get("null_threshold")
-        ),
+        multi_label=settings.get("multi_label"),
+        target_mean=settings.get("target_mean"),
+        target_scale=settings.get("target_scale"),
         tokenizer_hash=settings.get("tokenizer"),
-    ).known()
+    )
+    # Of several seeds, the weights of the best one are kept.
+    best = {
+        key: results.get(f"{key}_best", value) for key, value in results.items()
+    }
+    return found.tuned(best).known()
 
 
 def _facts_of_huggingface(folder: str) -> dict[str, Any]:

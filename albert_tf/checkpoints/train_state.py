@@ -10,7 +10,6 @@ Floor: checkpoints.
 """
 
 import contextlib
-import dataclasses
 import glob
 import json
 import os
@@ -91,15 +90,14 @@ class Checkpointer:
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
-        Their scores are written as `state.json`. A null threshold among them
-        becomes part of the metadata.
+        Their scores are written as `state.json`. Thresholds among them become
+        part of the metadata.
         """
-        tuned = scores.get("null_threshold")
         _write_folder(
             os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
             _arrays(self._weights, step),
             {"step": step, **scores},
-            dataclasses.replace(self._metadata, null_threshold=tuned),
+            self._metadata.tuned(scores),
         )
 
     def restore(self, path: str) -> dict[str, Any]:

@@ -274,11 +274,13 @@ def _write_report(
         report.length_histogram(main.columns.lengths)
     ]
     if isinstance(logits, np.ndarray) and labels is not None:
+        settings = main.data.settings
+        scale = settings.get("target_scale", 1.0)
+        mean = settings.get("target_mean", 0.0)
+        if np.issubdtype(labels.dtype, np.floating):
+            labels, logits = (x * scale + mean for x in (labels, logits))
         sections += report.prediction_sections(
-            main.examples,
-            labels,
-            logits,
-            main.data.settings.get("labels") or (),
+            main.examples, labels, logits, settings.get("labels") or ()
         )
     sections += map(
         report.section_of,
