@@ -13,7 +13,7 @@ google-research/albert, `classifier_utils.create_model`,
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -158,6 +158,7 @@ class ClassificationTask(_MeanLossTask):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
+        measure: Callable[..., losses.LossSums]
         if self.is_regression:
             measure = losses.regression_sums
         elif self._multi_label:

@@ -25,6 +25,8 @@ BUCKET_WIDTH = 16
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
+# A run of several windows for each question that sees fewer is warned of.
+_LEAST_SHARE_SEEN = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,8 @@ def open_sets(
     )
     if is_chief:
         distribution.wait_for_all(strategy)
+    if train:
+        _tell_share_seen(config, train)
     if train and config.train_batch_size > train.columns.num_records:
         _LOGGER.warning(
             "A training batch has %d records, but there are only %d, so some "
@@ -76,6 +80,30 @@ def open_sets(
             train.columns.num_records,
         )
     return Sets(train=train, evaluation=evaluation, prediction=prediction)
+
+
+def _tell_share_seen(config: FinetuningConfig, train: RecordSet) -> None:
+    """Logs how many records the run trains on, and how many there are."""
+    num_records, num_examples = train.columns.num_records, len(train.examples)
+    num_seen = config.num_train_steps * config.train_batch_size
+    share = min(1.0, num_seen / num_records)
+    _LOGGER.info(
+        "%d examples to train on have %d records; %d steps of %d see %.3g%% "
+        "of them.",
+        num_examples,
+        num_records,
+        config.num_train_steps,
+        config.train_batch_size,
+        100 * share,
+    )
+    if num_records > num_examples and share < _LEAST_SHARE_SEEN:
+        _LOGGER.warning(
+            "The run sees less than half of the %d windows of its questions, "
+            "because its epochs count %d questions, as in the original. Pass "
+            "--count_windows_as_epochs, or more --num_train_epochs.",
+            num_records,
+            num_examples,
+        )
 
 
 def _open(

@@ -277,8 +277,11 @@ def _charts_of_run(lines: LogLines) -> list[Section]:
     keys = {key for line in lines for key in line if key.startswith(_EVAL)}
     names = {key.removeprefix(_EVAL) for key in keys} - _NOT_SCORES
     # Those of single classes would be too many curves.
-    names = sorted(name for name in names if "_of_" not in name)
-    scores = {name: points(lines, f"{_EVAL}{name}") for name in names}
+    scores = {
+        name: points(lines, f"{_EVAL}{name}")
+        for name in sorted(names)
+        if "_of_" not in name
+    }
     loss = {"loss": points(lines, "loss")}
     return [
         Chart(title="Training loss", unit="loss", curves=loss),
