@@ -23,7 +23,7 @@ _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
 # What an opening quote without a closing one would take into memory, at most.
 _MAX_FIELD_CHARACTERS = 10_000_000
-_NUM_SHOWN = 5
+NUM_SHOWN = 5
 # Its line number in the file, from 1, and the fields of the chosen columns.
 Row: TypeAlias = tuple[int, tuple[str, ...]]
 # A line of JSONL, or the fields of a row.
@@ -219,8 +219,8 @@ def shown_few(items: Iterable[str]) -> str:
     ('a, b, c, d, e', 'a, b, c, d, e, ...')
     """
     items = list(items)
-    shown = ", ".join(items[:_NUM_SHOWN])
-    return f"{shown}, ..." if len(items) > _NUM_SHOWN else shown
+    shown = ", ".join(items[:NUM_SHOWN])
+    return f"{shown}, ..." if len(items) > NUM_SHOWN else shown
 
 
 def _text(

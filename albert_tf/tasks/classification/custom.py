@@ -20,6 +20,7 @@ from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     Columns,
+    TableStream,
 )
 from albert_tf.tasks.classification.sets import BALANCED, ClassificationConfig
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
@@ -59,6 +60,12 @@ def read_sets(
         use: ExampleSet(examples=own, data=data)
         for use, own in examples.items()
     }
+    if "predict" in uses:
+        stream = TableStream(
+            _file_of(config, "predict"),
+            Columns(texts=config.text_columns, guid=config.id_column),
+        )
+        sets["predict"] = ExampleSet(examples=stream, data=data)
     return Sets(
         train=sets.get("train"),
         evaluation=(sets["eval"],) if "eval" in sets else (),
@@ -177,7 +184,7 @@ def _shown(labels: Sequence[str]) -> str:
 def _read_examples(
     config: ClassificationConfig, uses: Sequence[str], labels: Sequence[str]
 ) -> dict[str, list[ClassificationExample]]:
-    """Reads the examples of each use.
+    """Reads the examples to train on and to evaluate.
 
     With `validation_share`, those to evaluate are a part of the training file.
 
@@ -197,6 +204,7 @@ def _read_examples(
     return {
         use: found[use] if use in found else _read(config, use, labels)
         for use in uses
+        if use != "predict"
     }
 
 
@@ -217,7 +225,7 @@ def _read(
 ) -> list[ClassificationExample]:
     columns = Columns(
         texts=config.text_columns,
-        label=None if use == "predict" else config.label_column,
+        label=config.label_column,
         guid=config.id_column,
         separator=config.separator,
     )

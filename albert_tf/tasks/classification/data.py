@@ -8,20 +8,27 @@ Source: google-research/albert, `classifier_utils` (features, scores) and
 `run_classifier` (files of predictions).
 """
 
+import contextlib
 import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 import numpy as np
 
-from albert_tf import files
 from albert_tf.checkpoints import metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
+from albert_tf.tasks.classification import prediction_files
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
@@ -30,7 +37,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
-TEST_RESULTS = "test_results.tsv"
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
 DEFAULT_THRESHOLD = 0.5
 
@@ -129,16 +135,17 @@ class ClassificationData:
         return values
 
     def records(
-        self, examples: Sequence[ClassificationExample], *, is_training: bool
+        self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields one record for each example, in their order.
 
         Examples without a label get label 0. How many are truncated is logged.
+        Some thousand examples are in memory at a time.
         """
         del is_training
-        num_cut = 0
-        for start in range(0, len(examples), _CHUNK_SIZE):
-            chunk = examples[start : start + _CHUNK_SIZE]
+        num_cut, num_examples, rest = 0, 0, iter(examples)
+        while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
+            num_examples += len(chunk)
             ids = self._encode(chunk)
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
@@ -151,7 +158,7 @@ class ClassificationData:
             _logger.info(
                 "%d of %d examples are truncated to %d tokens.",
                 num_cut,
-                len(examples),
+                num_examples,
                 self.max_seq_length,
             )
 
@@ -283,28 +290,54 @@ class ClassificationData:
         followed by the true label if all are known. Rows are in the order of
         the examples; numbers have all their digits.
         """
-        labels = [example.label for example in examples]
-        if self.is_regression:
-            values = self._numbers(outputs)[:, None]
-            predictions = values[:, 0]
-            if self.prediction_range:
-                predictions = np.clip(predictions, *self.prediction_range)
-        else:
-            values = self._probabilities(outputs)
-            thresholds = self._thresholds_to_use(scores)
+        has_labels = all(example.label is not None for example in examples)
+        with self.open_predictions(
+            output_dir, scores, has_labels=has_labels
+        ) as write:
+            write(examples, outputs)
+        names = (prediction_files.TEST_RESULTS, self.submission_file)
+        return [os.path.join(output_dir, name) for name in names]
+
+    @contextlib.contextmanager
+    def open_predictions(
+        self,
+        output_dir: str,
+        scores: Mapping[str, float],
+        *,
+        has_labels: bool = False,
+    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
+        """See `task.StreamedData`; `has_labels` adds the true labels."""
+        thresholds = self._thresholds_to_use(scores)
+        header = ("index", "prediction", *(["label"] if has_labels else []))
+        with prediction_files.open_files(
+            output_dir, self.submission_file, header
+        ) as write_row:
+
+            def write(
+                examples: Sequence[ClassificationExample], outputs: Outputs
+            ) -> None:
+                values, predictions = self._answers(outputs, thresholds)
+                for example, own, prediction in zip(
+                    examples, values, predictions, strict=True
+                ):
+                    fields = [example.guid, self._answer(prediction)]
+                    if has_labels:
+                        fields.append(self._label_text(example.label))
+                    write_row(own, fields)
+
+            yield write
+
+    def _answers(
+        self, outputs: Outputs, thresholds: Sequence[float] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the numbers of `test_results.tsv`, and the predictions."""
+        if not self.is_regression:
             predictions = self._predictions(outputs, thresholds)
-        columns = {
-            "index": [example.guid for example in examples],
-            "prediction": list(map(self._answer, predictions)),
-        }
-        if None not in labels:
-            columns["label"] = [self._label_text(label) for label in labels]
-        test_results = os.path.join(output_dir, TEST_RESULTS)
-        _write_rows(test_results, (map(_digits, row) for row in values))
-        submission = os.path.join(output_dir, self.submission_file)
-        rows = zip(*columns.values(), strict=True)
-        _write_rows(submission, itertools.chain([columns], rows))
-        return [test_results, submission]
+            return self._probabilities(outputs), predictions
+        numbers = self._numbers(outputs)
+        if self.prediction_range:
+            return numbers[:, None], np.clip(numbers, *self.prediction_range)
+        return numbers[:, None], numbers
 
     def _thresholds_to_use(
         self, scores: Mapping[str, float]
@@ -324,7 +357,7 @@ class ClassificationData:
     def _answer(self, prediction: Any) -> str:
         """Returns a prediction as text: label, labels, or number."""
         if self.is_regression:
-            return _digits(prediction)
+            return prediction_files.digits(prediction)
         if not self.is_multi_label:
             return self.labels[prediction]
         return self.label_separator.join(
@@ -410,16 +443,3 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         number = 0.0 if label is None else label - self.target_mean
         return np.array(number / self.target_scale, np.float32)
-
-
-def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:
-    files.write_text(path, "".join("\t".join(row) + "\n" for row in rows))
-
-
-def _digits(number: np.floating) -> str:
-    """Writes all digits of a float32.
-
-    With fewer digits, correlations computed from the file as float64 would
-    differ from the reported ones, if the numbers hardly differ.
-    """
-    return str(float(np.float32(number)))

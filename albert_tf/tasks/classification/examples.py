@@ -9,10 +9,11 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf import files
 from albert_tf.tasks import table_files
+from albert_tf.tasks.task import ExampleStream
 
 _logger = logging.getLogger(__name__)
 
@@ -156,7 +157,7 @@ def read_examples(
             table_files.shown_few(map(str, broken)),
         )
     _check_ids(examples, path)
-    _warn_of_empty_texts(examples, path)
+    _warn_of_empty_texts(examples.items(), path)
     return list(examples.values())
 
 
@@ -200,6 +201,39 @@ def iterate_examples(
                 label=label,
             ),
         )
+
+
+class TableStream(ExampleStream):
+    """The examples of a file without labels, read anew each time.
+
+    The file is read once when the stream is made, so that bad rows are found
+    before any is predicted. Ids are not compared with one another.
+
+    Args:
+        path: TSV, or CSV or JSONL by its ending.
+        columns: What to read.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        ValueError: It has no rows, a column is missing, or a row is broken.
+            The message names file and line.
+    """
+
+    def __init__(self, path: files.Path, columns: Columns) -> None:
+        self._path = os.fspath(path)
+        self._columns = columns
+        self._num_rows = _warn_of_empty_texts(self._rows(), self._path)
+        if not self._num_rows:
+            raise _no_rows(self._path)
+
+    def __len__(self) -> int:
+        return self._num_rows
+
+    def __iter__(self) -> Iterator[ClassificationExample]:
+        return (example for _, example in self._rows())
+
+    def _rows(self) -> Iterator[tuple[int, ClassificationExample]]:
+        return iterate_examples(self._path, self._columns, labels=())
 
 
 def read_labels(
@@ -365,20 +399,41 @@ def _no_rows(path: str) -> ValueError:
 
 
 def _warn_of_empty_texts(
-    examples: dict[int, ClassificationExample], path: str
-) -> None:
-    is_pair = any(example.text_b for example in examples.values())
-    empty = [
-        number
-        for number, example in examples.items()
-        if not example.text_a.strip()
-        or (is_pair and not example.text_b.strip())
-    ]
-    if empty:
+    rows: Iterable[tuple[int, ClassificationExample]], path: str
+) -> int:
+    """Returns the number of rows; logs how many have an empty text.
+
+    An empty second text counts if any row has a second text.
+    """
+    num_rows, is_pair = 0, False
+    empty_first, empty_any = _Lines(), _Lines()
+    for number, example in rows:
+        num_rows += 1
+        is_pair = is_pair or bool(example.text_b)
+        if not example.text_a.strip():
+            empty_first.add(number)
+        if not (example.text_a.strip() and example.text_b.strip()):
+            empty_any.add(number)
+    empty = empty_any if is_pair else empty_first
+    if empty.number:
         _logger.warning(
             "%s: %d of %d rows have an empty text (lines %s); they are kept.",
             path,
-            len(empty),
-            len(examples),
-            table_files.shown_few(map(str, empty)),
+            empty.number,
+            num_rows,
+            table_files.shown_few(empty.first),
         )
+    return num_rows
+
+
+class _Lines:
+    """Counts lines, and keeps the numbers of the first ones."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.first: list[str] = []
+
+    def add(self, line: int) -> None:
+        self.number += 1
+        if len(self.first) <= table_files.NUM_SHOWN:
+            self.first.append(str(line))

@@ -152,6 +152,44 @@ def test_only_texts_that_do_not_fit_are_truncated_and_counted(
     assert f"1 of 2 examples are truncated to {fits} tokens" in caplog.text
 
 
+def test_predictions_can_be_written_part_by_part(make_data, tmp_path):
+    data = make_data()
+    examples, logits = make_examples(*[None] * 3), np.eye(3, dtype=np.float32)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    data.write_predictions(examples, {"logits": logits}, str(whole), {})
+
+    with data.open_predictions(str(parts), {}) as write:
+        write(examples[:2], {"logits": logits[:2]})
+        assert not (parts / "predictions.tsv").exists()
+        write(examples[2:], {"logits": logits[2:]})
+
+    for name in ("predictions.tsv", "test_results.tsv"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+    with pytest.raises(OSError), data.open_predictions(str(parts), {}) as write:
+        write(examples[:1], {"logits": logits[:1]})
+        raise OSError("no space left")
+    assert len((parts / "predictions.tsv").read_text().splitlines()) == 4
+    assert len(list(parts.iterdir())) == 2
+
+
+def test_records_are_made_of_examples_one_after_the_other(
+    make_data, monkeypatch
+):
+    monkeypatch.setattr(data_lib, "_CHUNK_SIZE", 2)
+    taken = []
+
+    def examples():
+        for example in make_examples(0, 1, 2, 0, 1):
+            taken.append(example)
+            yield example
+
+    found = make_data().records(examples(), is_training=False)
+
+    next(found)
+    assert len(taken) == 2
+    assert len(list(found)) == 4
+
+
 def test_scores_of_labels(make_data):
     logits = np.array([[3, 0, 0], [0, 3, 0], [0, 3, 0], [0, 0, 3]])
 
