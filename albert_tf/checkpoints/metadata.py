@@ -11,6 +11,7 @@ Floor: checkpoints. Plain Python: no TensorFlow.
 import contextlib
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import checks, files
@@ -28,6 +29,9 @@ MULTIPLE_CHOICE_TASKS = ("race",)
 MULTIPLE_CHOICE = "AlbertForMultipleChoice"
 # The names that transformers gives to labels begin with this.
 UNNAMED_LABEL = "LABEL_"
+# Keys of the thresholds of labels, among the scores of an evaluation, begin
+# with this.
+THRESHOLD_OF = "threshold_of_"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,11 @@ class Metadata:
         labels: Names of the classes, in the order of the logits; empty for
             regression.
         multi_label: Whether an example has any number of labels.
+        thresholds: Of several labels, the probability from which on each is
+            predicted.
+        target_mean: Regression: the number that an output of 0 stands for.
+        target_scale: Regression: what an increase of the output by 1 stands
+            for.
         null_threshold: SQuAD 2.0: predict no answer when the null score is at
             or above this value.
         null_from_cls: SQuAD: whether the logits of `[CLS]` are those of there
@@ -55,6 +64,9 @@ class Metadata:
     do_lower_case: bool | None = None
     labels: tuple[str, ...] | None = None
     multi_label: bool | None = None
+    thresholds: tuple[float, ...] | None = None
+    target_mean: float | None = None
+    target_scale: float | None = None
     null_threshold: float | None = None
     null_from_cls: bool | None = None
     tokenizer_hash: str | None = None
@@ -66,6 +78,7 @@ class Metadata:
             and isinstance(self.multi_label, bool | None)
             and isinstance(self.null_from_cls, bool | None)
             and isinstance(self.labels, tuple | None)
+            and isinstance(self.thresholds, tuple | None)
             and isinstance(self.task, str | None)
             and isinstance(self.tokenizer_hash, str | None)
             and all(isinstance(label, str) for label in labels)
@@ -73,16 +86,43 @@ class Metadata:
         if not has_valid_types:
             raise ValueError(
                 "`task`, `tokenizer_hash` and each of the `labels` must be "
-                "text, `do_lower_case`, `multi_label` and `null_from_cls` "
-                f"must be true or false. Received: {self.known()}."
+                "text, `thresholds` a list; `do_lower_case`, `multi_label` and "
+                "`null_from_cls` must be true or false. Received: "
+                f"{self.known()}."
             )
         if len({*labels}) < len(labels):
             raise ValueError(
                 "`labels` must differ from one another. Received: "
                 f"labels={','.join(labels)}."
             )
-        if self.null_threshold is not None:
-            checks.check_number("null_threshold", self.null_threshold)
+        numbers = {
+            "null_threshold": self.null_threshold,
+            "target_mean": self.target_mean,
+            "target_scale": self.target_scale,
+            **{
+                f"thresholds[{i}]": t
+                for i, t in enumerate(self.thresholds or ())
+            },
+        }
+        for name, number in numbers.items():
+            if number is not None:
+                checks.check_number(name, number)
+
+    def tuned(self, scores: Mapping[str, Any]) -> "Metadata":
+        """Returns it with what was chosen on the examples of an evaluation.
+
+        `scores` are those of the evaluation, which may hold a null threshold,
+        or a threshold for every label.
+        """
+        keys = [f"{THRESHOLD_OF}{label}" for label in self.labels or ()]
+        thresholds = None
+        if self.multi_label and scores.keys() >= {*keys}:
+            thresholds = tuple(scores[key] for key in keys)
+        return dataclasses.replace(
+            self,
+            null_threshold=scores.get("null_threshold"),
+            thresholds=thresholds,
+        )
 
     def known(self) -> dict[str, Any]:
         """Returns the fields that are known, by name."""
@@ -148,8 +188,9 @@ def _read_json(folder: str, name: str) -> dict[str, Any]:
 
 def _known(path: str, **values: Any) -> dict[str, Any]:
     """Returns the facts that a file states, checked."""
-    if isinstance(values.get("labels"), list):
-        values["labels"] = tuple(values["labels"])
+    for name in ("labels", "thresholds"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     try:
         return Metadata(**values).known()
     except ValueError as error:
@@ -161,16 +202,20 @@ def _facts_of_run(folder: str) -> dict[str, Any]:
     run = _read_json(folder, "run.json")
     results = _read_json(folder, "eval_results.json")
     settings = files.object_of(run, "settings", path)
-    return _known(
+    found = _known(
         path,
         task=run.get("task"),
         labels=settings.get("labels"),
-        # Of several seeds, the weights of the best one are kept.
-        null_threshold=results.get(
-            "null_threshold_best", results.get("null_threshold")
-        ),
+        multi_label=settings.get("multi_label"),
+        target_mean=settings.get("target_mean"),
+        target_scale=settings.get("target_scale"),
         tokenizer_hash=settings.get("tokenizer"),
     )
+    # Of several seeds, the weights of the best one are kept.
+    best = {
+        key: results.get(f"{key}_best", value) for key, value in results.items()
+    }
+    return Metadata(**found).tuned(best).known()
 
 
 def _facts_of_huggingface(folder: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ under another name and then renamed, so that it is always complete.
 Floor: checkpoints.
 """
 
-import dataclasses
 import json
 import os
 import shutil
@@ -90,15 +89,14 @@ class Checkpointer:
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
-        Their scores are written as `state.json`. A null threshold among them
-        becomes part of the metadata.
+        Their scores are written as `state.json`. Thresholds among them become
+        part of the metadata.
         """
-        tuned = scores.get("null_threshold")
         _write_folder(
             os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
             _arrays(self._weights, step),
             {"step": step, **scores},
-            dataclasses.replace(self._metadata, null_threshold=tuned),
+            self._metadata.tuned(scores),
         )
 
     def restore(self, path: str) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def run(
         values,
         task_settings=settings.of_weights(task_config),
         **run_values,
-        **_run_length(values, sets),
+        **_run_length(values, sets, task_config),
     )
 
     # 4. Training, evaluation, prediction.
@@ -218,7 +218,9 @@ def _apply_preset(
             values[relative].value = None
 
 
-def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
+def _run_length(
+    values: FlagValues, sets: Sets, task_config: Any
+) -> dict[str, int]:
     """Returns the numbers of updates of the run and of its warm-up.
 
     Numbers that are given come first; else the epochs and the proportion, of
@@ -228,12 +230,20 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
         return {"num_warmup_steps": 0, "start_warmup_step": 0}
     num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
     epochs, proportion = values.num_train_epochs, values.warmup_proportion
+    counts_windows = getattr(task_config, "count_windows_as_epochs", False)
+    if counts_windows and values["num_train_steps"].present:
+        raise ValueError(
+            "--count_windows_as_epochs is for --num_train_epochs, but "
+            "--num_train_steps is given. Pass only one of them."
+        )
     if epochs is not None and not values["num_train_steps"].present:
         checks.check_number("num_train_epochs", epochs, above=0)
         batch_size = values.train_batch_size
         checks.check_integer("train_batch_size", batch_size, at_least=1)
         # TF1: of examples, not of the windows that long ones are cut into.
         num_examples = len(sets.train.examples)
+        if counts_windows:
+            num_examples = sets.train.examples.num_windows
         num_steps = max(1, int(num_examples / batch_size * epochs))
     if proportion is not None and not values["num_warmup_steps"].present:
         checks.check_number(

@@ -14,11 +14,13 @@ JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
         --text_columns=subject,body --label_column=folder ...
 """
 
+import contextlib
 import logging
 from typing import Any
 
 from absl import flags
 
+from albert_tf.checkpoints import metadata
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
@@ -64,14 +66,27 @@ def run(values: FlagValues) -> int:
         task=sets,
         task_config_class=sets.ClassificationConfig,
         export_task="classifier",
-        read_earlier=_read_labels,
+        read_earlier=_read_kept,
     )
 
 
-def _read_labels(values: FlagValues) -> dict[str, Any]:
-    """Reads the labels that an earlier run in the same directory has learnt."""
+def _read_kept(values: FlagValues) -> dict[str, Any]:
+    """Reads what an earlier run in the same directory has learnt.
+
+    This is its labels, and what is known of the weights in use.
+    """
     kept = run_folder.read_fingerprint(values.output_dir)
-    return {"kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels")}
+    path = values.output_dir
+    if not values.do_train:
+        # Without any weights, the run itself says so.
+        with contextlib.suppress(ValueError):
+            path = run_folder.weights_to_use(
+                values.output_dir, values.init_checkpoint, is_training=False
+            )
+    return {
+        "kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels"),
+        "kept": metadata.read(path),
+    }
 
 
 if __name__ == "__main__":

@@ -94,6 +94,9 @@ class ExportConfig:
         "classifier: names of the labels, in the order of the outputs. "
         "Default: those beside the checkpoint, or 0,1,...",
     )
+    # classifier with any number of labels: the probability from which on each
+    # is predicted. Default: those beside the checkpoint, or 1/2.
+    thresholds: tuple[float, ...] = ()
     doc_stride: int = setting(
         128, "squad: tokens from the start of a window to the next."
     )

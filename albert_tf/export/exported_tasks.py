@@ -4,6 +4,7 @@ Data flow: checkpoint, settings -> [this file] -> model -> signatures.
 Floor: export.
 """
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -122,6 +123,7 @@ def make_signatures(
             *parts, max_seq_length=config.seq_length
         )
     num_outputs = model.task_head.output_bias.shape[0]
+    known = metadata.read(config.init_checkpoint)
     return sequence_signatures.classifier_signatures(
         *parts,
         labels=metadata.find_labels(
@@ -130,7 +132,9 @@ def make_signatures(
             where=config.init_checkpoint,
             given=config.labels or None,
         ),
-        known=known,
+        known=dataclasses.replace(
+            known, thresholds=config.thresholds or known.thresholds
+        ),
         max_seq_length=config.seq_length,
     )
 

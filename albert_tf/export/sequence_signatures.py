@@ -69,17 +69,22 @@ def classifier_signatures(
     ids give `logits` and `probabilities`. If a text has any number of labels,
     `prediction` is `[B, K]`: each label where it is predicted, else "". For
     regression there are no labels, and there is `score` `[B]` instead of
-    probabilities and prediction. `known` is what is known of the checkpoint.
-    At most `max_seq_length` tokens are made of raw text.
+    probabilities and prediction. `known` is what is known of the checkpoint:
+    the thresholds of its labels, the scale of its scores. At most
+    `max_seq_length` tokens are made of raw text.
     """
     classify = _classify_with(model, weights)
     names = tf.constant(list(labels), tf.string)
+    thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
     to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
         logits = classify(**ids)
         if not labels:
-            return {"logits": logits, "score": logits[:, 0]}
+            scores = logits[:, 0]
+            if known.target_scale is not None:
+                scores = scores * known.target_scale + (known.target_mean or 0)
+            return {"logits": logits, "score": scores}
         return {"logits": logits, "probabilities": to_probabilities(logits)}
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
@@ -91,7 +96,7 @@ def classifier_signatures(
         if not labels:
             return outputs
         if known.multi_label:
-            is_predicted = outputs["probabilities"] >= _HALF
+            is_predicted = outputs["probabilities"] >= thresholds
             return outputs | {"prediction": tf.where(is_predicted, names, "")}
         # `top_k` takes the first of equally likely labels.
         _, places = tf.math.top_k(logits, 1)

@@ -193,6 +193,9 @@ class SingleRun:
         )
         if self._is_chief:
             results.write(config, sets, outputs, scores, own_results or found)
+        results.write_streams(
+            config, sets.streams, predictor, scores, is_chief=self._is_chief
+        )
         return found
 
     def _restarts_degenerate_runs(self) -> bool:

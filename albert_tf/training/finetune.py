@@ -103,7 +103,7 @@ def _run_seeds(
     # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
     failures: dict[int, str] = {}
-    without_prediction = dataclasses.replace(sets, prediction=())
+    without_prediction = dataclasses.replace(sets, prediction=(), streams=())
     for one in config.seed_configs():
         seed = one.random_seed
         _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)

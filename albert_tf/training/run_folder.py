@@ -115,6 +115,9 @@ class RunFolder:
         return Metadata(
             task=self.fingerprint.get("task"),
             labels=None if labels is None else tuple(labels),
+            multi_label=settings.get("multi_label"),
+            target_mean=settings.get("target_mean"),
+            target_scale=settings.get("target_scale"),
             tokenizer_hash=settings.get(TOKENIZER),
         )
 

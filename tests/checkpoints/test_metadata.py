@@ -51,6 +51,48 @@ def test_nothing_known_is_no_file(tmp_path):
     assert metadata.read(tmp_path / "prefix") == Metadata()
 
 
+_SEVERAL = Metadata(
+    task="custom",
+    labels=("a", "b"),
+    multi_label=True,
+    thresholds=(0.25, 0.75),
+    target_mean=-3.0,
+    target_scale=0.5,
+)
+
+
+def test_what_tables_need_is_written_and_read(tmp_path):
+    metadata.write(tmp_path, _SEVERAL)
+
+    assert metadata.read(tmp_path) == _SEVERAL
+
+
+def test_the_thresholds_of_an_evaluation_are_known_label_by_label():
+    scores = {"threshold_of_b": 0.5, "threshold_of_a": 0.1, "f1_micro": 1.0}
+
+    assert _SEVERAL.tuned(scores).thresholds == (0.1, 0.5)
+    assert _SEVERAL.tuned({"threshold_of_a": 0.1}).thresholds is None
+    assert _ALL.tuned({"null_threshold": 3.0}).null_threshold == 3
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_thresholds_and_scale_are_those_of_the_run(place, tmp_path):
+    _folder_of(tmp_path, place)
+    settings = {
+        "labels": ["a", "b"],
+        "multi_label": True,
+        "target_mean": -3.0,
+        "target_scale": 0.5,
+    }
+    # Of several seeds, those of the best one.
+    results = {"threshold_of_a": 0.1, "threshold_of_b": 0.75}
+    results |= {"threshold_of_a_best": 0.25, "threshold_of_b_best": 0.75}
+    _write(tmp_path, "run.json", {"task": "custom", "settings": settings})
+    _write(tmp_path, "eval_results.json", results)
+
+    assert metadata.read(tmp_path / place) == _SEVERAL
+
+
 @pytest.mark.parametrize("place", _PLACES)
 def test_the_files_of_a_run_are_read(place, tmp_path):
     _folder_of(tmp_path, place)
@@ -169,6 +211,10 @@ def test_in_a_keras_hub_preset_the_file_has_another_name(tmp_path):
         ("metadata.json", {"tokenizer_hash": 1}, "`tokenizer_hash`"),
         ("metadata.json", {"do_lower_case": 1}, "must be true or false"),
         ("metadata.json", {"null_threshold": "x"}, "`null_threshold` must be"),
+        ("metadata.json", {"multi_label": 1}, "must be true or false"),
+        ("metadata.json", {"thresholds": 0.5}, "`thresholds` a list"),
+        ("metadata.json", {"thresholds": ["x"]}, r"`thresholds\[0\]` must be"),
+        ("metadata.json", {"target_scale": "x"}, "`target_scale` must be"),
         ("eval_results.json", [], "damaged: expected a JSON object"),
         ("run.json", [], "damaged: expected a JSON object"),
     ],

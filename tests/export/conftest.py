@@ -219,6 +219,11 @@ EXPORTS = {
             "tflite": True,
         },
     ),
+    "several_labels": (
+        ClassifierModel,
+        {"num_labels": len(LABELS)},
+        {"task": "classifier", "labels": LABELS, "max_seq_length": 20},
+    ),
     "regression": (
         ClassifierModel,
         {"num_labels": 1},

@@ -53,6 +53,12 @@ class SquadConfig(SpanLimits):
         "searches for spans by beam search, and predicts whether there is an "
         "answer.",
     )
+    metric_language: str = setting(
+        "en",
+        "How answers are compared: en by words, as SQuAD's evaluation does; zh "
+        "by characters, as that of CMRC 2018 does.",
+        choices=("en", "zh"),
+    )
     doc_stride: int = setting(
         WindowLengths.doc_stride,
         "Distance, in tokens, between the starts of two windows over a "
@@ -61,6 +67,12 @@ class SquadConfig(SpanLimits):
     max_query_length: int = setting(
         WindowLengths.max_query_length,
         "Maximum number of tokens of a question; longer ones lose their end.",
+    )
+    count_windows_as_epochs: bool = setting(
+        False,
+        "Whether an epoch of --num_train_epochs is as many windows as the "
+        "contexts have. By default, as in the original, it is as many as there "
+        "are questions, so that not all windows of long contexts are seen.",
     )
     start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
     end_n_top: int = setting(
@@ -128,6 +140,7 @@ def read_sets(
             max_query_length=config.max_query_length,
         ),
         limits=config,
+        metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=saved_threshold,
