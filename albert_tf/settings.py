@@ -35,8 +35,8 @@ def setting(
         default: Default of the field and of the flag; must be immutable.
         help: One or two sentences for `--help` and `docs/flags.md`.
         choices: Valid values of a text field; empty for any.
-        of_weights: Whether the trained weights depend on the value, in a task's
-            own settings.
+        of_weights: Whether the weights, or which of them are the best, depend
+            on the value, in a task's own settings.
     """
     metadata = {
         _HELP: help,

@@ -223,18 +223,21 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 COMPARED = """
     best_metric corrected_lamb dropout_prob freeze_embeddings init_checkpoint
     init_from_group0 layerwise_lr_decay learning_rate max_seq_length
-    num_train_steps num_warmup_steps objectives optimizer poly_power precision
-    random_seed start_warmup_step train_batch_size
+    metric_language num_train_steps num_warmup_steps objectives optimizer
+    poly_power positive_label precision random_seed start_warmup_step
+    train_batch_size
 """
 # What they name or determine is compared: model, records, tokenizer, labels,
 # lengths; numbers of steps and batches.
 COMPARED_BY_CONTENT = """
-    albert_config_file answer_field article_field data_dir do_lower_case
-    doc_stride eval_batch_size eval_file high_only id_column id_field input_file
-    label_column labels max_eval_steps max_predictions_per_seq max_qa_length
-    max_query_length middle_only num_train_epochs options_field preset
-    question_field regression spm_model_file task_name text_columns train_file
-    train_step version_2_with_negative vocab_file warmup_proportion warmup_step
+    albert_config_file answer_field article_field class_weights
+    count_windows_as_epochs data_dir do_lower_case doc_stride eval_batch_size
+    eval_file high_only id_column id_field input_file label_column
+    label_separator labels max_eval_steps max_predictions_per_seq max_qa_length
+    max_query_length middle_only multi_label num_train_epochs options_field
+    preset question_field regression spm_model_file task_name text_columns
+    train_file train_step validation_seed validation_share
+    version_2_with_negative vocab_file warmup_proportion warmup_step
 """
 # What is predicted with the weights; computed anew each time.
 OF_PREDICTIONS = """
