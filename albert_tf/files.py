@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import glob
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ Path = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _NUM_PATHS_SHOWN = 3
+_LOCK_DIGITS = 16
 
 
 def check_local(path: Path) -> str:
@@ -268,6 +270,18 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
     """Writes a JSON file, whole or not at all."""
     text = json.dumps(values, indent=2, sort_keys=sort_keys)
     write_text(path, f"{text}\n")
+
+
+def lock_path(path: Path) -> str:
+    """Returns the lock file of a file, a hidden one beside it.
+
+    Its name is short and matches no pattern for such files. The folder is
+    made.
+    """
+    folder, name = os.path.split(os.path.realpath(check_local(path)))
+    os.makedirs(folder, exist_ok=True)
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{digest[:_LOCK_DIGITS]}.lock")
 
 
 @contextlib.contextmanager
