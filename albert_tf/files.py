@@ -9,6 +9,7 @@ import errno
 import fcntl
 import glob
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -27,6 +28,7 @@ _NUM_PATHS_SHOWN = 3
 _STEM_SIZE = 200
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
+_LOCK_DIGITS = 16
 
 
 def check_local(path: Path) -> str:
@@ -332,6 +334,18 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
     """Writes a JSON file, whole or not at all."""
     text = json.dumps(values, indent=2, sort_keys=sort_keys)
     write_text(path, f"{text}\n")
+
+
+def lock_path(path: Path) -> str:
+    """Returns the lock file of a file, a hidden one beside it.
+
+    Its name is short and matches no pattern for such files. The folder is
+    made.
+    """
+    folder, name = os.path.split(os.path.realpath(check_local(path)))
+    os.makedirs(folder, exist_ok=True)
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{digest[:_LOCK_DIGITS]}.lock")
 
 
 @contextlib.contextmanager

@@ -160,7 +160,9 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     ) as results:
         built = _write_shards(pending, results, contents)
     counts = sum([*kept.values(), *built.values()], start=BuildCounts())
-    _check_has_records(counts, built)
+    if not counts.records:
+        _remove(built)
+        raise ValueError(_no_record(config, counts))
     report = BuildReport(
         config=config,
         counts=counts,
@@ -257,19 +259,19 @@ def _write_shards(
     return built
 
 
-def _check_has_records(
-    counts: BuildCounts, built: Mapping[str, BuildCounts]
-) -> None:
-    if counts.records:
-        return
-    for path in built:
+def _remove(paths: Iterable[str]) -> None:
+    for path in paths:
         os.remove(path)
         os.remove(sidecar.sidecar_path(path))
-    raise ValueError(
+
+
+def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
+    divide = "" if config.keep_more_text else "pass `keep_more_text`, "
+    return (
         f"No record can be made from {counts.documents} documents with "
         f"{counts.sentences} sentences: a pair needs two sentences of one "
         "document. Put one sentence a line and a blank line between documents "
-        "only, or use pair_objective='none'."
+        f"only, {divide}or use pair_objective='none'."
     )
 
 

@@ -8,7 +8,6 @@ Floor: data. Plain Python.
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import logging
 import os
@@ -225,12 +224,8 @@ def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
 
 
 def _locked(path: str) -> contextlib.AbstractContextManager[None]:
-    folder, name = os.path.split(os.path.realpath(path))
-    os.makedirs(folder, exist_ok=True)
-    # Hidden, so that no pattern for record files matches it, and short.
-    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
     return files.locked(
-        os.path.join(folder, f".{digest}.lock"),
+        files.lock_path(path),
         f"Another process is building {path!r}. Wait until it ends, or choose "
         "another output file.",
     )

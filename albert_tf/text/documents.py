@@ -169,7 +169,7 @@ def _holds_json(path: str, first_line: str) -> bool:
     try:
         # A first line of text that is such an object is no sentence.
         return first_line.startswith("{") and bool(json.loads(first_line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -193,7 +193,7 @@ def _json_text(line: str, field: str) -> str:
     example = f'A file of JSON lines has one object a line, {{"{field}": ...}}.'
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"is not JSON ({error}). {example}") from error
     text = value.get(field) if isinstance(value, dict) else None
     if not isinstance(text, str) or not _is_text(text):

@@ -12,7 +12,7 @@ import io
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sentencepiece
@@ -152,20 +152,15 @@ def train(config: VocabularyTrainingConfig) -> Summary:
     Raises:
         FileNotFoundError: An input file does not exist.
         ValueError: No input file or no output prefix is given; one of the
-            files to write exists; the corpus is empty, not UTF-8, or too small
-            for `vocab_size`; or `vocab_size` is too small for the characters
-            of the corpus.
+            files to write exists, or another process is writing it; the
+            corpus is empty, not UTF-8, or too small for `vocab_size`; or
+            `vocab_size` is too small for the characters of the corpus.
     """
     for name in ("input_file", "output_prefix"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
-    for path in map(files.check_local, paths):
-        if os.path.lexists(path):
-            raise ValueError(
-                f"{path!r} exists already. Remove it, or choose another "
-                "`output_prefix`."
-            )
+    _check_free(paths)
     corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
     if not corpus.num_usable_sentences:
         raise ValueError(
@@ -175,10 +170,16 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         )
     # Opened before the training, which may take hours, so that a folder that
     # cannot be written to is found at once.
+    message = (
+        f"Another process is training {paths[0]!r}. Wait until it ends, or "
+        "choose another `output_prefix`."
+    )
     with (
+        files.locked(files.lock_path(paths[0]), message),
         files.atomic_write(paths[0]) as model_file,
         files.atomic_write(paths[1]) as vocab_file,
     ):
+        _check_free(paths)  # Another process may have ended meanwhile.
         model = _train_model(corpus, config)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _check_special_ids(processor)
@@ -194,6 +195,15 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         num_bad_lines=corpus.documents.num_bad_lines,
         covered_share=_covered_share(processor, corpus.first_sentences),
     )
+
+
+def _check_free(paths: Sequence[str]) -> None:
+    for path in map(files.check_local, paths):
+        if os.path.lexists(path):
+            raise ValueError(
+                f"{path!r} exists already. Remove it, or choose another "
+                "`output_prefix`."
+            )
 
 
 class _Corpus:

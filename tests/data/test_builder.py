@@ -209,7 +209,7 @@ def test_a_file_of_another_build_is_not_overwritten(
     [
         ("", r"has no sentence: .*other\.txt"),
         ("\n\n \n", r"has no sentence: .*other\.txt"),
-        ("a b c d\n", "1 sentences: a pair needs two"),
+        ("a b c d\n", "1 sentences: a pair needs two.*`keep_more_text`"),
     ],
 )
 def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):

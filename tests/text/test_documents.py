@@ -55,7 +55,9 @@ def test_another_field_can_hold_the_text(tmp_path):
     assert sentences_of(path, text_field="body") == SENTENCES
 
 
-@pytest.mark.parametrize("line", ["{", "{}", "{a}", "[1]", '"a"', "3"])
+@pytest.mark.parametrize(
+    "line", ["{", '{"a":' * 9999, "{}", "{a}", "[1]", '"a"', "3"]
+)
 def test_text_that_only_resembles_json_is_text(tmp_path, line):
     path = tmp_path / "a.txt"
     path.write_text(f"{line}\nTwo.\n")
@@ -71,6 +73,7 @@ def test_compressed_text_reads_like_plain_text(tmp_path):
 
 
 BAD_LINES = [
+    pytest.param(*("a.jsonl", b"[" * 100_000, "line 2 is not JSON"), id="deep"),
     ("a.jsonl", b"Two.", r"a\.jsonl', line 2 is not JSON"),
     *(
         ("a.jsonl", line, "line 2 has no 'text' that is a string")

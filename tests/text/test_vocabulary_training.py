@@ -136,6 +136,25 @@ def test_a_file_that_exists_is_not_overwritten(tiny_corpus, tmp_path, name):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_two_trainings_of_the_same_vocabulary_do_not_meet(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    real_train = sentencepiece.SentencePieceTrainer.train
+
+    def start_another(**options):
+        with pytest.raises(ValueError, match="training .*/p.model"):
+            train(tiny_corpus, tmp_path / "p")
+        real_train(**options)
+
+    monkeypatch.setattr(
+        sentencepiece.SentencePieceTrainer, "train", start_another
+    )
+    train(tiny_corpus, tmp_path / "p")
+
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["p.model", "p.vocab"]
+
+
 def test_sentences_that_are_too_long_are_counted(tiny_corpus, tmp_path):
     corpus = write(
         tmp_path / "c.txt",
