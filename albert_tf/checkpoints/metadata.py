@@ -95,6 +95,11 @@ class Metadata:
                 "`labels` must differ from one another. Received: "
                 f"labels={','.join(labels)}."
             )
+        if self.thresholds is not None and len(self.thresholds) != len(labels):
+            raise ValueError(
+                "`thresholds` must have a number for each of the "
+                f"{len(labels)} labels. Received: {len(self.thresholds)}."
+            )
         numbers = {
             "null_threshold": self.null_threshold,
             "target_mean": self.target_mean,

@@ -73,7 +73,8 @@ def run(values: FlagValues) -> int:
 def _read_kept(values: FlagValues) -> dict[str, Any]:
     """Reads what an earlier run in the same directory has learnt.
 
-    This is its labels, and what is known of the weights in use.
+    This is its labels, and what is known of the weights in use: what they
+    mean, and the settings that they were trained with.
     """
     kept = run_folder.read_fingerprint(values.output_dir)
     path = values.output_dir
@@ -86,6 +87,9 @@ def _read_kept(values: FlagValues) -> dict[str, Any]:
     return {
         "kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels"),
         "kept": metadata.read(path),
+        "kept_settings": run_folder.fingerprint_of_weights(path).get(
+            run_folder.SETTINGS
+        ),
     }
 
 

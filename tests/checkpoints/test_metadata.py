@@ -213,7 +213,16 @@ def test_in_a_keras_hub_preset_the_file_has_another_name(tmp_path):
         ("metadata.json", {"null_threshold": "x"}, "`null_threshold` must be"),
         ("metadata.json", {"multi_label": 1}, "must be true or false"),
         ("metadata.json", {"thresholds": 0.5}, "`thresholds` a list"),
-        ("metadata.json", {"thresholds": ["x"]}, r"`thresholds\[0\]` must be"),
+        (
+            "metadata.json",
+            {"labels": ["a"], "thresholds": ["x"]},
+            r"`thresholds\[0\]` must be",
+        ),
+        (
+            "metadata.json",
+            {"labels": ["a", "b"], "thresholds": [0.5]},
+            "`thresholds` must have a number for each of the 2 lab.* 1",
+        ),
         ("metadata.json", {"target_scale": "x"}, "`target_scale` must be"),
         ("eval_results.json", [], "damaged: expected a JSON object"),
         ("run.json", [], "damaged: expected a JSON object"),

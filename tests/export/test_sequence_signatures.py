@@ -90,7 +90,9 @@ def test_numbers(exported):
 
 def test_several_labels_of_a_text(export_task):
     thresholds = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
-    known = Metadata(multi_label=True, thresholds=thresholds)
+    known = Metadata(
+        labels=tuple("abcdefgh"), multi_label=True, thresholds=thresholds
+    )
     exported = export_task("several_labels", known=known)
     texts_a, texts_b = zip(*PAIRS, strict=True)
     found = exported.ask(text_a=texts_a, text_b=texts_b)

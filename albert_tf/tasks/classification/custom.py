@@ -8,7 +8,8 @@ import collections
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,12 +38,14 @@ def read_sets(
     max_seq_length: int,
     kept_labels: Sequence[str] | None,
     kept: Metadata,
+    kept_settings: Mapping[str, Any],
 ) -> Sets:
     """Reads the examples of a custom task; see `sets.read_sets`."""
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
         config = _as_trained(config, kept)
+        _check_texts(config, max_seq_length, kept_settings)
     labels = _find_labels(config, uses, kept, kept_labels)
     _check_separator(config, labels)
     examples = _read_examples(config, uses, labels)
@@ -54,6 +57,7 @@ def read_sets(
         max_seq_length=max_seq_length,
         has_class_scores=bool(labels),
         label_separator=config.separator or "",
+        text_columns=config.text_columns,
     )
     data = _complete(data, config, examples.get("train"), kept)
     sets = {
@@ -85,6 +89,33 @@ def _as_trained(
             "--multi_label out."
         )
     return config
+
+
+def _check_texts(
+    config: ClassificationConfig,
+    max_seq_length: int,
+    kept: Mapping[str, Any],
+) -> None:
+    """Checks that texts are given as the weights in use have learnt them."""
+    columns, known = [*config.text_columns], kept.get("text_columns")
+    if known and (
+        len(known) != len(columns)
+        or (known != columns and {*known} == {*columns})
+    ):
+        raise ValueError(
+            f"The weights in use were trained with --text_columns="
+            f"{','.join(known)}. Received: {','.join(columns)}. Pass the "
+            "columns of the same texts in the same order; their names may "
+            "differ."
+        )
+    length = kept.get("max_seq_length")
+    if length and length != max_seq_length:
+        _logger.warning(
+            "The weights in use were trained with --max_seq_length=%d. "
+            "Received: %d, so longer texts are cut elsewhere.",
+            length,
+            max_seq_length,
+        )
 
 
 def _check_separator(
@@ -193,7 +224,7 @@ def _read_examples(
         ValueError: A file is not given or not as it must be; or there is a
             file to evaluate beside `validation_share`.
     """
-    found = {}
+    found: dict[str, list[ClassificationExample]] = {}
     if config.validation_share and {"train", "eval"} & {*uses}:
         _check_no_evaluation_file(config)
         found["train"], found["eval"] = validation_split.split(
@@ -201,11 +232,14 @@ def _read_examples(
             share=config.validation_share,
             seed=config.validation_seed,
         )
-    return {
+    found = {
         use: found[use] if use in found else _read(config, use, labels)
         for use in uses
         if use != "predict"
     }
+    if found.keys() >= {"train", "eval"}:
+        validation_split.warn_of_repetitions(found["train"], found["eval"])
+    return found
 
 
 def _check_no_evaluation_file(config: ClassificationConfig) -> None:

@@ -66,6 +66,7 @@ class ClassificationData:
             predicted; None to choose those with the best F1 in `scores`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
+        text_columns: Where the texts of a table of one's own come from.
         class_weights: Weights of the labels in the loss; empty for 1.
     """
 
@@ -82,6 +83,7 @@ class ClassificationData:
     thresholds: tuple[float, ...] | None = None
     target_mean: float = 0.0
     target_scale: float = 1.0
+    text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
 
     @property
@@ -130,6 +132,8 @@ class ClassificationData:
         if (self.target_mean, self.target_scale) != (0, 1):
             values["target_mean"] = self.target_mean
             values["target_scale"] = self.target_scale
+        if self.text_columns:
+            values["text_columns"] = list(self.text_columns)
         if self.class_weights:
             values["class_weights"] = list(self.class_weights)
         return values

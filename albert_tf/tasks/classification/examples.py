@@ -301,7 +301,7 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
 def check_labels(labels: Sequence[str], where: str) -> None:
     """Checks that labels can be told apart, by a classifier and in a file.
 
-    Labels that differ only in case or white space are told.
+    Labels that differ only in their writing are told.
 
     Raises:
         ValueError: A label is empty, breaks a row, or comes twice; or there
@@ -324,15 +324,24 @@ def check_labels(labels: Sequence[str], where: str) -> None:
         )
     alike: dict[str, list[str]] = {}
     for label in labels:
-        alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
+        alike.setdefault(_look(label), []).append(label)
     for group in alike.values():
         if len(group) > 1:
             _logger.warning(
-                "%s: the labels %s differ only in case or white space, and "
-                "are different classes. If they are not, correct the rows.",
+                "%s: the labels %s differ only in case, white space or the "
+                "way a number is written, and are different classes. If they "
+                "should be one, correct the rows.",
                 where,
                 ", ".join(map(repr, group)),
             )
+
+
+def _look(label: str) -> str | float:
+    """Returns what is the same for labels that look alike."""
+    try:
+        return float(label)
+    except ValueError:
+        return " ".join(label.split()).casefold()
 
 
 def _parse_label(

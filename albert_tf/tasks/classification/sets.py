@@ -203,6 +203,7 @@ def read_sets(
     max_seq_length: int,
     kept_labels: Sequence[str] | None = None,
     kept: Metadata | None = None,
+    kept_settings: Mapping[str, Any] | None = None,
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.
 
@@ -211,7 +212,8 @@ def read_sets(
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
     `kept_labels` are those of the run in the output directory; None if there
-    is no run. `kept` is what is known of the weights in use.
+    is no run. `kept` is what is known of the weights in use, `kept_settings`
+    are the `ClassificationData.settings` that they were trained with.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -230,6 +232,7 @@ def read_sets(
             max_seq_length=max_seq_length,
             kept_labels=kept_labels,
             kept=kept or Metadata(),
+            kept_settings=kept_settings or {},
         )
     dataset = glue.find_dataset(config.name)
     data = ClassificationData(

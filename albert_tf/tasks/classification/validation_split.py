@@ -68,7 +68,6 @@ def split(
         len(validation),
         len(training),
     )
-    _warn_of_repetitions(training, validation)
     return training, validation
 
 
@@ -79,17 +78,18 @@ def _rank(example: ClassificationExample) -> tuple[float, ...]:
     return (0.0 if label is None else label,)
 
 
-def _warn_of_repetitions(
+def warn_of_repetitions(
     training: Sequence[ClassificationExample],
     validation: Sequence[ClassificationExample],
 ) -> None:
+    """Logs how many examples to evaluate have texts that are trained on."""
     seen = {(one.text_a, one.text_b) for one in training}
     repeated = sum((one.text_a, one.text_b) in seen for one in validation)
     if repeated:
         _logger.warning(
-            "%d of the %d held-out rows have texts that are also trained on, "
-            "so their scores are too good. Remove repeated rows, or pass an "
-            "--eval_file.",
+            "%d of the %d rows to evaluate have texts that are also trained "
+            "on, so the scores are better than those of new rows. Remove "
+            "repeated rows.",
             repeated,
             len(validation),
         )

@@ -32,19 +32,21 @@ def read(words, tmp_path, monkeypatch):
         "".join(json.dumps(row) + "\n" for row in rows[:3])
     )
 
-    def make(*uses, kept=None, **values):
+    def make(*uses, kept=None, kept_settings=None, **values):
         given = {"train_file": "train.csv", "predict_file": "new.jsonl"}
         values = {"label_column": "kind"} | values
         if "eval" in uses and "validation_share" not in values:
             given["eval_file"] = "later.jsonl"
         return sets_lib.read_sets(
             ClassificationConfig(
-                task_name="custom", text_columns=("text",), **given | values
+                task_name="custom",
+                **{"text_columns": ("text",)} | given | values,
             ),
             uses,
             tokenizer=words,
             max_seq_length=12,
             kept=kept,
+            kept_settings=kept_settings,
         )
 
     return make
@@ -124,6 +126,53 @@ def test_equal_numbers_have_no_scale(read, tmp_path):
     data = read("train", label_column="price", regression=True).data
 
     assert (data.target_mean, data.target_scale) == (7, 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "given", "is_right"),
+    [
+        (["text", "tags"], ("tags", "text"), False),
+        (["text"], ("tags", "text"), False),
+        (["text", "tags"], ("text",), False),
+        (["text", "tags"], ("text", "tags"), True),
+        # A table of other names.
+        (["subject", "body"], ("tags", "text"), True),
+        (None, ("tags", "text"), True),
+    ],
+)
+def test_texts_come_in_the_order_of_the_training(known, given, is_right, read):
+    def predict():
+        return read(
+            "predict",
+            predict_file="train.csv",
+            text_columns=given,
+            labels=("a", "b"),
+            kept_settings={"text_columns": known},
+        )
+
+    if is_right:
+        assert predict().data.settings["text_columns"] == [*given]
+        return
+    with pytest.raises(ValueError, match="were trained with --text_columns=te"):
+        predict()
+
+
+def test_another_length_than_that_of_the_training_is_told(read, caplog):
+    for length in (12, 64):
+        read(
+            "predict",
+            labels=("a", "b"),
+            kept_settings={"max_seq_length": length},
+        )
+
+    assert "trained with --max_seq_length=64. Received: 12" in caplog.text
+    assert "=12." not in caplog.text
+
+
+def test_texts_on_both_sides_are_told(read, caplog):
+    read("train", "eval")
+
+    assert "3 of the 3 rows to evaluate have texts that" in caplog.text
 
 
 TAGS = {"label_column": "tags", "multi_label": True, "label_separator": ";"}

@@ -196,11 +196,13 @@ def test_several_labels_may_be_lists_of_json(tmp_path):
 
 
 def test_labels_that_look_alike_are_told(table, caplog):
-    table.write_text("kind\nspam\nspam \nSpam\nham\n")
+    table.write_text("kind\nspam\nspam \nSpam\nham\n1\n1.0\n2\n")
 
-    assert len(examples.read_labels(table, "kind")) == 4
+    assert len(examples.read_labels(table, "kind")) == 7
 
-    assert "'Spam', 'spam', 'spam ' differ only in case or w" in caplog.text
+    assert "'Spam', 'spam', 'spam ' differ only in case, w" in caplog.text
+    assert "'1', '1.0' differ only" in caplog.text
+    assert "'2'" not in caplog.text
     assert "'ham'" not in caplog.text
 
 

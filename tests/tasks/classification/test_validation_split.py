@@ -88,7 +88,10 @@ def test_texts_on_both_sides_are_told(caplog):
         for i in range(20)
     ]
 
-    _, validation = validation_split.split(examples, share=0.2, seed=0)
+    validation_split.warn_of_repetitions(examples[:3], examples[3:])
 
-    n = len(validation)
-    assert f"{n} of the {n} held-out rows have texts that are" in caplog.text
+    # Those of text 0, 1 and 2.
+    assert "9 of the 17 rows to evaluate have texts that are" in caplog.text
+    caplog.clear()
+    validation_split.warn_of_repetitions(examples[:3], examples[3:5])
+    assert not caplog.records
