@@ -161,7 +161,9 @@ def build(config: PretrainingDataConfig) -> BuildReport:
         built = _write_shards(pending, results, contents)
     counts = sum([*kept.values(), *built.values()], start=BuildCounts())
     if not counts.records:
-        _remove(built)
+        for path in built:
+            for written in shards.written_files(path):
+                os.remove(written)
         raise ValueError(_no_record(config, counts))
     report = BuildReport(
         config=config,
@@ -257,12 +259,6 @@ def _write_shards(
                 sidecar.write(path, finished)
             built[path] = counts
     return built
-
-
-def _remove(paths: Iterable[str]) -> None:
-    for path in paths:
-        os.remove(path)
-        os.remove(sidecar.sidecar_path(path))
 
 
 def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:

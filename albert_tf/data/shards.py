@@ -64,7 +64,7 @@ def output_files(
                 f"{path!r} has the name of a sidecar or of an unfinished file. "
                 "Choose an output file without .json and .partial at the end."
             )
-        for written in (path, sidecar.sidecar_path(path)):
+        for written in written_files(path):
             _check_not_an_input(path, written, existing)
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ValueError(
@@ -72,6 +72,11 @@ def output_files(
             f"{files.list_paths(paths)}."
         )
     return paths
+
+
+def written_files(path: str) -> list[str]:
+    """Returns what a build writes for an output file, itself included."""
+    return [path, sidecar.sidecar_path(path)]
 
 
 def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
