@@ -88,10 +88,10 @@ def read(
 
 
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
-    index = os.path.join(folder, INDEX_FILE)
+    # As in transformers, an index beside the one file is not read.
     names = [WEIGHTS_FILE]
-    if os.path.isfile(index):
-        names = _parts(index)
+    if not os.path.isfile(os.path.join(folder, WEIGHTS_FILE)):
+        names = _parts(os.path.join(folder, INDEX_FILE))
     tensors: dict[str, np.ndarray] = {}
     for name in names:
         tensors |= _read_safetensors(os.path.join(folder, name))

@@ -14,6 +14,7 @@ from albert_tf.text import tokenizer as tokenizer_lib
 from albert_tf.text.tokenizer import Tokenizer
 
 _SPM_FILE = "spiece.model"
+_WORDPIECE_FILE = "vocab.txt"
 
 
 def load_tokenizer(source: Checkpoint) -> Tokenizer:
@@ -34,16 +35,16 @@ def write_vocabulary(
     Args:
         source: The checkpoint.
         folder: Where to.
-        name: Name of the file; None for the one it has.
+        name: Name of the file; None for its own, if `tf1` would find it.
     """
     path = str(source.vocabulary)
+    own = os.path.basename(path)
     if path.endswith(".txt"):
-        shutil.copyfile(
-            path, os.path.join(folder, name or os.path.basename(path))
-        )
+        # Where a checkpoint is read, a vocabulary is found by its name.
+        name = name or (own if "vocab" in own else _WORDPIECE_FILE)
+        shutil.copyfile(path, os.path.join(folder, name))
         return
-    is_model = path.endswith(".model")
-    name = name or (os.path.basename(path) if is_model else _SPM_FILE)
+    name = name or (own if path.endswith(".model") else _SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(sentencepiece_tokenizer.read_model(path))
 

@@ -176,10 +176,22 @@ def test_files_in_several_parts_are_read(source, folder):
     check_same(huggingface.read(folder).arrays, source.arrays)
 
 
+def test_an_old_index_beside_the_one_file_is_not_read(source, folder):
+    tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
+    old = {name: array + 1 for name, array in tensors.items()}
+    safetensors.numpy.save_file(old, folder / "model-0.safetensors")
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": dict.fromkeys(old, "model-0.safetensors")})
+    )
+
+    check_same(huggingface.read(folder).arrays, source.arrays)
+
+
 @pytest.mark.parametrize(
     "weight_map", [[], {}, {"x": 1}, {"x": "../model.safetensors"}]
 )
 def test_a_damaged_index_is_one_line(folder, weight_map):
+    (folder / _WEIGHTS).unlink()
     (folder / "model.safetensors.index.json").write_text(
         json.dumps({"weight_map": weight_map})
     )

@@ -1,4 +1,5 @@
 import dataclasses
+import pathlib
 
 import pytest
 
@@ -121,10 +122,14 @@ def test_a_vocabulary_is_written_under_its_name_or_another(
 ):
     vocabulary.write_vocabulary(source, str(tmp_path))
     vocabulary.write_vocabulary(source, str(tmp_path), "a.model")
-    other = dataclasses.replace(source, vocabulary=str(wordpiece))
+    words = tmp_path / "words" / "words.txt"
+    words.parent.mkdir()
+    words.write_bytes(wordpiece.read_bytes())
+    other = dataclasses.replace(source, vocabulary=str(words))
     vocabulary.write_vocabulary(other, str(tmp_path))
 
-    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    written = filter(pathlib.Path.is_file, tmp_path.iterdir())
+    found = {path.name: path.read_bytes() for path in written}
     with open(source.vocabulary, "rb") as file:
         model = file.read()
     assert found == {
