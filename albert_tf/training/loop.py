@@ -200,7 +200,7 @@ class TrainingLoop:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
             # An unknown metric is refused before the first update.
-            self._best_metric_of(self._evaluator.evaluate())
+            self._best_metric(self._evaluator, self._evaluator.evaluate())
         self._save()
 
     @contextlib.contextmanager
@@ -384,7 +384,7 @@ class TrainingLoop:
         state = self.state
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores)
-        metric = self._best_metric_of(scores)
+        metric = self._best_metric(self._evaluator, scores)
         if scores.get(self._evaluator.disqualifying_metric):
             state.evaluations_since_best += state.best_score is not None
             return
@@ -403,8 +403,10 @@ class TrainingLoop:
         if self._is_chief:
             self._checkpointer.save_best(state.step, scores)
 
-    def _best_metric_of(self, scores: Mapping[str, float]) -> str:
-        metric = self._config.best_metric or self._evaluator.primary_metric
+    def _best_metric(
+        self, evaluator: Evaluator, scores: Mapping[str, float]
+    ) -> str:
+        metric = self._config.best_metric or evaluator.primary_metric
         if metric not in scores:
             raise ValueError(
                 f"There is no score {metric!r} to select the best weights by. "

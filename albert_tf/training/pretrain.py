@@ -298,9 +298,13 @@ def _check_records(
 ) -> None:
     """Checks that the records fit the model, its objectives, one another."""
     _check_vocabularies(config.albert_config, train_records, eval_records)
+    if config.eval_file and not config.do_eval:
+        _LOGGER.warning(
+            "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
+        )
     if "sop" not in config.objectives:
         return
-    known = set()
+    known: set[str] = set()
     for name, source in (
         ("input_file", train_records),
         ("eval_file", eval_records),
@@ -319,7 +323,8 @@ def _check_records(
                 "be learnt from them. Pass --objectives=mlm, or build records "
                 "with --pair_objective=sop."
             )
-        known |= {pairs} - {None}
+        if pairs:
+            known.add(pairs)
     if len(known) > 1:
         raise ValueError(
             "The records to train on and those to evaluate on have pairs of "

@@ -234,6 +234,12 @@ class PretrainingConfig(RunConfig):
                 "`init_from_group0` says how to read `init_checkpoint`, which "
                 "is not given. Pass --init_checkpoint, or leave it out."
             )
+        if self.best_metric and not self.do_eval:
+            raise ValueError(
+                "`best_metric` selects among evaluations, but there are none. "
+                "Pass --do_eval with --eval_file. Received: "
+                f"best_metric={self.best_metric!r}."
+            )
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "There is nothing to do. Pass --do_train with --input_file, "

@@ -53,8 +53,6 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 _DIGITS_SHOWN = 8
 _NUM_SHOWN = 5
-# A run that was moved has the same path relative to it.
-_SPELLINGS = (os.path.normpath, os.path.realpath)
 
 
 def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
@@ -179,13 +177,9 @@ class RunFolder:
         kept = read_fingerprint(self.path)
         self._report_changes(kept)
         # What was recorded first stays, but a run may become longer.
-        values = {
-            **self.fingerprint,
-            **{
-                name: value for name, value in kept.items() if value is not None
-            },
-            **{k: v for k, v in self.fingerprint.items() if k == _NUM_STEPS},
-        }
+        values = _merged(kept, self.fingerprint)
+        if _NUM_STEPS in self.fingerprint:
+            values[_NUM_STEPS] = self.fingerprint[_NUM_STEPS]
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
@@ -208,6 +202,17 @@ class RunFolder:
                 kept[_NUM_STEPS],
                 now[_NUM_STEPS],
             )
+
+
+def _merged(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the kept values that are known, and all others of now."""
+    found = dict(now)
+    for name, value in kept.items():
+        if isinstance(value, dict) and isinstance(now.get(name), dict):
+            found[name] = _merged(value, now[name])
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 def check_vocabulary(
@@ -396,10 +401,13 @@ def _is_same_start(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     digests = one.get(_START_DIGEST), other.get(_START_DIGEST)
     if None not in digests and digests[0] == digests[1]:
         return True
-    paths = one.get(_START), other.get(_START)
-    if None in paths:
-        return paths == (None, None)
-    return any(f(paths[0]) == f(paths[1]) for f in _SPELLINGS)
+    path, other_path = one.get(_START), other.get(_START)
+    if path is None or other_path is None:
+        return path is other_path
+    # A run that was moved with its start has the same path relative to it.
+    return os.path.normpath(path) == os.path.normpath(other_path) or (
+        os.path.realpath(path) == os.path.realpath(other_path)
+    )
 
 
 def _shown(value: Any) -> str:

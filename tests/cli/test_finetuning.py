@@ -25,7 +25,7 @@ CONFIG = {
 class TaskConfig:
     """Stands for the flags of a task."""
 
-    dropout_prob: float = setting(0.2, "Dropout.")
+    dropout_prob: float = setting(0.2, "Dropout.", of_weights=True)
     count_windows_as_epochs: bool = setting(False, "Windows.")
     name = "rte"
 
@@ -181,6 +181,7 @@ def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):
 
     assert found.config.albert_config.hidden_dropout_prob == 0.1
     assert found.task_config.dropout_prob == 0.1
+    assert found.config.task_settings == {"dropout_prob": 0.1}
     assert without.config.albert_config.hidden_dropout_prob == 0.3
     assert without.task_config.dropout_prob == 0.2
 

@@ -7,8 +7,12 @@ import re
 
 import pytest
 
+from albert_tf import settings
 from albert_tf.cli import flags
 from albert_tf.settings import setting
+from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.race.sets import RaceConfig
+from albert_tf.tasks.squad.sets import SquadConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = importlib.util.spec_from_file_location(
@@ -283,3 +287,11 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
     assert len(known) == sum(map(len, groups))
     commands = [name for name in ORIGINAL_DEFAULTS if name.startswith("run_")]
     assert known == {name for one in commands for name in flags_of(one)}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ClassificationConfig(task_name="rte"), RaceConfig(), SquadConfig()],
+)
+def test_the_dropout_of_a_task_makes_another_run(config):
+    assert settings.of_weights(config) == {"dropout_prob": 0.1}

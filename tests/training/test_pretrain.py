@@ -458,10 +458,11 @@ def test_a_start_says_what_is_random(job, caplog):
     ) in caplog.text
 
 
-def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
+def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job, caplog):
     blind = job(num_train_steps=2, do_eval=False)
     seeing = job(num_train_steps=2)
     assert pretrain.run(blind) == {}
+    assert "is not evaluated. Pass --do_eval." in caplog.text
 
     assert pretrain.run(seeing)["global_step"] == 2
 

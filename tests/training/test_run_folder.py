@@ -213,6 +213,33 @@ def test_weights_of_another_vocabulary_are_no_start(tmp_path):
         check("xyz", init_checkpoint=start)
 
 
+def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
+    config = runs.make_job(tmp_path).config
+    folder = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with folder.locked():
+        folder.claim(config)
+
+    def check(**changes):
+        changed = dataclasses.replace(config, **changes)
+        run_folder.finetuning_folder(changed, runs.WordData(), "abc").check()
+
+    # This run is of a version that did not record the settings of the task.
+    check(task_settings={"dropout_prob": 0.1})
+    check(best_metric="accuracy")
+    with pytest.raises(
+        ValueError, match=r"best_metric='accuracy' \(now 'f1'\)"
+    ):
+        check(best_metric="f1")
+    config = dataclasses.replace(config, task_settings={"dropout_prob": 0.1})
+    folder = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with folder.locked():
+        folder.claim(config)
+    with pytest.raises(
+        ValueError, match=r"task_settings.dropout_prob=0.1 \(now 0.2\)"
+    ):
+        check(task_settings={"dropout_prob": 0.2})
+
+
 def test_files_of_something_else_are_refused(tmp_path, claim):
     (tmp_path / "thesis.tex").write_text("")
 
