@@ -14,7 +14,6 @@ JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
         --text_columns=subject,body --label_column=folder ...
 """
 
-import contextlib
 import logging
 from typing import Any
 
@@ -71,25 +70,22 @@ def run(values: FlagValues) -> int:
 
 
 def _read_kept(values: FlagValues) -> dict[str, Any]:
-    """Reads what an earlier run in the same directory has learnt.
-
-    This is its labels, and what is known of the weights in use: what they
-    mean, and the settings that they were trained with.
-    """
-    kept = run_folder.read_fingerprint(values.output_dir)
-    path = values.output_dir
-    if not values.do_train:
-        # Without any weights, the run itself says so.
-        with contextlib.suppress(ValueError):
-            path = run_folder.weights_to_use(
-                values.output_dir, values.init_checkpoint, is_training=False
-            )
-    return {
-        "kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels"),
+    """Reads what earlier runs have left: further arguments of `read_sets`."""
+    of_run = run_folder.read_fingerprint(values.output_dir)
+    found = {"kept_labels": of_run.get(run_folder.SETTINGS, {}).get("labels")}
+    if values.do_train:
+        return found
+    try:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    except ValueError:
+        # The run itself says that there are no weights.
+        return found
+    settings = run_folder.fingerprint_of_weights(path)
+    return found | {
         "kept": metadata.read(path),
-        "kept_settings": run_folder.fingerprint_of_weights(path).get(
-            run_folder.SETTINGS
-        ),
+        "kept_settings": settings.get(run_folder.SETTINGS),
     }
 
 

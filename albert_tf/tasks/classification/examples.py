@@ -322,7 +322,7 @@ def check_labels(labels: Sequence[str], where: str) -> None:
             f"Received: {len(labels)} ({shown}). Name the column of the "
             "labels, or pass --regression if they are numbers."
         )
-    alike: dict[str, list[str]] = {}
+    alike: dict[str | float, list[str]] = {}
     for label in labels:
         alike.setdefault(_look(label), []).append(label)
     for group in alike.values():
