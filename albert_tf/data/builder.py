@@ -238,6 +238,7 @@ def _write_shards(
                     f"Another process has built {path!r} in the meantime. Run "
                     "the command again when it has ended."
                 )
+            files.remove_partials(path)
             with files.atomic_write(path) as file:
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for number in range(*shard.blocks):
