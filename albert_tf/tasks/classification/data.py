@@ -203,7 +203,7 @@ class ClassificationData:
             for name in self.score_names
         )
         headline = zip(map(self._key, self.score_names), values, strict=True)
-        return dict(headline) | found
+        return scores_lib.defined(dict(headline)) | found
 
     def _key(self, name: str) -> str:
         return scores_lib.key(name, self.positive_label)

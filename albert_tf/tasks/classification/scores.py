@@ -4,12 +4,15 @@ Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
 Floor: tasks. NumPy.
 """
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from albert_tf.metrics import classification
+
+_logger = logging.getLogger(__name__)
 
 # Of predictions.
 SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
@@ -68,6 +71,20 @@ def key(name: str, positive_label: str) -> str:
     if positive_label and name in _OF_ONE_CLASS:
         return f"{name}_of_{positive_label}"
     return name
+
+
+def defined(scores: Mapping[str, float]) -> dict[str, float]:
+    """Returns the scores that are numbers; the others are logged.
+
+    A curve has no area if all examples are of one class.
+    """
+    left_out = [name for name, value in scores.items() if math.isnan(value)]
+    if left_out:
+        _logger.warning(
+            "%s: left out, because the evaluated rows are all of one class.",
+            ", ".join(left_out),
+        )
+    return {k: v for k, v in scores.items() if k not in left_out}
 
 
 def of_classes(

@@ -241,6 +241,18 @@ def test_the_f1_of_two_classes_names_its_class(positive, make_data):
     assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
 
 
+def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
+    labels = ("fraud", "ok")
+    data = make_data(labels=labels, score_names=scores_lib.names_for(labels))
+
+    found = data.scores(make_examples(0, 0), {"logits": np.eye(2)})
+
+    # As 0, they would be taken for those of a very bad model.
+    assert not {"roc_auc", "average_precision"} & found.keys()
+    assert found["accuracy"] == 0.5
+    assert "roc_auc, average_precision: left out, because" in caplog.text
+
+
 @pytest.fixture
 def several(make_data):
     return make_data(
