@@ -70,11 +70,16 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
     }
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(job, stop_at, deterministic):
+@pytest.mark.parametrize(
+    "strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)]
+)
+def test_a_stopped_run_resumes_to_the_same_bits(
+    strategy, job, stop_at, deterministic
+):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
-        "strategy": "mirrored",
+        "strategy": strategy,
         "deterministic": True,
         "layerwise_lr_decay": 0.9,
         "freeze_embeddings": True,

@@ -146,11 +146,16 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(job, stop_at, deterministic):
+@pytest.mark.parametrize(
+    "strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)]
+)
+def test_a_stopped_run_resumes_to_the_same_bits(
+    strategy, job, stop_at, deterministic
+):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
-        "strategy": "mirrored",
+        "strategy": strategy,
         "deterministic": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
