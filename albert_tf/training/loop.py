@@ -9,6 +9,7 @@ Floor: training.
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import math
 import re
@@ -373,10 +374,7 @@ class TrainingLoop:
         self._log.write(state.step, incident)
         _LOGGER.warning("Rolled back to step %d: %s", state.step, incident)
         # Saved at once, so that a kill now does not repeat the bad batches.
-        if self._is_chief:
-            self._checkpointer.replace_state(
-                state.step, dataclasses.asdict(state)
-            )
+        self._write(self._checkpointer.replace_state, dataclasses.asdict(state))
 
     def _evaluate(self) -> None:
         if self._evaluator is None:
@@ -400,8 +398,7 @@ class TrainingLoop:
         ):
             return
         state.best_score, state.best_loss = score, loss
-        if self._is_chief:
-            self._checkpointer.save_best(state.step, scores)
+        self._write(self._checkpointer.save_best, scores)
 
     def _best_metric(
         self, evaluator: Evaluator, scores: Mapping[str, float]
@@ -415,10 +412,16 @@ class TrainingLoop:
         return metric
 
     def _save(self) -> None:
-        if self._is_chief:
-            self._checkpointer.save(
-                self.state.step, dataclasses.asdict(self.state)
-            )
+        self._write(self._checkpointer.save, dataclasses.asdict(self.state))
+
+    def _write(
+        self, write: Callable[[int, Mapping[str, Any]], None], values: Any
+    ) -> None:
+        """Has the chief write; if its disk is full, all workers end."""
+        distribution.run_in_chief(
+            self._train_step.strategy,
+            functools.partial(write, self.state.step, values),
+        )
 
 
 def _loss_of(scores: Mapping[str, float]) -> float:
