@@ -25,6 +25,7 @@ from albert_tf.data import (
     corpus,
     ordered_workers,
     pretraining_instances,
+    record_index,
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -259,12 +260,16 @@ def _write_shards(
         disable=None,  # Off where stderr is not a terminal.
     ) as progress:
         for path, own_sizes in zip(pending, sizes, strict=True):
-            with files.atomic_write(path) as file:
+            with (
+                files.atomic_write(path) as file,
+                record_index.index_writer(path) as index,
+            ):
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for size in own_sizes:
                     framed, block_counts = next(results)
                     file.write(framed)
                     digest.update(framed)
+                    index.add(framed)
                     counts += block_counts
                     progress.update(size)
                 _check_has_records(path, counts)
@@ -274,8 +279,9 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                # The sidecar comes first: no record file is ever without one.
+                # Sidecar and index come first: no record file is ever without.
                 sidecar.write(path, finished)
+                index.finish(finished.sha256)
             built += counts
     return built
 

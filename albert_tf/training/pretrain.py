@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.config import AlbertConfig
-from albert_tf.data import input_pipeline, record_source
+from albert_tf.data import example_order, input_pipeline, record_source
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
@@ -24,6 +24,7 @@ from albert_tf.training.run_config import PretrainingConfig
 _LOGGER = logging.getLogger(__name__)
 
 
+@example_order.failed_reads_raised()
 def run(config: PretrainingConfig) -> dict[str, float] | None:
     """Trains, or resumes training, and evaluates the best weights.
 
@@ -40,7 +41,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     # 1. Data.
     train_records = _open_records(config, config.do_train, config.input_file)
     eval_records = _open_records(config, config.do_eval, config.eval_file)
-    _check_vocabularies(config.albert_config, train_records, eval_records)
+    _check_records(config, train_records, eval_records)
 
     # 2. Devices.
     train.make_deterministic(config)
@@ -110,6 +111,7 @@ def _output_folder(
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
             records=records and records.fingerprint,
+            masks=records.mask_settings if records else {},
         ),
     )
 
@@ -220,8 +222,22 @@ def _open_records(
     return record_source.open_records(
         patterns,
         max_seq_length=config.max_seq_length,
-        max_predictions=config.max_predictions_per_seq,
+        mask_settings={
+            name: getattr(config, name) for name in record_source.MASK_SETTINGS
+        },
+        vocab_size=config.albert_config.vocab_size,
+        verify=config.verify_records,
     )
+
+
+def _check_records(
+    config: PretrainingConfig,
+    train_records: RecordSource | None,
+    eval_records: RecordSource | None,
+) -> None:
+    """Checks that the records fit the model and one another."""
+    _check_vocabularies(config.albert_config, train_records, eval_records)
+    record_source.report_common_files(train_records, eval_records)
 
 
 def _check_vocabularies(

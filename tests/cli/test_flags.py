@@ -51,7 +51,7 @@ ORIGINAL_DEFAULTS = {
     """,
     "run_pretraining": """
         albert_config_file= input_file= output_dir= init_checkpoint=
-        max_seq_length=512 max_predictions_per_seq=20 do_train=true
+        max_seq_length=512 max_predictions_per_seq= do_train=true
         do_eval=false train_batch_size=4096 eval_batch_size=64 optimizer=lamb
         learning_rate=0.00176 poly_power=1.0 num_train_steps=125000
         num_warmup_steps=3125 start_warmup_step=0 save_checkpoints_steps=5000
