@@ -23,6 +23,7 @@ from albert_tf.data import (
     corpus,
     ordered_workers,
     pretraining_instances,
+    record_index,
     shards,
     sidecar,
 )
@@ -238,8 +239,12 @@ def _write_shards(
                     f"Another process has built {path!r} in the meantime. Run "
                     "the command again when it has ended."
                 )
-            files.remove_partials(path)
-            with files.atomic_write(path) as file:
+            for written in shards.written_files(path):
+                files.remove_partials(written)
+            with (
+                files.atomic_write(path) as file,
+                record_index.index_writer(path) as index,
+            ):
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for number in range(*shard.blocks):
                     if number != newest:
@@ -249,6 +254,7 @@ def _write_shards(
                     part = shard.part[0]
                     file.write(parts[part].framed)
                     digest.update(parts[part].framed)
+                    index.add(parts[part].framed)
                     counts += parts[part].counts
                 finished = dataclasses.replace(
                     shard,
@@ -256,8 +262,9 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                # The sidecar comes first: no record file is ever without one.
+                # Sidecar and index come first: no record file is ever without.
                 sidecar.write(path, finished)
+                index.finish(finished.sha256)
             built[path] = counts
     return built
 

@@ -80,8 +80,9 @@ class InputShard:
 class TrainingOrder:
     """Finds the example at a position of the endless training stream.
 
-    The permutation of the current epoch is kept in memory: 8 bytes an example
-    (0.8 GB for 100 million), and twice that where two epochs meet.
+    The permutation of the current epoch is kept in memory: 4 bytes an example
+    (0.4 GB for 100 million), twice that where two epochs meet, and 8 bytes more
+    while it is drawn.
     """
 
     def __init__(self, num_records: int, seed: int) -> None:
@@ -105,7 +106,8 @@ class TrainingOrder:
 
 
 def _permutation(num_records: int, seed: int, epoch: int) -> np.ndarray:
-    return keyed_rng(seed, epoch).permutation(num_records)
+    numbers = keyed_rng(seed, epoch).permutation(num_records)
+    return numbers.astype(np.min_scalar_type(num_records))
 
 
 def keyed_rng(seed: int, stream: int) -> np.random.Generator:

@@ -7,7 +7,7 @@ A record is `length (uint64) | checksum of length | bytes | checksum of bytes`,
 little-endian; a checksum is CRC-32C, rotated and shifted. Its bytes are a
 serialized `tf.train.Example`, which is `{1: Features}`, where Features is
 `{1: map<1: string, 2: Feature>}` and Feature is `{2: FloatList | 3:
-Int64List}`, each with packed values in field 1.
+Int64List}`, each with the values in field 1, packed or one by one.
 
 The codec is our own because `tf.train.Example` is two to three times slower,
 and would import TensorFlow in every worker of a build. It writes the
@@ -18,28 +18,34 @@ Source: TensorFlow, `tsl/lib/io/record_writer.cc` and
 """
 
 import functools
+import hashlib
 import itertools
 import mmap
 import os
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from albert_tf import features as record_features
 from albert_tf import files
+from albert_tf.data import record_index
+from albert_tf.data.record_index import (
+    CHECKSUM,
+    ENTRY,
+    ENTRY_AND_NEXT,
+    HEADER_SIZE,
+    LENGTH,
+    masked_checksum,
+)
 
-_CHECKSUM_DELTA = 0xA282EAD8
-_UINT32 = 0xFFFFFFFF
-_LENGTH = struct.Struct("<Q")
-_CHECKSUM = struct.Struct("<I")
-_HEADER_SIZE = _LENGTH.size + _CHECKSUM.size
-_FRAME_SIZE = _HEADER_SIZE + _CHECKSUM.size
+# A record file and its index take two descriptors, of the 1,024 that a
+# process has by default.
+MAX_OPEN_FILES = 128
 
-# Protocol buffers: wire type, numbers of fields, variable-length integers.
-_LENGTH_DELIMITED = 2
+# Protocol buffers: wire types, numbers of fields, variable-length integers.
+_VARINT, _LENGTH_DELIMITED, _FIXED32 = 0, 2, 5
+_FIXED_SIZES = {1: 8, _FIXED32: 4}
 _FLOAT_LIST, _INT64_LIST = 2, 3
 _VARINT_BITS = 7
 _CONTINUES = 0x80
@@ -47,31 +53,32 @@ _VARINT_MASK = 0x7F
 _MAX_VARINT_BYTES = 10
 
 
-def masked_checksum(data: bytes) -> int:
-    """Returns the CRC-32C of `data`, rotated and shifted as TFRecord does."""
-    checksum = google_crc32c.value(data)
-    rotated = (checksum >> 15) | (checksum << 17)
-    return (rotated + _CHECKSUM_DELTA) & _UINT32
-
-
 def frame_records(records: Iterable[bytes]) -> bytes:
     """Returns the records as the bytes of a TFRecord file."""
     parts: list[bytes] = []
     for record in records:
-        length = _LENGTH.pack(len(record))
+        length = LENGTH.pack(len(record))
         parts += (
             length,
-            _CHECKSUM.pack(masked_checksum(length)),
+            CHECKSUM.pack(masked_checksum(length)),
             record,
-            _CHECKSUM.pack(masked_checksum(record)),
+            CHECKSUM.pack(masked_checksum(record)),
         )
     return b"".join(parts)
 
 
 class RecordFile:
-    """The records of an uncompressed TFRecord file, which is memory-mapped.
+    """The records of an uncompressed TFRecord file.
 
-    The operating system keeps in memory what is used.
+    If the file has an index of this size and `sha256`, it is opened without
+    reading it; otherwise the lengths and checksums of all records are read.
+    Each record is checked when it is read. A process keeps at most
+    `MAX_OPEN_FILES` record files open, however many it reads.
+
+    Args:
+        path: The file.
+        sha256: Hexadecimal digest of what was written to the file; None if it
+            is not known.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -79,72 +86,83 @@ class RecordFile:
             message names the file and the byte.
     """
 
-    def __init__(self, path: files.Path) -> None:
+    def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
         self.path = files.check_local(path)
         if not os.path.isfile(self.path):
             raise FileNotFoundError(
                 f"There is no record file {self.path!r}. Check the path."
             )
-        self._data: mmap.mmap | bytes = b""  # An empty file cannot be mapped.
-        with open(self.path, "rb") as file:
-            if os.fstat(file.fileno()).st_size:
-                self._data = mmap.mmap(
-                    file.fileno(), 0, access=mmap.ACCESS_READ
-                )
-        self._offsets = np.array(list(self._find_records()), np.int64)
+        status = os.stat(self.path)
+        self.num_bytes = status.st_size
+        footer = record_index.read_footer(self.path, self.num_bytes, sha256)
+        # A file that replaces this one under its name has another key.
+        self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
+        self._entries = b"" if footer else record_index.scan(self.path)
+        self._num_records = (
+            footer.num_records
+            if footer
+            else len(self._entries) // ENTRY.size - 1
+        )
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return self._num_records
+
+    @property
+    def digest(self) -> str:
+        """Digest of the lengths and checksums of all records in their order."""
+        entries = self._entries or _open(*self._key).entries
+        size = (len(self) + 1) * ENTRY.size
+        return hashlib.sha256(entries[:size]).hexdigest()
 
     def get(self, number: int) -> bytes:
-        """Returns a record, numbered from 0, without checking its checksum."""
-        offset = int(self._offsets[number])
-        (length,) = _LENGTH.unpack_from(self._data, offset - _HEADER_SIZE)
-        return self._data[offset : offset + length]
-
-    def verified(self) -> Iterator[bytes]:
-        """Yields the records in order, checking their checksums.
+        """Returns a record, numbered from 0.
 
         Raises:
-            ValueError: A record disagrees with its checksum.
+            ValueError: It does not agree with its checksum; the message names
+                file and record.
         """
-        for number, offset in enumerate(self._offsets.tolist()):
-            record = self.get(number)
-            (checksum,) = _CHECKSUM.unpack_from(
-                self._data, offset + len(record)
-            )
-            if checksum != masked_checksum(record):
-                raise ValueError(
-                    f"{self.path!r} is damaged: the record at byte {offset} "
-                    "does not agree with its checksum. Build or copy the file "
-                    "again."
-                )
-            yield record
+        opened = _open(*self._key)
+        start, checksum, end = ENTRY_AND_NEXT.unpack_from(
+            self._entries or opened.entries, number * ENTRY.size
+        )
+        if start <= end <= self.num_bytes:
+            frame = os.pread(opened.descriptor, end - start, start)
+            record = frame[HEADER_SIZE : -CHECKSUM.size]
+            length = LENGTH.pack(len(record))
+            if frame.startswith(length) and masked_checksum(record) == checksum:
+                return record
+        cause = "is not the file that its index describes"
+        if self._entries:
+            cause = "was changed after it was opened"
+        raise ValueError(
+            f"{self.path!r} is damaged, or {cause}: record {number}, at byte "
+            f"{start}, does not agree with its checksum. Build the file again, "
+            "or copy it again with its sidecar and index."
+        )
 
-    def _find_records(self) -> Iterator[int]:
-        """Yields where each record begins, behind its length."""
-        header, size = self._data[:_HEADER_SIZE], len(self._data)
-        length, checksum = header[: _LENGTH.size], header[_LENGTH.size :]
-        if size and checksum != _CHECKSUM.pack(masked_checksum(length)):
-            raise ValueError(
-                f"{self.path!r} is not a TFRecord file: the header at byte 0 "
-                "does not agree with its checksum. Pass records that "
-                "create_pretraining_data.py wrote, not text, and not "
-                "compressed."
-            )
-        position = 0
-        while position < size:
-            end = position + _FRAME_SIZE
-            if end <= size:
-                end += _LENGTH.unpack_from(self._data, position)[0]
-            if end > size:
-                raise ValueError(
-                    f"{self.path!r} was cut short: the record at byte "
-                    f"{position} goes beyond the end of the file, byte "
-                    f"{size}. Build or copy the file again."
-                )
-            yield position + _HEADER_SIZE
-            position = end
+    def verified(self) -> Iterator[bytes]:
+        """Yields the records in order; raises as `get`."""
+        return map(self.get, range(len(self)))
+
+
+class _OpenFile:
+    """An open record file, and its index if it has one."""
+
+    def __init__(self, descriptor: int, entries: mmap.mmap | bytes) -> None:
+        self.descriptor = descriptor
+        self.entries = entries
+
+    def __del__(self) -> None:
+        # When the last thread that reads has let go of it.
+        os.close(self.descriptor)
+
+
+@functools.lru_cache(maxsize=MAX_OPEN_FILES)
+def _open(
+    path: str, _inode: int, _modified: int, footer: record_index.Footer | None
+) -> _OpenFile:
+    entries = record_index.map_entries(path, footer) if footer else b""
+    return _OpenFile(os.open(path, os.O_RDONLY), entries)
 
 
 class Ragged(NamedTuple):
@@ -281,20 +299,38 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _messages(data: bytes, field: int) -> list[bytes]:
-    """Returns the values of a length-delimited field of a message."""
+def _values(data: bytes, field: int) -> list[tuple[int, bytes]]:
+    """Returns the values of a field of a message, each with its wire type."""
     found, position = [], 0
     while position < len(data):
         tag, position = _read_varint(data, position)
-        if tag & 7 != _LENGTH_DELIMITED:
+        wire_type, size = tag & 7, 0
+        if wire_type == _VARINT:
+            size = _read_varint(data, position)[1] - position
+        elif wire_type == _LENGTH_DELIMITED:
+            size, position = _read_varint(data, position)
+        elif wire_type in _FIXED_SIZES:
+            size = _FIXED_SIZES[wire_type]
+        else:
             raise ValueError(f"unexpected tag {tag} at byte {position}")
-        length, position = _read_varint(data, position)
-        if position + length > len(data):
-            raise ValueError(f"field of {length} bytes is cut short")
+        if position + size > len(data):
+            raise ValueError(f"field of {size} bytes is cut short")
         if tag >> 3 == field:
-            found.append(data[position : position + length])
-        position += length
+            found.append((wire_type, data[position : position + size]))
+        position += size
     return found
+
+
+def _messages(data: bytes, field: int) -> list[bytes]:
+    """Returns the values of a length-delimited field of a message."""
+    return _of_types(data, field, _LENGTH_DELIMITED)
+
+
+def _of_types(data: bytes, field: int, *wire_types: int) -> list[bytes]:
+    values = _values(data, field)
+    if any(wire_type not in wire_types for wire_type, _ in values):
+        raise ValueError(f"field {field} has an unexpected type")
+    return [value for _, value in values]
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:
@@ -307,11 +343,14 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _decode_feature(feature: bytes) -> np.ndarray:
+    # A packed list is the bytes of its values; one that is not holds each in a
+    # field of its own, and both may occur together.
     for values in _messages(feature, _INT64_LIST):
-        return _decode_varints(b"".join(_messages(values, 1)))
+        parts = _of_types(values, 1, _LENGTH_DELIMITED, _VARINT)
+        return _decode_varints(b"".join(parts))
     for values in _messages(feature, _FLOAT_LIST):
-        packed = b"".join(_messages(values, 1))
-        return np.frombuffer(packed, "<f4").astype(np.float32)
+        parts = _of_types(values, 1, _LENGTH_DELIMITED, _FIXED32)
+        return np.frombuffer(b"".join(parts), "<f4").astype(np.float32)
     if feature:
         raise ValueError("a field holds text")
     return np.zeros(0, np.int64)

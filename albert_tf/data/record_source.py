@@ -12,16 +12,26 @@ import bisect
 import dataclasses
 import hashlib
 import itertools
+import logging
 import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from albert_tf import features, files
-from albert_tf.data import record_files, sidecar
+from albert_tf.data import masking, record_files, sidecar
 
-_OTHER_SUFFIXES = (".json", ".partial")
-# How masks are drawn when records are read; files of static masks may differ.
-_DYNAMIC_SETTINGS = (
+_LOGGER = logging.getLogger(__name__)
+
+_OTHER_SUFFIXES = (".json", ".index", ".partial")
+_SAMPLE_SIZE = 256
+# A share of masked tokens below this part of `masked_lm_prob` is worth a
+# warning.
+_LARGE_PART = 2 / 3
+# Fields of `PretrainingDataConfig` that say how masks are drawn: of static
+# records when they are built, of dynamic ones when they are read.
+MASK_SETTINGS = (
     "max_predictions_per_seq",
     "masked_lm_prob",
     "ngram",
@@ -59,21 +69,29 @@ class _CheckedFile:
         return self.records.path
 
     @property
+    def mask_settings(self) -> dict[str, object]:
+        """How masks are drawn when records are read; empty for static ones."""
+        if self.sidecar is None or self.layout.masking == "static":
+            return {}
+        config = self.sidecar.config
+        return {name: getattr(config, name) for name in MASK_SETTINGS}
+
+    @property
     def shared(self) -> dict[str, object]:
         """What the files of a source must have in common, by name."""
-        values = dict(vars(self.layout))
-        if self.sidecar is not None and self.layout.masking == "dynamic":
-            for name in _DYNAMIC_SETTINGS:
-                values[name] = getattr(self.sidecar.config, name)
-        return values
+        return vars(self.layout) | self.mask_settings
 
     @property
     def fingerprint(self) -> str:
         """What identifies the content of the file."""
-        if self.sidecar is not None:
-            return self.sidecar.sha256
-        size = os.path.getsize(self.path)
-        return f"{len(self.records)} records, {size} bytes"
+        return self.sidecar.sha256 if self.sidecar else self.records.digest
+
+
+class Sample(NamedTuple):
+    """What some records hold: the share of masked tokens, the largest id."""
+
+    masked_share: float
+    largest_id: int
 
 
 class RecordSource:
@@ -83,10 +101,15 @@ class RecordSource:
 
     Attributes:
         layout: What the records have in common.
-        sidecar: Sidecar of the first file that has one, or None.
+        sidecar: Sidecar of the first file that has one, or None; its config
+            has the mask settings that `open_records` was given.
+        mask_settings: How masks are drawn when records are read, by name;
+            empty for static records.
         num_records: N; records are numbered from 0 to N - 1.
+        paths: The file of each content, by its digest.
         fingerprint: Hexadecimal digest of the content of all files in their
-            order, so that a run can detect that its data changed.
+            order, and of the mask settings, so that a run can detect that its
+            data changed.
     """
 
     def __init__(self, opened: list[_CheckedFile]) -> None:
@@ -96,12 +119,44 @@ class RecordSource:
         described = _best_described(opened)
         self.layout = described.layout
         self.sidecar = described.sidecar
-        content = "\n".join(file.fingerprint for file in opened)
-        self.fingerprint = hashlib.sha256(content.encode()).hexdigest()
+        self.mask_settings = described.mask_settings
+        digests = [file.fingerprint for file in opened]
+        self.fingerprint = hashlib.sha256(
+            "\n".join(digests).encode()
+        ).hexdigest()
+        self.paths: dict[str, str] = {}
+        for file, digest in zip(opened, digests, strict=True):
+            if self.paths.setdefault(digest, file.path) != file.path:
+                _LOGGER.warning(
+                    "%r holds the same records as %r, so they are read twice "
+                    "as often.",
+                    file.path,
+                    self.paths[digest],
+                )
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
         return [self._record(int(index)) for index in indices]
+
+    def sample(self) -> Sample:
+        """Returns what records that are spread evenly over the source hold."""
+        spread = np.linspace(0, self.num_records - 1, _SAMPLE_SIZE)
+        num_tokens, num_masked, largest_id = 0, 0, 0
+        for data in self.get(np.unique(spread.astype(np.int64))):
+            values = record_files.decode_example(data)
+            if self.sidecar is not None and self.mask_settings:
+                config = self.sidecar.config
+                ids = values["pair_ids"]
+                length = len(ids) + config.max_seq_length - config.token_budget
+                wanted = masking.num_to_predict(np.array([length]), config)
+            else:
+                ids = np.append(values["input_ids"], values["masked_lm_ids"])
+                length = int(values["input_mask"].sum())
+                wanted = values["masked_lm_weights"]
+            num_tokens += length
+            num_masked += int(wanted.sum())
+            largest_id = max(largest_id, int(ids.max(initial=0)))
+        return Sample(num_masked / num_tokens, largest_id)
 
     def _record(self, index: int) -> bytes:
         if not 0 <= index < self.num_records:
@@ -117,16 +172,23 @@ def open_records(
     patterns: str | list[str],
     *,
     max_seq_length: int | None = None,
-    max_predictions: int | None = None,
+    vocab_size: int | None = None,
+    mask_settings: Mapping[str, Any] | None = None,
+    verify: bool = False,
 ) -> RecordSource:
     """Opens record files and checks them against their sidecars.
 
     Args:
-        patterns: Paths or globs, in a list or separated by commas. Sidecars
-            and unfinished files that a glob matches are skipped.
+        patterns: Paths or globs, in a list or separated by commas. Sidecars,
+            indexes and unfinished files that a glob matches are skipped.
         max_seq_length: The S that the caller expects, if any.
-        max_predictions: The `max_predictions_per_seq` that the caller
-            expects, if any. For records with permutation it may also be P.
+        vocab_size: The V of the model that reads the records, if any; it is
+            compared with the ids of some of them.
+        mask_settings: Values for some of `MASK_SETTINGS`, by name; None is the
+            records' own value. Masks of dynamic records are drawn with them;
+            static records must have been built with them. For records with
+            permutation, `max_predictions_per_seq` may also be P.
+        verify: Whether to read all files and compare their checksums.
 
     Raises:
         FileNotFoundError: A pattern matches nothing, or no record file.
@@ -138,10 +200,12 @@ def open_records(
     paths = [p for p in found if not p.endswith(_OTHER_SUFFIXES)]
     if not paths:
         raise FileNotFoundError(
-            f"{patterns!r} matches only sidecars and unfinished files "
+            f"{patterns!r} matches only sidecars, indexes and unfinished files "
             f"({found[0]!r}). Pass record files."
         )
-    opened = [file for path in paths if (file := _open_file(path))]
+    given = mask_settings or {}
+    chosen = {name: v for name, v in given.items() if v is not None}
+    opened = [file for path in paths if (file := _open_file(path, chosen))]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -151,26 +215,51 @@ def open_records(
     described = _best_described(opened)
     for other in opened:
         _check_agreement(described, other)
-    _check_expected(described, max_seq_length, max_predictions)
-    return RecordSource(opened)
+        if verify:
+            _verify(other)
+    _check_expected(described, {"max_seq_length": max_seq_length, **chosen})
+    source = RecordSource(opened)
+    _check_sample(source, vocab_size)
+    return source
 
 
-def _open_file(path: str) -> _CheckedFile | None:
+def report_common_files(
+    train_records: RecordSource | None, eval_records: RecordSource | None
+) -> None:
+    """Warns of files to evaluate on that are also trained on."""
+    if not train_records or not eval_records:
+        return
+    for digest in train_records.paths.keys() & eval_records.paths:
+        _LOGGER.warning(
+            "%r holds records that are also trained on, so its scores say "
+            "nothing about other text. Build an --eval_file of held-out text.",
+            eval_records.paths[digest],
+        )
+
+
+def _open_file(
+    path: str, mask_settings: Mapping[str, Any]
+) -> _CheckedFile | None:
     """Opens and checks a file; None if it has no record."""
     facts = sidecar.read(path)
     if facts is not None:
         _check_size(path, facts.num_bytes)
-    records = record_files.RecordFile(path)
+    sha256 = None if facts is None else facts.sha256
+    records = record_files.RecordFile(path, sha256=sha256)
     if facts is not None and len(records) != facts.counts.records:
         raise ValueError(
             f"{path!r} has {len(records)} records, but its sidecar says "
             f"{facts.counts.records}. Build or copy the file again."
         )
     if not len(records):
+        _LOGGER.warning("%r has no record.", path)
         return None
     if facts is None:
         layout = _infer_layout(records)
     else:
+        if facts.config.masking == "dynamic":
+            config = dataclasses.replace(facts.config, **mask_settings)
+            facts = dataclasses.replace(facts, config=config)
         layout = RecordLayout(
             masking=facts.config.masking,
             max_seq_length=facts.config.max_seq_length,
@@ -180,6 +269,53 @@ def _open_file(path: str) -> _CheckedFile | None:
             vocab_size=facts.vocab_size,
         )
     return _CheckedFile(records=records, layout=layout, sidecar=facts)
+
+
+def _verify(file: _CheckedFile) -> None:
+    """Reads a whole file and compares its checksums."""
+    if file.sidecar is not None:
+        with open(file.path, "rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if digest == file.sidecar.sha256:
+            return
+    for _ in file.records.verified():
+        pass
+    if file.sidecar is not None:
+        raise ValueError(
+            f"{file.path!r} is not the file that its sidecar describes: its "
+            f"sha256 is {digest}, expected {file.sidecar.sha256}. Build or "
+            "copy both again."
+        )
+
+
+def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
+    """Checks the ids of some records; says how many tokens are masked."""
+    share, largest_id = source.sample()
+    if vocab_size is not None and largest_id >= vocab_size:
+        raise ValueError(
+            f"{next(iter(source.paths.values()))!r} or a file beside it has "
+            f"the token id {largest_id}, but the model has "
+            f"vocab_size={vocab_size}. Pass records and a config of the same "
+            "vocabulary."
+        )
+    _LOGGER.info(
+        "%d records, %.1f%% of the tokens masked.",
+        source.num_records,
+        100 * share,
+    )
+    build = source.sidecar and source.sidecar.config
+    if build and share < _LARGE_PART * build.masked_lm_prob:
+        _LOGGER.warning(
+            "Only %.1f%% of the tokens are masked, although masked_lm_prob is "
+            "%g, because max_predictions_per_seq is %d. %s",
+            100 * share,
+            build.masked_lm_prob,
+            build.max_predictions_per_seq,
+            "Pass a larger --max_predictions_per_seq."
+            if source.mask_settings
+            else "Build the records with a larger one, or with "
+            "--masking=dynamic.",
+        )
 
 
 def _check_size(path: str, expected: int) -> None:
@@ -235,21 +371,34 @@ def _check_agreement(one: _CheckedFile, other: _CheckedFile) -> None:
             )
 
 
-def _check_expected(
-    file: _CheckedFile, max_seq_length: int | None, max_predictions: int | None
-) -> None:
+def _check_expected(file: _CheckedFile, expected: Mapping[str, Any]) -> None:
+    """Refuses a file that has other settings than the caller expects."""
     # TF1: with permutation, the original's reader expects P in this flag, which
     # is twice the flag of its builder.
-    sizes = [file.layout.num_prediction_slots]
+    known = {
+        "max_seq_length": [file.layout.max_seq_length],
+        "max_predictions_per_seq": [file.layout.num_prediction_slots],
+    }
     if file.sidecar is not None:
-        sizes.append(file.sidecar.config.max_predictions_per_seq)
-    for name, expected, possible in (
-        ("max_seq_length", max_seq_length, [file.layout.max_seq_length]),
-        ("max_predictions_per_seq", max_predictions, sizes),
-    ):
-        if expected is not None and expected not in possible:
+        for name in MASK_SETTINGS:
+            own = getattr(file.sidecar.config, name)
+            known[name] = [*known.get(name, ()), own]
+    for name, value in expected.items():
+        possible = known.get(name)
+        if value is None or (possible and value in possible):
+            continue
+        if possible is None:
             raise ValueError(
-                f"`{name}` is {possible[-1]} in {file.path!r}. Received: "
-                f"{name}={expected}. Pass {possible[-1]}, or build other "
-                "records."
+                f"`{name}` cannot be chosen for {file.path!r}: its masks were "
+                "drawn when it was built, and there is no sidecar. Received: "
+                f"{name}={value}. Leave it out."
             )
+        raise ValueError(
+            f"`{name}` is {possible[-1]} in {file.path!r}. Received: "
+            f"{name}={value}. Pass {possible[-1]}, or build other records"
+            + (
+                "; masks can be chosen for those of masking='dynamic'."
+                if name in MASK_SETTINGS
+                else "."
+            )
+        )

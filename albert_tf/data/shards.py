@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from albert_tf import files
-from albert_tf.data import corpus, sidecar
+from albert_tf.data import corpus, record_index, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.documents import Documents
@@ -24,7 +24,7 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 # Training takes files with such names for something else.
-_OTHER_SUFFIXES = (".json", ".partial")
+_OTHER_SUFFIXES = (".json", ".index", ".partial")
 _NUM_CORPUS_FILES = 10
 # Longer lists of files are cut off in a sidecar.
 _MAX_CHARACTERS = 1000
@@ -61,8 +61,9 @@ def output_files(
             )
         if path.endswith(_OTHER_SUFFIXES):
             raise ValueError(
-                f"{path!r} has the name of a sidecar or of an unfinished file. "
-                "Choose an output file without .json and .partial at the end."
+                f"{path!r} has the name of a sidecar, an index or an "
+                "unfinished file. Choose an output file that does not end in "
+                f"{', '.join(_OTHER_SUFFIXES)}."
             )
         for written in written_files(path):
             _check_not_an_input(path, written, existing)
@@ -76,7 +77,7 @@ def output_files(
 
 def written_files(path: str) -> list[str]:
     """Returns what a build writes for an output file, itself included."""
-    return [path, sidecar.sidecar_path(path)]
+    return [path, sidecar.sidecar_path(path), record_index.index_path(path)]
 
 
 def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:

@@ -15,7 +15,12 @@ import tensorflow as tf
 from albert_tf import features
 from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
-from albert_tf.data import input_pipeline, record_files, record_source
+from albert_tf.data import (
+    example_order,
+    input_pipeline,
+    record_files,
+    record_source,
+)
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
@@ -30,6 +35,7 @@ _NUM_LABELS = 1000
 _LEAST_LABELS = 32
 
 
+@example_order.failed_reads_raised()
 def run(config: PretrainingConfig) -> dict[str, float] | None:
     """Trains, or resumes training, and evaluates the best weights.
 
@@ -120,6 +126,7 @@ def _output_folder(
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
             records=train_records and train_records.fingerprint,
+            masks=train_records.mask_settings if train_records else {},
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or _primary_metric(config),
             settings={
@@ -262,7 +269,11 @@ def _open_records(
     return record_source.open_records(
         patterns,
         max_seq_length=config.max_seq_length,
-        max_predictions=config.max_predictions_per_seq,
+        mask_settings={
+            name: getattr(config, name) for name in record_source.MASK_SETTINGS
+        },
+        vocab_size=config.albert_config.vocab_size,
+        verify=config.verify_records,
     )
 
 
@@ -298,6 +309,7 @@ def _check_records(
 ) -> None:
     """Checks that the records fit the model, its objectives, one another."""
     _check_vocabularies(config.albert_config, train_records, eval_records)
+    record_source.report_common_files(train_records, eval_records)
     if config.eval_file and not config.do_eval:
         _LOGGER.warning(
             "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file

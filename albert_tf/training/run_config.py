@@ -186,10 +186,28 @@ class PretrainingConfig(RunConfig):
     max_seq_length: int = setting(
         512, "Sequence length; must equal that of the records."
     )
-    max_predictions_per_seq: int = setting(
-        20,
-        "Maximum number of masked tokens per sequence; must equal that of the "
-        "records.",
+    max_predictions_per_seq: int | None = setting(
+        None,
+        "Maximum number of masked tokens per sequence. As of the next four "
+        "flags, the default is the records' own value, and only records of "
+        "--masking=dynamic can be read with another one.",
+    )
+    masked_lm_prob: float | None = setting(None, "Share of tokens to mask.")
+    ngram: int | None = setting(
+        None, "Longest n-gram of words that is masked together."
+    )
+    favor_shorter_ngram: bool | None = setting(
+        None,
+        "Whether an n-gram of n words has a probability proportional to 1/n; "
+        "otherwise the same probabilities in reverse.",
+    )
+    do_whole_word_mask: bool | None = setting(
+        None, "Whether whole words are masked, or single tokens."
+    )
+    verify_records: bool = setting(
+        False,
+        "Read all record files before the first step and compare their "
+        "checksums. A damaged record also stops a run when it is read.",
     )
     max_eval_steps: int | None = setting(
         None,
@@ -225,9 +243,13 @@ class PretrainingConfig(RunConfig):
                 f"{', '.join(PRIMARY_METRICS)}, each once. Received: "
                 f"objectives={','.join(self.objectives)}."
             )
-        for name in ("max_predictions_per_seq", "max_eval_steps"):
+        for name in ("max_predictions_per_seq", "max_eval_steps", "ngram"):
             if getattr(self, name) is not None:
                 checks.check_integer(name, getattr(self, name), at_least=1)
+        if self.masked_lm_prob is not None:
+            checks.check_number(
+                "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
+            )
         self._check_sequence_length(self.max_seq_length)
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(

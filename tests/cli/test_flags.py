@@ -56,7 +56,7 @@ ORIGINAL_DEFAULTS = {
     """,
     "run_pretraining": """
         albert_config_file= input_file= output_dir= init_checkpoint=
-        max_seq_length=512 max_predictions_per_seq=20 do_train=true
+        max_seq_length=512 max_predictions_per_seq= do_train=true
         do_eval=false train_batch_size=4096 eval_batch_size=64 optimizer=lamb
         learning_rate=0.00176 poly_power=1.0 num_train_steps=125000
         num_warmup_steps=3125 start_warmup_step=0 save_checkpoints_steps=5000
@@ -226,8 +226,8 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 # train. First those that a run's fingerprint has under their names.
 COMPARED = """
     best_metric corrected_lamb dropout_prob freeze_embeddings init_checkpoint
-    init_from_group0 layerwise_lr_decay learning_rate max_seq_length
-    metric_language num_train_steps num_warmup_steps objectives optimizer
+    do_whole_word_mask favor_shorter_ngram     do_whole_word_mask favor_shorter_ngram init_from_group0 layerwise_lr_decay
+    learning_rate masked_lm_prob max_seq_length metric_language ngram num_train_steps num_warmup_steps objectives optimizer
     poly_power positive_label precision random_seed start_warmup_step
     train_batch_size
 """
@@ -261,7 +261,7 @@ OF_COMPUTATION = """
 # Where and when files are written, and exit codes.
 OF_FILES = """
     cached_dir keep_checkpoint_max log_steps num_keep_checkpoint output_dir
-    preemption_exit_code save_checkpoints_steps
+    preemption_exit_code save_checkpoints_steps verify_records
 """
 WITHOUT_EFFECT = """
     albert_hub_module_handle masked_lm_budget predict_feature_file

@@ -4,20 +4,20 @@ import hashlib
 
 import pytest
 
-from albert_tf.data import record_files, sidecar
+from albert_tf.data import record_files, record_index, sidecar
 from albert_tf.data.sidecar import BuildCounts
 from tests.data import records as tiny_records
 
 
 @pytest.fixture
 def write_records(tmp_path):
-    """A function that writes a record file, and its sidecar if asked.
+    """A function that writes a record file, its sidecar and index if asked.
 
     Its arguments: file name, records (values by record name), `with_sidecar`,
-    and changes of the sidecar. It returns the path.
+    `with_index`, and changes of the sidecar. It returns the path.
     """
 
-    def write(name, records, *, with_sidecar=True, **changes):
+    def write(name, records, *, with_sidecar=True, with_index=True, **changes):
         path = str(tmp_path / name)
         serialized = list(map(tiny_records.serialize, records))
         data = record_files.frame_records(serialized)
@@ -30,6 +30,10 @@ def write_records(tmp_path):
             }
             facts = tiny_records.make_sidecar(**measured | changes)
             sidecar.write(path, facts)
+        if with_sidecar and with_index:
+            with record_index.index_writer(path) as index:
+                index.add(data)
+                index.finish(facts.sha256)
         return path
 
     return write

@@ -15,6 +15,8 @@ from albert_tf.data import (
     corpus,
     pretraining_instances,
     record_files,
+    record_index,
+    record_source,
     shards,
     sidecar,
 )
@@ -568,3 +570,14 @@ def test_the_summary_of_a_static_build():
 )
 def test_the_summary_of_other_builds(changes, name, value):
     assert summary(**changes)[name] == value
+
+
+def test_every_shard_has_an_index_that_opens_it(build, tmp_path, monkeypatch):
+    build("a", "b")
+    whole = [record_files.RecordFile(tmp_path / name) for name in "ab"]
+    monkeypatch.setattr(record_index, "scan", None)
+
+    source = record_source.open_records([str(tmp_path / n) for n in "ab"])
+
+    records = [record for file in whole for record in file.verified()]
+    assert source.get(np.arange(source.num_records)) == records

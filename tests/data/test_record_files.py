@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import record_files
+from albert_tf.data import record_files, record_index
 
 RECORDS = [b"first", b"", b"third record"]
 
@@ -30,7 +30,7 @@ def test_tensorflow_reads_what_is_written_and_so_do_we(tmp_path):
 def _endless():
     """A record that claims to be longer than any file."""
     length = struct.pack("<Q", 2**63)
-    checksum = struct.pack("<I", record_files.masked_checksum(length))
+    checksum = struct.pack("<I", record_index.masked_checksum(length))
     return length + checksum + bytes(20)
 
 
@@ -45,7 +45,7 @@ def _endless():
         (_endless(), "a' was cut short.*byte 0"),
         (b"It was a dark and stormy night.\n", "a' is not a TFRecord file"),
         (b"It", "not a TFRecord file"),
-        (FRAMED.replace(b"third", b"thirs"), "damaged: .* at byte 49"),
+        (FRAMED.replace(b"third", b"thirs"), "damaged.*record 2, at byte 37"),
     ],
 )
 def test_other_content_is_an_error_that_names_the_byte(
@@ -137,6 +137,42 @@ def test_what_tensorflow_wrote_is_decoded():
     assert decoded["c"].tolist() == []
 
 
+def _field(number, wire_type, value):
+    return bytes([number << 3 | wire_type]) + value
+
+
+def _message(number, value):
+    return _field(number, 2, bytes([len(value)]) + value)
+
+
+_ONE, _MANY = b"\x01", b"\xac\x02"  # 1 and 300 as variable-length integers
+
+
+@pytest.mark.parametrize(
+    ("feature", "values"),
+    [
+        (_message(3, _field(1, 0, _MANY) + _field(1, 0, _ONE)), [300, 1]),
+        (
+            _message(3, _field(1, 0, _ONE) + _message(1, _MANY + _ONE)),
+            [1, 300, 1],
+        ),
+        (_message(3, b""), []),
+        (_message(2, _field(1, 5, b"\0\0\x80?") * 2), [1.0, 1.0]),
+        # A later version may add fields.
+        (_field(9, 0, _ONE) + _field(8, 1, bytes(8)) + _message(3, b""), []),
+    ],
+)
+def test_lists_that_are_not_packed_are_decoded_as_protocol_buffers_are(
+    feature, values
+):
+    entry = _message(1, b"a") + _message(2, feature)
+    data = _message(1, _message(1, entry))
+
+    assert record_files.decode_example(data)["a"].tolist() == values
+    found = tf.train.Example.FromString(data).features.feature["a"]
+    assert [*found.int64_list.value, *found.float_list.value] == values
+
+
 def test_a_negative_integer_is_refused():
     with pytest.raises(ValueError, match="`ids` must not be negative.*-3"):
         record_files.encode_examples([IDS], {"ids": np.array([[4, -3]])})
@@ -159,6 +195,22 @@ def _text_field():
             )
         ),
         (_text_field(), "a field holds text"),
+        (
+            _message(1, _message(1, _message(1, b"a") + _field(2, 0, _ONE))),
+            "field 2 has an unexpected type",
+        ),
+        (_message(1, _field(1, 3, b"")), "unexpected tag 11"),
+        (
+            _message(
+                1,
+                _message(
+                    1,
+                    _message(1, b"a")
+                    + _message(2, _message(3, _field(1, 0, b"\xac"))),
+                ),
+            ),
+            "not a serialized",
+        ),
     ],
 )
 def test_other_bytes_are_refused(data, message):

@@ -1,4 +1,5 @@
 import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -48,11 +49,14 @@ def test_sidecars_and_unfinished_files_in_a_glob_are_left_out(
     assert _numbers(source, range(5)) == [20, 21, 22, 30, 31]
 
 
-def test_a_file_without_records_is_passed_over(write_records, two_files):
+def test_a_file_without_records_is_passed_over_and_named(
+    write_records, two_files, caplog
+):
     empty = write_records("empty.tf_record", [])
 
     source = record_source.open_records([empty, *two_files])
 
+    assert "empty.tf_record' has no record" in caplog.text
     assert _numbers(source, [0]) == [20]
 
 
@@ -70,7 +74,7 @@ def test_the_fingerprint_tells_other_content_and_another_order(
     assert before != fingerprint(two_files)
 
 
-def test_without_sidecars_the_fingerprint_tells_another_size(write_records):
+def test_without_sidecars_the_fingerprint_tells_other_records(write_records):
     def fingerprint(numbers):
         path = write_records(
             "a.tf_record", map(static_record, numbers), with_sidecar=False
@@ -79,6 +83,7 @@ def test_without_sidecars_the_fingerprint_tells_another_size(write_records):
 
     assert fingerprint([1, 2]) == fingerprint([1, 2])
     assert fingerprint([1, 2]) != fingerprint([1, 2, 3])
+    assert fingerprint([1, 2]) != fingerprint([1, 3])
 
 
 def test_a_record_that_does_not_exist_is_refused(two_files):
@@ -156,12 +161,107 @@ def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(write_records):
 
 
 def test_other_sizes_than_the_caller_expects_are_refused(two_files):
-    record_source.open_records(two_files, max_seq_length=8, max_predictions=2)
+    def open_with(**masks):
+        return record_source.open_records(
+            two_files, max_seq_length=8, mask_settings=masks
+        )
 
+    assert open_with(max_predictions_per_seq=2, ngram=None).num_records == 5
+    assert open_with(ngram=3, masked_lm_prob=0.15).mask_settings == {}
     with pytest.raises(ValueError, match="`max_seq_length` is 8 in.*=512"):
         record_source.open_records(two_files, max_seq_length=512)
-    with pytest.raises(ValueError, match="max_predictions_per_seq` is 2.*=20"):
-        record_source.open_records(two_files, max_predictions=20)
+    for name, own, other in (
+        ("max_predictions_per_seq", 2, 20),
+        ("ngram", 3, 1),
+        ("masked_lm_prob", 0.15, 0.2),
+        ("do_whole_word_mask", True, False),
+    ):
+        with pytest.raises(
+            ValueError, match=f"`{name}` is {own} in.*={other}.*'dynamic'"
+        ):
+            open_with(**{name: other})
+
+
+def test_masks_of_records_that_say_nothing_of_them_cannot_be_chosen(
+    write_records,
+):
+    path = write_records("a", [static_record(9)], with_sidecar=False)
+
+    def open_with(**masks):
+        return record_source.open_records(path, mask_settings=masks)
+
+    assert open_with(max_predictions_per_seq=2).num_records == 1
+    with pytest.raises(ValueError, match="`ngram` cannot be chosen for.*=1"):
+        open_with(ngram=1)
+
+
+def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
+    paths = [
+        write_records(
+            f"a{ngram}", [dynamic_record(9)], masking="dynamic", ngram=ngram
+        )
+        for ngram in (1, 3)
+    ]
+    chosen = {"ngram": 2, "masked_lm_prob": 0.4, "max_predictions_per_seq": 4}
+
+    source = record_source.open_records(paths, mask_settings=chosen)
+
+    assert source.layout.num_prediction_slots == 4
+    assert source.mask_settings == chosen | {
+        "favor_shorter_ngram": True,
+        "do_whole_word_mask": True,
+    }
+    with pytest.raises(ValueError, match="max_predictions_per_seq.*at most 5"):
+        record_source.open_records(
+            paths, mask_settings={"max_predictions_per_seq": 6}
+        )
+
+
+def test_a_sample_tells_the_share_of_masked_tokens_and_the_largest_id(
+    write_records,
+):
+    static = record_source.open_records(
+        write_records("a", [static_record(n) for n in range(9, 400)])
+    )
+    # Pairs of 5 tokens in rows of 8: round(8 * 0.4) = 3 of them.
+    dynamic = record_source.open_records(
+        write_records("b", [dynamic_record(70)] * 3, masking="dynamic"),
+        mask_settings={"masked_lm_prob": 0.4, "max_predictions_per_seq": 5},
+    )
+
+    assert static.sample() == (1 / 6, 399)
+    assert dynamic.sample() == (3 / 8, 70)
+
+
+def test_every_file_is_verified_if_asked(write_records):
+    paths = [
+        write_records(name, [static_record(n) for n in range(600)])
+        for name in "ab"
+    ]
+    record_source.open_records(paths, verify=True)
+    size = 16 + len(record_files.RecordFile(paths[0]).get(0))
+    for path, place, message in (
+        # In record 1, of which an opening takes no notice.
+        (paths[0], size + 30, "a' is damaged.*record 1, at byte"),
+        # In the checksum of a length, which is not needed.
+        (paths[1], size + 8, "b' is not the file that its sidecar describes"),
+    ):
+        content = bytearray(pathlib.Path(path).read_bytes())
+        content[place] ^= 1
+        pathlib.Path(path).write_bytes(content)
+
+        record_source.open_records(path)
+        with pytest.raises(ValueError, match=message):
+            record_source.open_records(path, verify=True)
+
+
+def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
+    for suffix in ("", ".json"):
+        (tmp_path / f"copy{suffix}").symlink_to(f"{two_files[0]}{suffix}")
+
+    record_source.open_records([*two_files, str(tmp_path / "copy")])
+
+    assert "copy' holds the same records as" in caplog.text
 
 
 def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
@@ -172,7 +272,9 @@ def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
     )
 
     for expected in (2, 4):
-        source = record_source.open_records(path, max_predictions=expected)
+        source = record_source.open_records(
+            path, mask_settings={"max_predictions_per_seq": expected}
+        )
         assert source.layout.num_prediction_slots == 4
 
 

@@ -40,7 +40,7 @@ def test_output_files_are_separated_by_commas(folder):
         ("30k.model", "would overwrite the input '30k.model'"),
         ("vocab.txt", "would overwrite the input 'vocab.txt'"),
         ("y,y.json", "'y.json' has the name of a sidecar"),
-        ("y.partial", "'y.partial' has the name of a sidecar or of an unfin"),
+        ("y.partial", "'y.partial' has the name of a sidecar, an index"),
         ("folder", "'folder' is a folder. Name a file in it"),
         ("new/", "'new/' is a folder"),
         ("dangling", "'dangling' is a link to a file that does not exist"),

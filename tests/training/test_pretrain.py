@@ -13,7 +13,7 @@ from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.data import builder, pretraining_config, sidecar
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, pretrain, run_folder
+from albert_tf.training import distribution, metric_log, pretrain, run_folder
 from albert_tf.training.run_config import PretrainingConfig
 from tests.training import runs
 
@@ -26,7 +26,7 @@ SCORES = {
 }
 
 
-def build_records(folder, *, num_documents, seed, **settings):
+def build_records(folder, *, num_documents, seed, **changes):
     """Returns the path of records of random words, two for each document."""
     special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [f"w{10 + n}" for n in range(runs.V - len(special_tokens))]
@@ -39,17 +39,17 @@ def build_records(folder, *, num_documents, seed, **settings):
     text = "\n\n".join("\n".join(document) for document in documents)
     (folder / "text.txt").write_text(text)
     path = str(folder / f"{len(list(folder.iterdir()))}.tfrecord")
+    settings = {
+        "vocab_file": str(folder / "vocab.txt"),
+        "input_file": str(folder / "text.txt"),
+        "output_file": path,
+        "max_seq_length": runs.S,
+        "max_predictions_per_seq": runs.P,
+        "dupe_factor": 1,
+        "short_seq_prob": 0.0,
+    }
     builder.build(
-        pretraining_config.PretrainingDataConfig(
-            vocab_file=str(folder / "vocab.txt"),
-            input_file=str(folder / "text.txt"),
-            output_file=path,
-            max_seq_length=runs.S,
-            max_predictions_per_seq=runs.P,
-            dupe_factor=1,
-            short_seq_prob=0.0,
-            **settings,
-        )
+        pretraining_config.PretrainingDataConfig(**settings | changes)
     )
     return path
 
@@ -83,7 +83,6 @@ def make_job(tmp_path_factory):
             "eval_file": records[1],
             "do_eval": True,
             "max_seq_length": runs.S,
-            "max_predictions_per_seq": runs.P,
             "flags_text": "--do_train\n",
         }
         return PretrainingConfig(**values | changes)
@@ -568,3 +567,108 @@ def test_an_evaluation_drops_nothing_and_changes_no_weight(padded_records):
 def test_nothing_to_evaluate_is_an_error():
     with pytest.raises(ValueError, match="There are no records to evaluate"):
         evaluate(PretrainingTask(runs.config()), [])
+
+
+@pytest.fixture
+def dynamic_job(job, tmp_path):
+    """Like `job`, of records whose masks are drawn when they are read."""
+    records = build_records(
+        tmp_path, num_documents=10, seed=3, masking="dynamic"
+    )
+    settings = {"input_file": records, "num_train_steps": 2, "do_eval": False}
+    return lambda name="run", **changes: job(name, **settings | changes)
+
+
+def test_the_masks_of_a_run_are_part_of_what_it_is(dynamic_job):
+    own = dynamic_job()
+    pretrain.run(own)
+    named = dynamic_job(max_predictions_per_seq=runs.P, ngram=3)
+    other = dynamic_job("other", masked_lm_prob=0.3, ngram=1)
+
+    pretrain.run(named)  # The same masks, so the same run.
+    pretrain.run(other)
+
+    with pytest.raises(ValueError, match=r"masks.ngram=3 \(now 1\)"):
+        pretrain.run(dataclasses.replace(own, ngram=1))
+    with pytest.raises(ValueError, match=r"masks.ngram=1 \(now 3\)"):
+        pretrain.run(dataclasses.replace(other, ngram=None))
+    lines = [runs.lines_of(one.output_dir) for one in (own, other)]
+    assert lines[0] != lines[1]
+
+
+def test_masks_of_static_records_cannot_be_chosen(job):
+    with pytest.raises(ValueError, match="`ngram` is 3 in .*ngram=1.*dynamic"):
+        pretrain.run(job(ngram=1))
+
+
+@pytest.mark.parametrize(
+    ("max_predictions", "is_low"), [(None, False), (1, True)]
+)
+def test_the_share_of_masked_tokens_is_told(
+    dynamic_job, caplog, max_predictions, is_low
+):
+    caplog.set_level("INFO")
+
+    pretrain.run(dynamic_job(max_predictions_per_seq=max_predictions))
+
+    assert "% of the tokens masked" in caplog.text
+    for word in ["although masked_lm_prob is 0.15", "Pass a larger"]:
+        assert (word in caplog.text) == is_low
+
+
+def test_an_evaluation_of_what_is_trained_on_is_told(job, caplog):
+    same = job(num_train_steps=1)
+    pretrain.run(dataclasses.replace(same, eval_file=same.input_file))
+
+    assert "10-0.tfrecord' holds records that are also trained" in caplog.text
+
+
+def test_records_of_a_larger_vocabulary_are_refused(job, tmp_path):
+    path = build_records(tmp_path, num_documents=10, seed=5)
+    os.remove(f"{path}.json")
+    small = job(albert_config=runs.config(vocab_size=30), input_file=path)
+
+    with pytest.raises(
+        ValueError, match=r"5.tfrecord' .*token id \d+, but .*vocab_size=30"
+    ):
+        pretrain.run(small)
+
+
+def flip_a_bit(path, place):
+    with open(path, "r+b") as file:
+        file.seek(place)
+        (byte,) = file.read(1)
+        file.seek(place)
+        file.write(bytes([byte ^ 1]))
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "mirrored"}])
+def test_a_file_that_is_damaged_during_a_run_stops_it(
+    job, tmp_path, monkeypatch, options
+):
+    path = build_records(tmp_path, num_documents=2, seed=6)
+    write = metric_log.MetricLog.write
+
+    def write_and_damage(log, step, values):
+        write(log, step, values)
+        if step == 2:
+            flip_a_bit(path, 40)
+
+    monkeypatch.setattr(metric_log.MetricLog, "write", write_and_damage)
+    endless = job(
+        input_file=path, num_train_steps=3000, do_eval=False, **options
+    )
+    endless = dataclasses.replace(endless, save_checkpoints_steps=3000)
+
+    with pytest.raises(ValueError, match="^'.*2-6.tfrecord' .*record 0, at"):
+        pretrain.run(endless)
+
+
+def test_damage_is_found_before_the_first_step(job, tmp_path):
+    path = build_records(tmp_path, num_documents=150, seed=7)
+    flip_a_bit(path, os.path.getsize(path) - 5 - 400)
+    damaged = job(input_file=path, do_eval=False, verify_records=True)
+
+    with pytest.raises(ValueError, match="150-7.tfrecord' is damaged"):
+        pretrain.run(damaged)
+    assert not os.path.exists(damaged.output_dir)
