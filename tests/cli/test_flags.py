@@ -291,8 +291,16 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
 
 
 @pytest.mark.parametrize(
-    "config",
-    [ClassificationConfig(task_name="rte"), RaceConfig(), SquadConfig()],
+    ("config", "others"),
+    [
+        (ClassificationConfig(task_name="rte"), {"positive_label"}),
+        (RaceConfig(), set()),
+        (SquadConfig(), {"metric_language"}),
+    ],
 )
-def test_the_dropout_of_a_task_makes_another_run(config):
-    assert settings.of_weights(config) == {"dropout_prob": 0.1}
+def test_the_dropout_of_a_task_makes_another_run(config, others):
+    found = settings.of_weights(config)
+
+    assert found["dropout_prob"] == 0.1
+    # They decide which weights are the best.
+    assert set(found) == {"dropout_prob"} | others
