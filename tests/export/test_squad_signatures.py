@@ -165,7 +165,7 @@ def python_predictions(exported, examples, *, is_version_2):
             name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
             for name, rows in outputs.items()
         }
-    found = data.predict(questions, outputs)
+    found = list(data.predict(questions, outputs))
     return found, data.final_texts(found, data.null_threshold({}))
 
 
