@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.checkpoints import load, metadata, run_checkpoints
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
     attempts,
@@ -113,10 +113,6 @@ def _run_seeds(
             found = single.run()
             if found is None:
                 return None
-            if found.pop(collapse.CONSTANT_KEY, None):
-                raise attempts.AllAttemptsFailed(
-                    "Its predictions are constant."
-                )
             scores[seed] = found
         except (attempts.AllAttemptsFailed, TrainingDiverged) as problem:
             failures[seed] = str(problem)
@@ -160,7 +156,12 @@ def _details(
     seeds = {}
     for seed, own in scores.items():
         past = attempts.read_attempts(config.output_dir_of_seed(seed))
-        seeds[str(seed)] = {**own, "restarts": past.number}
+        flag = own.get(collapse.DEGENERATE, 0.0)
+        seeds[str(seed)] = {
+            **own,
+            collapse.DEGENERATE: flag,
+            "restarts": past.number,
+        }
     failed = {str(seed): problem for seed, problem in failures.items()}
     return {report.SEEDS_KEY: seeds, report.FAILED_SEEDS_KEY: failed}
 
@@ -184,7 +185,7 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        if key == _STEP:
+        if key in (_STEP, collapse.DEGENERATE):
             continue
         values = [own[key] for own in scores.values()]
         results[key] = statistics.median(values)
@@ -258,7 +259,8 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         path = run_folder.weights_to_use(
             config.output_dir, config.init_checkpoint, is_training=False
         )
-        _check_labels(path, sets)
+        _check_owner(config.output_dir, path)
+        _check_meaning(path, sets)
         return
     kept = run_folder.read_fingerprint(config.output_dir)
     run_folder.finetuning_folder(
@@ -269,14 +271,60 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         load.global_step(config.init_checkpoint)
 
 
-def _check_labels(path: str, sets: Sets[ExampleSet]) -> None:
-    """Checks that weights have the labels and the tokenizer of the task."""
+def _check_owner(output_dir: str, path: str) -> None:
+    """Checks that a run's results do not become those of other weights."""
+    own = run_checkpoints.trained_weights(output_dir)
+    given = run_checkpoints.folders_of(path)[0]
+    is_own = own is not None and os.path.samefile(own, given)
+    if run_folder.read_fingerprint(output_dir) and not is_own:
+        raise ValueError(
+            f"{output_dir!r} has the results of its own run; those of "
+            f"{path!r} would replace them. Pass another --output_dir, or leave "
+            "out --init_checkpoint to use the weights of the run."
+        )
+
+
+def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
+    """Checks that weights have the labels and the tokenizer of the task.
+
+    Other settings that they were trained with may differ; that is logged.
+    """
     load.global_step(path)
-    kept = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
-    for name in ("labels", "tokenizer"):
-        theirs, ours = kept.get(name), sets.data.settings.get(name)
-        if None not in (theirs, ours) and theirs != ours:
-            raise ValueError(
-                f"The weights of {path!r} were trained with {name}={theirs!r}. "
-                f"Received: {name}={ours!r}. Pass what they were trained with."
-            )
+    known = metadata.read(path)
+    run = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
+    ours = sets.data.settings
+    labels = ours.get("labels")
+    if known.labels is not None and labels is not None:
+        # Other formats may give the same labels other names.
+        fold = str if run else str.casefold
+        theirs, wanted = [*map(fold, known.labels)], [*map(fold, labels)]
+        message = (
+            f"The weights of {path!r} were trained with labels="
+            f"{list(known.labels)!r}. Received: labels={labels!r}."
+        )
+        if theirs != wanted and (run or {*theirs} & {*wanted}):
+            raise ValueError(f"{message} Pass what they were trained with.")
+        if theirs != wanted:
+            _LOGGER.warning(message)
+    lower_case = sets.data.tokenizer.do_lower_case
+    if known.do_lower_case not in (None, lower_case):
+        raise ValueError(
+            f"The weights of {path!r} were trained with do_lower_case="
+            f"{known.do_lower_case}. Received: do_lower_case={lower_case}."
+        )
+    if known.tokenizer_hash not in (None, ours.get("tokenizer")):
+        raise ValueError(
+            f"The weights of {path!r} were trained with another vocabulary, or "
+            "another --do_lower_case. Pass what they were trained with."
+        )
+    different = [
+        f"{name}={run[name]!r} (now {ours[name]!r})"
+        for name in sorted(run.keys() & ours.keys())
+        if name not in ("labels", "tokenizer") and run[name] != ours[name]
+    ]
+    if different:
+        _LOGGER.warning(
+            "The weights of %s were trained with %s.",
+            path,
+            ", ".join(different),
+        )

@@ -110,13 +110,9 @@ class Evaluator(Protocol):
     Attributes:
         primary_metric: Key of the score that selects the best checkpoint;
             higher is better.
-        disqualifying_metric: Key of a score that, if it is not 0, keeps an
-            evaluation from being the best, and from counting towards early
-            stopping before there is a best one; "" for none.
     """
 
     primary_metric: str
-    disqualifying_metric: str
 
     def evaluate(self) -> dict[str, float]:
         """Returns the scores of the current weights."""
@@ -388,9 +384,6 @@ class TrainingLoop:
         state = self.state
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores)
-        if scores.get(self._evaluator.disqualifying_metric):
-            state.evaluations_since_best += state.best_score is not None
-            return
         score = scores[self._evaluator.primary_metric]
         state.evaluations_since_best += 1
         if state.best_score is None or score > state.best_score:

@@ -63,13 +63,11 @@ class Run:
         trainer: Holds config, task, optimizer and step.
         changes: See `make_examples`.
         scores: What evaluations return, by step.
-        disqualified: Steps of the evaluations that are never the best.
         on_checkpoint: See `loop.TrainingLoop`.
         log: Arguments of `Log`.
     """
 
     primary_metric = "accuracy"
-    disqualifying_metric = "constant"
 
     def __init__(
         self,
@@ -77,7 +75,6 @@ class Run:
         *,
         changes=None,
         scores=None,
-        disqualified=(),
         on_checkpoint=None,
         **log,
     ):
@@ -85,7 +82,7 @@ class Run:
         self.task = trainer.task
         self.examples = make_examples(200, changes or {})
         self.positions = []
-        self.scores, self.disqualified = scores, disqualified
+        self.scores = scores
         checkpointer = train_state.Checkpointer(
             self.folder,
             model=trainer.task.model,
@@ -113,11 +110,7 @@ class Run:
         return tf.data.Dataset.from_tensor_slices(rest)
 
     def evaluate(self):
-        step = self.loop.state.step
-        return {
-            "accuracy": self.scores[step],
-            "constant": float(step in self.disqualified),
-        }
+        return {"accuracy": self.scores[self.loop.state.step]}
 
     def go(self):
         return self.loop.run(self.start)
@@ -140,7 +133,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path):
     """A function that makes a run in the directory of that name."""
-    arguments = {"changes", "scores", "disqualified", "on_checkpoint"}
+    arguments = {"changes", "scores", "on_checkpoint"}
     arguments |= {"at_step", "action"}
 
     def make(name, *, like_pretraining=True, **options):
@@ -526,21 +519,10 @@ def test_the_state_of_a_run_survives_json():
     assert state.data_position == 5
 
 
-@pytest.mark.parametrize(
-    ("scores", "disqualified", "best", "last"),
-    [
-        ([0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9], (), 2, 6),
-        # A disqualified evaluation is never the best. It counts towards early
-        # stopping once there is a better one before it, as here at step 8.
-        ([0.9, 0.9, 0.9, 0.5, 0.9, 0.4, 0.6], (0, 2, 4, 8), 6, 10),
-    ],
-)
-def test_training_ends_after_evaluations_without_a_better_score(
-    scores, disqualified, best, last, run
-):
+def test_training_ends_after_evaluations_without_a_better_score(run):
+    scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
     options = {
         "scores": dict(zip(range(0, 14, 2), scores, strict=True)),
-        "disqualified": disqualified,
         "early_stopping_patience": 2,
         "save_checkpoints_steps": 2,
     }
@@ -548,9 +530,9 @@ def test_training_ends_after_evaluations_without_a_better_score(
     for _ in range(2):  # the second time, nothing is trained
         one = run("one", **options)
         assert one.go()
-        assert one.loop.state.step == last
+        assert one.loop.state.step == 6
         assert one.loop.state.best_score == 0.5
-        assert one.stored("best")["global_step"] == best
+        assert one.stored("best")["global_step"] == 2
 
 
 def test_a_fine_tuning_is_not_evaluated_before_its_first_step(run):
