@@ -1,23 +1,34 @@
-"""Files: globs that must match, text and JSON, writes that are whole or not.
+"""Files: globs that must match, text and JSON, whole writes, locks.
 
 Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
 mounted or copied first, and are refused with that advice.
 """
 
 import contextlib
+import errno
+import fcntl
 import glob
 import gzip
+import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
 
 _BYTE_ORDER_MARK = "\ufeff"
+_NUM_PATHS_SHOWN = 3
+# Bytes of a file's name in a temporary name made of it: with the rest, at most
+# 255, the limit of file systems.
+_STEM_SIZE = 200
+_PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
+_REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
+_LOCK_DIGITS = 16
 
 
 def check_local(path: Path) -> str:
@@ -38,14 +49,15 @@ def check_local(path: Path) -> str:
 def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
-    Files come pattern by pattern, sorted within each, none twice.
+    Files come pattern by pattern, sorted within each, none twice, not even
+    under another name (`a`, `./a`, a link to it): the first name stays.
 
     Raises:
         FileNotFoundError: A pattern matches no file; the message names it.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found: dict[str, None] = {}
+    found: dict[tuple[int, int], str] = {}
     for pattern in (check_local(p.strip()) for p in patterns):
         if not pattern:
             continue
@@ -57,10 +69,24 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
             raise FileNotFoundError(
                 f"No file matches {pattern!r}. Check the path or the pattern."
             )
-        found.update(dict.fromkeys(matches))
+        for name in matches:
+            found.setdefault(_identity(name), name)
     if not found:
         raise FileNotFoundError("No input file is named. Pass at least one.")
-    return list(found)
+    return list(found.values())
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Returns what a file has in common with its other names."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def list_paths(paths: Sequence[str]) -> str:
+    """Returns paths for a message: the first few, and how many more."""
+    shown = ", ".join(map(repr, paths[:_NUM_PATHS_SHOWN]))
+    more = len(paths) - _NUM_PATHS_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def read_text(path: Path) -> str:
@@ -85,9 +111,24 @@ def read_text(path: Path) -> str:
 def read_lines(path: Path) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, without their line ends.
 
+    See `read_numbered_lines`.
+    """
+    return (line for _, line in read_numbered_lines(path))
+
+
+def read_numbered_lines(
+    path: Path, *, on_bad_line: Callable[[str], None] | None = None
+) -> Iterator[tuple[int, str]]:
+    r"""Yields the numbers, from 1, and lines of a UTF-8 file.
+
     Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
     text. A file whose name ends in `.gz` is decompressed. A byte order mark at
     the start of the file is removed. One line is in memory at a time.
+
+    Args:
+        path: The file.
+        on_bad_line: Called with what is wrong with a line that is not UTF-8,
+            which is then skipped; if None, such a line is an error.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -100,19 +141,26 @@ def read_lines(path: Path) -> Iterator[str]:
     try:
         with open_file(name, "rb") as file:
             for number, line in enumerate(file, start=1):
-                text = line.decode("utf-8").removesuffix("\n")
+                try:
+                    text = line.decode("utf-8").removesuffix("\n")
+                except UnicodeDecodeError as error:
+                    message = (
+                        f"{name}, line {number}: not UTF-8 ({error.reason} at "
+                        f"byte {error.start} of the line)."
+                    )
+                    if on_bad_line is None:
+                        raise ValueError(
+                            f"{message} Convert the file to UTF-8."
+                        ) from error
+                    on_bad_line(message)
+                    continue
                 if number == 1:
                     text = text.removeprefix(_BYTE_ORDER_MARK)
-                yield text.removesuffix("\r")
+                yield number, text.removesuffix("\r")
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no file {name!r}. Check the path."
         ) from None
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{name}, line {number}: not UTF-8 ({error.reason} at byte "
-            f"{error.start} of the line). Convert the file to UTF-8."
-        ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             f"{name}, after line {number}: damaged gzip data ({error}). "
@@ -158,6 +206,21 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
     return values
 
 
+def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    """Returns the object under a key of a JSON file; empty if it has none.
+
+    Raises:
+        ValueError: There is another kind of value.
+    """
+    found = values.get(key)
+    if not isinstance(found, dict | None):
+        raise ValueError(
+            f"{os.fspath(path)} is damaged: expected a JSON object as "
+            f"{key!r}, found {type(found).__name__}. Restore or correct it."
+        )
+    return found or {}
+
+
 def read_json_lines(path: Path) -> list[Any]:
     """Reads a file of one JSON value a line.
 
@@ -183,18 +246,62 @@ def read_json_lines(path: Path) -> list[Any]:
     return values
 
 
+def partial_name(path: Path) -> str:
+    """Returns a new name beside `path` for what is not complete yet.
+
+    It is `<name>.<8 hexadecimal digits>.partial`, with a long name cut, so
+    that neither another writer of the path nor a file of the user is met.
+    """
+    folder, name = os.path.split(check_local(path))
+    unique = f"{_stem(name)}.{_random_digits()}.partial"
+    return os.path.join(folder, unique)
+
+
+def _stem(name: str) -> str:
+    return os.fsencode(name)[:_STEM_SIZE].decode(errors="ignore")
+
+
+def _random_digits() -> str:
+    return uuid.uuid4().hex[:8]
+
+
+def find_partials(path: Path) -> list[str]:
+    """Returns what writers of a path are writing, or were when killed.
+
+    They are names by `partial_name`, without their folder.
+    """
+    folder, name = os.path.split(check_local(path))
+    found = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+    matches = map(_PARTIAL.fullmatch, found)
+    return [m[0] for m in matches if m and m["stem"] == _stem(name)]
+
+
+def remove_partials(path: Path) -> None:
+    """Removes what killed writers of a path have left.
+
+    Only for a path that no other process is writing: the caller has a lock.
+    """
+    for name in find_partials(path):
+        _remove(os.path.join(os.path.dirname(check_local(path)), name))
+
+
+def _remove(path: str) -> None:
+    """Removes a file or a folder that another process may remove, too."""
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.remove(path)
+
+
 @contextlib.contextmanager
-def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Opens a file for writing that takes its name only when it is whole.
 
-    Bytes go to `<path>.partial`, which is flushed to disk and renamed when
-    the block ends, and removed when it fails. Missing folders are made.
-
-    Args:
-        path: The file.
-        is_shared: Whether other processes may write it at the same time; the
-            last one's bytes stay. What a kill leaves behind is then not
-            overwritten by the next to write.
+    Bytes go to a file named by `partial_name`, which is flushed to disk and
+    renamed when the block ends, and removed when it fails. Missing folders are
+    made. Of processes that write the same file at the same time, the last
+    one's bytes stay.
 
     Raises:
         OSError: It could not be written (no space, no permission); the error
@@ -202,8 +309,7 @@ def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    own = f".{uuid.uuid4().hex[:8]}" if is_shared else ""
-    partial = f"{name}{own}.partial"
+    partial = partial_name(name)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -211,8 +317,7 @@ def atomic_write(path: Path, *, is_shared: bool = False) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         os.replace(partial, name)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.remove(partial)
+        _remove(partial)
         if isinstance(error, OSError) and error.errno and not error.filename:
             # A failing write knows its reason but not its file.
             raise OSError(error.errno, error.strerror, name) from error
@@ -231,23 +336,111 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
     write_text(path, f"{text}\n")
 
 
-@contextlib.contextmanager
-def atomic_folder(path: Path) -> Iterator[str]:
-    """Gives a folder for writing that takes its name only when it is whole.
+def lock_path(path: Path) -> str:
+    """Returns the lock file of a file, a hidden one beside it.
 
-    Files go to `<path>.partial`, which is renamed when the block ends, and
-    removed when it fails. Missing parents are made.
+    Its name is short and matches no pattern for such files. The folder is
+    made.
+    """
+    folder, name = os.path.split(os.path.realpath(check_local(path)))
+    os.makedirs(folder, exist_ok=True)
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, f".{digest[:_LOCK_DIGITS]}.lock")
+
+
+@contextlib.contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Holds a lock file, which one process at a time can hold.
+
+    The system releases the lock when the process ends, however it ends; the
+    file that a killed process leaves behind locks nothing.
 
     Args:
-        path: The folder; it must not exist when the block ends, or be empty.
+        path: The lock file, which is created, and removed in the end.
+        message: What to say if another process holds it.
+
+    Raises:
+        ValueError: Another process holds it.
     """
-    name = os.path.normpath(check_local(path))
-    partial = f"{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    name = check_local(path)
+    with open(name, "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The previous holder may have removed the file after it was
+            # opened here, and a third process may have created another.
+            if os.fstat(file.fileno()).st_nlink == 0:
+                raise BlockingIOError
+        except BlockingIOError:
+            raise ValueError(message) from None
+        try:
+            yield
+        finally:
+            os.remove(name)
+
+
+@contextlib.contextmanager
+def partial_folder(path: Path) -> Iterator[str]:
+    """Gives an empty folder for what shall become the folder `path`.
+
+    It is named by `partial_name`, and removed when the block ends, unless the
+    block has renamed it. Missing parents are made.
+    """
+    partial = partial_name(os.path.normpath(check_local(path)))
     os.makedirs(partial)
     try:
         yield partial
-        os.replace(partial, name)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    finally:
+        _remove(partial)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
+    """Gives a folder for writing that takes its name only when it is whole.
+
+    Args:
+        path: The folder; unless `replace`, it must not exist when the block
+            ends, or be empty.
+        replace: Whether a folder that exists is replaced. It is moved away
+            first; what a kill has left is put right by `finish_replacements`.
+
+    Raises:
+        ValueError: The folder has come into being in the meantime.
+    """
+    name = os.path.normpath(check_local(path))
+    with partial_folder(name) as partial:
+        yield partial
+        old = None
+        if replace and os.path.exists(name):
+            old = f"{name}.{_random_digits()}.replaced"
+            os.replace(name, old)
+        try:
+            os.replace(partial, name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise ValueError(
+                f"{name!r} has been written by another process in the "
+                "meantime. Pass another path."
+            ) from error
+        if old:
+            _remove(old)
+
+
+def finish_replacements(folder: Path) -> None:
+    """Finishes what killed processes have begun by `atomic_folder` in a folder.
+
+    A folder that was moved away comes back if nothing took its place.
+    Incomplete folders are removed. Only where no other process is writing.
+    """
+    parent = check_local(folder)
+    for found in os.listdir(parent) if os.path.isdir(parent) else ():
+        path = os.path.join(parent, found)
+        replaced = _REPLACED.fullmatch(found)
+        if replaced and not os.path.exists(
+            os.path.join(parent, replaced["name"])
+        ):
+            # Another worker may already have moved it.
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(path, os.path.join(parent, replaced["name"]))
+        elif os.path.isdir(path) and (replaced or _PARTIAL.fullmatch(found)):
+            _remove(path)

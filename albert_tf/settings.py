@@ -13,9 +13,16 @@ from typing import Any
 
 _HELP = "help"
 _CHOICES = "choices"
+_OF_WEIGHTS = "of_weights"
 
 
-def setting(default: Any, help: str, *, choices: Sequence[str] = ()) -> Any:
+def setting(
+    default: Any,
+    help: str,
+    *,
+    choices: Sequence[str] = (),
+    of_weights: bool = False,
+) -> Any:
     """Returns a dataclass field that can become a flag of the same name.
 
     >>> @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,9 +35,24 @@ def setting(default: Any, help: str, *, choices: Sequence[str] = ()) -> Any:
         default: Default of the field and of the flag; must be immutable.
         help: One or two sentences for `--help` and `docs/flags.md`.
         choices: Valid values of a text field; empty for any.
+        of_weights: Whether the weights, or which of them are the best, depend
+            on the value, in a task's own settings.
     """
-    metadata = {_HELP: help, _CHOICES: tuple(choices)}
+    metadata = {
+        _HELP: help,
+        _CHOICES: tuple(choices),
+        _OF_WEIGHTS: of_weights,
+    }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def of_weights(config: Any) -> dict[str, Any]:
+    """Returns the settings of a task that its trained weights depend on."""
+    return {
+        field.name: getattr(config, field.name)
+        for field in dataclasses.fields(config)
+        if field.metadata.get(_OF_WEIGHTS)
+    }
 
 
 def help_of(field: "dataclasses.Field[Any]") -> str | None:

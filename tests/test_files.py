@@ -2,6 +2,9 @@ import errno
 import gzip
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -30,6 +33,29 @@ def test_a_file_that_two_patterns_match_comes_once(tmp_path):
     found = files.expand_globs([f"{tmp_path}/b.txt", f"{tmp_path}/*.txt"])
 
     assert [os.path.basename(path) for path in found] == ["b.txt", "a.txt"]
+
+
+def test_a_file_under_several_names_comes_once(tmp_path, monkeypatch):
+    _touch(tmp_path, "a.txt", "b.txt")
+    monkeypatch.chdir(tmp_path)
+    os.symlink("a.txt", "link.txt")
+    os.link("a.txt", "same.txt")
+
+    found = files.expand_globs(["a.txt", "./a.txt", "*.txt"])
+
+    assert found == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (["a"], "'a'"),
+        (["a", "b", "c"], "'a', 'b', 'c'"),
+        ([*"abcde"], "'a', 'b', 'c' and 2 more"),
+    ],
+)
+def test_a_message_shows_the_first_few_paths(paths, shown):
+    assert files.list_paths(paths) == shown
 
 
 def test_a_folder_is_not_a_match(tmp_path):
@@ -131,6 +157,18 @@ def test_damaged_lines_are_an_error(tmp_path, name, data, message):
         list(files.read_lines(path))
 
 
+def test_lines_that_are_not_utf8_can_be_skipped(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"one\ncaf\xe9\nthree\n")
+    bad_lines = []
+
+    lines = files.read_numbered_lines(path, on_bad_line=bad_lines.append)
+
+    assert list(lines) == [(1, "one"), (3, "three")]
+    (message,) = bad_lines
+    assert message.startswith(f"{path}, line 2: not UTF-8 ")
+
+
 def test_reading_lines_of_a_missing_file_names_it(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file .*nowhere.txt"):
         list(files.read_lines(tmp_path / "nowhere.txt"))
@@ -174,14 +212,57 @@ def test_a_write_that_the_system_refuses_names_the_file(tmp_path):
 def test_processes_that_share_a_file_do_not_meet(tmp_path):
     path = tmp_path / "shared"
 
-    with files.atomic_write(path, is_shared=True) as one:
+    with files.atomic_write(path) as one:
         one.write(b"one")
-        with files.atomic_write(path, is_shared=True) as other:
+        with files.atomic_write(path) as other:
             other.write(b"other")
         assert path.read_bytes() == b"other"
 
     assert path.read_bytes() == b"one"
     assert os.listdir(tmp_path) == ["shared"]
+
+
+def _write_file(path):
+    with files.atomic_write(path) as file:
+        file.write(b"new")
+
+
+def _write_folder(path):
+    with files.atomic_folder(path) as folder:
+        (pathlib.Path(folder) / "new").touch()
+
+
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+def test_a_user_s_own_partial_is_kept(write, tmp_path):
+    _touch(tmp_path, "x.partial", "y.partial/inner")
+
+    write(tmp_path / "x")
+    write(tmp_path / "y")
+
+    found = sorted(p.name for p in tmp_path.iterdir())
+    assert found == ["x", "x.partial", "y", "y.partial"]
+    assert (tmp_path / "x.partial").read_text() == "x.partial"
+    assert (tmp_path / "y.partial" / "inner").exists()
+
+
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+@pytest.mark.parametrize("name", ["n" * 250, "漢" * 83], ids=["one", "three"])
+def test_names_may_be_as_long_as_the_file_system_allows(write, name, tmp_path):
+    write(tmp_path / name)
+
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_what_killed_writers_left_of_a_file_is_removed(tmp_path):
+    partial = os.path.basename(files.partial_name(tmp_path / "a"))
+    others = ["a", "a.partial", "ab.01234567.partial", "a.0123456x.partial"]
+    _touch(tmp_path, partial, *others)
+    assert files.find_partials(tmp_path / "a") == [partial]
+    assert files.find_partials(tmp_path / "none" / "a") == []
+
+    files.remove_partials(tmp_path / "a")
+
+    assert sorted(os.listdir(tmp_path)) == sorted(others)
 
 
 def test_a_json_object_is_read_and_what_is_none_is_told(tmp_path):
@@ -241,3 +322,99 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     ):
         raise RuntimeError
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new"]
+
+
+def test_one_process_at_a_time_holds_a_lock(tmp_path):
+    path = tmp_path / "lock"
+    with (
+        files.locked(path, "It is locked."),
+        pytest.raises(ValueError, match="It is locked"),
+        files.locked(path, "It is locked."),
+    ):
+        pass
+
+    with files.locked(path, ""):
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from albert_tf import files\n"
+        "with files.locked(sys.argv[1], ''):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    path = tmp_path / "lock"
+    done = subprocess.run([sys.executable, "-c", code, str(path)])
+
+    assert done.returncode == -signal.SIGKILL
+    assert path.exists()
+    with files.locked(path, "It is locked."):
+        pass
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
+    tmp_path, monkeypatch
+):
+    flock = files.fcntl.flock
+
+    def remove_and_lock(file, flags):
+        os.remove(file.name)
+        flock(file, flags)
+
+    monkeypatch.setattr(files.fcntl, "flock", remove_and_lock)
+
+    with (
+        pytest.raises(ValueError, match="It is locked"),
+        files.locked(tmp_path / "lock", "It is locked."),
+    ):
+        pass
+
+
+def test_a_folder_that_another_process_wrote_first_is_kept(tmp_path):
+    path = tmp_path / "folder"
+
+    with (
+        pytest.raises(ValueError, match="written by another process in the"),
+        files.atomic_folder(path),
+    ):
+        _touch(path, "theirs")
+
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(path) == ["theirs"]
+
+
+def test_a_folder_may_be_replaced(tmp_path):
+    _touch(tmp_path, "folder/old")
+
+    for _ in range(2):
+        with files.atomic_folder(tmp_path / "folder", replace=True) as folder:
+            (pathlib.Path(folder) / "new").touch()
+            assert os.listdir(tmp_path / "folder") != []
+
+    assert os.listdir(tmp_path) == ["folder"]
+    assert os.listdir(tmp_path / "folder") == ["new"]
+
+
+def test_what_kills_left_of_folders_is_put_right_and_nothing_else(tmp_path):
+    lost, kept = "lost.01234567.replaced", "kept.01234567.replaced"
+    own = ["own.old", "own.replaced", "own.partial", "file.01234567.partial"]
+    _touch(tmp_path, f"{lost}/a", "kept/new", f"{kept}/old", *own)
+    _touch(tmp_path, "x.01234567.partial/a")
+
+    files.finish_replacements(tmp_path)
+    files.finish_replacements(tmp_path / "none")
+
+    assert sorted(os.listdir(tmp_path)) == sorted(["lost", "kept", *own])
+    assert os.listdir(tmp_path / "lost") == ["a"]
+    assert os.listdir(tmp_path / "kept") == ["new"]
+
+
+def test_an_object_in_a_file_is_returned_and_nothing_else():
+    assert files.object_of({"a": {"b": 1}}, "a", "x.json") == {"b": 1}
+    assert files.object_of({"a": None}, "a", "x.json") == {}
+    assert files.object_of({}, "a", "x.json") == {}
+
+    with pytest.raises(ValueError, match="x.json.*as 'a', found list. Restore"):
+        files.object_of({"a": []}, "a", "x.json")

@@ -11,13 +11,18 @@ class Config:
         "static", "When masks are drawn.", choices=("a", "b")
     )
     plain: int = 1
+    rate: float = setting(0.5, "Dropout rate.", of_weights=True)
 
 
 def test_a_setting_is_a_field_with_default_help_and_choices():
-    ngram, masking, plain = dataclasses.fields(Config)
+    ngram, masking, plain, _ = dataclasses.fields(Config)
 
     assert Config() == Config(ngram=3, masking="static", plain=1)
     assert settings.help_of(ngram) == "Longest n-gram."
     assert settings.choices_of(ngram) == ()
     assert settings.choices_of(masking) == ("a", "b")
     assert settings.help_of(plain) is None
+
+
+def test_the_settings_of_the_weights_are_named():
+    assert settings.of_weights(Config(rate=0.1)) == {"rate": 0.1}

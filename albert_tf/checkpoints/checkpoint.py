@@ -7,16 +7,66 @@ Floor: checkpoints. NumPy: no TensorFlow.
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf.checkpoints import variable_names
+from albert_tf.checkpoints import metadata, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text import tokenizer as tokenizer_lib
-from albert_tf.text.tokenizer import Tokenizer
 
 _NAMES_SHOWN = 5
+
+
+class Note(NamedTuple):
+    """A line for the user: what became of a part of a checkpoint.
+
+    Args:
+        kind: `left out`, or `assumed` of what the source does not say.
+        text: The part, and the reason in brackets.
+    """
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind:10}{self.text}"
+
+
+def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
+    """Returns notes on the metadata that change what a model answers."""
+    facts = known.known()
+    facts.pop("tokenizer_hash", None)
+    if known.task not in metadata.MULTIPLE_CHOICE_TASKS:
+        facts.pop("task", None)
+    return notes_of(facts, reason)
+
+
+def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:
+    """Returns a note for each fact, by name, that a format leaves out."""
+    return [
+        Note("left out", f"{name}={_shown(value)} ({reason})")
+        for name, value in facts.items()
+    ]
+
+
+def _shown(value: Any) -> str:
+    """Returns a value as one gives it to a flag."""
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+class Written(NamedTuple):
+    """What a format cannot store of a checkpoint written in it.
+
+    Args:
+        left_out: Names of arrays.
+        notes: What else its readers do not learn.
+    """
+
+    left_out: list[str]
+    notes: list[Note]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,15 +77,18 @@ class Checkpoint:
         arrays: Arrays by TF1 name, without `module/`. All are float32 except
             the step counter. Optimizer slots and heads may be among them.
         config: Shape of the model; None if the source does not contain it.
-        vocabulary: Path of a SentencePiece model, or of a WordPiece
-            vocabulary, which ends in `.txt`; None if there is none.
+        vocabulary: Path of a SentencePiece model (`.json` for a
+            `tokenizer.json`), or of a WordPiece vocabulary, which ends in
+            `.txt`; None if there is none.
         metadata: What else is known of the model.
+        notes: What its files say that is not here.
     """
 
     arrays: Mapping[str, np.ndarray]
     config: AlbertConfig | None = None
     vocabulary: str | None = None
     metadata: Metadata = Metadata()
+    notes: tuple[Note, ...] = ()
 
     @property
     def do_lower_case(self) -> bool:
@@ -85,11 +138,12 @@ def check(checkpoint: Checkpoint, where: str) -> None:
     other formats lack.
 
     Raises:
-        ValueError: A variable is missing, unexpected or has the wrong shape;
-            the message begins with `where`.
+        ValueError: A variable is missing, unexpected, has the wrong shape or
+            is not finite; the message begins with `where`.
     """
     config = known_config(checkpoint)
     weights = checkpoint.weights
+    check_finite(checkpoint.arrays, where)
     encoder = {name for name in weights if not variable_names.head_of(name)}
     wanted = _encoder_names(config, has_pooler=checkpoint.has_pooler)
     wanted |= {
@@ -114,6 +168,72 @@ def check(checkpoint: Checkpoint, where: str) -> None:
             f"{some(problems, '; ')}. Pass the config that the model was "
             "trained with."
         )
+
+
+def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
+    """Checks that arrays have no NaN and no infinity.
+
+    Raises:
+        ValueError: One has; the message begins with `where`.
+    """
+    wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
+    if wrong:
+        raise ValueError(
+            f"{where!r} has values that are not finite numbers (NaN or "
+            f"infinity), in {some(sorted(wrong))}. The training may have "
+            "diverged, or the file is damaged. Pass another checkpoint."
+        )
+
+
+def check_same_meaning(
+    known: AlbertConfig,
+    wanted: AlbertConfig,
+    where: str,
+    *,
+    may_change_layers: bool = False,
+) -> None:
+    """Checks what configs say of the weights and their shapes do not show.
+
+    Args:
+        known: Config beside a checkpoint.
+        wanted: Config of the model that is to have its weights.
+        where: The checkpoint, for the message.
+        may_change_layers: Whether the layers need not be the same.
+
+    Raises:
+        ValueError: The outputs would be others.
+    """
+    fields = ["hidden_act", "num_attention_heads"]
+    layers = [
+        "num_hidden_layers",
+        "num_hidden_groups",
+        "inner_group_num",
+        "parameter_sharing",
+    ]
+    if not may_change_layers and _layers(known) != _layers(wanted):
+        fields += layers
+    for field in fields:
+        theirs, ours = getattr(known, field), getattr(wanted, field)
+        if theirs != ours:
+            other = " convert_checkpoint.py changes the layers of a checkpoint."
+            raise ValueError(
+                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
+                f"the model has {field}={ours!r}. Use the config that the "
+                "checkpoint was made with, or correct the one beside it."
+                f"{other if field in layers else ''}"
+            )
+
+
+def _layers(config: AlbertConfig) -> list[tuple[int, int, int]]:
+    """Returns the sets of weights that each layer uses, and their blocks."""
+    return [
+        (
+            config.weight_set("attention", layer),
+            config.weight_set("ffn", layer),
+            config.inner_group_num,
+        )
+        for layer in range(config.num_hidden_layers)
+    ]
 
 
 def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
@@ -201,16 +321,6 @@ def without_projection(
             "model cannot be converted."
         )
     return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
-
-
-def load_tokenizer(source: Checkpoint) -> Tokenizer:
-    """Loads the tokenizer of a checkpoint that has a vocabulary."""
-    is_wordpiece = str(source.vocabulary).endswith(".txt")
-    return tokenizer_lib.load_tokenizer(
-        spm_model_file=None if is_wordpiece else source.vocabulary,
-        vocab_file=source.vocabulary if is_wordpiece else None,
-        do_lower_case=source.do_lower_case,
-    )
 
 
 def some(names: Iterable[str], separator: str = ", ") -> str:

@@ -18,12 +18,12 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
     load,
-    run_checkpoints,
     tf1,
     variable_names,
+    vocabulary,
     warm_start,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.albert_model import AlbertModel
@@ -31,7 +31,7 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.span_models import BeamSpanModel
 
 LARGEST_DIFFERENCE = 1e-5
-_WRITERS: Mapping[str, Callable[[str, Checkpoint], list[str]]] = {
+_WRITERS: Mapping[str, Callable[[str, Checkpoint], Written]] = {
     "tf1": tf1.write_released,
     "keras": tf1.write_ours,
     "huggingface": huggingface.write,
@@ -50,6 +50,7 @@ class Summary:
         num_weights: Number of arrays written, without optimizer slots.
         num_parameters: Number of values in them.
         left_out: Names of the arrays that the target format cannot store.
+        notes: What else of the input the output, or its readers, lack.
         differences: Largest difference of each output; empty if the
             conversion was not verified.
     """
@@ -58,6 +59,7 @@ class Summary:
     num_weights: int
     num_parameters: int
     left_out: tuple[str, ...]
+    notes: tuple[Note, ...]
     differences: Mapping[str, float]
 
 
@@ -80,7 +82,7 @@ def convert(config: ConversionConfig) -> Summary:
     if config.parameter_sharing:
         target = warm_start.with_sharing(target, config.parameter_sharing)
     with files.atomic_folder(config.output_path) as folder:
-        left_out = _WRITERS[config.output_format](folder, target)
+        left_out, notes = _WRITERS[config.output_format](folder, target)
         differences = {}
         if config.verify:
             # Another depth or copied groups are meant to change the outputs.
@@ -92,6 +94,7 @@ def convert(config: ConversionConfig) -> Summary:
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),
+        notes=(*target.notes, *notes),
         differences=differences,
     )
 
@@ -99,10 +102,7 @@ def convert(config: ConversionConfig) -> Summary:
 def _format_of(path: str) -> str:
     """Returns the format of an input, and `keras` for our own checkpoints."""
     found = load.recognise(path)
-    is_ours = found == "tf1" and (
-        os.path.basename(tf1.resolve(path)) == run_checkpoints.MODEL_PREFIX
-    )
-    return "keras" if is_ours else found
+    return "keras" if found == "tf1" and tf1.is_ours(path) else found
 
 
 def _check_output(path: str) -> None:
@@ -116,30 +116,39 @@ def _check_output(path: str) -> None:
 
 def _read(config: ConversionConfig) -> Checkpoint:
     """Reads the input, adds what the settings name, and checks the whole."""
-    source = load.read(config.input_path)
+    given = None
     if config.albert_config_file:
-        shape = config_lib.load_config(config.albert_config_file)
-        source = dataclasses.replace(source, config=shape)
-    if config.vocabulary:
-        source = dataclasses.replace(source, vocabulary=config.vocabulary)
-    if config.do_lower_case is not None:
-        metadata = dataclasses.replace(
-            source.metadata, do_lower_case=config.do_lower_case
-        )
-        source = dataclasses.replace(source, metadata=metadata)
+        given = config_lib.load_config(config.albert_config_file)
+    source = load.read(config.input_path, albert_config=given)
+    if given is not None and source.config is not None:
+        checkpoint.check_same_meaning(source.config, given, config.input_path)
+    source = dataclasses.replace(source, config=given or source.config)
     if config.merge_from:
-        source = warm_start.merge(source, load.read(config.merge_from))
+        source = warm_start.merge(
+            source, load.read(config.merge_from, albert_config=given)
+        )
     checkpoint.check(source, config.input_path)
-    if source.vocabulary is not None:
-        found = checkpoint.load_tokenizer(source).vocab_size
-        wanted = checkpoint.known_config(source).vocab_size
-        if found > wanted:
-            raise ValueError(
-                f"{source.vocabulary!r} has {found} tokens, but the config has "
-                f"vocab_size={wanted}. Pass the vocabulary that the model was "
-                "trained with."
-            )
-    return source
+    source = vocabulary.with_vocabulary(
+        source, config.vocabulary, config.do_lower_case
+    )
+    if source.vocabulary is None:
+        text = (
+            "vocabulary (there is none beside the input: pass --spm_model_file "
+            "or --vocab_file)"
+        )
+        notes = *source.notes, Note("left out", text)
+        source = dataclasses.replace(source, notes=notes)
+    return _with_null_from_cls(source) if config.null_from_cls else source
+
+
+def _with_null_from_cls(source: Checkpoint) -> Checkpoint:
+    if "cls/squad" not in source.heads:
+        raise ValueError(
+            "--null_from_cls is for question answering heads. Heads of the "
+            f"input: {', '.join(sorted(source.heads)) or 'none'}. Leave it out."
+        )
+    known = dataclasses.replace(source.metadata, null_from_cls=True)
+    return dataclasses.replace(source, metadata=known)
 
 
 def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:

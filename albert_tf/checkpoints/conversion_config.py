@@ -54,6 +54,12 @@ class ConversionConfig:
         "Whether the vocabulary is for lower-cased text; default: what the "
         "input says, or true.",
     )
+    null_from_cls: bool = setting(
+        False,
+        "The question answering head was trained by transformers on SQuAD "
+        "2.0: its logits of [CLS] are those of there being no answer. The "
+        "output's metadata.json then says so.",
+    )
     merge_from: str | None = setting(
         None,
         "Another checkpoint of the same encoder; heads that the input lacks "

@@ -9,7 +9,6 @@ Source: transformers 5, `models/albert`.
 
 import dataclasses
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,41 +16,22 @@ import numpy as np
 import safetensors.numpy
 
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints import (
+    checkpoint,
+    huggingface_config,
+    metadata,
+    variable_names,
+    vocabulary,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
 from albert_tf.config import AlbertConfig
 
-CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
-_TOKENIZER_FILE = "tokenizer_config.json"
 _SPM_FILE = "spiece.model"
 _WORDPIECE_FILE = "vocab.txt"
+_JSON_FILE = "tokenizer.json"
 
-# Their names of our activations. ALBERT's GELU is the tanh form; what they
-# call `gelu` is the exact one, by erf.
-_ACTIVATIONS = {
-    "gelu_new": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "relu": "relu",
-    "tanh": "tanh",
-    "linear": "linear",
-}
-# The fields of our config that theirs has with the same name and meaning.
-_FIELDS = tuple(
-    field.name
-    for field in dataclasses.fields(AlbertConfig)
-    if field.name not in ("hidden_act", "parameter_sharing")
-)
-_CLASSIFIER = "AlbertForSequenceClassification"
-# The first class all of whose heads are present is the one to write.
-_ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
-    ({"task"}, _CLASSIFIER),
-    ({"cls/squad"}, "AlbertForQuestionAnswering"),
-    ({"cls/predictions", "cls/seq_relationship"}, "AlbertForPreTraining"),
-    ({"cls/predictions"}, "AlbertForMaskedLM"),
-    (set(), "AlbertModel"),
-)
 _PREFIX = "albert."
 _DECODER = "predictions.decoder.weight"
 _DECODER_BIAS = "predictions.decoder.bias"
@@ -70,8 +50,15 @@ def is_folder(path: str) -> bool:
     )
 
 
-def read(path: files.Path) -> Checkpoint:
+def read(
+    path: files.Path, *, albert_config: AlbertConfig | None = None
+) -> Checkpoint:
     """Reads a folder.
+
+    Args:
+        path: The folder.
+        albert_config: Config of the model, if the user has given one. It says
+            whether `hidden_act="gelu"` means ALBERT's GELU.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -79,7 +66,9 @@ def read(path: files.Path) -> Checkpoint:
             that our config cannot express; or weights and config disagree.
     """
     folder = files.check_local(path)
-    config = _read_config(os.path.join(folder, CONFIG_FILE))
+    config_file = os.path.join(folder, huggingface_config.CONFIG_FILE)
+    values = files.read_json_object(config_file)
+    config = huggingface_config.read_config(values, config_file, albert_config)
     tensors = _without_tied_copies(_read_tensors(folder), folder)
     arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
     if unknown:
@@ -92,64 +81,17 @@ def read(path: files.Path) -> Checkpoint:
         config=config,
         vocabulary=_vocabulary_in(folder),
         metadata=metadata.read(folder),
+        notes=tuple(huggingface_config.notes(folder, values)),
     )
     checkpoint.check(found, folder)
     return found
 
 
-def _read_config(path: str) -> AlbertConfig:
-    values = files.read_json_object(path)
-    if values.get("model_type") != "albert":
-        raise ValueError(
-            f"{path!r} has model_type={values.get('model_type')!r}, but only "
-            "'albert' is supported."
-        )
-    if "AlbertForTokenClassification" in (values.get("architectures") or ()):
-        raise ValueError(
-            f"{path!r} is the config of an AlbertForTokenClassification. Its "
-            "head, which labels every token, is not supported."
-        )
-    fields = {name: values[name] for name in _FIELDS if name in values}
-    # `AlbertConfig` accepts only the value that is built in.
-    if "layer_norm_eps" in values:
-        fields["layer_norm_eps"] = values["layer_norm_eps"]
-    activation = values.get("hidden_act", "gelu_new")
-    if activation not in _ACTIVATIONS:
-        raise ValueError(
-            f"{path!r} has hidden_act={activation!r}, but only "
-            f"{', '.join(_ACTIVATIONS)} are supported (gelu is computed by erf "
-            "in transformers; ALBERT's is gelu_new, the tanh form). Change it "
-            "only if the model was trained with one of these."
-        )
-    fields["hidden_act"] = _ACTIVATIONS[activation]
-    config = AlbertConfig.from_dict(fields, where=path)
-    _check_groups(config)
-    return config
-
-
-def _check_groups(config: AlbertConfig) -> None:
-    """Checks that transformers assigns the layers to the same groups."""
-    layers, groups = config.num_hidden_layers, config.num_hidden_groups
-    wrong = [
-        layer
-        for layer in range(layers)
-        if int(layer / (layers / groups)) != config.group_of_layer(layer)
-    ]
-    if wrong:
-        raise ValueError(
-            f"With num_hidden_layers={layers} and num_hidden_groups={groups}, "
-            f"transformers assigns layer {wrong[0]} to the wrong group because "
-            "of a rounding error. This model cannot be converted to or from "
-            "its format."
-        )
-
-
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
-    index = os.path.join(folder, INDEX_FILE)
+    # As in transformers, an index beside the one file is not read.
     names = [WEIGHTS_FILE]
-    if os.path.isfile(index):
-        weight_map = files.read_json_object(index).get("weight_map", {})
-        names = sorted(set(weight_map.values()))
+    if not os.path.isfile(os.path.join(folder, WEIGHTS_FILE)):
+        names = _parts(os.path.join(folder, INDEX_FILE))
     tensors: dict[str, np.ndarray] = {}
     for name in names:
         tensors |= _read_safetensors(os.path.join(folder, name))
@@ -157,6 +99,22 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         return tensors
     # The file of a bare AlbertModel has names without the prefix.
     return {_PREFIX + name: array for name, array in tensors.items()}
+
+
+def _parts(index: str) -> list[str]:
+    weight_map = files.object_of(
+        files.read_json_object(index), "weight_map", index
+    )
+    names = {*weight_map.values()} if weight_map else {None}
+    if not all(
+        isinstance(name, str) and name == os.path.basename(name)
+        for name in names
+    ):
+        raise ValueError(
+            f"{index!r} is damaged: `weight_map` must give each tensor the "
+            "name of a file beside it. Copy it again."
+        )
+    return sorted(map(str, names))
 
 
 def _read_safetensors(path: str) -> dict[str, np.ndarray]:
@@ -228,17 +186,15 @@ def _translate(
 
 
 def _vocabulary_in(folder: str) -> str | None:
-    for name in (_SPM_FILE, _WORDPIECE_FILE):
+    for name in (_SPM_FILE, _WORDPIECE_FILE, _JSON_FILE):
         path = os.path.join(folder, name)
         if os.path.isfile(path):
             return path
     return None
 
 
-def write(folder: str, source: Checkpoint) -> list[str]:
+def write(folder: str, source: Checkpoint) -> Written:
     """Fills an empty folder so that `from_pretrained` loads it.
-
-    Returns the names of the arrays that the format cannot store.
 
     Raises:
         ValueError: The format cannot express the config; or the labels of the
@@ -247,11 +203,11 @@ def write(folder: str, source: Checkpoint) -> list[str]:
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "transformers"
     )
-    _check_groups(config)
+    huggingface_config.check_groups(config)
     tensors, left_out = _translate(
         checkpoint.with_projection(source), source="tf1", target="huggingface"
     )
-    values = _config_values(config, source)
+    values = huggingface_config.config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
         {name: np.ascontiguousarray(array) for name, array in tensors.items()},
@@ -259,69 +215,29 @@ def write(folder: str, source: Checkpoint) -> list[str]:
     )
     with files.atomic_write(os.path.join(folder, WEIGHTS_FILE)) as file:
         file.write(data)
-    files.write_json(os.path.join(folder, CONFIG_FILE), values)
+    files.write_json(
+        os.path.join(folder, huggingface_config.CONFIG_FILE), values
+    )
     _write_vocabulary(folder, source)
-    return left_out
+    return Written(left_out, _write_metadata(folder, source))
 
 
-def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
-    theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
-    values: dict[str, Any] = {
-        "architectures": _architectures(source),
-        "model_type": "albert",
-        **{name: getattr(config, name) for name in _FIELDS},
-        "hidden_act": theirs[config.hidden_act],
-        "layer_norm_eps": 1e-12,
-        # Built into google-research/albert.
-        "classifier_dropout_prob": 0.1,
-        "tie_word_embeddings": True,
-        **_special_ids(source),
-    }
-    if "task" in source.heads:
-        labels = _labels(source)
-        values["id2label"] = {str(i): name for i, name in enumerate(labels)}
-        values["label2id"] = {name: i for i, name in enumerate(labels)}
-    return values
-
-
-def _architectures(source: Checkpoint) -> list[str]:
-    first = next(
-        name for heads, name in _ARCHITECTURES if heads <= source.heads
+def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
+    """Writes what transformers has no place for; returns notes on it."""
+    is_classifier = "task" in source.heads
+    others = dataclasses.replace(
+        source.metadata,
+        labels=None if is_classifier else source.metadata.labels,
+        multi_label=None if is_classifier else source.metadata.multi_label,
+        do_lower_case=(
+            None if source.vocabulary else source.metadata.do_lower_case
+        ),
     )
-    if first == _CLASSIFIER and _num_labels(source) == 1:
-        # Regression or multiple choice, whose weights have the same shapes.
-        return [first, "AlbertForMultipleChoice"]
-    return [first]
-
-
-def _num_labels(source: Checkpoint) -> int:
-    return len(source.arrays["output_weights"])
-
-
-def _labels(source: Checkpoint) -> tuple[str, ...]:
-    number = _num_labels(source)
-    # Regression has one output and no label.
-    labels = source.metadata.labels or tuple(
-        f"{metadata.UNNAMED_LABEL}{i}" for i in range(number)
+    metadata.write(folder, others)
+    return checkpoint.notes_of_metadata(
+        dataclasses.replace(others, task=None),
+        f"transformers does not read {metadata.METADATA_FILE}",
     )
-    if len(labels) != number:
-        raise ValueError(
-            f"The checkpoint's metadata name {len(labels)} labels "
-            f"({', '.join(labels)}), but its classifier has {number} outputs. "
-            f"Correct or remove {metadata.METADATA_FILE}."
-        )
-    return labels
-
-
-def _special_ids(source: Checkpoint) -> dict[str, int]:
-    if source.vocabulary is None:
-        return {}
-    ids = checkpoint.load_tokenizer(source).special_ids
-    return {
-        "pad_token_id": ids.pad,
-        "bos_token_id": ids.cls,
-        "eos_token_id": ids.sep,
-    }
 
 
 def _write_vocabulary(folder: str, source: Checkpoint) -> None:
@@ -332,6 +248,8 @@ def _write_vocabulary(folder: str, source: Checkpoint) -> None:
         name, settings["tokenizer_class"] = _WORDPIECE_FILE, "BertTokenizer"
     else:
         name, settings["tokenizer_class"] = _SPM_FILE, "AlbertTokenizer"
-        settings["keep_accents"] = False
-    shutil.copyfile(source.vocabulary, os.path.join(folder, name))
-    files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)
+        settings |= huggingface_config.TOKENIZER_SETTINGS
+    vocabulary.write_vocabulary(source, folder, name)
+    files.write_json(
+        os.path.join(folder, huggingface_config.TOKENIZER_FILE), settings
+    )

@@ -9,6 +9,7 @@ Floor: checkpoints.
 Source: keras_hub 0.32, `models/albert`.
 """
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,15 +17,26 @@ from typing import Any
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints import (
+    checkpoint,
+    metadata,
+    variable_names,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text import sentencepiece_tokenizer
 
 CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.weights.h5"
 _TASK_FILE = "task.json"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
+_CLASSIFIER_DROPOUT = 0.1
+# Activations of a classifier: whether each label has its own probability.
+_IS_MULTI_LABEL = {None: None, "linear": None, "softmax": None, "sigmoid": True}
+# KerasHub initializes all models with this standard deviation.
+_INITIALIZER_RANGE = 0.02
 
 # Their argument for each of our fields, except for the two dropouts.
 _FIELDS = {
@@ -73,13 +85,46 @@ def read(path: files.Path) -> Checkpoint:
         shape = variable_names.shape_of(name, config) or ()
         # Attention kernels have a separate dimension for the heads.
         arrays[name] = array.reshape([-1 if n is None else n for n in shape])
-    vocabulary = os.path.join(folder, _VOCABULARY)
+    path = os.path.join(folder, _VOCABULARY)
+    known, notes = _read_metadata(folder)
     return Checkpoint(
         arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
-        vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
-        metadata=metadata.read(folder),
+        vocabulary=path if os.path.isfile(path) else None,
+        metadata=known,
+        notes=tuple(notes),
     )
+
+
+def _read_metadata(folder: str) -> tuple[Metadata, list[Note]]:
+    """Returns what is known of a preset, and notes on what is not."""
+    known, notes = metadata.read(folder), []
+    if known.do_lower_case is None:
+        notes.append(
+            Note(
+                "assumed",
+                "do_lower_case=true (the preset does not say, and KerasHub "
+                "itself keeps capitals)",
+            )
+        )
+    task_file = os.path.join(folder, _TASK_FILE)
+    task = files.object_of(
+        files.read_json_object(task_file, missing_ok=True), "config", task_file
+    )
+    dropout = task.get("dropout", _CLASSIFIER_DROPOUT)
+    if dropout != _CLASSIFIER_DROPOUT:
+        notes += checkpoint.notes_of(
+            {"dropout": dropout},
+            "it matters in training only: pass --dropout_prob there",
+        )
+    activation = task.get("activation")
+    if activation not in (*_IS_MULTI_LABEL,):
+        raise ValueError(
+            f"{task_file!r} has a classifier with activation={activation!r}, "
+            "which is not supported. Use one without an activation."
+        )
+    multi_label = known.multi_label or _IS_MULTI_LABEL[activation]
+    return dataclasses.replace(known, multi_label=multi_label), notes
 
 
 def _read_config(path: str) -> AlbertConfig:
@@ -89,7 +134,7 @@ def _read_config(path: str) -> AlbertConfig:
             f"{path!r} is the config of {values.get('registered_name')!r}, but "
             f"only {_BACKBONE!r} is supported."
         )
-    theirs = values.get("config", {})
+    theirs = files.object_of(values, "config", path)
     missing = sorted({*_FIELDS.values(), "dropout"} - set(theirs))
     if missing:
         raise ValueError(
@@ -132,7 +177,7 @@ def _read_task(folder: str, backbone: Any) -> Any:
             f"{path!r} describes {name!r}, but only {_MASKED_LM!r} and "
             f"{_CLASSIFIERS[0]!r} are supported."
         )
-    num_classes = values.get("config", {}).get("num_classes")
+    num_classes = files.object_of(values, "config", path).get("num_classes")
     model = _task(backbone, num_classes=num_classes)
     _load(model.load_task_weights, weights)
     return model
@@ -189,12 +234,11 @@ def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
         yield name, variable, is_transposed
 
 
-def write(folder: str, source: Checkpoint) -> list[str]:
+def write(folder: str, source: Checkpoint) -> Written:
     """Fills an empty folder so that `from_preset` loads it.
 
     A preset holds one head: that of the classifier if there is one, otherwise
-    that of the masked LM. Returns the names of the arrays that the format
-    cannot store.
+    that of the masked LM.
 
     Raises:
         ValueError: KerasHub cannot express the config.
@@ -207,7 +251,36 @@ def write(folder: str, source: Checkpoint) -> list[str]:
     model.save_to_preset(folder)
     if tokenizer:
         tokenizer.save_to_preset(folder)
-    return sorted(set(source.arrays) - used)
+    metadata.write(folder, source.metadata, name=metadata.PRESET_METADATA_FILE)
+    notes = _notes(
+        source, has_masked_lm=any("cls/predictions" in n for n in used)
+    )
+    return Written(sorted(set(source.arrays) - used), notes)
+
+
+def _notes(source: Checkpoint, *, has_masked_lm: bool) -> list[Note]:
+    """Returns notes on what KerasHub's readers of a preset do not learn."""
+    reason = f"KerasHub does not read {metadata.PRESET_METADATA_FILE}"
+    others = dataclasses.replace(source.metadata, do_lower_case=None)
+    notes = checkpoint.notes_of_metadata(others, reason)
+    path = source.vocabulary
+    if path is not None and path.endswith(".txt"):
+        text = "its tokenizer of ALBERT is for SentencePiece only"
+        notes += checkpoint.notes_of({"vocabulary": path}, text)
+    elif path is not None:
+        case = "lower-casing and " if source.do_lower_case else ""
+        text = f"{case}removal of accents (its tokenizer does neither: change"
+        notes.append(Note("left out", f"{text} the text before calling it)"))
+    config = checkpoint.known_config(source)
+    if config.initializer_range != _INITIALIZER_RANGE:
+        notes += checkpoint.notes_of(
+            {"initializer_range": config.initializer_range},
+            "KerasHub has a fixed one",
+        )
+    if has_masked_lm:
+        text = "epsilon 1e-12 of the masked LM (KerasHub's is 1e-5)"
+        notes.append(Note("left out", text))
+    return notes
 
 
 def _check_expressible(config: AlbertConfig) -> None:
@@ -250,8 +323,9 @@ def _tokenizer(source: Checkpoint) -> Any:
         return None
     import keras_hub
 
-    with open(source.vocabulary, "rb") as file:
-        return keras_hub.models.AlbertTokenizer(proto=file.read())
+    return keras_hub.models.AlbertTokenizer(
+        proto=sentencepiece_tokenizer.read_model(source.vocabulary)
+    )
 
 
 def _assign(model: Any, arrays: Mapping[str, np.ndarray]) -> set[str]:

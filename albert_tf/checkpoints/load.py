@@ -20,6 +20,7 @@ from albert_tf.checkpoints import (
     checkpoint,
     huggingface,
     keras_hub,
+    metadata,
     tf1,
     variable_names,
 )
@@ -41,8 +42,9 @@ _ACCEPTED = (
 )
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
-    "Use a checkpoint that has this head, or a model without it; or "
-    "initialise it randomly: --allow_new_heads, in Python allow_new_heads=True."
+    "Use a checkpoint that has this head, or a model without it. Only training "
+    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
+    "Python allow_new_heads=True."
 )
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
 _OTHER_FORMATS = (".safetensors", ".h5", ".keras")
@@ -65,7 +67,6 @@ CHECKPOINT_HEADS: Mapping[str, set[str]] = {
     "span": {"cls/squad"},
     "beam_span": {"beam"},
 }
-_MULTIPLE_CHOICE_TASKS = ("race",)
 
 
 def load_checkpoint(
@@ -96,17 +97,22 @@ def load_checkpoint(
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted; the checkpoint is damaged; a
-            variable is missing, unexpected or has the wrong shape; or the
-            checkpoint's config gives the weights another meaning.
+            variable is missing, unexpected, has the wrong shape or is not
+            finite; or the checkpoint's config gives the weights another
+            meaning.
     """
     where = os.fspath(path)
+    wanted = getattr(model, "config", None)
     if recognise(path) == "tf1":
         # The optimizer slots, two thirds of the file, are not read.
         config, weights = tf1.config_beside(path), tf1.read_weights(path)
     else:
-        source = read(path)
+        source = read(path, albert_config=wanted)
         config, weights = source.config, source.weights
-    _check_same_meaning(model, config, where)
+    if wanted is not None and config is not None:
+        checkpoint.check_same_meaning(
+            config, wanted, where, may_change_layers=from_group_0
+        )
     return assign(
         model,
         weights,
@@ -114,22 +120,6 @@ def load_checkpoint(
         allow_new_heads=allow_new_heads,
         from_group_0=from_group_0,
     )
-
-
-def _check_same_meaning(
-    model: Any, config: AlbertConfig | None, where: str
-) -> None:
-    """Checks what the shapes of the weights cannot show."""
-    wanted = getattr(model, "config", None)
-    if wanted is None or config is None:
-        return
-    for field in ("hidden_act", "num_attention_heads"):
-        theirs, ours = getattr(config, field), getattr(wanted, field)
-        if theirs != ours:
-            raise ValueError(
-                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
-                f"the model has {field}={ours!r}. {_CONFIG_ADVICE}"
-            )
 
 
 def load_model(
@@ -169,7 +159,9 @@ def load_model(
         return keras.saving.load_model(files.check_local(path))
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
-    source = read(path)
+    source = read(path, albert_config=config)
+    if config is not None and source.config is not None:
+        checkpoint.check_same_meaning(source.config, config, where)
     config = config or checkpoint.known_config(source)
     head = head or _find_head(source, where)
     heads = CHECKPOINT_HEADS[head]
@@ -207,7 +199,7 @@ def new_model(
 def _find_head(source: Checkpoint, where: str) -> str:
     # Regression and multiple choice have the same weights; only the name of
     # the task tells them apart.
-    is_multiple_choice = source.metadata.task in _MULTIPLE_CHOICE_TASKS
+    is_multiple_choice = source.metadata.task in metadata.MULTIPLE_CHOICE_TASKS
     ruled_out = "classifier" if is_multiple_choice else "multiple_choice"
     found = [
         head
@@ -247,19 +239,26 @@ def _with_pooler(
     }
 
 
-def read(path: files.Path) -> Checkpoint:
+def read(
+    path: files.Path, *, albert_config: AlbertConfig | None = None
+) -> Checkpoint:
     """Reads a checkpoint of any format that `recognise` knows.
+
+    Args:
+        path: The checkpoint.
+        albert_config: Config that the user has given, if any. It answers what
+            is ambiguous in a Hugging Face folder, and replaces no config.
 
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted, or the checkpoint is damaged.
     """
-    readers = {
-        "tf1": tf1.read_folder,
-        "huggingface": huggingface.read,
-        "keras_hub": keras_hub.read,
-    }
-    return readers[recognise(path)](path)
+    found = recognise(path)
+    if found == "huggingface":
+        return huggingface.read(path, albert_config=albert_config)
+    return (
+        keras_hub.read(path) if found == "keras_hub" else tf1.read_folder(path)
+    )
 
 
 def recognise(path: files.Path) -> str:
@@ -327,7 +326,8 @@ def assign(
     Messages begin with `where`, the path of their checkpoint.
 
     Raises:
-        ValueError: A variable is missing, unexpected or has the wrong shape.
+        ValueError: A variable is missing, unexpected, has the wrong shape or
+            is not finite.
     """
     variables = variable_names.variables_by_tf1_name(model.weights)
     if from_group_0:
@@ -338,6 +338,7 @@ def assign(
     unused_heads = [name for name in unused if variable_names.head_of(name)]
     unexpected = [name for name in unused if name not in unused_heads]
     _check_fit(variables, weights, unexpected, where)
+    checkpoint.check_finite({name: weights[name] for name in variables}, where)
     for name, variable in variables.items():
         variable.assign(weights[name])
     if unused_heads:

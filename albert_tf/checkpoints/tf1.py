@@ -10,10 +10,10 @@ Floor: checkpoints.
 """
 
 import contextlib
+import dataclasses
 import glob
 import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -26,8 +26,9 @@ from albert_tf.checkpoints import (
     metadata,
     run_checkpoints,
     variable_names,
+    vocabulary,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
@@ -38,6 +39,11 @@ _DATA = ".data-00000-of-00001"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE_FILE = "checkpoint"
 _VOCABULARIES = ("*.model", "*vocab*.txt")
+# Not in the original's configs; `write_released` leaves it out.
+_OUR_FIELD = "parameter_sharing"
+_NOT_IN_ORIGINAL = (
+    f"google-research/albert does not read {metadata.METADATA_FILE}"
+)
 
 
 def resolve(path: files.Path) -> str:
@@ -168,11 +174,13 @@ def read_folder(path: files.Path) -> Checkpoint:
     For the path and the errors, see `read`.
     """
     prefix = resolve(path)
+    found, notes = _vocabulary_in(os.path.dirname(prefix))
     return Checkpoint(
         arrays=read(prefix),
         config=config_beside(prefix),
-        vocabulary=_vocabulary_in(os.path.dirname(prefix)),
+        vocabulary=found,
         metadata=metadata.read(prefix),
+        notes=tuple(notes),
     )
 
 
@@ -185,12 +193,31 @@ def config_beside(path: files.Path) -> AlbertConfig | None:
     return None
 
 
-def _vocabulary_in(folder: str) -> str | None:
+def is_ours(path: files.Path) -> bool:
+    """Returns whether a checkpoint is of one of our runs, or like one.
+
+    The config beside it then has a field that the original's has not.
+    """
+    names = [
+        os.path.join(folder, CONFIG_FILE)
+        for folder in run_checkpoints.folders_of(resolve(path))
+    ]
+    return any(
+        _OUR_FIELD in files.read_json_object(name, missing_ok=True)
+        for name in names
+    )
+
+
+def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
     for pattern in _VOCABULARIES:
         found = glob.glob(os.path.join(glob.escape(folder), pattern))
         if len(found) == 1:
-            return found[0]
-    return None
+            return found[0], []
+        if found:
+            names = checkpoint.some(sorted(map(os.path.basename, found)))
+            text = f"vocabulary ({names}: which of them is unknown)"
+            return None, [Note("left out", text)]
+    return None, []
 
 
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
@@ -203,7 +230,7 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
     """
     name = files.check_local(prefix)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
-    partial = f"{name}.partial"
+    partial = files.partial_name(name)
     try:
         _save(partial, arrays)
         # An older checkpoint of this name loses its index first, so that it
@@ -241,11 +268,10 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
-def write_released(folder: str, source: Checkpoint) -> list[str]:
+def write_released(folder: str, source: Checkpoint) -> Written:
     """Writes what google-research/albert reads to an empty folder.
 
-    Optimizer slots are written, too. Returns the names of the arrays that the
-    format cannot store, which are none.
+    Optimizer slots are written, too; and, for other readers, the metadata.
 
     Raises:
         ValueError: Only one half of each layer is shared, which the original
@@ -255,26 +281,30 @@ def write_released(folder: str, source: Checkpoint) -> list[str]:
         checkpoint.known_config(source), "google-research/albert"
     )
     values = config.to_dict()
-    # The original would accept this key of ours and ignore it.
-    del values["parameter_sharing"]
+    del values[_OUR_FIELD]
     files.write_json(os.path.join(folder, CONFIG_FILE), values)
-    return _write(os.path.join(folder, _RELEASED_PREFIX), source)
+    _write(os.path.join(folder, _RELEASED_PREFIX), source)
+    # The original lower-cases by default, and has programs for its tasks.
+    is_default = source.metadata.do_lower_case is not False
+    others = dataclasses.replace(
+        source.metadata,
+        task=None,
+        do_lower_case=None if is_default else False,
+    )
+    return Written([], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL))
 
 
-def write_ours(folder: str, source: Checkpoint) -> list[str]:
-    """Writes a checkpoint as our runs do; see `write_released`."""
+def write_ours(folder: str, source: Checkpoint) -> Written:
+    """Writes a checkpoint as our runs do to an empty folder."""
     config = checkpoint.known_config(source)
     config.to_json_file(os.path.join(folder, CONFIG_FILE))
-    metadata.write(folder, source.metadata)
-    return _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
+    _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
+    return Written([], [])
 
 
-def _write(prefix: str, source: Checkpoint) -> list[str]:
+def _write(prefix: str, source: Checkpoint) -> None:
     write(prefix, source.arrays)
+    folder = os.path.dirname(prefix)
+    metadata.write(folder, source.metadata)
     if source.vocabulary:
-        name = os.path.basename(source.vocabulary)
-        if not name.endswith((".model", ".txt")):
-            name = "spiece.model"
-        target = os.path.join(os.path.dirname(prefix), name)
-        shutil.copyfile(source.vocabulary, target)
-    return []
+        vocabulary.write_vocabulary(source, folder)

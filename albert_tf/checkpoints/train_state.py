@@ -9,9 +9,6 @@ under another name and then renamed, so that it is always complete.
 Floor: checkpoints.
 """
 
-import contextlib
-import dataclasses
-import glob
 import json
 import os
 import shutil
@@ -27,7 +24,6 @@ from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 
 _STATE_FILE = "state.json"
-_OLD = ".old"
 
 
 class Checkpointer:
@@ -66,8 +62,10 @@ class Checkpointer:
         )
         self._keep_max = keep_max
         self._metadata = metadata or Metadata()
-        _finish_replacements(output_dir)
-        _finish_replacements(run_checkpoints.checkpoints_folder(output_dir))
+        files.finish_replacements(output_dir)
+        files.finish_replacements(
+            run_checkpoints.checkpoints_folder(output_dir)
+        )
 
     def latest(self) -> str | None:
         """Returns the folder of the newest checkpoint, or None."""
@@ -91,15 +89,14 @@ class Checkpointer:
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
-        Their scores are written as `state.json`. A null threshold among them
-        becomes part of the metadata.
+        Their scores are written as `state.json`. Thresholds among them become
+        part of the metadata.
         """
-        tuned = scores.get("null_threshold")
         _write_folder(
             os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
             _arrays(self._weights, step),
             {"step": step, **scores},
-            dataclasses.replace(self._metadata, null_threshold=tuned),
+            self._metadata.tuned(scores),
         )
 
     def restore(self, path: str) -> dict[str, Any]:
@@ -157,36 +154,12 @@ def _write_folder(
     state: Mapping[str, Any],
     metadata: Metadata,
 ) -> None:
-    """Writes a checkpoint in place of what is at the path, if anything.
-
-    `files.atomic_folder` is not enough, because it cannot replace a folder.
-    """
-    partial, old = f"{path}.partial", f"{path}{_OLD}"
-    shutil.rmtree(partial, ignore_errors=True)
-    os.makedirs(partial)
-    try:
-        tf1.write(os.path.join(partial, run_checkpoints.MODEL_PREFIX), arrays)
-        _write_state(partial, state)
-        metadata_lib.write(partial, metadata)
-        shutil.rmtree(old, ignore_errors=True)
-        if os.path.exists(path):
-            os.replace(path, old)
-        os.replace(partial, path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    """Writes a checkpoint in place of what is at the path, if anything."""
+    with files.atomic_folder(path, replace=True) as folder:
+        tf1.write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), arrays)
+        _write_state(folder, state)
+        metadata_lib.write(folder, metadata)
 
 
 def _write_state(path: str, state: Mapping[str, Any]) -> None:
     files.write_text(os.path.join(path, _STATE_FILE), json.dumps(state))
-
-
-def _finish_replacements(folder: str) -> None:
-    """Restores a folder that a killed `_write_folder` had moved away."""
-    for old in glob.glob(os.path.join(glob.escape(folder), f"*{_OLD}")):
-        path = old.removesuffix(_OLD)
-        if not os.path.exists(path):
-            # Another worker may already have moved it.
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(old, path)

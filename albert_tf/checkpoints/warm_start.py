@@ -39,8 +39,15 @@ def merge(source: Checkpoint, other: Checkpoint) -> Checkpoint:
     Both are checkpoints of the same encoder.
 
     Raises:
-        ValueError: The other has no head or pooler that this one lacks.
+        ValueError: The other has no head or pooler that this one lacks, or
+            its config or metadata contradict this one's.
     """
+    if None not in (source.config, other.config):
+        checkpoint.check_same_meaning(
+            checkpoint.known_config(other),
+            checkpoint.known_config(source),
+            "--merge_from",
+        )
     present = {_part_of(name) for name in source.weights} | {""}
     added = {
         name: array
@@ -53,7 +60,14 @@ def merge(source: Checkpoint, other: Checkpoint) -> Checkpoint:
             f"{checkpoint.some(sorted(other.heads)) or 'none'}. Pass a "
             "checkpoint with other heads, or leave --merge_from out."
         )
-    facts = other.metadata.known() | source.metadata.known()
+    own, others = source.metadata.known(), other.metadata.known()
+    for name in ("do_lower_case", "tokenizer_hash"):
+        if own.get(name, others.get(name)) != others.get(name, own.get(name)):
+            raise ValueError(
+                f"--merge_from has {name}={others[name]!r}, but --input_path "
+                f"has {own[name]!r}. Their heads cannot work on the same text."
+            )
+    facts = others | own
     return dataclasses.replace(
         source, arrays=source.weights | added, metadata=Metadata(**facts)
     )

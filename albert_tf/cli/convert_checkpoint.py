@@ -35,6 +35,8 @@ def run(values: flags.FlagValues) -> None:
     )
     for name in summary.left_out:
         print(f"left out  {name} (the format cannot store it)")
+    for note in summary.notes:
+        print(note)
     for name, difference in summary.differences.items():
         print(f"{name} differs by at most {difference:.3g}")
 

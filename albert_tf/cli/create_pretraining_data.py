@@ -3,10 +3,11 @@ r"""Builds pretraining records from text files.
     python create_pretraining_data.py --input_file='corpus/*.txt' \
         --output_file=train.tf_record --spm_model_file=30k-clean.model
 
-The text has one sentence a line and a blank line between documents; `.jsonl`
+The text has one sentence a line and a blank line between documents; JSON lines
 (one `{"text": ...}` a line) and `.gz` are read too. Beside each output file, a
 `.json` file says what made it. A build that was interrupted and is started
-again keeps the files that were finished.
+again keeps the files that were finished. The summary says how much of the text
+is in no record.
 """
 
 from albert_tf.cli import flags, program

@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import flags
 
-from albert_tf import checks, files
+from albert_tf import checks, files, settings
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -88,7 +88,7 @@ def run(
     task_config_class: type,
     export_task: str,
     read_earlier: Callable[[FlagValues], dict[str, Any]] | None = None,
-) -> None:
+) -> int:
     """Reads the examples, then trains, evaluates, predicts and exports.
 
     Args:
@@ -98,6 +98,9 @@ def run(
         export_task: Task of `ExportConfig`.
         read_earlier: Returns further arguments of `task.read_sets`: what an
             earlier run has left.
+
+    Returns:
+        The exit code.
     """
     # 1. The flags, as far as they need no example.
     shared = _check(values)
@@ -124,7 +127,11 @@ def run(
 
     # 3. The config, whose number of steps may depend on that of the examples.
     config = cli_flags.read(
-        FinetuningConfig, values, **run_values, **_run_length(values, sets)
+        FinetuningConfig,
+        values,
+        task_settings=settings.of_weights(task_config),
+        **run_values,
+        **_run_length(values, sets, task_config),
     )
 
     # 4. Training, evaluation, prediction.
@@ -134,28 +141,27 @@ def run(
     if shared.export_dir:
         from albert_tf.export import saved_model
 
-        settings = task.export_settings(task_config, sets, {})
-        export = _export_config(shared, config, export_task, settings)
+        of_task = task.export_settings(task_config, sets, {})
+        export = _export_config(shared, config, export_task, of_task)
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
     make_task = functools.partial(
         task.make_task, task_config=task_config, sets=sets
     )
     scores = finetune.run(config, sets, make_task)
+    if scores is None:
+        return int(values.preemption_exit_code)
     program.print_scores(scores)
 
     # 5. Export of the weights that have these scores.
-    if export and scores is not None:
+    if export:
         export = dataclasses.replace(
             export,
-            init_checkpoint=run_folder.weights_to_use(
-                config.output_dir,
-                config.init_checkpoint,
-                is_training=config.do_train,
-            ),
+            init_checkpoint=_weights_in_use(config),
             **task.export_settings(task_config, sets, _of_best(scores)),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
+    return 0
 
 
 def _check(values: FlagValues) -> FinetuningFlags:
@@ -212,7 +218,9 @@ def _apply_preset(
             values[relative].value = None
 
 
-def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
+def _run_length(
+    values: FlagValues, sets: Sets, task_config: Any
+) -> dict[str, int]:
     """Returns the numbers of updates of the run and of its warm-up.
 
     Numbers that are given come first; else the epochs and the proportion, of
@@ -222,12 +230,20 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
         return {"num_warmup_steps": 0, "start_warmup_step": 0}
     num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
     epochs, proportion = values.num_train_epochs, values.warmup_proportion
+    counts_windows = getattr(task_config, "count_windows_as_epochs", False)
+    if counts_windows and values["num_train_steps"].present:
+        raise ValueError(
+            "--count_windows_as_epochs is for --num_train_epochs, but "
+            "--num_train_steps is given. Pass only one of them."
+        )
     if epochs is not None and not values["num_train_steps"].present:
         checks.check_number("num_train_epochs", epochs, above=0)
         batch_size = values.train_batch_size
         checks.check_integer("train_batch_size", batch_size, at_least=1)
         # TF1: of examples, not of the windows that long ones are cut into.
         num_examples = len(sets.train.examples)
+        if counts_windows:
+            num_examples = sets.train.examples.num_windows
         num_steps = max(1, int(num_examples / batch_size * epochs))
     if proportion is not None and not values["num_warmup_steps"].present:
         checks.check_number(
@@ -235,6 +251,12 @@ def _run_length(values: FlagValues, sets: Sets) -> dict[str, int]:
         )
         num_warmup = int(num_steps * proportion)
     return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
+
+
+def _weights_in_use(config: FinetuningConfig) -> str:
+    return run_folder.weights_to_use(
+        config.output_dir, config.init_checkpoint, is_training=config.do_train
+    )
 
 
 def _of_best(scores: dict[str, float]) -> dict[str, float]:
@@ -249,7 +271,7 @@ def _export_config(
     shared: FinetuningFlags,
     config: FinetuningConfig,
     task: str,
-    settings: dict[str, Any],
+    of_task: dict[str, Any],
 ) -> ExportConfig:
     return ExportConfig(
         # The weights are known after the run.
@@ -260,5 +282,5 @@ def _export_config(
         vocab_file=shared.vocab_file,
         do_lower_case=shared.do_lower_case,
         max_seq_length=config.max_seq_length,
-        **settings,
+        **of_task,
     )

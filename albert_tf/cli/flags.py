@@ -13,6 +13,7 @@ from absl import flags
 
 from albert_tf import config as config_lib
 from albert_tf import settings
+from albert_tf.cli import program
 
 Config = TypeVar("Config")
 FlagValues = flags.FlagValues
@@ -84,6 +85,14 @@ def define_for_training() -> None:
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...).",
     )
     flags.DEFINE_bool("use_tpu", False, "Same as --strategy=tpu.")
+    flags.DEFINE_integer(
+        "preemption_exit_code",
+        program.EXIT_UNFINISHED,
+        "Exit code if SIGTERM or Ctrl-C stopped the training, after which a "
+        "checkpoint is saved; 0 for schedulers that take others for a failure.",
+        lower_bound=0,
+        upper_bound=255,
+    )
     flags.DEFINE_alias("master", "tpu_name")
 
 

@@ -1,7 +1,8 @@
 """How every command starts, logs and ends.
 
-Exit codes: 0 done, or SIGTERM stopped the training; 1 an error, reported in one
-line; 130 Ctrl-C; 141 the reader of stdout has gone.
+Exit codes: 0 done; 1 an error, reported in one line; 3, or
+`--preemption_exit_code`, a signal stopped the training, and the same command
+continues it; 130 Ctrl-C elsewhere, or twice; 141 the reader of stdout has gone.
 """
 
 import contextlib
@@ -18,17 +19,18 @@ from absl import logging as absl_logging
 from absl.logging import converter
 
 EXIT_USER_ERROR = 1
+EXIT_UNFINISHED = 3
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
 def run(
     define_flags: Callable[[], None],
-    main: Callable[[flags.FlagValues], None],
+    main: Callable[[flags.FlagValues], int | None],
     *,
     description: str | None,
 ) -> NoReturn:
-    """Parses the flags, runs `main`, and exits.
+    """Parses the flags, runs `main`, and exits with the code that it returns.
 
     A flag error, a `ValueError`, an `OSError` or an error of TensorFlow is
     reported as one line on stderr, `error: ...`, with exit code 1;
@@ -49,7 +51,7 @@ def run(
     try:
         _parse(values)
         _set_up_logging()
-        main(values)
+        code = main(values)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -62,7 +64,7 @@ def run(
         if _is_debugging() or not _is_user_error(error):
             raise
         _fail(_one_line(error))
-    sys.exit(0)
+    sys.exit(code or 0)
 
 
 def _parse(values: flags.FlagValues) -> None:
@@ -108,9 +110,9 @@ def quiet_import() -> Iterator[None]:
             os.close(stderr)
 
 
-def print_scores(scores: dict[str, float] | None) -> None:
-    """Prints one score a line; nothing if a signal stopped the run."""
-    for name, value in (scores or {}).items():
+def print_scores(scores: dict[str, float]) -> None:
+    """Prints one score a line."""
+    for name, value in scores.items():
         print(f"{name} = {value:.6g}")
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from absl import flags
 
+from albert_tf.checkpoints import metadata
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
@@ -51,7 +52,7 @@ def define_flags() -> None:
     )
 
 
-def run(values: FlagValues) -> None:
+def run(values: FlagValues) -> int:
     """Reads the examples, then trains, evaluates and predicts."""
     if values.threshold_to_export is not None:
         _LOGGER.warning(
@@ -59,19 +60,33 @@ def run(values: FlagValues) -> None:
             "of the exported model with it yourself.",
             values.threshold_to_export,
         )
-    finetuning.run(
+    return finetuning.run(
         values,
         task=sets,
         task_config_class=sets.ClassificationConfig,
         export_task="classifier",
-        read_earlier=_read_labels,
+        read_earlier=_read_kept,
     )
 
 
-def _read_labels(values: FlagValues) -> dict[str, Any]:
-    """Reads the labels that an earlier run in the same directory has learnt."""
-    kept = run_folder.read_fingerprint(values.output_dir)
-    return {"kept_labels": kept.get(run_folder.SETTINGS, {}).get("labels")}
+def _read_kept(values: FlagValues) -> dict[str, Any]:
+    """Reads what earlier runs have left: further arguments of `read_sets`."""
+    of_run = run_folder.read_fingerprint(values.output_dir)
+    found = {"kept_labels": of_run.get(run_folder.SETTINGS, {}).get("labels")}
+    if values.do_train:
+        return found
+    try:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    except ValueError:
+        # The run itself says that there are no weights.
+        return found
+    settings = run_folder.fingerprint_of_weights(path)
+    return found | {
+        "kept": metadata.read(path),
+        "kept_settings": settings.get(run_folder.SETTINGS),
+    }
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ def define_flags() -> None:
     )
 
 
-def run(values: cli_flags.FlagValues) -> None:
-    """Checks the flags, then trains and evaluates."""
+def run(values: cli_flags.FlagValues) -> int:
+    """Checks the flags, then trains and evaluates; returns the exit code."""
     if values.masked_lm_budget:
         raise ValueError(
             "--masked_lm_budget has no effect in the original either. Build "
@@ -50,7 +50,11 @@ def run(values: cli_flags.FlagValues) -> None:
     with program.quiet_import():
         from albert_tf.training import pretrain
 
-    program.print_scores(pretrain.run(config))
+    scores = pretrain.run(config)
+    if scores is None:
+        return int(values.preemption_exit_code)
+    program.print_scores(scores)
+    return 0
 
 
 if __name__ == "__main__":

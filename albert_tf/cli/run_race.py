@@ -39,9 +39,9 @@ def define_flags() -> None:
     )
 
 
-def run(values: FlagValues) -> None:
+def run(values: FlagValues) -> int:
     """Reads the questions, then trains, evaluates and predicts."""
-    finetuning.run(
+    return finetuning.run(
         values,
         task=sets,
         task_config_class=sets.RaceConfig,

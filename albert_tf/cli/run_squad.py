@@ -55,7 +55,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("use_einsum", True, "Ignored.")
 
 
-def run(values: FlagValues) -> None:
+def run(values: FlagValues) -> int:
     """Reads the questions, then trains, evaluates and predicts."""
     for name in _RECORD_FILES:
         if values[name].value:
@@ -65,7 +65,7 @@ def run(values: FlagValues) -> None:
                 name,
                 values[name].value,
             )
-    finetuning.run(
+    return finetuning.run(
         values,
         task=sets,
         task_config_class=sets.SquadConfig,

@@ -17,6 +17,7 @@ so that short records come in larger batches. Every record occurs once.
 import dataclasses
 import functools
 import threading
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -107,13 +108,19 @@ class EvaluationBatch:
     length: int
 
 
+class EvaluationPlan(list[EvaluationBatch]):
+    """The batches of an evaluation, in their order."""
+
+    # Unlike a list, it can be weakly referenced.
+
+
 def plan_evaluation(
     lengths: np.ndarray,
     *,
     batch_size: int,
     padding: Padding,
     num_replicas: int = 1,
-) -> list[EvaluationBatch]:
+) -> EvaluationPlan:
     """Divides records into batches of similar lengths, the longest first.
 
     Args:
@@ -129,7 +136,7 @@ def plan_evaluation(
     example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length
     order = np.argsort(-lengths.astype(np.int64), kind="stable")
-    batches, start = [], 0
+    batches, start = EvaluationPlan(), 0
     while start < len(order):
         length = padding.length(int(lengths[order[start]]))
         num_rows = budget // length // num_replicas * num_replicas
@@ -177,12 +184,15 @@ def training_dataset(
 
 def evaluation_dataset(
     columns: RecordColumns,
-    plan: list[EvaluationBatch],
+    plan: EvaluationPlan,
     shard: InputShard,
     *,
     padding: Padding,
 ) -> tf.data.Dataset:
     """Returns the batches of a plan, in its order.
+
+    The caller keeps `columns` and `plan` until all batches are read. The
+    dataset does not: TensorFlow keeps its functions until the program ends.
 
     Args:
         columns: The records.
@@ -195,8 +205,12 @@ def evaluation_dataset(
         delivers them; `example_weights` is 0 for a row that fills the batch
         up, which repeats the first record of the batch.
     """
+    kept_columns, kept_plan = weakref.ref(columns), weakref.ref(plan)
 
     def make(delivery: int) -> dict[str, np.ndarray]:
+        columns, plan = kept_columns(), kept_plan()
+        if columns is None or plan is None:
+            raise ValueError("The records were dropped before they were read.")
         number, replica = shard.step_and_replica(delivery)
         batch = plan[number]
         num_rows = shard.num_rows(batch.num_rows)

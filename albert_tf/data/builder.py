@@ -1,22 +1,20 @@
 """Builds pretraining record files from text files.
 
 Data flow: text files -> blocks -> [worker processes: records] -> shards.
-A shard is one output file, which holds the records of a range of the corpus'
-blocks. It appears whole, with its sidecar, or not at all, and a finished shard
-is not built again.
+A shard, one output file, appears whole, with its sidecar, or not at all, and a
+finished shard is not built again.
 
 Floor: data. No TensorFlow.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
-import itertools
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import tqdm
 
@@ -25,19 +23,23 @@ from albert_tf.data import (
     corpus,
     ordered_workers,
     pretraining_instances,
+    shards,
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.sidecar import BuildCounts
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.documents import Documents
 
 _LOGGER = logging.getLogger(__name__)
 
 # Below 0.1% of English text is unknown to the English vocabulary; capitals
 # with a lower-case vocabulary, or a foreign script, give far more.
 _MANY_UNKNOWN = 0.05
-# What only a finished build knows; `config` is compared field by field.
-_FIELDS_NOT_COMPARED = ("config", "counts", "num_bytes", "sha256")
+# The original leaves out 13% to 15% of text with one sentence a line.
+_MANY_LEFT_OUT = 0.2
+# Of the share that was asked for. Whole words that do not fit cost a little.
+_FEW_MASKED = 0.75
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,8 @@ class BuildReport:
     """What a build did in these seconds; `str` gives a summary to print.
 
     `counts` is of all shards, `built` of those that this run built;
-    `kept_files` are those that were already finished.
+    `kept_files` are those that were already finished. `num_bad_lines` is the
+    number of lines that were skipped.
     """
 
     config: PretrainingDataConfig
@@ -53,6 +56,7 @@ class BuildReport:
     built: BuildCounts
     kept_files: tuple[str, ...]
     seconds: float
+    num_bad_lines: int = 0
 
     def __str__(self) -> str:
         counts = self.counts
@@ -63,6 +67,7 @@ class BuildReport:
             "sentences": f"{counts.sentences:,}",
             "tokens": f"{counts.tokens:,}",
             "unknown tokens": f"{counts.unknown_share:.2%}",
+            "tokens left out": self._left_out(),
             "records": f"{counts.records:,}",
             "chunks without a pair": f"{counts.chunks_without_pair:,}",
             "label 1": self._label_balance(),
@@ -71,9 +76,30 @@ class BuildReport:
             "masked tokens": self._masked_share(),
             "tokens a second": self._speed(),
         }
+        if self.num_bad_lines:
+            values["bad lines skipped"] = f"{self.num_bad_lines:,}"
         lines = [f"{path} is finished; it is kept" for path in self.kept_files]
         lines += [f"{name:<22} {text}" for name, text in values.items()]
         return "\n".join(lines)
+
+    @property
+    def left_out_share(self) -> float:
+        """Share of the text, of all copies, that is in no record."""
+        num_read = self.counts.tokens * self.config.dupe_factor
+        return self.counts.tokens_left_out / max(1, num_read)
+
+    @property
+    def masked_share(self) -> float:
+        """Share of the tokens in static records that are to be predicted."""
+        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+
+    def _left_out(self) -> str:
+        num_copies = self.config.dupe_factor
+        copies = f"{num_copies} copies" if num_copies > 1 else "the text"
+        return (
+            f"{self.counts.tokens_left_out:,} of {copies} "
+            f"({self.left_out_share:.1%})"
+        )
 
     def _label_balance(self) -> str:
         objective = self.config.pair_objective
@@ -87,8 +113,7 @@ class BuildReport:
     def _masked_share(self) -> str:
         if self.config.masking == "dynamic":
             return "drawn when read"
-        share = self.counts.masked_tokens / max(1, self.counts.record_tokens)
-        return f"{share:.1%}"
+        return f"{self.masked_share:.1%}"
 
     def _speed(self) -> str:
         if not self.built.records:
@@ -108,19 +133,20 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     Raises:
         FileNotFoundError: No file matches, or there is no vocabulary.
         OSError: An output file cannot be written.
-        ValueError: No input or output file is given; the corpus is empty, too
-            small for so many output files, damaged, or gives no pair; or an
-            output file of another build is in the way.
+        ValueError: No input or output file is given; the corpus is empty,
+            damaged, or gives no pair; a file that this build did not make is
+            in the way; or another process is building the same files.
     """
     started = time.monotonic()
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
-    paths = files.expand_globs(config.input_file or "")
+    documents = Documents(config)
+    paths = shards.output_files(config, documents.paths)
     tokenizer = config.load_tokenizer()
-    block_sizes = corpus.block_sizes(paths)
-    planned = _plan_shards(config, tokenizer, paths, len(block_sizes))
-    found = {path: _finished_counts(path, s) for path, s in planned.items()}
+    contents = corpus.survey(documents)
+    planned = shards.plan(config, tokenizer, documents, contents, paths)
+    found = {p: shards.finished_counts(p, s) for p, s in planned.items()}
     kept = {path: counts for path, counts in found.items() if counts}
     pending = {path: s for path, s in planned.items() if path not in kept}
     with ordered_workers.map_in_order(
@@ -129,164 +155,153 @@ def build(config: PretrainingDataConfig) -> BuildReport:
             tokenizer=tokenizer,
             config=config,
         ),
-        _pending_blocks(paths, pending.values()),
+        _pending_blocks(documents, contents, pending.values()),
         num_workers=config.num_workers,
     ) as results:
-        built = _write_shards(pending, results, block_sizes)
-    counts = sum(kept.values(), start=built)
-    if counts.unknown_share > _MANY_UNKNOWN:
-        _LOGGER.warning(
-            "%.1f%% of the tokens are unknown to the vocabulary. Check that "
-            "it was made for this language and this `do_lower_case`.",
-            100 * counts.unknown_share,
-        )
-    return BuildReport(
+        built = _write_shards(pending, results, contents)
+    counts = sum([*kept.values(), *built.values()], start=BuildCounts())
+    if not counts.records:
+        for path in built:
+            for written in shards.written_files(path):
+                os.remove(written)
+        raise ValueError(_no_record(config, counts))
+    report = BuildReport(
         config=config,
         counts=counts,
-        built=built,
+        built=sum(built.values(), start=BuildCounts()),
         kept_files=tuple(kept),
         seconds=time.monotonic() - started,
+        num_bad_lines=contents.num_bad_lines,
     )
-
-
-def _plan_shards(
-    config: PretrainingDataConfig,
-    tokenizer: Tokenizer,
-    paths: Sequence[str],
-    num_blocks: int,
-) -> dict[str, sidecar.Sidecar]:
-    """Divides the blocks over the output files, in order and evenly.
-
-    Returns:
-        By output file, its sidecar without what the build will measure.
-    """
-    names = (config.output_file or "").split(",")
-    output_files = [files.check_local(name.strip()) for name in names if name]
-    num_shards = len(output_files)
-    if len({os.path.abspath(path) for path in output_files}) < num_shards:
-        raise ValueError(
-            "An output file is named twice. Name each once. Received: "
-            f"{', '.join(output_files)}."
+    _warn(report)
+    empty = [path for path, c in (kept | built).items() if not c.records]
+    if empty:
+        _LOGGER.warning(
+            "%d of %d files have no record: %s",
+            len(empty),
+            len(paths),
+            files.list_paths(empty),
         )
-    if num_shards > num_blocks:
-        raise ValueError(
-            f"The corpus has {num_blocks} blocks (of about half a million "
-            "characters), which is too few for so many output files. Name at "
-            f"most {num_blocks}. Received: {num_shards} files."
-        )
-    # Names and sizes identify a corpus, wherever it is copied to.
-    corpus_files: list[list[str | int]] = [
-        [os.path.basename(path), os.path.getsize(path)] for path in paths
-    ]
-    borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
-    return {
-        path: sidecar.Sidecar(
-            config=config,
-            corpus_files=corpus_files,
-            blocks=list(blocks),
-            tokenizer_hash=tokenizer.hash,
-            vocab_size=tokenizer.vocab_size,
-            special_ids=tokenizer.special_ids,
-            forbidden_ids=tokenizer.forbidden_ids.tolist(),
-        )
-        for path, blocks in zip(
-            output_files, itertools.pairwise(borders), strict=True
-        )
-    }
-
-
-def _finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
-    """Returns the counts of a finished shard; None if it has to be built.
-
-    A file of another build is an error, because building would destroy it.
-    """
-    if not os.path.exists(path):
-        return None
-    found = sidecar.read(path)
-    if found is None:
-        raise ValueError(
-            f"{path!r} exists already, and no sidecar says what made "
-            "it. Remove it, or choose another output file."
-        )
-    there, wanted = _build_settings(found), _build_settings(planned)
-    differences = [
-        f"{name} is {there[name]!r} there, {wanted[name]!r} here"
-        for name in sorted(wanted)
-        if there[name] != wanted[name]
-    ]
-    if differences:
-        raise ValueError(
-            f"{path!r} was made by another build: "
-            f"{'; '.join(differences)}. Remove it, or choose another output "
-            "file."
-        )
-    if os.path.getsize(path) != found.num_bytes:
-        _LOGGER.warning("%s was cut short; building it again.", path)
-        return None
-    return found.counts
-
-
-def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
-    others = {
-        name: value
-        for name, value in vars(values).items()
-        if name not in _FIELDS_NOT_COMPARED
-    }
-    return values.config.record_settings() | others
+    return report
 
 
 def _pending_blocks(
-    paths: Sequence[str], pending: Iterable[sidecar.Sidecar]
+    documents: Documents,
+    contents: corpus.CorpusContents,
+    pending: Iterable[sidecar.Sidecar],
 ) -> Iterator[corpus.Block]:
-    wanted = {number for s in pending for number in range(*s.blocks)}
-    for block in corpus.read_blocks(paths) if wanted else ():
-        if block.number in wanted:
-            yield block
+    """Yields the blocks of the shards to build, in order.
+
+    Raises:
+        ValueError: The corpus is not the one that was surveyed.
+    """
+    num_parts = {n: s.part[1] for s in pending for n in range(*s.blocks)}
+    digests = contents.block_digests
+    for block in corpus.read_blocks(documents) if num_parts else ():
+        number = block.number
+        if number not in num_parts:
+            continue
+        if number >= len(digests) or block.digest != digests[number]:
+            break
+        yield dataclasses.replace(block, num_parts=num_parts.pop(number))
+    if num_parts:
+        raise ValueError(
+            "The corpus was changed while it was read: "
+            f"{files.list_paths(documents.paths)}. Run the command again when "
+            "it is complete; finished files must then be removed."
+        )
 
 
 def _write_shards(
     pending: Mapping[str, sidecar.Sidecar],
-    results: Iterator[tuple[bytes, BuildCounts]],
-    block_sizes: Sequence[int],
-) -> BuildCounts:
+    results: Iterator[list[BlockPart]],
+    contents: corpus.CorpusContents,
+) -> dict[str, BuildCounts]:
     """Writes the results, which come in the order of the shards' blocks."""
-    built = BuildCounts()
-    sizes = [block_sizes[slice(*s.blocks)] for s in pending.values()]
-    with tqdm.tqdm(
-        total=sum(map(sum, sizes)),
-        unit="char",
-        unit_scale=True,
-        disable=None,  # Off where stderr is not a terminal.
-    ) as progress:
-        for path, own_sizes in zip(pending, sizes, strict=True):
+    built: dict[str, BuildCounts] = {}
+    wanted = {n for s in pending.values() for n in range(*s.blocks)}
+    parts: list[BlockPart] = []
+    newest = -1
+    with (
+        tqdm.tqdm(
+            total=sum(contents.block_sizes[number] for number in wanted),
+            unit="char",
+            unit_scale=True,
+            disable=None,  # Off where stderr is not a terminal.
+        ) as progress,
+        contextlib.closing(shards.locked_in_turn([*pending])) as paths,
+    ):
+        for path in paths:
+            shard = pending[path]
+            if shards.finished_counts(path, shard):
+                raise ValueError(
+                    f"Another process has built {path!r} in the meantime. Run "
+                    "the command again when it has ended."
+                )
+            files.remove_partials(path)
             with files.atomic_write(path) as file:
                 counts, digest = BuildCounts(), hashlib.sha256()
-                for size in own_sizes:
-                    framed, block_counts = next(results)
-                    file.write(framed)
-                    digest.update(framed)
-                    counts += block_counts
-                    progress.update(size)
-                _check_has_records(path, counts)
+                for number in range(*shard.blocks):
+                    if number != newest:
+                        parts = []  # Two blocks need twice the memory.
+                        parts, newest = next(results), number
+                        progress.update(contents.block_sizes[number])
+                    part = shard.part[0]
+                    file.write(parts[part].framed)
+                    digest.update(parts[part].framed)
+                    counts += parts[part].counts
                 finished = dataclasses.replace(
-                    pending[path],
+                    shard,
                     counts=counts,
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
                 # The sidecar comes first: no record file is ever without one.
                 sidecar.write(path, finished)
-            built += counts
+            built[path] = counts
     return built
 
 
-def _check_has_records(path: str, counts: BuildCounts) -> None:
-    if counts.records:
-        return
-    raise ValueError(
-        f"No record can be made for {path!r} from "
-        f"{counts.documents} documents with {counts.sentences} sentences: a "
-        "pair needs two sentences of one document. Put one sentence a line "
-        "and a blank line between documents only, or use "
-        "pair_objective='none'."
+def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
+    divide = "" if config.keep_more_text else "pass `keep_more_text`, "
+    return (
+        f"No record can be made from {counts.documents} documents with "
+        f"{counts.sentences} sentences: a pair needs two sentences of one "
+        "document. Put one sentence a line and a blank line between documents "
+        f"only, {divide}or use pair_objective='none'."
     )
+
+
+def _warn(report: BuildReport) -> None:
+    """Warns of what a user should know before training on the records."""
+    config, counts = report.config, report.counts
+    if counts.unknown_share > _MANY_UNKNOWN:
+        _LOGGER.warning(
+            "%.1f%% of the tokens are unknown to the vocabulary. Check that "
+            "it was made for this language and this `do_lower_case`.",
+            100 * counts.unknown_share,
+        )
+    if report.left_out_share > _MANY_LEFT_OUT:
+        _LOGGER.warning(
+            "%.1f%% of the text is in no record. %s",
+            100 * report.left_out_share,
+            "Documents of a single sentence give no pair: put blank lines "
+            "between documents only, or use pair_objective='none'."
+            if config.keep_more_text
+            else "Put one sentence (not a paragraph) on a line, or pass "
+            "keep_more_text, which divides what is too long.",
+        )
+    wanted = config.masked_lm_prob * (2 if config.do_permutation else 1)
+    if config.masking == "static" and report.masked_share < (
+        _FEW_MASKED * wanted
+    ):
+        _LOGGER.warning(
+            "%.1f%% of the tokens are to be predicted, not %.1f%%: "
+            "max_predictions_per_seq=%d is too few for max_seq_length=%d. "
+            "Full records need %d.",
+            100 * report.masked_share,
+            100 * wanted,
+            config.max_predictions_per_seq,
+            config.max_seq_length,
+            round(config.max_seq_length * config.masked_lm_prob),
+        )

@@ -9,10 +9,15 @@ nothing but its step, and reads no example before it. Each pipeline `deliver`s
 its part of every step.
 """
 
+import ast
+import atexit
+import contextlib
 import dataclasses
 import functools
+import re
 import threading
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +27,11 @@ from albert_tf import checks
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
+# In this process, whatever the number of pipelines.
 _PARALLEL_READS = 2
+# Marks the message of a failed read in TensorFlow's, which escapes it.
+_READING_FAILED = "reading failed: "
+_FAILURE = re.compile(rf"\[{_READING_FAILED}(.*)\]$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,18 +145,37 @@ def deliver(
         start_step: The first step to deliver.
         end_step: The first step not to deliver; None for no end.
     """
+    types = [spec.dtype for spec in specs.values()]
 
-    def read_values(delivery: np.ndarray) -> list[np.ndarray]:
-        values = read(int(delivery))
-        return [values[name] for name in specs]
+    def read_values(delivery: np.ndarray) -> list[np.ndarray | str]:
+        try:
+            values = read(int(delivery))
+            return [*(values[name] for name in specs), ""]
+        except (ValueError, OSError) as error:
+            problem = str(error)
+        except Exception:
+            problem = traceback.format_exc()
+        return [*map(_no_values, specs.values()), problem]
 
     def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
-        types = [spec.dtype for spec in specs.values()]
-        tensors = tf.numpy_function(read_values, [delivery], types)
-        return {
-            name: tf.ensure_shape(tensor, spec.shape)
-            for tensor, (name, spec) in zip(tensors, specs.items(), strict=True)
-        }
+        permit = _permits().dequeue()
+        with tf.control_dependencies([permit]):
+            *tensors, problem = tf.numpy_function(
+                read_values, [delivery], [*types, tf.string]
+            )
+        with tf.control_dependencies([problem]):
+            returned = _permits().enqueue(permit)
+        with tf.control_dependencies([returned]):
+            is_read = tf.debugging.Assert(
+                problem == "", [_READING_FAILED + problem]
+            )
+        with tf.control_dependencies([is_read]):
+            return {
+                name: tf.ensure_shape(tensor, spec.shape)
+                for tensor, (name, spec) in zip(
+                    tensors, specs.items(), strict=True
+                )
+            }
 
     deliveries = tf.data.Dataset.range(
         start_step * shard.replicas_per_shard,
@@ -158,6 +186,49 @@ def deliver(
     return deliveries.map(
         in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
+
+
+def _no_values(spec: tf.TensorSpec) -> np.ndarray:
+    return np.empty([0] * len(spec.shape), spec.dtype.as_numpy_dtype)
+
+
+@functools.cache
+def _permits() -> tf.queue.FIFOQueue:
+    """Returns what a thread must take before it calls Python, and give back.
+
+    A thread of TensorFlow that calls Python while the interpreter ends never
+    returns, and the end of its iterator waits for it: the process would hang
+    or abort. So all permits are taken before the interpreter ends, whoever
+    still holds an iterator.
+    """
+    with tf.init_scope(), tf.device("CPU:0"):
+        permits = tf.queue.FIFOQueue(_PARALLEL_READS, tf.int32, shapes=[[]])
+        permits.enqueue_many([list(range(_PARALLEL_READS))])
+    atexit.register(_stop_reading, permits)
+    return permits
+
+
+def _stop_reading(permits: tf.queue.FIFOQueue) -> None:
+    permits.dequeue_many(_PARALLEL_READS)
+    permits.close()  # Ends the reads that wait.
+
+
+@contextlib.contextmanager
+def failed_reads_raised() -> Iterator[None]:
+    """Raises the error of a failed `read` instead of TensorFlow's around it.
+
+    Use it around what takes batches of `deliver`.
+
+    Raises:
+        ValueError: The `read` of `deliver` failed; the message is its own.
+    """
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = _FAILURE.search(error.message)
+        if found is None:
+            raise
+        raise ValueError(ast.literal_eval(f"'{found[1]}'")) from error
 
 
 def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:

@@ -247,7 +247,7 @@ def write(path: files.Path, fingerprint: str, columns: RecordColumns) -> None:
         "crc32c": _checksum(arrays)
     }
     # Runs that start together may write the same records.
-    with files.atomic_write(path, is_shared=True) as file:
+    with files.atomic_write(path) as file:
         try:
             safetensors.numpy.save_file(arrays, file.name, metadata)
         except safetensors.SafetensorError as error:

@@ -1,8 +1,10 @@
 """Maps a function over items with several processes; results are in order.
 
-The executors of the standard library are not used: their workers live on as
-orphans when the parent process is killed, and they read all items at once.
+The process pools of the standard library are not used: their workers live on
+as orphans when the parent process is killed, and they read all items at once.
 Here a worker ends when its pipe closes, and only a few items exist at a time.
+A thread for each worker gives it the next item as soon as it is free, also
+while an earlier item takes long.
 
 Floor: data. Plain Python.
 """
@@ -15,15 +17,18 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing import connection, context, resource_tracker
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from multiprocessing import connection, context, process, resource_tracker
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Items sent to each worker: the one it works on, and the next one.
+# Items that are read at a time: one at work and one waiting for each worker,
+# and a few more, so that others go on while one item takes long.
 _ITEMS_PER_WORKER = 2
+_MORE_ITEMS = 2
 
 
 @contextlib.contextmanager
@@ -51,8 +56,17 @@ def map_in_order(
         return
     with contextlib.ExitStack() as stack:
         with _without_interrupts():
-            pipes = [_start(function, stack) for _ in range(num_workers)]
-        yield _results(pipes, iter(items))
+            workers = [_start(function, stack) for _ in range(num_workers)]
+        pipes: queue.SimpleQueue[connection.Connection] = queue.SimpleQueue()
+        for _, pipe in workers:
+            pipes.put(pipe)
+        threads = futures.ThreadPoolExecutor(num_workers)
+        stack.callback(threads.shutdown)
+        # What a thread waits for comes to an end with its worker.
+        for worker, _ in workers:
+            stack.callback(worker.kill)
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        yield _results(threads, pipes, iter(items), num_workers)
 
 
 @contextlib.contextmanager
@@ -73,8 +87,8 @@ def _without_interrupts() -> Iterator[None]:
 
 def _start(
     function: Callable[[Any], Any], stack: contextlib.ExitStack
-) -> connection.Connection:
-    """Starts a worker that ends with the stack; returns our end of its pipe."""
+) -> tuple[process.BaseProcess, connection.Connection]:
+    """Starts a worker that ends with the stack; returns it and its pipe."""
     # A fork would copy the locks of threads that it does not copy.
     spawn: context.SpawnContext = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
@@ -83,45 +97,51 @@ def _start(
         worker.daemon = True
         worker.start()
     stack.callback(worker.join)
-    return stack.enter_context(ours)
+    return worker, stack.enter_context(ours)
 
 
 def _results(
-    pipes: Sequence[connection.Connection], items: Iterator[Any]
+    threads: futures.Executor,
+    pipes: "queue.SimpleQueue[connection.Connection]",
+    items: Iterator[Any],
+    num_workers: int,
 ) -> Iterator[Any]:
-    """Sends items to the workers in turn, and receives results in turn."""
-    waiting: collections.deque[connection.Connection] = collections.deque()
-    turns = itertools.islice(
-        itertools.cycle(pipes), len(pipes) * _ITEMS_PER_WORKER
-    )
-    for pipe, item in zip(turns, items, strict=False):
-        _exchange(pipe.send, item)
-        waiting.append(pipe)
+    """Yields the results of the items, in order."""
+    waiting: collections.deque[futures.Future[Any]] = collections.deque()
+    num_items = num_workers * _ITEMS_PER_WORKER + _MORE_ITEMS
+    for item in itertools.islice(items, num_items):
+        waiting.append(threads.submit(_exchange, pipes, item))
     while waiting:
-        pipe = waiting.popleft()
-        result, error = _exchange(pipe.recv)
+        result, error = waiting.popleft().result()
         if error is not None:
             raise error
         for item in itertools.islice(items, 1):
-            _exchange(pipe.send, item)
-            waiting.append(pipe)
+            waiting.append(threads.submit(_exchange, pipes, item))
         yield result
 
 
-def _exchange(send_or_receive: Callable[..., Any], *items: Any) -> Any:
+def _exchange(
+    pipes: "queue.SimpleQueue[connection.Connection]", item: Any
+) -> Any:
+    """Sends an item to a free worker, and receives the outcome."""
+    pipe = pipes.get()
     try:
-        return send_or_receive(*items)
+        pipe.send(item)
+        return pipe.recv()
     except (EOFError, ConnectionError) as error:
         raise ChildProcessError(
             "A worker process died, perhaps because memory ran out. Run the "
             "command again with fewer workers; finished files are kept."
         ) from error
+    finally:
+        # Also that of a dead worker, so that no thread waits for ever.
+        pipes.put(pipe)
 
 
 def _work(function: Callable[[Any], Any], pipe: connection.Connection) -> None:
     items: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    # Items are received in a thread, so that the parent never waits to send an
-    # item to a worker that waits to send a result.
+    # Items are received in a thread, so that the end of the parent is noticed
+    # in the middle of an item.
     threading.Thread(target=_read, args=(pipe, items), daemon=True).start()
     while True:
         pipe.send(_outcome(function, items.get()))

@@ -13,6 +13,7 @@ from typing import Any
 from albert_tf import checks
 from albert_tf.data import segment_pairs
 from albert_tf.settings import setting
+from albert_tf.text.documents import CorpusSettings
 from albert_tf.text.tokenizer import Vocabulary
 
 MASKINGS = ("static", "dynamic")
@@ -31,6 +32,8 @@ _FIELDS_WITHOUT_EFFECT = (
     "spm_model_file",
     "vocab_file",
     "input_file",
+    "text_field",
+    "max_bad_lines",
     "output_file",
     "input_file_mode",
     "num_workers",
@@ -40,26 +43,21 @@ _FIELDS_WITHOUT_EFFECT = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingDataConfig(Vocabulary):
+class PretrainingDataConfig(Vocabulary, CorpusSettings):
     """How to build pretraining records from text.
 
     The help of each field is its description. The defaults are those of the
-    original. `dupe_factor` and `pair_objective` are never None once the config
-    exists: their defaults are filled in.
+    original. `dupe_factor`, `pair_objective` and `keep_more_text` are never
+    None once the config exists: their defaults are filled in.
 
     Raises:
         ValueError: A value is impossible; the message names the field.
     """
 
-    input_file: str | None = setting(
-        None,
-        "Text files: globs, separated by commas. Text has one sentence a line "
-        "and a blank line between documents; .jsonl and .gz are read too.",
-    )
     output_file: str | None = setting(
         None,
         "Record files to write, separated by commas; each gets an equal part "
-        "of the corpus.",
+        "of the records.",
     )
     input_file_mode: str = setting(
         "r",
@@ -94,6 +92,14 @@ class PretrainingDataConfig(Vocabulary):
         "Whether sop pairs a chunk of one sentence with another document, as "
         "the original does, instead of skipping it.",
     )
+    keep_more_text: bool | None = setting(
+        None,
+        "Whether a pair ends with the sentence whose end is nearest to that "
+        "of the record, and sentences that are too long are divided; "
+        "otherwise records are filled, and what is too much is cut off, as in "
+        "the original. Default: false for sop and nsp with static masks, or "
+        "with --reference_pairs; true otherwise.",
+    )
     masking: str = setting(
         "static",
         "static: masks are drawn now, and records have the original's eight "
@@ -121,8 +127,10 @@ class PretrainingDataConfig(Vocabulary):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.check_choice("masking", self.masking, MASKINGS)
         self._fill_in("pair_objective", self._chosen_objective())
+        self._fill_in("keep_more_text", self._keeps_more_text())
         if self.dupe_factor is None:
             self._fill_in("dupe_factor", DEFAULT_DUPE_FACTORS[self.masking])
         checks.check_choice("runner", self.runner, _RUNNERS)
@@ -176,6 +184,24 @@ class PretrainingDataConfig(Vocabulary):
             for name, value in vars(self).items()
             if name not in _FIELDS_WITHOUT_EFFECT
         }
+
+    def _keeps_more_text(self) -> bool:
+        """Returns `keep_more_text`, with its default applied."""
+        is_original = self.masking == "static" or self.reference_pairs
+        is_single = self.pair_objective == "none"
+        if self.keep_more_text is None:
+            return is_single or not is_original
+        if self.keep_more_text and self.reference_pairs:
+            raise ValueError(
+                "`reference_pairs` cuts text off as the original does, so it "
+                "excludes `keep_more_text`. Drop one of them."
+            )
+        if not self.keep_more_text and is_single:
+            raise ValueError(
+                "Single segments are never cut off, so pair_objective='none' "
+                "needs `keep_more_text`. Received: keep_more_text=False."
+            )
+        return self.keep_more_text
 
     def _chosen_objective(self) -> str:
         """Returns `pair_objective`, with the flags' defaults applied."""

@@ -15,7 +15,13 @@ import itertools
 import numpy as np
 
 from albert_tf import features
-from albert_tf.data import corpus, masking, record_files, segment_pairs
+from albert_tf.data import (
+    corpus,
+    fitted_pairs,
+    masking,
+    record_files,
+    segment_pairs,
+)
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.special_tokens import SpecialIds
@@ -24,6 +30,10 @@ from albert_tf.text.tokenizer import Tokenizer
 # Rows that are masked and encoded together: enough to make NumPy's overhead
 # small, few enough to keep the arrays in the processor's cache.
 _BATCH_ROWS = 256
+# Tokens that end a sentence, in both kinds of vocabulary.
+_FINAL_TOKENS = [
+    space + mark for space in ("", "\u2581") for mark in ".?!…。？！．"
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,40 +50,73 @@ class Rows:
     lengths: np.ndarray  # int64 [B]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlockPart:
+    """The records of a block that belong into one file.
+
+    Args:
+        framed: The records, framed for a file.
+        counts: Their counts.
+    """
+
+    framed: bytes
+    counts: BuildCounts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _EncodedRecords:
+    """A batch of records, and for each its tokens and its masked tokens."""
+
+    records: list[bytes]
+    lengths: np.ndarray  # int64 [B], with special tokens
+    num_masked: np.ndarray  # float [B]
+
+
 def build_block(
     block: corpus.Block, tokenizer: Tokenizer, config: PretrainingDataConfig
-) -> tuple[bytes, BuildCounts]:
-    """Returns all records of a block, framed for a file, and their counts."""
+) -> list[BlockPart]:
+    """Builds all records of a block.
+
+    They are dealt, one after the other, to `block.num_parts` parts. The first
+    part has the counts of the block's text.
+    """
     # All draws of a block come from this generator, in a fixed order. Its key
     # is the block alone, so it does not matter which process draws.
     rng = np.random.default_rng(
         np.random.SeedSequence(config.random_seed, spawn_key=(block.number,))
     )
     tokens = tokenize(block, tokenizer)
-    pairs, without_pair = draw_pairs(tokens, rng, config)
-    counts = BuildCounts(
+    pairs, text_counts = draw_pairs(tokens, rng, tokenizer, config)
+    text_counts += BuildCounts(
         documents=len(tokens.document_starts) - 1,
         sentences=len(tokens.sentence_starts) - 1,
         tokens=len(tokens.ids),
         unknown_tokens=int((tokens.ids == tokenizer.special_ids.unk).sum()),
-        chunks_without_pair=without_pair,
-        records=len(pairs),
-        label_1_records=int(pairs.label.sum()),
     )
-    framed = []
+    num_parts = block.num_parts
+    counts = [text_counts] + [BuildCounts()] * (num_parts - 1)
+    framed: list[list[bytes]] = [[] for _ in range(num_parts)]
     for first in range(0, len(pairs), _BATCH_ROWS):
         batch = pairs.take(slice(first, first + _BATCH_ROWS))
         if config.masking == "static":
-            records, batch_counts = _static_records(
-                batch, tokens.ids, rng, tokenizer, config
-            )
+            encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
-            records, batch_counts = _dynamic_records(
-                batch, tokens.ids, tokenizer
+            encoded = _dynamic_records(batch, tokens.ids, tokenizer)
+        for part in range(num_parts):
+            own = slice((part - first) % num_parts, None, num_parts)
+            framed[part].append(
+                record_files.frame_records(encoded.records[own])
             )
-        framed.append(record_files.frame_records(records))
-        counts += batch_counts
-    return b"".join(framed), counts
+            counts[part] += BuildCounts(
+                records=len(encoded.records[own]),
+                label_1_records=int(batch.label[own].sum()),
+                record_tokens=int(encoded.lengths[own].sum()),
+                masked_tokens=int(encoded.num_masked[own].sum()),
+            )
+    return [
+        BlockPart(framed=b"".join(framed[part]), counts=counts[part])
+        for part in range(num_parts)
+    ]
 
 
 def tokenize(
@@ -99,19 +142,35 @@ def tokenize(
 def draw_pairs(
     tokens: segment_pairs.TokenBlock,
     rng: np.random.Generator,
+    tokenizer: Tokenizer,
     config: PretrainingDataConfig,
-) -> tuple[segment_pairs.Pairs, int]:
+) -> tuple[segment_pairs.Pairs, BuildCounts]:
     """Draws the pairs of all copies of a block, truncated and shuffled.
 
     Returns:
-        The pairs, and the number of chunks without a pair.
+        The pairs, and the counts of chunks without a pair, and of tokens that
+        are left out and repeated.
     """
-    copies = [
-        _draw_copy(tokens, rng, config) for _ in range(config.dupe_factor)
-    ]
-    pairs = segment_pairs.Pairs.concatenate([pairs for pairs, _ in copies])
-    shuffled = pairs.take(rng.permutation(len(pairs)))
-    return shuffled, sum(without_pair for _, without_pair in copies)
+    if config.keep_more_text and config.pair_objective != "none":
+        final_ids = {tokenizer.token_to_id(token) for token in _FINAL_TOKENS}
+        tokens = fitted_pairs.divide_sentences(
+            tokens,
+            np.array([*final_ids - {tokenizer.special_ids.unk}], np.int32),
+            # So that two always fit.
+            max_length=config.token_budget // 2,
+        )
+    copies, counts = [], BuildCounts()
+    for _ in range(config.dupe_factor):
+        pairs, without_pair = _draw_copy(tokens, rng, config)
+        copies.append(pairs)
+        num_distinct = pairs.num_distinct_tokens()
+        counts += BuildCounts(
+            chunks_without_pair=without_pair,
+            tokens_left_out=len(tokens.ids) - num_distinct,
+            tokens_repeated=pairs.num_tokens - num_distinct,
+        )
+    pairs = segment_pairs.Pairs.concatenate(copies)
+    return pairs.take(rng.permutation(len(pairs))), counts
 
 
 def _draw_copy(
@@ -119,28 +178,37 @@ def _draw_copy(
     rng: np.random.Generator,
     config: PretrainingDataConfig,
 ) -> tuple[segment_pairs.Pairs, int]:
+    """Draws the pairs of a copy; returns them, and chunks without a pair."""
     budget, short_prob = config.token_budget, config.short_seq_prob
     without_pair = 0
     is_swapped_when_read = False
-    if config.pair_objective == "sop":
-        pairs, without_pair = segment_pairs.sentence_order_pairs(
-            tokens,
-            rng,
-            budget=budget,
-            short_prob=short_prob,
-            reference_pairs=config.reference_pairs,
+    if config.pair_objective == "none":
+        pairs = fitted_pairs.single_segments(
+            tokens, rng, budget=budget, short_prob=short_prob
         )
+    elif config.pair_objective == "nsp":
+        draw_next = (
+            fitted_pairs.next_sentence_pairs
+            if config.keep_more_text
+            else segment_pairs.next_sentence_pairs
+        )
+        pairs = draw_next(tokens, rng, budget=budget, short_prob=short_prob)
+    else:
+        if config.keep_more_text:
+            pairs, without_pair = fitted_pairs.sentence_order_pairs(
+                tokens, rng, budget=budget, short_prob=short_prob
+            )
+        else:
+            pairs, without_pair = segment_pairs.sentence_order_pairs(
+                tokens,
+                rng,
+                budget=budget,
+                short_prob=short_prob,
+                reference_pairs=config.reference_pairs,
+            )
         is_swapped_when_read = config.masking == "dynamic"
         if not is_swapped_when_read:
             pairs = segment_pairs.swap_half(pairs, rng)
-    elif config.pair_objective == "nsp":
-        pairs = segment_pairs.next_sentence_pairs(
-            tokens, rng, budget=budget, short_prob=short_prob
-        )
-    else:
-        pairs = segment_pairs.single_segments(
-            tokens, rng, budget=budget, short_prob=short_prob
-        )
     truncated = segment_pairs.truncate(
         pairs, rng, budget=budget, random_ties=is_swapped_when_read
     )
@@ -192,7 +260,7 @@ def _static_records(
     rng: np.random.Generator,
     tokenizer: Tokenizer,
     config: PretrainingDataConfig,
-) -> tuple[list[bytes], BuildCounts]:
+) -> _EncodedRecords:
     size = config.max_seq_length
     rows = lay_out(pairs, token_ids, tokenizer.special_ids, max_seq_length=size)
     is_real = np.arange(size) < rows.lengths[:, None]
@@ -220,15 +288,16 @@ def _static_records(
             "sentence_order_labels": pairs.label[:, None],
         },
     )
-    return records, BuildCounts(
-        record_tokens=int(rows.lengths.sum()),
-        masked_tokens=int(masked["masked_lm_weights"].sum()),
+    return _EncodedRecords(
+        records=records,
+        lengths=rows.lengths,
+        num_masked=masked["masked_lm_weights"].sum(axis=1),
     )
 
 
 def _dynamic_records(
     pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
-) -> tuple[list[bytes], BuildCounts]:
+) -> _EncodedRecords:
     """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
     lengths = np.stack([pairs.a_length, pairs.b_length], axis=1).ravel()
@@ -247,8 +316,12 @@ def _dynamic_records(
             "pair_label": pairs.label[:, None],
         },
     )
-    num_specials = 2 * len(pairs) + int((pairs.b_length > 0).sum())
-    return records, BuildCounts(record_tokens=len(ids) + num_specials)
+    num_specials = 2 + (pairs.b_length > 0)
+    return _EncodedRecords(
+        records=records,
+        lengths=pairs.a_length + pairs.b_length + num_specials,
+        num_masked=np.zeros(len(pairs)),
+    )
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

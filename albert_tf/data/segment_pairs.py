@@ -7,6 +7,9 @@ The tokens of a block are in one array, sentence after sentence, document after
 document. A segment is a span of it, so a pair is four integers and a label; no
 tokens are copied here.
 
+What does not fit into a record is cut off here, as in the original;
+`fitted_pairs` leaves out less.
+
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
 """
@@ -19,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 PAIR_OBJECTIVES = ("sop", "nsp", "none")
+RANDOM_NEXT_PROBABILITY = 0.5
 
-_RANDOM_NEXT_PROBABILITY = 0.5
 _SWAP_PROBABILITY = 0.5
 _SHORTEST_TARGET = 2
 
@@ -64,6 +67,23 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.label)
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all segments."""
+        return int(self.a_length.sum() + self.b_length.sum())
+
+    def num_distinct_tokens(self) -> int:
+        """Returns how many tokens of the token array are in a segment."""
+        starts = np.concatenate([self.a_start, self.b_start])
+        ends = starts + np.concatenate([self.a_length, self.b_length])
+        size = ends.max(initial=0) + 1
+        # How many segments a token is in: those begun less those ended.
+        depth = np.cumsum(
+            np.bincount(starts, minlength=size)
+            - np.bincount(ends, minlength=size)
+        )
+        return int(np.count_nonzero(depth))
+
     def take(self, rows: np.ndarray | slice) -> "Pairs":
         """Returns the pairs at `rows`."""
         return Pairs(**{name: a[rows] for name, a in vars(self).items()})
@@ -79,7 +99,7 @@ class Pairs:
         )
 
 
-class _Pair(NamedTuple):
+class Pair(NamedTuple):
     """One pair before truncation; ends are exclusive."""
 
     a_start: int
@@ -89,7 +109,7 @@ class _Pair(NamedTuple):
     label: int
 
 
-class _Chunker:
+class Chunker:
     """A block as Python lists, which are faster to iterate over than arrays."""
 
     def __init__(self, block: TokenBlock, rng: np.random.Generator) -> None:
@@ -104,6 +124,45 @@ class _Chunker:
         """
         wanted = self.sentence_starts[first] + target
         return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
+
+    def fitting_end(self, first: int, end: int, limit: int) -> int:
+        """Returns where sentences from `first` on, up to `end`, stop fitting.
+
+        Together they have at most `limit` tokens; there may be none.
+        """
+        allowed = self.sentence_starts[first] + limit
+        return (
+            bisect.bisect_right(self.sentence_starts, allowed, first, end + 1)
+            - 1
+        )
+
+    def num_tokens(self, first: int, end: int) -> int:
+        """Returns the tokens of the sentences from `first` to `end - 1`."""
+        return self.sentence_starts[end] - self.sentence_starts[first]
+
+    def adjacent(self, first: int, middle: int, end: int) -> Pair:
+        """Returns a pair of neighbours, which meet at sentence `middle`."""
+        starts = self.sentence_starts
+        return Pair(
+            starts[first], starts[middle], starts[middle], starts[end], 0
+        )
+
+    def unrelated(self, first: int, a_end: int, begin: int, end: int) -> Pair:
+        """Returns a pair of A and of sentences from another document."""
+        starts = self.sentence_starts
+        return Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
+
+    def elsewhere(self, document: int) -> tuple[int, int]:
+        """Draws a sentence of another document, if there is another.
+
+        Returns the sentence, and where its document ends.
+        """
+        other = document
+        if len(self.document_starts) > 2:
+            other = self.below(len(self.document_starts) - 2)
+            other += other >= document
+        begin, last = self.document_starts[other : other + 2]
+        return begin + self.below(last - begin), last
 
     def below(self, end: int) -> int:
         """Draws a whole number from 0 to `end - 1`."""
@@ -137,17 +196,17 @@ def sentence_order_pairs(
     """
     # Differs: the reference always does what `reference_pairs` does, so that
     # the topic gives away a third of the labels (issue 234 there).
-    chunker = _Chunker(block, rng)
+    chunker = Chunker(block, rng)
     pairs, without_pair = [], 0
     for document, first, end, target in _chunks(chunker, budget, short_prob):
         if end - first > 1:
             middle = first + 1 + chunker.below(end - first - 1)
-            pairs.append(_adjacent(chunker, first, middle, end))
+            pairs.append(chunker.adjacent(first, middle, end))
         elif reference_pairs:
             pairs.append(_unrelated(chunker, document, first, end, target))
         else:
             without_pair += 1
-    return _to_arrays(pairs), without_pair
+    return to_arrays(pairs), without_pair
 
 
 def next_sentence_pairs(
@@ -165,8 +224,8 @@ def next_sentence_pairs(
 
     Arguments are those of `sentence_order_pairs`; pairs are not truncated.
     """
-    chunker = _Chunker(block, rng)
-    targets = _targets(chunker, budget, short_prob)
+    chunker = Chunker(block, rng)
+    targets = draw_targets(chunker, budget, short_prob)
     pairs = []
     for document, target in enumerate(targets):
         first, last = chunker.document_starts[document : document + 2]
@@ -174,39 +233,18 @@ def next_sentence_pairs(
             end = chunker.chunk_end(first, last, target)
             if end - first > 1:
                 a_end = first + 1 + chunker.below(end - first - 1)
-                is_next = rng.random() >= _RANDOM_NEXT_PROBABILITY
+                is_next = rng.random() >= RANDOM_NEXT_PROBABILITY
             else:
                 a_end, is_next = end, False
             if is_next:
-                pairs.append(_adjacent(chunker, first, a_end, end))
+                pairs.append(chunker.adjacent(first, a_end, end))
                 first = end
             else:
                 pairs.append(
                     _unrelated(chunker, document, first, a_end, target)
                 )
                 first = a_end
-    return _to_arrays(pairs)
-
-
-def single_segments(
-    block: TokenBlock,
-    rng: np.random.Generator,
-    *,
-    budget: int,
-    short_prob: float,
-) -> Pairs:
-    """Cuts single segments in one pass, for masked-LM training alone.
-
-    Arguments are those of `sentence_order_pairs`; the pairs have no B and
-    label 0, and are not truncated.
-    """
-    chunker = _Chunker(block, rng)
-    return _to_arrays(
-        [
-            _adjacent(chunker, first, end, end)
-            for _, first, end, _ in _chunks(chunker, budget, short_prob)
-        ]
-    )
+    return to_arrays(pairs)
 
 
 def swap_half(pairs: Pairs, rng: np.random.Generator) -> Pairs:
@@ -262,7 +300,8 @@ def truncate(
     )
 
 
-def _targets(chunker: _Chunker, budget: int, short_prob: float) -> list[int]:
+def draw_targets(chunker: Chunker, budget: int, short_prob: float) -> list[int]:
+    """Draws how many tokens the pairs of each document shall have."""
     # TF1: drawn once for each document and pass, not for each chunk.
     num_documents = len(chunker.document_starts) - 1
     short = chunker.rng.random(num_documents) < short_prob
@@ -271,10 +310,12 @@ def _targets(chunker: _Chunker, budget: int, short_prob: float) -> list[int]:
 
 
 def _chunks(
-    chunker: _Chunker, budget: int, short_prob: float
+    chunker: Chunker, budget: int, short_prob: float
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yields (document, first sentence, end sentence, target) of each chunk."""
-    for document, target in enumerate(_targets(chunker, budget, short_prob)):
+    for document, target in enumerate(
+        draw_targets(chunker, budget, short_prob)
+    ):
         first, last = chunker.document_starts[document : document + 2]
         while first < last:
             end = chunker.chunk_end(first, last, target)
@@ -282,29 +323,18 @@ def _chunks(
             first = end
 
 
-def _adjacent(chunker: _Chunker, first: int, middle: int, end: int) -> _Pair:
-    starts = chunker.sentence_starts
-    return _Pair(starts[first], starts[middle], starts[middle], starts[end], 0)
-
-
 def _unrelated(
-    chunker: _Chunker, document: int, first: int, a_end: int, target: int
-) -> _Pair:
-    starts, documents = chunker.sentence_starts, chunker.document_starts
-    other = document
-    if len(documents) > 2:
-        # Any document but this one.
-        other = chunker.below(len(documents) - 2)
-        other += other >= document
-    begin, last = documents[other : other + 2]
-    begin += chunker.below(last - begin)
-    wanted = target - (starts[a_end] - starts[first])
+    chunker: Chunker, document: int, first: int, a_end: int, target: int
+) -> Pair:
+    begin, last = chunker.elsewhere(document)
+    wanted = target - chunker.num_tokens(first, a_end)
     end = chunker.chunk_end(begin, last, wanted)
-    return _Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
+    return chunker.unrelated(first, a_end, begin, end)
 
 
-def _to_arrays(pairs: Sequence[_Pair]) -> Pairs:
-    columns = np.array(pairs, np.int64).reshape(-1, len(_Pair._fields)).T
+def to_arrays(pairs: Sequence[Pair]) -> Pairs:
+    """Returns pairs as columns."""
+    columns = np.array(pairs, np.int64).reshape(-1, len(Pair._fields)).T
     a_start, a_end, b_start, b_end, label = columns
     return Pairs(
         a_start=a_start,

@@ -7,17 +7,25 @@ Floor: data. Plain Python.
 
 import dataclasses
 import os
+from typing import Any
 
 from albert_tf import files
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.special_tokens import SpecialIds
 
 FORMAT_VERSION = 2
+# Fields that sidecars of earlier builds of this version do not have.
+_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BuildCounts:
     """Counts of a block, a shard or a whole build; they can be added.
+
+    For every build, `tokens` times the number of copies, less
+    `tokens_left_out`, plus `tokens_repeated`, is `record_tokens` less the
+    special tokens. If the records of a block are dealt to several shards, the
+    first of them has the counts of the block's text.
 
     Args:
         documents: Documents with at least one token.
@@ -26,6 +34,10 @@ class BuildCounts:
         unknown_tokens: How many of them are the unknown token.
         chunks_without_pair: Chunks of one sentence, which are skipped, of all
             copies.
+        tokens_left_out: Tokens of the text that are in no record of a copy,
+            of all copies.
+        tokens_repeated: Tokens of the text that are in records of the same
+            copy again, of all copies.
         records: Records, of all copies.
         label_1_records: Records whose label is 1.
         record_tokens: Tokens in records, special tokens included, without
@@ -38,6 +50,8 @@ class BuildCounts:
     tokens: int = 0
     unknown_tokens: int = 0
     chunks_without_pair: int = 0
+    tokens_left_out: int = 0
+    tokens_repeated: int = 0
     records: int = 0
     label_1_records: int = 0
     record_tokens: int = 0
@@ -59,8 +73,13 @@ class Sidecar:
 
     Args:
         config: The settings of the build.
-        corpus_files: Name (without folder) and size of each text file.
+        corpus_files: Name (without folder) and size of the first few text
+            files.
+        num_corpus_files: Number of text files.
+        corpus_sha256: Digest of the documents that were read from them.
         blocks: First block of the corpus in this file, and one past the last.
+        part: `[k, n]`: the file has every n-th record of its blocks, from
+            record k on.
         tokenizer_hash: See `Tokenizer`, as the next three.
         vocab_size: V.
         special_ids: Ids of the special tokens.
@@ -77,6 +96,9 @@ class Sidecar:
     vocab_size: int
     special_ids: SpecialIds
     forbidden_ids: list[int]
+    num_corpus_files: int | None = None
+    corpus_sha256: str | None = None
+    part: list[int] = dataclasses.field(default_factory=lambda: [0, 1])
     counts: BuildCounts = BuildCounts()
     num_bytes: int = 0
     sha256: str = ""
@@ -110,10 +132,10 @@ def read(record_path: files.Path) -> Sidecar | None:
                 f"its version is {version!r}, expected {FORMAT_VERSION}"
             )
         names = {field.name for field in dataclasses.fields(Sidecar)}
-        if missing := names - values.keys():
+        if missing := names - _LATER_FIELDS - values.keys():
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         nested = {
-            "config": PretrainingDataConfig(**values["config"]),
+            "config": _read_config(values["config"]),
             "special_ids": SpecialIds(**values["special_ids"]),
             "counts": BuildCounts(**values["counts"]),
         }
@@ -123,3 +145,10 @@ def read(record_path: files.Path) -> Sidecar | None:
             f"{path!r} is not a sidecar that this version can read ({error}). "
             "Build the records again."
         ) from error
+
+
+def _read_config(values: dict[str, Any]) -> PretrainingDataConfig:
+    # Earlier builds always cut off what did not fit.
+    is_single = values.get("pair_objective") == "none"
+    earlier: dict[str, Any] = {"keep_more_text": is_single}
+    return PretrainingDataConfig(**earlier | values)

@@ -94,6 +94,9 @@ class ExportConfig:
         "classifier: names of the labels, in the order of the outputs. "
         "Default: those beside the checkpoint, or 0,1,...",
     )
+    # classifier with any number of labels: the probability from which on each
+    # is predicted. Default: those beside the checkpoint, or 1/2.
+    thresholds: tuple[float, ...] = ()
     doc_stride: int = setting(
         128, "squad: tokens from the start of a window to the next."
     )
@@ -115,9 +118,14 @@ class ExportConfig:
     )
     null_score_diff_threshold: float | None = setting(
         None,
-        "squad version 2.0: predict no answer when the null score is at or "
-        "above this value. Default: the value tuned by the run of the "
-        "checkpoint, or 0.",
+        "squad version 2.0, and 1.1 with null_from_cls: predict no answer "
+        "when the null score is at or above this value. Default: the value "
+        "tuned by the run of the checkpoint, or 0.",
+    )
+    null_from_cls: bool = setting(
+        False,
+        "squad version 1.1: the head was trained by transformers on SQuAD 2.0, "
+        "so that the logits of [CLS] are those of there being no answer.",
     )
     max_qa_length: int = setting(
         128, "race: largest number of tokens of question and option."
@@ -134,11 +142,6 @@ class ExportConfig:
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
         check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
-        if self.labels and self.task != "classifier":
-            raise ValueError(
-                "`labels` can only be given for task=classifier. Received: "
-                f"labels={','.join(self.labels)}, task={self.task}."
-            )
         if self.tflite and self.task not in LITERT_TASKS:
             raise ValueError(
                 f"`tflite` is available for {', '.join(LITERT_TASKS)}. "
@@ -149,11 +152,34 @@ class ExportConfig:
                 "`tflite` needs precision='float32'. Received: precision="
                 f"{self.precision!r}. Export twice."
             )
+        self._check_meaning()
         if self.task == "race":
             self.choice_lengths()
         if self.task == "squad":
             self.window_lengths()
             self.span_limits()
+
+    def _check_meaning(self) -> None:
+        if self.vocab_file and not self.vocab_file.endswith(".txt"):
+            raise ValueError(
+                "`vocab_file` must end in .txt. Pass a SentencePiece model as "
+                f"--spm_model_file. Received: vocab_file={self.vocab_file!r}."
+            )
+        if self.labels and self.task != "classifier":
+            raise ValueError(
+                "`labels` can only be given for task=classifier. Received: "
+                f"labels={','.join(self.labels)}, task={self.task}."
+            )
+        if len({*self.labels}) < len(self.labels):
+            raise ValueError(
+                "`labels` must differ from one another. Received: "
+                f"labels={','.join(self.labels)}."
+            )
+        if self.null_from_cls and self.task != "squad":
+            raise ValueError(
+                "`null_from_cls` can only be given for task=squad. Received: "
+                f"task={self.task}."
+            )
 
     @property
     def seq_length(self) -> int:

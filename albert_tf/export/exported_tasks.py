@@ -4,6 +4,7 @@ Data flow: checkpoint, settings -> [this file] -> model -> signatures.
 Floor: export.
 """
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -11,6 +12,7 @@ import keras
 
 from albert_tf.checkpoints import load, metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
     encoder_signatures,
@@ -76,6 +78,12 @@ def _find_head(config: ExportConfig, source: Checkpoint) -> str:
             f"{config.init_checkpoint!r}, a model of version 2.0. Leave "
             "it out."
         )
+    if found[0] == "beam_span" and config.null_from_cls:
+        raise ValueError(
+            "`null_from_cls` is for heads of two logits a token. Received: "
+            f"{config.init_checkpoint!r}, whose head says itself whether there "
+            "is an answer. Leave it out."
+        )
     num_outputs = len(source.weights.get("output_bias", ()))
     if found[0] == "multiple_choice" and num_outputs > 1:
         raise ValueError(
@@ -88,6 +96,7 @@ def _find_head(config: ExportConfig, source: Checkpoint) -> str:
 
 def make_signatures(
     config: ExportConfig,
+    known: Metadata,
     model: Any,
     weights: ExportedWeights,
     text_graph: TextGraph,
@@ -95,14 +104,14 @@ def make_signatures(
     """Traces the signatures of a model made by `make_model`.
 
     Only the structure of the model is used; its weights are `weights`.
+    `known` is what is known of the checkpoint.
 
     Raises:
-        ValueError: The number of labels is not the model's, or a file beside
-            the checkpoint is damaged.
+        ValueError: The labels are not the model's.
     """
     parts = (model, weights, text_graph)
     if config.task == "squad":
-        return _squad_signatures(config, *parts)
+        return _squad_signatures(config, known, *parts)
     if config.task == "race":
         return sequence_signatures.multiple_choice_signatures(
             *parts,
@@ -114,10 +123,17 @@ def make_signatures(
             *parts, max_seq_length=config.seq_length
         )
     num_outputs = model.task_head.output_bias.shape[0]
+    known = metadata.read(config.init_checkpoint)
     return sequence_signatures.classifier_signatures(
         *parts,
         labels=metadata.find_labels(
-            config.init_checkpoint, num_outputs, config.labels or None
+            known,
+            num_outputs,
+            where=config.init_checkpoint,
+            given=config.labels or None,
+        ),
+        known=dataclasses.replace(
+            known, thresholds=config.thresholds or known.thresholds
         ),
         max_seq_length=config.seq_length,
     )
@@ -125,20 +141,22 @@ def make_signatures(
 
 def _squad_signatures(
     config: ExportConfig,
+    known: Metadata,
     model: Any,
     weights: ExportedWeights,
     text_graph: TextGraph,
 ) -> list[Signature]:
-    threshold: float | None = None
     scorer: SpanScorer
+    null_from_cls = config.null_from_cls or bool(known.null_from_cls)
     if isinstance(model, SpanModel):
-        scorer = LogitScorer(model, weights)
+        scorer = LogitScorer(model, weights, null_from_cls=null_from_cls)
     else:
         scorer = BeamScorer(model, weights, text_graph.special_ids.sep)
+    threshold: float | None = None
+    if null_from_cls or isinstance(scorer, BeamScorer):
         threshold = config.null_score_diff_threshold
         if threshold is None:
-            found = metadata.read(config.init_checkpoint).null_threshold
-            threshold = 0.0 if found is None else found
+            threshold = known.null_threshold or 0.0
     return squad_signatures.make_signatures(
         scorer,
         text_graph,

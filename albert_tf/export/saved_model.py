@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, load
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints import checkpoint, load, vocabulary
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
     exported_tasks,
@@ -41,18 +41,24 @@ class ExportSummary:
     """What an export has written; `str` gives the lines for the user.
 
     `path` is the folder of the version; `left_out` names the arrays of the
-    checkpoint that the task does not use.
+    checkpoint that the task does not use; `notes` are on what else of it is
+    not in the export.
     """
 
     path: str
     signatures: tuple[str, ...]
     num_bytes: int
     left_out: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     def __str__(self) -> str:
+        reason = "the task has no use for it"
         lines = [
-            f"left out   {name} (the task has no use for it)"
-            for name in self.left_out
+            f"{note.kind:11}{note.text}"
+            for note in (
+                *(Note("left out", f"{n} ({reason})") for n in self.left_out),
+                *self.notes,
+            )
         ]
         lines += [
             f"signatures {', '.join(self.signatures)}",
@@ -75,7 +81,13 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     length = _seq_length(config, albert_config)
     # The lengths of the task are checked against this one.
     config = dataclasses.replace(config, max_seq_length=length)
-    _load_text_graph(config, albert_config)
+    vocab_size = len(_load_text_graph(config).tokens)
+    if vocab_size != albert_config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {vocab_size} tokens, but the config has "
+            f"vocab_size={albert_config.vocab_size}. Pass the vocabulary that "
+            "the model was trained with."
+        )
 
 
 def export(
@@ -97,32 +109,35 @@ def export(
             a setting is impossible, the version exists, or the graph has an
             operation that TF Serving may not know.
     """
+    version_folder.check_version(config.export_dir, config.export_version)
     # 1. The checkpoint; its config and vocabulary, unless others are given.
-    source = load.read(config.init_checkpoint)
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
+    source = load.read(config.init_checkpoint, albert_config=albert_config)
     albert_config = albert_config or checkpoint.known_config(source)
-    config = _complete(config, source, albert_config)
-    version = config.export_version or version_folder.next_version(
-        config.export_dir
+    source = dataclasses.replace(source, config=albert_config)
+    source = vocabulary.with_vocabulary(
+        source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
+    config = _complete(config, source, albert_config)
     # 2. Text to tokens.
-    text_graph = _load_text_graph(config, albert_config)
-    _check_vocabulary(text_graph, config, source)
+    text_graph = _load_text_graph(config)
     # 3. The model and copies of its weights.
     model = exported_tasks.make_model(config, source, albert_config)
     left_out = load.load_checkpoint(model, config.init_checkpoint)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = exported_tasks.make_signatures(
-        config, model, weights, text_graph
+        config, source.metadata, model, weights, text_graph
     )
     for one in signatures:
         signature.check_operations(one.function, one.name)
     # 5. The files, which appear all at once.
-    with version_folder.new_version(config.export_dir, version) as folder:
-        _write(folder, weights, signatures, config, albert_config)
-    path = os.path.join(config.export_dir, str(version))
+    path = version_folder.write_version(
+        config.export_dir,
+        config.export_version,
+        lambda folder: _write(folder, weights, signatures, config, source),
+    )
     return ExportSummary(
         path=path,
         signatures=tuple(one.name for one in signatures),
@@ -132,25 +147,31 @@ def export(
             for name in names
         ),
         left_out=tuple(left_out),
+        notes=(*source.notes, *_notes(config, source)),
     )
+
+
+def _notes(config: ExportConfig, source: Checkpoint) -> list[Note]:
+    """Returns notes on the labels that `config.labels` replaces."""
+    known = source.metadata.labels
+    if not config.labels or known in (None, config.labels):
+        return []
+    return checkpoint.notes_of({"labels": known}, "--labels replaces them")
 
 
 def _complete(
     config: ExportConfig, source: Checkpoint, albert_config: AlbertConfig
 ) -> ExportConfig:
     """Fills in what the checkpoint and its model decide."""
-    lower = config.do_lower_case
-    config = dataclasses.replace(
+    path = source.vocabulary
+    is_wordpiece = path is not None and path.endswith(".txt")
+    return dataclasses.replace(
         config,
         max_seq_length=_seq_length(config, albert_config),
-        do_lower_case=source.do_lower_case if lower is None else lower,
+        do_lower_case=source.do_lower_case,
+        spm_model_file=None if is_wordpiece else path,
+        vocab_file=path if is_wordpiece else None,
     )
-    beside = source.vocabulary
-    if config.spm_model_file or config.vocab_file or beside is None:
-        return config
-    if beside.endswith(".txt"):
-        return dataclasses.replace(config, vocab_file=beside)
-    return dataclasses.replace(config, spm_model_file=beside)
 
 
 def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
@@ -168,47 +189,18 @@ def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
     return length
 
 
-def _load_text_graph(
-    config: ExportConfig, albert_config: AlbertConfig
-) -> TextGraph:
+def _load_text_graph(config: ExportConfig) -> TextGraph:
     do_lower_case = config.do_lower_case is not False
-    text_graph: TextGraph
     if config.spm_model_file:
-        text_graph = SentencePieceGraph(
+        return SentencePieceGraph(
             config.spm_model_file, do_lower_case=do_lower_case
         )
-    elif config.vocab_file:
-        text_graph = WordPieceGraph(
-            config.vocab_file, do_lower_case=do_lower_case
-        )
-    else:
-        raise ValueError(
-            "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
-            "`vocab_file` (WordPiece)."
-        )
-    vocab_size = len(text_graph.tokens)
-    if vocab_size > albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, the config "
-            f"has vocab_size={albert_config.vocab_size}. Pass the vocabulary "
-            "that the model was trained with."
-        )
-    return text_graph
-
-
-def _check_vocabulary(
-    text_graph: TextGraph, config: ExportConfig, source: Checkpoint
-) -> None:
-    """Checks a given vocabulary against the one beside the checkpoint."""
-    beside = source.vocabulary
-    if beside is None or beside in (config.spm_model_file, config.vocab_file):
-        return
-    known = exported_text.tokens_of(checkpoint.load_tokenizer(source))
-    if known != text_graph.tokens:
-        raise ValueError(
-            "The given vocabulary differs from the one beside the checkpoint, "
-            f"{beside}. Leave out --spm_model_file and --vocab_file."
-        )
+    if config.vocab_file:
+        return WordPieceGraph(config.vocab_file, do_lower_case=do_lower_case)
+    raise ValueError(
+        "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
+        "`vocab_file` (WordPiece)."
+    )
 
 
 def _write(
@@ -216,17 +208,19 @@ def _write(
     weights: ExportedWeights,
     signatures: list[Signature],
     config: ExportConfig,
-    albert_config: AlbertConfig,
+    source: Checkpoint,
 ) -> None:
     functions = {one.name: one.function for one in signatures}
     module = tf.Module()
     module.weights = weights.copies
     with tempfile.TemporaryDirectory() as temporary:
-        config_file = os.path.join(temporary, CONFIG_FILE)
-        albert_config.to_json_file(config_file)
-        vocabulary = config.spm_model_file or config.vocab_file
+        checkpoint.known_config(source).to_json_file(
+            os.path.join(temporary, CONFIG_FILE)
+        )
+        vocabulary.write_vocabulary(source, temporary)
         module.assets = [
-            tf.saved_model.Asset(path) for path in (config_file, vocabulary)
+            tf.saved_model.Asset(os.path.join(temporary, name))
+            for name in sorted(os.listdir(temporary))
         ]
         with _without_progress_messages():
             tf.saved_model.save(module, folder, signatures=functions)

@@ -24,6 +24,7 @@ from albert_tf.export.text_normalization import (
     SentencePieceNormalization,
 )
 from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
+from albert_tf.text import sentencepiece_tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 
 # The class is created on import, so that a type checker does not see it.
@@ -37,7 +38,7 @@ class SentencePieceGraph(TextGraph):
     """The graph of a SentencePiece model.
 
     Args:
-        model_file: A SentencePiece `.model`.
+        model_file: A SentencePiece `.model`, or a `tokenizer.json`.
         do_lower_case: Whether text is lower-cased.
 
     Raises:
@@ -52,8 +53,9 @@ class SentencePieceGraph(TextGraph):
         tokenizer = SentencePieceTokenizer(
             model_file, do_lower_case=do_lower_case
         )
-        with open(model_file, "rb") as file:
-            model = _Model.FromString(file.read())
+        model = _Model.FromString(
+            sentencepiece_tokenizer.read_model(model_file)
+        )
         _check_kind(model, model_file)
         super().__init__(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)

@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import exported_text, ragged, signature
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
 from albert_tf.export.exported_text import Ranges, TextGraph
@@ -27,6 +28,7 @@ from albert_tf.tasks.race.examples import ChoiceLengths
 # Code points that mark a blank.
 BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
 _BLANK_AT_END = " _"
+_HALF = 0.5
 # Limit on all choices of a request together. An option replaces every blank of
 # its question, so that a short request could otherwise exhaust the memory.
 MAX_CODE_POINTS = 2**24
@@ -58,36 +60,47 @@ def classifier_signatures(
     text_graph: TextGraph,
     *,
     labels: Sequence[str],
+    known: Metadata,
     max_seq_length: int,
 ) -> list[Signature]:
     """Traces the signatures of a classifier.
 
     Raw text gives `probabilities` `[B, K]` and `prediction` `[B]`, a label;
-    ids give `logits` and `probabilities`. For regression there are no labels,
-    and there is `score` `[B]` instead of probabilities and prediction. At most
+    ids give `logits` and `probabilities`. If a text has any number of labels,
+    `prediction` is `[B, K]`: each label where it is predicted, else "". For
+    regression there are no labels, and there is `score` `[B]` instead of
+    probabilities and prediction. `known` is what is known of the checkpoint:
+    the thresholds of its labels, the scale of its scores. At most
     `max_seq_length` tokens are made of raw text.
     """
     classify = _classify_with(model, weights)
+    names = tf.constant(list(labels), tf.string)
+    thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
+    to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
+
+    def from_ids(**ids: tf.Tensor) -> Tensors:
+        logits = classify(**ids)
+        if not labels:
+            scores = logits[:, 0]
+            if known.target_scale is not None:
+                scores = scores * known.target_scale + (known.target_mean or 0)
+            return {"logits": logits, "score": scores}
+        return {"logits": logits, "probabilities": to_probabilities(logits)}
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         ids = exported_text.encode_pairs(
             text_a, text_b, text_graph, max_seq_length=max_seq_length
         )
-        logits = classify(**ids)
+        outputs = from_ids(**ids)
+        logits = outputs.pop("logits")
         if not labels:
-            return {"score": logits[:, 0]}
+            return outputs
+        if known.multi_label:
+            is_predicted = outputs["probabilities"] >= thresholds
+            return outputs | {"prediction": tf.where(is_predicted, names, "")}
         # `top_k` takes the first of equally likely labels.
         _, places = tf.math.top_k(logits, 1)
-        return {
-            "probabilities": tf.nn.softmax(logits),
-            "prediction": tf.gather(tf.constant(list(labels)), places[:, 0]),
-        }
-
-    def from_ids(**ids: tf.Tensor) -> Tensors:
-        logits = classify(**ids)
-        if not labels:
-            return {"logits": logits, "score": logits[:, 0]}
-        return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
+        return outputs | {"prediction": tf.gather(names, places[:, 0])}
 
     return signature.text_and_token_signatures(
         from_text, from_ids, example=exported_text.EXAMPLE

@@ -45,9 +45,12 @@ class SpanScorer(Protocol):
 
     Attributes:
         min_length: Smallest length of its input.
+        compares_null: Whether the score of the best span must be subtracted
+            from `null_scores`.
     """
 
     min_length: int
+    compares_null: bool
 
     def outputs(self, **ids: tf.Tensor) -> Tensors:
         """Returns the outputs of the signature `tokens`."""
@@ -68,11 +71,22 @@ class SpanScorer(Protocol):
 
 
 class LogitScorer:
-    """The `SpanScorer` of version 1.1."""
+    """The `SpanScorer` of version 1.1.
+
+    With `null_from_cls`, the logits of `[CLS]` are those of there being no
+    answer, as transformers' `run_qa.py` trains version 2.0.
+    """
 
     min_length = 1
 
-    def __init__(self, model: SpanModel, weights: ExportedWeights) -> None:
+    def __init__(
+        self,
+        model: SpanModel,
+        weights: ExportedWeights,
+        *,
+        null_from_cls: bool = False,
+    ) -> None:
+        self.compares_null = null_from_cls
         self._head: Any = model.span_head
         self._weights = weights
         self._encode = ExportedEncoder(model.albert, weights)
@@ -101,12 +115,16 @@ class LogitScorer:
         ]
 
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
-        """Returns 0: in version 1.1 every question has an answer."""
+        """Returns the score of `[CLS]`; or 0: every question has an answer."""
+        if self.compares_null:
+            return outputs["start_logits"][:, 0] + outputs["end_logits"][:, 0]
         return tf.zeros_like(outputs["start_logits"][:, 0])
 
 
 class BeamScorer:
     """The `SpanScorer` of version 2.0; `separator_id` is that of `[SEP]`."""
+
+    compares_null = False
 
     def __init__(
         self, model: BeamSpanModel, weights: ExportedWeights, separator_id: int

@@ -59,8 +59,9 @@ def make_signatures(
     `end`, int32 `[B]`, its code points in the context, -1 if there is none;
     `score`, float32 `[B]`, of its start and end together (logits, or in
     version 2.0 log-probabilities), before the null threshold is applied; and
-    `null_score`, float32 `[B]`, 0 in version 1.1. Ids give the outputs of the
-    model.
+    `null_score`, float32 `[B]`, 0 in version 1.1, unless the scorer
+    `compares_null`: then, how much the score of no answer is above that of the
+    best one. Ids give the outputs of the model.
 
     There is no answer if the null score is at or above `null_threshold`; with
     None, every question is answered.
@@ -304,6 +305,8 @@ class _Reader:
         null_score = tf.math.unsorted_segment_min(
             found.null_scores, rows, num_rows
         )
+        if self.scorer.compares_null:
+            null_score -= tf.cast(score, tf.float32)
         is_answered = place < nowhere
         if self.null_threshold is not None:
             is_answered &= null_score < self.null_threshold

@@ -16,8 +16,9 @@ Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -71,36 +72,72 @@ def next_version(export_dir: files.Path) -> int:
     return 1 + max(versions, default=0)
 
 
-@contextlib.contextmanager
-def new_version(export_dir: files.Path, version: int) -> Iterator[str]:
-    """Gives a folder that becomes `D/<version>` when the block ends.
-
-    TF Serving sees it only when it is complete. If the block fails, nothing
-    is left behind.
+def check_version(export_dir: files.Path, version: int | None) -> None:
+    """Checks that a version can be written; None is the next free number.
 
     Raises:
         ValueError: The version exists; or see `check_writable`.
     """
     name = check_writable(export_dir)
     path = os.path.join(name, str(version))
-    if os.path.lexists(path):
+    if version is not None and os.path.lexists(path):
         raise ValueError(
             f"{path} exists already, and may be in use by TF Serving. Pass "
             "another --export_version, or none for the next free number. "
             f"Received: export_version={version}."
         )
+
+
+def write_version(
+    export_dir: files.Path, version: int | None, write: Callable[[str], None]
+) -> str:
+    """Writes a version, which TF Serving sees only when it is complete.
+
+    Processes that export to the same folder get different numbers. If it
+    fails, nothing is left behind.
+
+    Args:
+        export_dir: The folder of all versions.
+        version: Number of the version; None for the next free one.
+        write: Writes the files into the folder that it is called with.
+
+    Returns:
+        The path of the version.
+
+    Raises:
+        ValueError: See `check_version`.
+    """
+    check_version(export_dir, version)
+    name = check_writable(export_dir)
     existed = os.path.isdir(name)
     try:
-        with files.atomic_folder(path) as partial:
-            yield partial
+        with files.partial_folder(os.path.join(name, "version")) as folder:
+            write(folder)
             batching = os.path.join(name, BATCHING_FILE)
             if not os.path.exists(batching):
                 files.write_text(batching, _BATCHING)
+            return _publish(folder, name, version)
     except BaseException:
         if not existed:
             with contextlib.suppress(OSError):
                 os.rmdir(name)
         raise
+
+
+def _publish(folder: str, export_dir: str, version: int | None) -> str:
+    """Gives a complete folder the name of its version."""
+    while True:
+        number = next_version(export_dir) if version is None else version
+        path = os.path.join(export_dir, str(number))
+        check_version(export_dir, version)
+        try:
+            os.rename(folder, path)
+        except OSError as error:
+            # Another process has taken the number.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return path
 
 
 def write_warmup(

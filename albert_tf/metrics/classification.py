@@ -6,12 +6,15 @@ Floor: metrics. NumPy, scikit-learn and SciPy.
 Every score is a float, of N labels and N predictions: integers, or floats for
 Pearson, Spearman and the squared error. A correlation that is not defined (one
 example, or constant values) is 0, as scikit-learn and the reference define the
-Matthews correlation. No examples, or arrays of other shapes, are a ValueError.
+Matthews correlation. The curves' areas take probabilities in place of
+predictions, and are NaN where they are not defined. No examples, or arrays of
+other shapes, are a ValueError.
 
 Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,8 @@ import sklearn.metrics
 
 def accuracy(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the share of predictions that equal their labels, 0 to 1.
+
+    Of rows with several labels, arrays of 0 and 1 `[N, K]`, all must be equal.
 
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
@@ -48,10 +53,92 @@ def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
 
 
 def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the mean of the F1 of every label that occurs, 0 to 1."""
+    """Returns the mean of the F1 of every label that occurs, 0 to 1.
+
+    Of rows with several labels, arrays of 0 and 1 `[N, K]`, it is that of all
+    K labels; one that never occurs counts 0.
+    """
     return float(
         sklearn.metrics.f1_score(
             *_checked(labels, predictions), average="macro", zero_division=0
+        )
+    )
+
+
+def class_scores(
+    labels: npt.ArrayLike, predictions: npt.ArrayLike, num_classes: int
+) -> list[tuple[float, float, float, int]]:
+    """Returns precision, recall, F1 and number of labels of each class.
+
+    A score without a prediction or a label to count is 0.
+
+    >>> class_scores([1, 1, 0, 0], [1, 1, 1, 0], 2)[1]
+    (0.6666666666666666, 1.0, 0.8, 2)
+    """
+    columns = sklearn.metrics.precision_recall_fscore_support(
+        *_checked(labels, predictions),
+        labels=range(num_classes),
+        zero_division=0,
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Returns the area under the ROC curve, 0 to 1, of labels 0 and 1.
+
+    It is the share of pairs of a 1 and a 0 of which the 1 has the higher
+    score; equal scores count half. It is NaN without a pair.
+
+    >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    0.875
+    """
+    labels, scores = _checked(labels, scores)
+    if (labels == labels[0]).all():
+        return math.nan
+    return float(sklearn.metrics.roc_auc_score(labels, scores))
+
+
+def average_precision(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float:
+    """Returns the mean precision over all recalls, 0 to 1, of labels 0 and 1.
+
+    Examples with equal scores are retrieved together. It is NaN without a 1.
+
+    >>> average_precision([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    0.8333333333333333
+    """
+    labels, scores = _checked(labels, scores)
+    if not labels.any():
+        return math.nan
+    return float(sklearn.metrics.average_precision_score(labels, scores))
+
+
+def mean_over_classes(
+    score: Callable[[np.ndarray, np.ndarray], float],
+    labels: np.ndarray,
+    scores: np.ndarray,
+) -> float:
+    """Returns the mean of a curve's area over the classes that have one.
+
+    Args:
+        score: `roc_auc` or `average_precision`.
+        labels: `[N, K]`, 1 where an example is of a class, else 0.
+        scores: Float `[N, K]`.
+    """
+    areas = np.array(
+        [score(*own) for own in zip(labels.T, scores.T, strict=True)]
+    )
+    defined = areas[~np.isnan(areas)]
+    return float(defined.mean()) if defined.size else math.nan
+
+
+def f1_micro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
+    """Returns the F1 of all labels of rows that have several, 0 to 1.
+
+    Both arrays are 0 and 1, `[N, K]`.
+    """
+    return float(
+        sklearn.metrics.f1_score(
+            *_checked(labels, predictions), average="micro", zero_division=0
         )
     )
 
@@ -96,13 +183,20 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return probabilities.astype(np.float32)
 
 
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Returns independent probabilities, float32, of logits."""
+    probabilities = scipy.special.expit(logits.astype(np.float64))
+    return probabilities.astype(np.float32)
+
+
 def _checked(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     labels, predictions = np.asarray(labels), np.asarray(predictions)
-    if labels.ndim != 1 or labels.shape != predictions.shape:
+    if labels.ndim not in (1, 2) or labels.shape != predictions.shape:
         raise ValueError(
-            "Labels and predictions must have one number for each example. "
+            "Labels and predictions must have one number for each example, or "
+            "one for each example and class. "
             f"Received: shapes {list(labels.shape)} and "
             f"{list(predictions.shape)}."
         )

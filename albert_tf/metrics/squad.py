@@ -4,9 +4,9 @@ Data flow: predicted and true answers -> [this file] -> `eval_results`.
 Floor: metrics. NumPy.
 
 Before answers are compared, they are lower-cased, ASCII punctuation and the
-articles `a`, `an`, `the` are removed, and white space is collapsed. A
-prediction is scored against the true answer that it matches best. Scores of a
-set are 0 to 100.
+articles `a`, `an`, `the` are removed, and white space is collapsed; answers in
+Chinese are compared by `chinese_answers`. A prediction is scored against the
+true answer that it matches best. Scores of a set are 0 to 100.
 
 Source: Rajpurkar et al. 2016, section 6.1 (exact match and F1); Rajpurkar,
 Jia and Liang 2018, section 6 (questions without an answer, threshold).
@@ -16,9 +16,11 @@ import collections
 import dataclasses
 import re
 import string
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 
 import numpy as np
+
+from albert_tf.metrics import chinese_answers
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -38,6 +40,21 @@ class AnswerScores:
     f1: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Language:
+    """How answers of a language are compared.
+
+    Args:
+        normalize: Returns an answer in the form that is compared.
+        segments: Returns the words of an answer.
+        overlap: Counts the words that two answers share.
+    """
+
+    normalize: Callable[[str], str]
+    segments: Callable[[str], list[str]]
+    overlap: Callable[[list[str], list[str]], int]
+
+
 def normalize_answer(text: str) -> str:
     """Returns an answer in the form that is compared.
 
@@ -48,18 +65,47 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def exact_match(prediction: str, answers: Sequence[str]) -> float:
+def _words(text: str) -> list[str]:
+    return normalize_answer(text).split()
+
+
+def _num_shared(words: list[str], wanted: list[str]) -> int:
+    return (collections.Counter(words) & collections.Counter(wanted)).total()
+
+
+LANGUAGES = {
+    "en": Language(
+        normalize=normalize_answer, segments=_words, overlap=_num_shared
+    ),
+    "zh": Language(
+        normalize=chinese_answers.normalize_answer,
+        segments=chinese_answers.segments,
+        overlap=chinese_answers.overlap,
+    ),
+}
+
+
+def exact_match(
+    prediction: str, answers: Sequence[str], *, language: str = "en"
+) -> float:
     """Returns 1 if the prediction is one of the answers, else 0.
 
     >>> exact_match("the Alps", ["alps!", "mountains"])
     1.0
+
+    `language` is one of `LANGUAGES`.
     """
-    wanted = {normalize_answer(answer) for answer in answers}
-    return float(normalize_answer(prediction) in wanted)
+    normalize = LANGUAGES[language].normalize
+    wanted = {normalize(answer) for answer in answers}
+    return float(normalize(prediction) in wanted)
 
 
 def f1(
-    prediction: str, answers: Sequence[str], *, both_empty: float = 1.0
+    prediction: str,
+    answers: Sequence[str],
+    *,
+    both_empty: float = 1.0,
+    language: str = "en",
 ) -> float:
     """Returns the largest F1 of the prediction's words with any answer's.
 
@@ -68,18 +114,26 @@ def f1(
 
     >>> f1("the river Rhine", ["Rhine", "in France"])
     0.6666666666666666
+
+    `language` is one of `LANGUAGES`.
     """
-    words = normalize_answer(prediction).split()
+    rules = LANGUAGES[language]
+    words = rules.segments(prediction)
     return max(
-        (_f1(words, normalize_answer(a).split(), both_empty) for a in answers),
+        (
+            _f1(words, rules.segments(answer), rules, both_empty)
+            for answer in answers
+        ),
         default=0.0,
     )
 
 
-def _f1(words: list[str], wanted: list[str], both_empty: float) -> float:
+def _f1(
+    words: list[str], wanted: list[str], rules: Language, both_empty: float
+) -> float:
     if not words and not wanted:
         return both_empty
-    shared = (collections.Counter(words) & collections.Counter(wanted)).total()
+    shared = rules.overlap(words, wanted)
     if not shared:
         return 0.0
     precision, recall = shared / len(words), shared / len(wanted)
@@ -87,34 +141,42 @@ def _f1(words: list[str], wanted: list[str], both_empty: float) -> float:
 
 
 def score_answers(
-    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+    predictions: Sequence[str],
+    answers: Sequence[Sequence[str]],
+    *,
+    language: str = "en",
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 1.1.
 
-    Each question has at least one true answer.
+    Each question has at least one true answer. `language` is one of
+    `LANGUAGES`.
 
     Raises:
         ValueError: There is no question, or the lengths differ.
     """
-    return _score(predictions, answers, both_empty=0.0)
+    return _score(predictions, answers, both_empty=0.0, language=language)
 
 
 def score_optional_answers(
-    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+    predictions: Sequence[str],
+    answers: Sequence[Sequence[str]],
+    *,
+    language: str = "en",
 ) -> AnswerScores:
     """Scores answers by the rules of SQuAD 2.0.
 
     "" predicts that a question has no answer. True answers of which no words
-    remain are ignored.
+    remain are ignored. `language` is one of `LANGUAGES`.
 
     Raises:
         ValueError: There is no question, or the lengths differ.
     """
+    normalize = LANGUAGES[language].normalize
     wanted = [
-        [answer for answer in own if normalize_answer(answer)] or [""]
+        [answer for answer in own if normalize(answer)] or [""]
         for own in answers
     ]
-    return _score(predictions, wanted, both_empty=1.0)
+    return _score(predictions, wanted, both_empty=1.0, language=language)
 
 
 def _score(
@@ -122,13 +184,15 @@ def _score(
     answers: Sequence[Sequence[str]],
     *,
     both_empty: float,
+    language: str,
 ) -> AnswerScores:
     _check_sizes(predictions, answers)
     pairs = list(zip(predictions, answers, strict=True))
-    return AnswerScores(
-        exact=np.array([exact_match(p, own) for p, own in pairs]),
-        f1=np.array([f1(p, own, both_empty=both_empty) for p, own in pairs]),
-    )
+    exact = [exact_match(p, own, language=language) for p, own in pairs]
+    f1_scores = [
+        f1(p, own, both_empty=both_empty, language=language) for p, own in pairs
+    ]
+    return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
 
 def summarize(scores: AnswerScores) -> dict[str, float]:

@@ -132,6 +132,28 @@ def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     )
 
 
+def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
+    """Returns the sums of the mean binary cross entropy of K labels.
+
+    `correct` is the sum of weight x the share of labels that are told right.
+
+    Args:
+        logits: Float tensor `[B, K]`.
+        label_ids: Float tensor `[B, K]`, 1 for each label of a row, else 0.
+        weights: Tensor `[B]`, as in `weighted_sums`.
+    """
+    weights = ops.cast(weights, "float32")
+    logits = ops.cast(logits, "float32")
+    entropies = ops.binary_crossentropy(label_ids, logits, from_logits=True)
+    is_right = ops.equal(logits > 0, label_ids > _HALF)
+    shares = ops.mean(ops.cast(is_right, "float32"), axis=-1)
+    return LossSums(
+        loss=ops.sum(weights * ops.mean(entropies, axis=-1)),
+        weight=ops.sum(weights),
+        correct=ops.sum(weights * shares),
+    )
+
+
 def span_sums(
     outputs: Mapping[str, Any], starts: Any, ends: Any, weights: Any
 ) -> LossSums:

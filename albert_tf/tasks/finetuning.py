@@ -1,8 +1,8 @@
 """Fine-tuning, the model halves: classification, multiple choice, SQuAD.
 
-Each has one loss, the mean over the rows of a batch (sequences, questions or
-windows), and so are its scores in the training log. All take the config of
-the encoder, the seed of the initial weights and Keras's dtype policy.
+Each has one loss, the weighted mean over the rows of a batch (sequences,
+questions or windows), and so are its scores in the training log. All take the
+config of the encoder, the seed of the initial weights and Keras's dtype policy.
 
 Floor: tasks.
 
@@ -13,7 +13,7 @@ google-research/albert, `classifier_utils.create_model`,
 """
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -29,7 +29,7 @@ from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.task import Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
-_LEAST_EXAMPLES = 1e-30
+_LEAST_WEIGHT = 1e-30
 # Padding values of the arrays along the sequence.
 _PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 
@@ -60,10 +60,14 @@ class _MeanLossTask(abc.ABC):
 
     @property
     def total_names(self) -> tuple[str, ...]:
-        return ("examples", "tokens", "loss", *self.accuracies)
+        return ("examples", "weights", "tokens", "loss", *self.accuracies)
+
+    def _weights(self, batch: Batch) -> tf.Tensor:
+        """Returns the weights of the rows in the loss, float32 `[B]`."""
+        return losses.example_weights(batch)
 
     def loss_denominators(self, batch: Batch) -> Totals:
-        return {"examples": tf.reduce_sum(losses.example_weights(batch))}
+        return {"weights": tf.reduce_sum(self._weights(batch))}
 
     def loss(
         self,
@@ -72,7 +76,8 @@ class _MeanLossTask(abc.ABC):
         *,
         seed: tf.Tensor | None,
     ) -> tuple[tf.Tensor, Totals]:
-        weights = losses.example_weights(batch)
+        is_real = losses.example_weights(batch)
+        weights = self._weights(batch)
         outputs = self.model(
             batch, training=seed is not None, seed=seed, **self.options
         )
@@ -81,11 +86,12 @@ class _MeanLossTask(abc.ABC):
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
         totals = {
-            "examples": measured.weight,
-            "tokens": tf.reduce_sum(num_tokens * weights),
+            "examples": tf.reduce_sum(is_real),
+            "weights": measured.weight,
+            "tokens": tf.reduce_sum(num_tokens * is_real),
             "loss": measured.loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
-        return measured.loss / loss_denominators["examples"], totals
+        return measured.loss / loss_denominators["weights"], totals
 
     def outputs(self, batch: Batch) -> Totals:
         return dict(self.model(batch, training=False))
@@ -96,22 +102,24 @@ class _MeanLossTask(abc.ABC):
     def evaluation_scores(
         self, totals: Mapping[str, float]
     ) -> dict[str, float]:
-        num_examples = max(totals["examples"], _LEAST_EXAMPLES)
+        weight = max(totals["weights"], _LEAST_WEIGHT)
         names = {"loss": "loss", **self.accuracies}
-        return {
-            score: totals[name] / num_examples for name, score in names.items()
-        }
+        return {score: totals[name] / weight for name, score in names.items()}
 
 
 class ClassificationTask(_MeanLossTask):
-    """Predicts a label, or a number, for a sequence.
+    """Predicts labels, or a number, for a sequence.
 
     Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
-    and `label_ids` `[B]`: int32 indices of labels, or float32 numbers. Its
-    outputs are `logits`, float32 `[B, K]`.
+    and `label_ids` `[B]`: int32 indices of labels, or float32 numbers; with
+    `multi_label` float32 0 and 1 `[B, K]`. Its outputs are `logits`, float32
+    `[B, K]`.
 
     Args:
         num_labels: Number of labels, K; 0 for regression, where K is 1.
+        multi_label: Whether a sequence has any number of labels.
+        class_weights: K weights of sequences by their label, in the loss and
+            the accuracy of the training log; empty for 1.
         dropout_prob: Dropout rate of the pooled output.
     """
 
@@ -120,11 +128,15 @@ class ClassificationTask(_MeanLossTask):
         config: AlbertConfig,
         *,
         num_labels: int,
+        multi_label: bool = False,
+        class_weights: Sequence[float] = (),
         dropout_prob: float = 0.1,
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
         self.is_regression = not num_labels
+        self._multi_label = multi_label
+        self._class_weights = tuple(class_weights)
         if self.is_regression:
             self.accuracies = {}
         self.model = ClassifierModel(
@@ -135,14 +147,24 @@ class ClassificationTask(_MeanLossTask):
             dtype=dtype,
         )
 
+    def _weights(self, batch: Batch) -> tf.Tensor:
+        weights = losses.example_weights(batch)
+        if not self._class_weights:
+            return weights
+        return weights * tf.gather(
+            tf.constant(self._class_weights), batch["label_ids"]
+        )
+
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        measure = (
-            losses.regression_sums
-            if self.is_regression
-            else losses.weighted_sums
-        )
+        measure: Callable[..., losses.LossSums]
+        if self.is_regression:
+            measure = losses.regression_sums
+        elif self._multi_label:
+            measure = losses.multi_label_sums
+        else:
+            measure = losses.weighted_sums
         return measure(outputs["logits"], batch["label_ids"], weights)
 
 

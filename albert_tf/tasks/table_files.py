@@ -1,24 +1,33 @@
-r"""Rows of TSV and JSONL files, with columns chosen by name.
+r"""Rows of TSV, CSV and JSONL files, with columns chosen by name.
 
 Data flow: file -> [this file] -> examples of a task.
 Floor: tasks. Plain Python.
 
 TSV is what GLUE means by it: a tab always ends a field, and a line end always
-ends a row. Quotes are plain characters, and a field cannot hold a tab. JSONL
-has one object per line. Both may be gzipped.
+ends a row. Quotes are plain characters, and a field cannot hold a tab. CSV is
+that of RFC 4180: a field in double quotes may hold commas, line breaks and,
+written twice, quotes. JSONL has one object per line. All may be gzipped; one
+row is in memory at a time.
 """
 
+import csv
+import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from albert_tf import files
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-_NUM_SHOWN = 5
+_CSV_ENDINGS = (".csv", ".csv.gz")
+# What an opening quote without a closing one would take into memory, at most.
+_MAX_FIELD_CHARACTERS = 10_000_000
+NUM_SHOWN = 5
 # Its line number in the file, from 1, and the fields of the chosen columns.
 Row: TypeAlias = tuple[int, tuple[str, ...]]
+# A line of JSONL, or the fields of a row.
+_Line = TypeVar("_Line", str, list[str])
 
 
 def read_header(path: files.Path) -> tuple[str, ...]:
@@ -28,10 +37,12 @@ def read_header(path: files.Path) -> tuple[str, ...]:
         FileNotFoundError: The file does not exist.
         ValueError: The file is empty, or its first line is not a JSON object.
     """
-    for line in files.read_lines(path):
-        if _is_jsonl(path):
+    if _is_jsonl(path):
+        for line in files.read_lines(path):
             return tuple(parse_object(line, f"{path}, line 1"))
-        return tuple(line.split("\t"))
+    else:
+        for _, fields in _read_fields(path):
+            return tuple(fields)
     raise ValueError(f"{path} is empty. Pass a file with examples.")
 
 
@@ -41,16 +52,21 @@ def read_rows(
     *,
     header: Sequence[str] | None = None,
     broken_rows: list[int] | None = None,
+    list_column: str | None = None,
 ) -> Iterator[Row]:
     """Yields the line number and the named columns of every row.
 
+    A row of several lines has the number of its first one.
+
     Args:
-        path: A TSV file, or JSONL by its ending.
+        path: A TSV file, or CSV or JSONL by its ending.
         columns: In the order to return.
-        header: Column names of a TSV file that has no header row.
-        broken_rows: List to which the line numbers of TSV rows with too few
-            or too many fields are added, which are then skipped; None to
-            raise an error.
+        header: Column names of a file that has no header row.
+        broken_rows: List to which the line numbers of rows with too few or
+            too many fields are added, which are then skipped; None to raise
+            an error. JSONL has no such rows.
+        list_column: Column whose values may be lists of JSONL, which are
+            returned as JSON text.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -58,18 +74,22 @@ def read_rows(
             fields or is not a JSON object. The message names file and line.
     """
     if _is_jsonl(path):
-        for number, line in _without_last_blanks(path):
+        for number, line in _without_last_blanks(_numbered_lines(path)):
             where = f"{path}, line {number}"
             values = parse_object(line, where)
-            yield number, tuple(_text(values, name, where) for name in columns)
+            yield (
+                number,
+                tuple(
+                    _text(values, name, where, may_be_list=name == list_column)
+                    for name in columns
+                ),
+            )
         return
     num_header_rows = 0 if header else 1
     header = tuple(header or read_header(path))
     places = [_find_column(column, header, path) for column in columns]
-    for number, line in _without_last_blanks(path):
-        if number <= num_header_rows:
-            continue
-        fields = line.split("\t")
+    rows = _without_last_blanks(_read_fields(path))
+    for number, fields in itertools.islice(rows, num_header_rows, None):
         if len(fields) == len(header):
             yield number, tuple(fields[place] for place in places)
         elif broken_rows is not None:
@@ -77,14 +97,51 @@ def read_rows(
         else:
             raise ValueError(
                 f"{path}, line {number}: the row must have {len(header)} "
-                f"fields ({', '.join(header)}), separated by tabs. Received: "
-                f"{len(fields)} fields. Fix the row; a text cannot hold a tab "
-                "or a line break."
+                f"fields ({', '.join(header)}), separated by "
+                f"{_separation(path)}. Received: {len(fields)} fields. Fix the "
+                "row."
             )
 
 
 def _is_jsonl(path: files.Path) -> bool:
     return files.check_local(path).endswith(_JSONL_ENDINGS)
+
+
+def _is_csv(path: files.Path) -> bool:
+    return files.check_local(path).endswith(_CSV_ENDINGS)
+
+
+def _separation(path: files.Path) -> str:
+    if _is_csv(path):
+        return "commas; a text with a comma or a line break needs quotes"
+    return "tabs; a text cannot hold a tab or a line break"
+
+
+def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
+    return enumerate(files.read_lines(path), start=1)
+
+
+def _read_fields(path: files.Path) -> Iterator[tuple[int, list[str]]]:
+    """Yields the line number and the fields of every row, also of the first."""
+    if not _is_csv(path):
+        for number, line in _numbered_lines(path):
+            yield number, line.split("\t")
+        return
+    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
+    lines = (f"{line}\n" for line in files.read_lines(path))
+    reader = csv.reader(lines, strict=True)
+    number = 1
+    try:
+        for fields in reader:
+            # An empty line is an empty field of a single column.
+            yield number, fields or [""]
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(
+            f"{path}, line {number}: the row is not CSV ({error}). Write a "
+            "text with a comma, a line break or quotes in double quotes, and "
+            "the quotes in it twice."
+        ) from error
 
 
 def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
@@ -97,16 +154,18 @@ def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
     )
 
 
-def _without_last_blanks(path: files.Path) -> Iterator[tuple[int, str]]:
-    """Yields numbers and lines, without the blank lines that end the file."""
-    blanks: list[tuple[int, str]] = []
-    for number, line in enumerate(files.read_lines(path), start=1):
-        if not line:
-            blanks.append((number, line))
+def _without_last_blanks(
+    rows: Iterable[tuple[int, _Line]],
+) -> Iterator[tuple[int, _Line]]:
+    """Yields numbers and rows, without the blank lines that end the file."""
+    blanks: list[tuple[int, _Line]] = []
+    for number, row in rows:
+        if row in ("", [""]):
+            blanks.append((number, row))
             continue
         yield from blanks
         blanks = []
-        yield number, line
+        yield number, row
 
 
 def parse_object(text: str, where: str) -> dict[str, Any]:
@@ -160,11 +219,13 @@ def shown_few(items: Iterable[str]) -> str:
     ('a, b, c, d, e', 'a, b, c, d, e, ...')
     """
     items = list(items)
-    shown = ", ".join(items[:_NUM_SHOWN])
-    return f"{shown}, ..." if len(items) > _NUM_SHOWN else shown
+    shown = ", ".join(items[:NUM_SHOWN])
+    return f"{shown}, ..." if len(items) > NUM_SHOWN else shown
 
 
-def _text(values: dict[str, Any], column: str, where: str) -> str:
+def _text(
+    values: dict[str, Any], column: str, where: str, *, may_be_list: bool
+) -> str:
     if column not in values:
         raise ValueError(
             f"{where}: the object has no key {column!r}. Its keys are "
@@ -173,6 +234,8 @@ def _text(values: dict[str, Any], column: str, where: str) -> str:
     value = values[column]
     if isinstance(value, str):
         return value
+    if may_be_list and isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
     # A label may be a number or true or false: written as in JSON.
     is_finite = not isinstance(value, float) or math.isfinite(value)
     if isinstance(value, bool | int | float) and is_finite:

@@ -8,8 +8,10 @@ Floor: tasks. Imports neither TensorFlow nor Keras at run time, so that a
 script reads and checks its data before it pays for the import.
 """
 
+import abc
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,6 +33,19 @@ Record: TypeAlias = dict[str, np.ndarray]
 # By name, one row for each record: arrays `[N, ...]`, or, for outputs along
 # the sequence, lists of N arrays, each as long as its record.
 Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
+
+
+class ExampleStream(Iterable[Any]):
+    """Examples to predict that may be more than fit into memory.
+
+    They are read anew, in the same order, each time they are iterated over.
+    Their data half is a `StreamedData`.
+    """
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Returns the number of examples."""
+
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
@@ -102,6 +117,19 @@ class TaskData(Protocol):
         """
 
 
+class StreamedData(TaskData, Protocol):
+    """A data half that can write the predictions of an `ExampleStream`."""
+
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
+        """Opens the files of `write_predictions` for writing part by part.
+
+        They appear when the context ends without an error. Within it, the
+        function writes the predictions of the next examples.
+        """
+
+
 def encoder_specs(
     pad_id: int, shape: tuple[int, ...] = ()
 ) -> tuple[ArraySpec, ...]:
@@ -150,17 +178,19 @@ class Sets(Generic[AnySet]):
         evaluation: Labelled examples; the first set selects the best weights.
         prediction: Examples to write predictions of. May share sets with
             `evaluation`.
+        streams: Those of which records are made part by part.
     """
 
     train: AnySet | None = None
     evaluation: tuple[AnySet, ...] = ()
     prediction: tuple[AnySet, ...] = ()
+    streams: tuple[ExampleSet, ...] = ()
 
     @property
-    def all(self) -> tuple[AnySet, ...]:
+    def all(self) -> tuple[ExampleSet, ...]:
         """Training, evaluation and prediction sets, in this order."""
         train = (self.train,) if self.train else ()
-        return (*train, *self.evaluation, *self.prediction)
+        return (*train, *self.evaluation, *self.prediction, *self.streams)
 
     @property
     def data(self) -> TaskData:

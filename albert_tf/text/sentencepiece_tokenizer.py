@@ -9,13 +9,14 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 import dataclasses
 import hashlib
 import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import sentencepiece
 
 from albert_tf import files
-from albert_tf.text import normalization, special_tokens
+from albert_tf.text import normalization, special_tokens, tokenizer_json
 from albert_tf.text.tokenizer import Tokenizer
 
 _WORD_MARK = "▁"
@@ -31,7 +32,8 @@ class SentencePieceTokenizer(Tokenizer):
     follow from the vocabulary alone, so they are looked up by id.
 
     Args:
-        model_file: A SentencePiece `.model`.
+        model_file: A SentencePiece `.model`, or the `tokenizer.json` of an
+            ALBERT.
         do_lower_case: Whether text is lower-cased.
 
     Attributes:
@@ -47,7 +49,8 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        model, processor = _read_model(model_file)
+        model = read_model(model_file)
+        processor = _make_processor(model, model_file)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
             special_tokens.SENTENCEPIECE_NAMES,
@@ -256,21 +259,33 @@ def _starts_word(token: str) -> bool:
     )
 
 
-def _read_model(
-    model_file: files.Path,
-) -> tuple[bytes, sentencepiece.SentencePieceProcessor]:
+def read_model(model_file: files.Path) -> bytes:
+    """Reads a SentencePiece model; or a `tokenizer.json` as one.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A `tokenizer.json` is damaged or not of an ALBERT.
+    """
+    if os.fspath(model_file).endswith(".json"):
+        return tokenizer_json.read_model(model_file)
     try:
         with open(files.check_local(model_file), "rb") as file:
-            model = file.read()
-        # SentencePiece would load an empty file, and then log errors.
-        if not model:
-            raise RuntimeError("it is empty")
-        return model, sentencepiece.SentencePieceProcessor(model_proto=model)
+            return file.read()
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no SentencePiece model {model_file!r}. Check the path, "
             "or train one with build_vocab.py."
         ) from None
+
+
+def _make_processor(
+    model: bytes, model_file: files.Path
+) -> sentencepiece.SentencePieceProcessor:
+    try:
+        # SentencePiece would load an empty file, and then log errors.
+        if not model:
+            raise RuntimeError("it is empty")
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ValueError(
             f"{model_file!r} is not a SentencePiece model, or is damaged. "

@@ -1,6 +1,6 @@
 """Trains a SentencePiece vocabulary with ALBERT's settings.
 
-Data flow: corpus files -> normalized lines -> [this file] -> P.model, P.vocab.
+Data flow: documents -> normalized sentences -> [this file] -> P.model, P.vocab.
 Floor: text. Plain Python and the SentencePiece library.
 
 Source: google-research/albert, README, "SentencePiece"; the settings stored in
@@ -9,6 +9,7 @@ the released model are the same.
 
 import dataclasses
 import io
+import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import sentencepiece
 from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.text import normalization, special_tokens
+from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 MIN_CHARACTER_COVERAGE = 0.98
@@ -50,7 +52,7 @@ _NUM_PROBED_SENTENCES = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VocabularyTrainingConfig:
+class VocabularyTrainingConfig(CorpusSettings):
     """How to train a vocabulary; every field is a flag of `build_vocab.py`.
 
     The help of each field is its description.
@@ -59,11 +61,6 @@ class VocabularyTrainingConfig:
         ValueError: A value is impossible; the message names the field.
     """
 
-    input_file: str | None = setting(
-        None,
-        "Text files, one sentence a line: globs, separated by commas; .gz is "
-        "decompressed.",
-    )
     output_prefix: str | None = setting(
         None,
         "Path, without extension, of the two files to write: P.model and "
@@ -87,6 +84,7 @@ class VocabularyTrainingConfig:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         num_fixed = len(special_tokens.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
         if self.vocab_size <= num_fixed:
             raise ValueError(
@@ -114,6 +112,8 @@ class Summary:
         num_sentences: Sentences read, without empty lines.
         num_long_sentences: Sentences that were skipped because they are
             longer than `MAX_SENTENCE_BYTES`.
+        num_bad_lines: Lines that were skipped because they are not UTF-8, or
+            not JSON with a text.
         covered_share: Share of the characters that are part of a known
             piece, in the first 10,000 of the sentences used.
     """
@@ -123,6 +123,7 @@ class Summary:
     vocab_size: int
     num_sentences: int
     num_long_sentences: int
+    num_bad_lines: int
     covered_share: float
 
     def __str__(self) -> str:
@@ -138,6 +139,8 @@ class Summary:
                 f"{MAX_SENTENCE_BYTES:,} bytes"
             )
             lines.insert(2, skipped)
+        if self.num_bad_lines:
+            lines.insert(2, f"bad lines skipped   {self.num_bad_lines:,}")
         return "\n".join(lines)
 
 
@@ -148,17 +151,17 @@ def train(config: VocabularyTrainingConfig) -> Summary:
 
     Raises:
         FileNotFoundError: An input file does not exist.
-        ValueError: No input file or no output prefix is given; the corpus is
-            empty, not UTF-8, or too small for `vocab_size`; or `vocab_size` is
-            too small for the characters of the corpus.
+        ValueError: No input file or no output prefix is given; one of the
+            files to write exists, or another process is writing it; the
+            corpus is empty, not UTF-8, or too small for `vocab_size`; or
+            `vocab_size` is too small for the characters of the corpus.
     """
     for name in ("input_file", "output_prefix"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
-    corpus = _Corpus(
-        files.expand_globs(config.input_file or ""),
-        do_lower_case=config.do_lower_case,
-    )
+    paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
+    _check_free(paths)
+    corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
     if not corpus.num_usable_sentences:
         raise ValueError(
             f"The corpus has no usable sentence: {corpus.num_sentences} were "
@@ -167,10 +170,16 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         )
     # Opened before the training, which may take hours, so that a folder that
     # cannot be written to is found at once.
+    message = (
+        f"Another process is training {paths[0]!r}. Wait until it ends, or "
+        "choose another `output_prefix`."
+    )
     with (
-        files.atomic_write(f"{config.output_prefix}.model") as model_file,
-        files.atomic_write(f"{config.output_prefix}.vocab") as vocab_file,
+        files.locked(files.lock_path(paths[0]), message),
+        files.atomic_write(paths[0]) as model_file,
+        files.atomic_write(paths[1]) as vocab_file,
     ):
+        _check_free(paths)  # Another process may have ended meanwhile.
         model = _train_model(corpus, config)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _check_special_ids(processor)
@@ -178,26 +187,34 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         model_file.flush()
         vocab_file.write(_list_pieces(processor).encode())
     return Summary(
-        model_file=f"{config.output_prefix}.model",
-        vocab_file=f"{config.output_prefix}.vocab",
+        model_file=paths[0],
+        vocab_file=paths[1],
         vocab_size=processor.get_piece_size(),
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
+        num_bad_lines=corpus.documents.num_bad_lines,
         covered_share=_covered_share(processor, corpus.first_sentences),
     )
 
 
+def _check_free(paths: Sequence[str]) -> None:
+    for path in map(files.check_local, paths):
+        if os.path.lexists(path):
+            raise ValueError(
+                f"{path!r} exists already. Remove it, or choose another "
+                "`output_prefix`."
+            )
+
+
 class _Corpus:
-    """Reads the normalized sentences of files, and counts them first.
+    """Reads the normalized sentences of documents, and counts them first.
 
     SentencePiece turns an error of the iterator that feeds it into an error of
     its own, so the original is kept in `error`.
     """
 
-    def __init__(
-        self, input_files: Sequence[files.Path], *, do_lower_case: bool
-    ) -> None:
-        self._input_files = input_files
+    def __init__(self, documents: Documents, *, do_lower_case: bool) -> None:
+        self.documents = documents
         self._do_lower_case = do_lower_case
         self.num_sentences = 0
         self.num_long_sentences = 0
@@ -230,10 +247,10 @@ class _Corpus:
             raise
 
     def _read(self) -> Iterator[str]:
-        for path in self._input_files:
-            for line in files.read_lines(path):
+        for document in self.documents:
+            for text in document.sentences():
                 sentence = normalization.normalize(
-                    line, do_lower_case=self._do_lower_case
+                    text, do_lower_case=self._do_lower_case
                 )
                 if sentence:
                     yield sentence

@@ -84,9 +84,9 @@ class SingleRun:
         """Trains if there are examples to train on; evaluates and predicts.
 
         Returns:
-            Scores and `global_step`; and `collapse.DEGENERATE`, 1, if the
-            model is degenerate and `on_collapse` accepts it. None if a signal
-            stopped the training.
+            Scores, `loss` and `global_step`; and `collapse.DEGENERATE`, 1, if
+            the model is degenerate and `on_collapse` accepts it. None if a
+            signal stopped the training.
         """
         config, train_set = self._config, self._sets.train
         if train_set is None:
@@ -181,8 +181,8 @@ class SingleRun:
             predictor, sets.evaluation, config.eval_batch_size
         )
         scores = results.scores_of(sets.evaluation, outputs)
-        found = dict(scores)
         judgement = results.judge(sets.evaluation, outputs)
+        found = scores | (judgement.scores if judgement else {})
         if judgement and judgement.is_degenerate:
             _LOGGER.warning("%s: on the evaluation set, %s.", path, judgement)
         problem = self._problem(task, path, judgement)
@@ -198,6 +198,9 @@ class SingleRun:
         )
         if self._is_chief:
             results.write(config, sets, outputs, scores, own_results or found)
+        results.write_streams(
+            config, sets.streams, predictor, scores, is_chief=self._is_chief
+        )
         return found
 
     def _problem(

@@ -12,6 +12,7 @@ Floor: training. NumPy and SciPy.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ class Judgement:
     loss: float
     chance_loss: float
     is_degenerate: bool
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The loss under the name `loss`, if it is finite."""
+        return {"loss": self.loss} if math.isfinite(self.loss) else {}
 
     def __str__(self) -> str:
         """Says how a degenerate model shows."""

@@ -7,12 +7,14 @@ import functools
 import json
 import os
 from collections.abc import Callable
+from typing import TypeVar
 
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
 from albert_tf.training.run_config import RunConfig
 
+T = TypeVar("T")
 # Makes the batches of one input pipeline, each for one replica, in the order of
 # the replicas.
 MakeDataset = Callable[[InputShard], tf.data.Dataset]
@@ -121,6 +123,39 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
         and resolver.task_id == 0
         and "chief" not in resolver.cluster_spec().jobs
     )
+
+
+def run_in_all(strategy: tf.distribute.Strategy, action: Callable[[], T]) -> T:
+    """Calls a function in every worker; if it fails in one, it fails in all.
+
+    All must call this. The function must not wait for other workers.
+
+    Raises:
+        Exception: What the function raises; a ValueError in the workers in
+            which it does not fail.
+    """
+    try:
+        result = action()
+    except Exception:
+        _sum_over_replicas(strategy, 1)
+        raise
+    if _sum_over_replicas(strategy, 0):
+        raise ValueError(
+            "Another worker has failed, so this one ends, too. Its output "
+            "says why."
+        )
+    return result
+
+
+def run_in_chief(
+    strategy: tf.distribute.Strategy, action: Callable[[], T]
+) -> T | None:
+    """Calls a function in the chief; see `run_in_all`."""
+    return run_in_all(strategy, action if is_chief(strategy) else _do_nothing)
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def any_worker(strategy: tf.distribute.Strategy, value: bool) -> bool:

@@ -19,19 +19,20 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.checkpoints import load, metadata, run_checkpoints
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
     attempts,
     collapse,
     distribution,
+    loop,
     records,
     report,
     run_config,
     run_folder,
     train,
 )
-from albert_tf.training.loop import TrainingDiverged
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -49,9 +50,9 @@ def run(
     the task for the sets to predict, and `report.html`.
 
     Returns:
-        Scores of the best weights and `global_step`. With several seeds, the
-        medians, with `<key>_std` and `<key>_best` beside them. None if a
-        signal stopped the training.
+        Scores of the best weights, their `loss` and `global_step`. With
+        several seeds, the medians, with `<key>_std` and `<key>_best` beside
+        them. None if a signal stopped the training.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -102,7 +103,7 @@ def _run_seeds(
     # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
     failures: dict[int, str] = {}
-    without_prediction = dataclasses.replace(sets, prediction=())
+    without_prediction = dataclasses.replace(sets, prediction=(), streams=())
     for one in config.seed_configs():
         seed = one.random_seed
         _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
@@ -114,7 +115,7 @@ def _run_seeds(
             if found is None:
                 return None
             scores[seed] = found
-        except (attempts.AllAttemptsFailed, TrainingDiverged) as problem:
+        except (attempts.AllAttemptsFailed, loop.TrainingDiverged) as problem:
             failures[seed] = str(problem)
             _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
         gc.collect()  # the model of this seed, which refers to itself
@@ -134,8 +135,13 @@ def _run_seeds(
         )
 
     # 3. The best weights, and the results of all seeds.
-    primary_metric = sets.data.primary_metric
-    best = max(scores, key=lambda seed: scores[seed][primary_metric])
+    metric = sets.data.primary_metric
+    # Some are known only to the log.
+    if config.best_metric and all(
+        config.best_metric in s for s in scores.values()
+    ):
+        metric = config.best_metric
+    best = max(scores, key=lambda seed: loop.rank(metric, scores[seed][metric]))
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
     if is_chief:
         _copy_best_weights(config.output_dir_of_seed(best), path)
@@ -202,11 +208,8 @@ def summary(
 
 def _copy_best_weights(run_dir: str, target: str) -> None:
     source = run_folder.weights_to_use(run_dir, None, is_training=True)
-    partial = f"{target}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(source, partial)
-    shutil.rmtree(target, ignore_errors=True)
-    os.replace(partial, target)
+    with files.atomic_folder(target, replace=True) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
@@ -259,7 +262,6 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         path = run_folder.weights_to_use(
             config.output_dir, config.init_checkpoint, is_training=False
         )
-        _check_owner(config.output_dir, path)
         _check_meaning(path, sets)
         return
     kept = run_folder.read_fingerprint(config.output_dir)
@@ -269,19 +271,6 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
     trained = run_checkpoints.trained_weights(config.output_dir)
     if config.init_checkpoint and not trained:
         load.global_step(config.init_checkpoint)
-
-
-def _check_owner(output_dir: str, path: str) -> None:
-    """Checks that a run's results do not become those of other weights."""
-    own = run_checkpoints.trained_weights(output_dir)
-    given = run_checkpoints.folders_of(path)[0]
-    is_own = own is not None and os.path.samefile(own, given)
-    if run_folder.read_fingerprint(output_dir) and not is_own:
-        raise ValueError(
-            f"{output_dir!r} has the results of its own run; those of "
-            f"{path!r} would replace them. Pass another --output_dir, or leave "
-            "out --init_checkpoint to use the weights of the run."
-        )
 
 
 def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
@@ -312,15 +301,12 @@ def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
             f"The weights of {path!r} were trained with do_lower_case="
             f"{known.do_lower_case}. Received: do_lower_case={lower_case}."
         )
-    if known.tokenizer_hash not in (None, ours.get("tokenizer")):
-        raise ValueError(
-            f"The weights of {path!r} were trained with another vocabulary, or "
-            "another --do_lower_case. Pass what they were trained with."
-        )
+    run_folder.check_vocabulary(path, ours.get(run_folder.TOKENIZER))
     different = [
         f"{name}={run[name]!r} (now {ours[name]!r})"
         for name in sorted(run.keys() & ours.keys())
-        if name not in ("labels", "tokenizer") and run[name] != ours[name]
+        if name not in ("labels", run_folder.TOKENIZER)
+        and run[name] != ours[name]
     ]
     if different:
         _LOGGER.warning(

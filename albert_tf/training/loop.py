@@ -7,9 +7,11 @@ with the weights, so that a killed run continues exactly where it stopped.
 Floor: training.
 """
 
+import contextlib
 import dataclasses
 import logging
 import math
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,21 +24,11 @@ from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Batch
 from albert_tf.training import distribution, metric_log
 from albert_tf.training import step as step_lib
+from albert_tf.training.loss_level import LossLevel
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.step import TrainStep
 
 _LOGGER = logging.getLogger(__name__)
-
-# The running level averages about this many steps; jumps are not judged before
-# that many were seen.
-HORIZON = 50
-# A jump is a loss above the running level by all of: half of the level; this
-# many times the mean absolute deviation of single steps, so that small noisy
-# batches pass; and one nat, so that one hard example of a nearly solved task
-# passes.
-RELATIVE_JUMP = 0.5
-DEVIATIONS = 8.0
-ABSOLUTE_JUMP = 1.0
 
 MAX_ROLLBACKS = 10
 ROLLBACK_MULTIPLIER = 0.5
@@ -46,55 +38,13 @@ _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
 _COUNTED = ("updates", "seconds", "examples", "tokens")
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_IS_LOSS = re.compile("(.+_)?loss$")
+_LOWER_IS_BETTER = re.compile(r"(^|_)(loss|mean_squared_error)(_|$)")
 
 
 class TrainingDiverged(ValueError):
     """The loss or its gradient is not finite, or the loss has jumped."""
-
-
-@dataclasses.dataclass
-class LossLevel:
-    """Running level of a loss; its fields are saved in checkpoints.
-
-    Args:
-        mean: Exponential moving average of the loss.
-        deviation: Exponential moving average of its distance from `mean`.
-        num_steps: Number of steps seen.
-    """
-
-    mean: float = 0.0
-    deviation: float = 0.0
-    num_steps: int = 0
-
-    def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
-        """Describes what is wrong with the loss of the next step, if anything.
-
-        >>> LossLevel().problem(float("nan"))
-        'the loss is nan'
-        """
-        if not math.isfinite(loss):
-            return f"the loss is {loss}"
-        if not detects_jumps or self.num_steps < HORIZON:
-            return None
-        margin = max(
-            ABSOLUTE_JUMP,
-            RELATIVE_JUMP * self.mean,
-            DEVIATIONS * self.deviation,
-        )
-        if loss > self.mean + margin:
-            return (
-                f"the loss jumped to {loss:.4g} from a running level of "
-                f"{self.mean:.4g}"
-            )
-        return None
-
-    def update(self, loss: float) -> None:
-        """Adds the loss of a step that has no problem."""
-        self.num_steps += 1
-        share = 1 / min(self.num_steps, HORIZON)
-        distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
-        self.mean += share * (loss - self.mean)
-        self.deviation += share * (distance - self.deviation)
 
 
 # Returns the endless stream of batches after the given number of global ones.
@@ -104,12 +54,26 @@ BatchesFrom = Callable[[int], Iterable[Batch]]
 OnCheckpoint = Callable[[int], None]
 
 
+def rank(metric: str, score: float) -> float:
+    """Returns a number that is the higher the better a score is.
+
+    >>> rank("accuracy", 0.5), rank("masked_lm_loss", 0.5)
+    (0.5, -0.5)
+
+    Scores that are losses or errors are better the lower they are; one that is
+    not a number is the worst.
+    """
+    if math.isnan(score):
+        return -math.inf
+    return -score if _LOWER_IS_BETTER.search(metric) else score
+
+
 class Evaluator(Protocol):
     """Evaluates the model that is being trained.
 
     Attributes:
-        primary_metric: Key of the score that selects the best checkpoint;
-            higher is better.
+        primary_metric: Key of the score that selects the best checkpoint,
+            unless `best_metric` names another; see `rank`.
     """
 
     primary_metric: str
@@ -133,7 +97,9 @@ class RunState:
         level: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
-        evaluations_since_best: Number of evaluations since then.
+        best_loss: Loss of the best evaluation; None if unknown.
+        evaluations_since_best: Number of evaluations since the first one with
+            the best score.
     """
 
     step: int = 0
@@ -146,6 +112,7 @@ class RunState:
     level: LossLevel = dataclasses.field(default_factory=LossLevel)
     window: dict[str, float] = dataclasses.field(default_factory=dict)
     best_score: float | None = None
+    best_loss: float | None = None
     evaluations_since_best: int = 0
 
     @property
@@ -203,19 +170,18 @@ class TrainingLoop:
                 run, which is evaluated and saved first.
 
         Returns:
-            Whether the run is finished. It is not after SIGTERM, which saves
-            a checkpoint first.
+            Whether the run is finished. It is not after SIGTERM or Ctrl-C,
+            which save a checkpoint first.
 
         Raises:
+            KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             TrainingDiverged: With `on_divergence="stop"`, or after
                 `MAX_ROLLBACKS` rollbacks.
+            ValueError: There is no score `best_metric`.
         """
-        previous = signal.signal(signal.SIGTERM, self._on_signal)
-        try:
+        with self._stopped_by_signals():
             if state is None:
-                if self._config.evaluates_start:
-                    self._evaluate()
-                self._save()
+                self._start()
             else:
                 self.state = state
             bar = metric_log.progress_bar(
@@ -223,12 +189,38 @@ class TrainingLoop:
             )
             with bar:
                 self._train(bar)
-        finally:
-            signal.signal(signal.SIGTERM, previous)
         return self._is_finished()
 
-    def _on_signal(self, *_: Any) -> None:
+    def _start(self) -> None:
+        if self._config.evaluates_start:
+            self._evaluate()
+        elif self._config.best_metric and self._evaluator:
+            # An unknown metric is refused before the first update.
+            self._best_metric(self._evaluator, self._evaluator.evaluate())
+        self._save()
+
+    @contextlib.contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        previous = {
+            number: signal.signal(number, self._on_signal)
+            for number in _STOP_SIGNALS
+            # A shell starts jobs in the background with Ctrl-C ignored.
+            if signal.getsignal(number) != signal.SIG_IGN
+        }
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _: Any) -> None:
+        if self._received_signal and number == signal.SIGINT:
+            raise KeyboardInterrupt
         self._received_signal = True
+        _LOGGER.warning(
+            "Stopping after the current step, with a checkpoint. Ctrl-C ends "
+            "the run at once."
+        )
 
     def _is_finished(self) -> bool:
         is_at_end = self.state.step >= self._config.num_train_steps
@@ -292,6 +284,9 @@ class TrainingLoop:
             self._evaluate()
             if self._on_checkpoint:
                 self._on_checkpoint(state.step)
+            if self._is_finished() and state.window:
+                # The evaluation has ended the run early.
+                self._write_window(bar)
             self._save()
 
     def _record(self, row: np.ndarray, seconds: float, bar: Any) -> None:
@@ -314,13 +309,14 @@ class TrainingLoop:
         for name, value in values.items():
             state.window[name] = state.window.get(name, 0.0) + value
         if self._is_finished() or not state.step % self._config.log_steps:
-            line = _log_line(state.window)
-            state.window = {}
-            self._log.write(state.step, line)
-            self._show(line, bar)
+            self._write_window(bar)
         bar.update()
 
-    def _show(self, line: Mapping[str, float], bar: Any) -> None:
+    def _write_window(self, bar: Any) -> None:
+        """Logs the steps since the last log line."""
+        line = _log_line(self.state.window)
+        self.state.window = {}
+        self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
         bar.set_postfix(shown)
         if bar.disable and self._is_chief:
@@ -384,19 +380,43 @@ class TrainingLoop:
         state = self.state
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores)
-        score = scores[self._evaluator.primary_metric]
+        metric = self._best_metric(self._evaluator, scores)
+        score, loss = scores[metric], _loss_of(scores)
+        progress = math.inf
+        if state.best_score is not None:
+            progress = rank(metric, score) - rank(metric, state.best_score)
         state.evaluations_since_best += 1
-        if state.best_score is None or score > state.best_score:
-            state.best_score = score
+        if progress > 0:
             state.evaluations_since_best = 0
-            if self._is_chief:
-                self._checkpointer.save_best(state.step, scores)
+        elif progress < 0 or (
+            state.best_loss is not None and loss > state.best_loss
+        ):
+            return
+        state.best_score, state.best_loss = score, loss
+        if self._is_chief:
+            self._checkpointer.save_best(state.step, scores)
+
+    def _best_metric(
+        self, evaluator: Evaluator, scores: Mapping[str, float]
+    ) -> str:
+        metric = self._config.best_metric or evaluator.primary_metric
+        if metric not in scores:
+            raise ValueError(
+                f"There is no score {metric!r} to select the best weights by. "
+                f"Pass as --best_metric one of {', '.join(scores)}."
+            )
+        return metric
 
     def _save(self) -> None:
         if self._is_chief:
             self._checkpointer.save(
                 self.state.step, dataclasses.asdict(self.state)
             )
+
+
+def _loss_of(scores: Mapping[str, float]) -> float:
+    """Returns the sum of the losses among scores, 0 if there are none."""
+    return sum(score for key, score in scores.items() if _IS_LOSS.match(key))
 
 
 def _log_line(window: Mapping[str, float]) -> dict[str, float]:

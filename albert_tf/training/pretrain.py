@@ -12,9 +12,10 @@ from collections.abc import Iterable
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf import features
+from albert_tf.checkpoints import load
 from albert_tf.config import AlbertConfig
-from albert_tf.data import input_pipeline, record_source
+from albert_tf.data import input_pipeline, record_files, record_source
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
@@ -23,13 +24,18 @@ from albert_tf.training.run_config import PretrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
 
+# Where no sidecar says what made the records, so many labels are compared, if
+# there are at least so many.
+_NUM_LABELS = 1000
+_LEAST_LABELS = 32
+
 
 def run(config: PretrainingConfig) -> dict[str, float] | None:
     """Trains, or resumes training, and evaluates the best weights.
 
     Returns:
-        Scores of the best checkpoint on the evaluation records; None without
-        evaluation, or if a signal stopped the training.
+        Scores of the best checkpoint on the evaluation records, empty without
+        evaluation; None if a signal stopped the training.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -40,12 +46,11 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     # 1. Data.
     train_records = _open_records(config, config.do_train, config.input_file)
     eval_records = _open_records(config, config.do_eval, config.eval_file)
-    _check_vocabularies(config.albert_config, train_records, eval_records)
+    _check_records(config, train_records, eval_records)
 
     # 2. Devices.
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    is_chief = distribution.is_chief(strategy)
     run_config.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
@@ -53,10 +58,12 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         eval_batch_size=config.do_eval,
     )
 
-    # 3. Output directory: refused before the model is built.
-    folder = _output_folder(config, train_records)
-    if train_records and is_chief:
-        folder.check()
+    # 3. Output directory and weights: refused before the model is built.
+    folder = _output_folder(config, train_records, eval_records)
+    check = functools.partial(_weights_to_evaluate, config, folder)
+    distribution.run_in_chief(
+        strategy, folder.check if train_records else check
+    )
 
     # 4. Model and losses.
     with strategy.scope():
@@ -84,34 +91,61 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         )
         if not is_finished:
             return None
-        _LOGGER.info(
-            "Training is finished after %d steps.", config.num_train_steps
-        )
+        num_steps = config.num_train_steps
+        _LOGGER.info("Training is finished after %d steps.", num_steps)
 
     # 6. Evaluation of the best weights, once the chief has written them.
     if not evaluator:
-        return None
+        return {}
     distribution.wait_for_all(strategy)
-    path = _weights_to_evaluate(config)
+    path = _weights_to_evaluate(config, folder)
     load.load_checkpoint(task.model, path)
     scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
-    if is_chief:
+    if distribution.is_chief(strategy):
         run_folder.write_results(config.output_dir, scores)
     return scores
 
 
 def _output_folder(
-    config: PretrainingConfig, records: RecordSource | None
+    config: PretrainingConfig,
+    train_records: RecordSource | None,
+    eval_records: RecordSource | None,
 ) -> run_folder.RunFolder:
+    used = [source for source in (train_records, eval_records) if source]
+    tokenizers = [source.layout.tokenizer_hash for source in used]
     return run_folder.RunFolder(
         path=config.output_dir,
         fingerprint=run_folder.fingerprint(
             config,
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
-            records=records and records.fingerprint,
+            records=train_records and train_records.fingerprint,
+            eval_records=eval_records and _evaluated(config, eval_records),
+            best_metric=config.best_metric or _primary_metric(config),
+            settings={
+                run_folder.TOKENIZER: next(filter(None, tokenizers), None)
+            },
         ),
     )
+
+
+def _primary_metric(config: PretrainingConfig) -> str:
+    return run_config.PRIMARY_METRICS[config.objectives[0]]
+
+
+def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
+    """Returns a digest of the records that are evaluated."""
+    number = _num_evaluated(config, records)
+    if number == records.num_records:
+        return records.fingerprint
+    return f"the first {number} of {records.fingerprint}"
+
+
+def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
+    if config.max_eval_steps is None:
+        return records.num_records
+    most = config.max_eval_steps * config.eval_batch_size
+    return min(most, records.num_records)
 
 
 def _training_batches(
@@ -193,6 +227,14 @@ def _evaluator(
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
 ) -> Evaluator:
+    if (number := _num_evaluated(config, records)) < records.num_records:
+        _LOGGER.info(
+            "Evaluations use the first %d of %d records, because of "
+            "--max_eval_steps=%d.",
+            number,
+            records.num_records,
+            config.max_eval_steps,
+        )
     batches = distribution.distribute(
         strategy,
         functools.partial(
@@ -206,7 +248,7 @@ def _evaluator(
         task,
         strategy,
         batches=batches,
-        primary_metric=run_config.PRIMARY_METRICS[config.objectives[0]],
+        primary_metric=_primary_metric(config),
     )
 
 
@@ -225,7 +267,11 @@ def _open_records(
 def _check_vocabularies(
     config: AlbertConfig, *sources: RecordSource | None
 ) -> None:
-    """Checks that all records and the model have the same vocabulary."""
+    """Checks that all records and the model have the same vocabulary.
+
+    Raises:
+        ValueError: They do not.
+    """
     layouts = [source.layout for source in sources if source]
     hashes = {layout.tokenizer_hash for layout in layouts} - {None}
     if len(hashes) > 1:
@@ -243,13 +289,78 @@ def _check_vocabularies(
             )
 
 
-def _weights_to_evaluate(config: PretrainingConfig) -> str:
-    if not config.do_train and config.init_checkpoint:
-        return config.init_checkpoint
-    path = run_checkpoints.trained_weights(config.output_dir)
-    if path is None:
-        raise ValueError(
-            f"There is no checkpoint to evaluate in {config.output_dir!r}. "
-            "Pass --init_checkpoint, or train first."
+def _check_records(
+    config: PretrainingConfig,
+    train_records: RecordSource | None,
+    eval_records: RecordSource | None,
+) -> None:
+    """Checks that the records fit the model, its objectives, one another."""
+    _check_vocabularies(config.albert_config, train_records, eval_records)
+    if config.eval_file and not config.do_eval:
+        _LOGGER.warning(
+            "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
         )
+    if "sop" not in config.objectives:
+        return
+    known: set[str] = set()
+    for name, source in (
+        ("input_file", train_records),
+        ("eval_file", eval_records),
+    ):
+        if not source:
+            continue
+        pairs = source.layout.pair_objective
+        if pairs == "none" or (pairs is None and _has_one_label(source)):
+            problem = (
+                "hold single segments (--pair_objective=none)"
+                if pairs
+                else "all have the same label"
+            )
+            raise ValueError(
+                f"The records of --{name} {problem}, so sentence order cannot "
+                "be learnt from them. Pass --objectives=mlm, or build records "
+                "with --pair_objective=sop."
+            )
+        if pairs:
+            known.add(pairs)
+    if len(known) > 1:
+        raise ValueError(
+            "The records to train on and those to evaluate on have pairs of "
+            f"different kinds, {' and '.join(sorted(known))}. Build both with "
+            "the same --pair_objective, or pass --objectives=mlm."
+        )
+
+
+def _has_one_label(source: RecordSource) -> bool:
+    """Returns whether records of unknown making have one label, as far as seen.
+
+    A few records may have the same one by chance.
+    """
+    number = min(source.num_records, _NUM_LABELS)
+    if number < _LEAST_LABELS:
+        return False
+    fields = features.static_pretraining_features(
+        max_seq_length=1, max_predictions=1
+    )
+    name = {field.name: field.record_name for field in fields}[
+        "sentence_order_labels"
+    ]
+    places = np.linspace(0, source.num_records - 1, number).astype(np.int64)
+    decoded = map(record_files.decode_example, source.get(places))
+    return len({int(values[name][0]) for values in decoded}) == 1
+
+
+def _weights_to_evaluate(
+    config: PretrainingConfig, folder: run_folder.RunFolder
+) -> str:
+    """Returns the weights to evaluate, after training or without it."""
+    if config.do_train:
+        return run_folder.weights_to_use(
+            config.output_dir, None, is_training=True
+        )
+    run_folder.check_model(config, None)
+    path = run_folder.weights_to_use(
+        config.output_dir, config.init_checkpoint, is_training=False
+    )
+    run_folder.check_vocabulary(path, folder.metadata.tokenizer_hash)
     return path

@@ -6,8 +6,11 @@ Floor: training.
 import collections
 import dataclasses
 import functools
+import itertools
 import logging
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +18,7 @@ import tensorflow as tf
 from albert_tf.data import bucketed_batches, feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.tasks.task import Examples, ExampleSet, Sets
+from albert_tf.tasks.task import Examples, ExampleSet, ExampleStream, Sets
 from albert_tf.training import distribution, run_folder
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -27,6 +30,10 @@ BUCKET_WIDTH = 16
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
+# Records of a stream that are in memory together.
+_PART_SIZE = 16_384
+# A run of several windows for each question that sees fewer is warned of.
+_LEAST_SHARE_SEEN = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +59,7 @@ def open_sets(
     """Makes the records of all sets, or reads them from the cache.
 
     Of several workers, the chief goes first; the others read what it cached.
+    Streams to predict stay as they are; see `parts_of_stream`.
 
     Raises:
         ValueError: Examples give no record or share an id, or a record is not
@@ -64,12 +72,18 @@ def open_sets(
     evaluation = tuple(_open(config, s, "eval") for s in sets.evaluation)
     # SQuAD predicts and evaluates the same questions.
     opened = dict(zip(map(id, sets.evaluation), evaluation, strict=True))
+    streams = tuple(
+        s for s in sets.prediction if isinstance(s.examples, ExampleStream)
+    )
     prediction = tuple(
         opened.get(id(s)) or _open(config, s, "predict")
         for s in sets.prediction
+        if s not in streams
     )
     if is_chief:
         distribution.wait_for_all(strategy)
+    if train:
+        _tell_share_seen(config, train)
     if train and config.train_batch_size > train.columns.num_records:
         _LOGGER.warning(
             "A training batch has %d records, but there are only %d, so some "
@@ -77,7 +91,52 @@ def open_sets(
             config.train_batch_size,
             train.columns.num_records,
         )
-    return Sets(train=train, evaluation=evaluation, prediction=prediction)
+    return Sets(
+        train=train,
+        evaluation=evaluation,
+        prediction=prediction,
+        streams=streams,
+    )
+
+
+def parts_of_stream(
+    config: FinetuningConfig, one: ExampleSet
+) -> Iterator[tuple[list[Any], RecordColumns]]:
+    """Yields the examples of an `ExampleStream`, and their records, in parts.
+
+    Each example must have one record. No records are cached.
+    """
+    read, kept = itertools.tee(one.examples)
+    made = one.data.records(read, is_training=False)
+    while part := list(itertools.islice(made, _PART_SIZE)):
+        columns = feature_cache.collect(
+            part, one.data.array_specs, max_seq_length=config.max_seq_length
+        )
+        yield list(itertools.islice(kept, len(part))), columns
+
+
+def _tell_share_seen(config: FinetuningConfig, train: RecordSet) -> None:
+    """Logs how many records the run trains on, and how many there are."""
+    num_records, num_examples = train.columns.num_records, len(train.examples)
+    num_seen = config.num_train_steps * config.train_batch_size
+    share = min(1.0, num_seen / num_records)
+    _LOGGER.info(
+        "%d examples to train on have %d records; %d steps of %d see %.3g%% "
+        "of them.",
+        num_examples,
+        num_records,
+        config.num_train_steps,
+        config.train_batch_size,
+        100 * share,
+    )
+    if num_records > num_examples and share < _LEAST_SHARE_SEEN:
+        _LOGGER.warning(
+            "The run sees less than half of the %d windows of its questions, "
+            "because its epochs count %d questions, as in the original. Pass "
+            "--count_windows_as_epochs, or more --num_train_epochs.",
+            num_records,
+            num_examples,
+        )
 
 
 def _open(

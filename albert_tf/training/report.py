@@ -191,8 +191,11 @@ def prediction_sections(
 
     The examples are dataclasses with a `guid`, whose strings are shown; labels
     are `[N]`, logits `[N, K]`, or `[N]` or `[N, 1]` of a regression, which has
-    no confusion matrix. Classes are numbered unless there are K names.
+    no confusion matrix. Classes are numbered unless there are K names. Labels
+    `[N, K]`, of rows with several, have neither.
     """
+    if labels.ndim > 1:
+        return []
     if logits.ndim == 1 or logits.shape[-1] == 1:
         numbers = logits.reshape(-1)
         order = np.argsort(-np.abs(numbers - labels), kind="stable")
@@ -278,8 +281,13 @@ def _seed_tables(results: Mapping[str, Any]) -> list[Section]:
 
 def _charts_of_run(lines: LogLines) -> list[Section]:
     keys = {key for line in lines for key in line if key.startswith(_EVAL)}
-    names = sorted({key.removeprefix(_EVAL) for key in keys} - _NOT_SCORES)
-    scores = {name: points(lines, f"{_EVAL}{name}") for name in names}
+    names = {key.removeprefix(_EVAL) for key in keys} - _NOT_SCORES
+    # Those of single classes would be too many curves.
+    scores = {
+        name: points(lines, f"{_EVAL}{name}")
+        for name in sorted(names)
+        if "_of_" not in name
+    }
     loss = {"loss": points(lines, "loss")}
     return [
         Chart(title="Training loss", unit="loss", curves=loss),

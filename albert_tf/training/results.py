@@ -4,13 +4,14 @@ Data flow: records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import tensorflow as tf
@@ -19,16 +20,27 @@ from albert_tf import files
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.tasks.task import Batch, FinetuningTask, Outputs, Sets
+from albert_tf.tasks.task import (
+    Batch,
+    ExampleSet,
+    FinetuningTask,
+    Outputs,
+    Sets,
+    StreamedData,
+)
 from albert_tf.training import (
     collapse,
     distribution,
     metric_log,
+    records,
     report,
     run_folder,
 )
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
+
+if TYPE_CHECKING:
+    import tqdm
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -58,13 +70,23 @@ class Predictor:
         self._next_outputs = tf.function(self._outputs_of_replicas)
 
     def run(
-        self, columns: RecordColumns, *, batch_size: int
+        self,
+        columns: RecordColumns,
+        *,
+        batch_size: int,
+        bar: "tqdm.tqdm[Any] | None" = None,
     ) -> dict[str, np.ndarray | list[np.ndarray]]:
         """Returns the outputs of N records by name.
 
         They are arrays `[N, ...]`; outputs along the sequence are lists of N
-        arrays, each of its record's length.
+        arrays, each of its record's length. `bar` counts records; None for a
+        bar of these alone.
         """
+        if bar is None:
+            with metric_log.progress_bar(
+                total=columns.num_records, unit="record"
+            ) as bar:
+                return self.run(columns, batch_size=batch_size, bar=bar)
         plan = bucketed_batches.plan_evaluation(
             columns.lengths,
             batch_size=batch_size,
@@ -82,20 +104,19 @@ class Predictor:
         )
         iterator = iter(dataset)
         rows: dict[str, list[np.ndarray]] = {}
-        with metric_log.progress_bar(total=len(plan), unit="batch") as bar:
-            for batch in plan:
-                outputs = self._next_outputs(iterator)
-                lengths = columns.lengths[batch.indices]
-                for name, values in outputs.items():
-                    # Without the rows that only fill the batch.
-                    own = list(self._rows(values)[: len(batch.indices)])
-                    if name in self._task.sequence_outputs:
-                        own = [
-                            row[:length]
-                            for row, length in zip(own, lengths, strict=True)
-                        ]
-                    rows.setdefault(name, []).extend(own)
-                bar.update()
+        for batch in plan:
+            outputs = self._next_outputs(iterator)
+            lengths = columns.lengths[batch.indices]
+            for name, values in outputs.items():
+                # Without the rows that only fill the batch.
+                own = list(self._rows(values)[: len(batch.indices)])
+                if name in self._task.sequence_outputs:
+                    own = [
+                        row[:length]
+                        for row, length in zip(own, lengths, strict=True)
+                    ]
+                rows.setdefault(name, []).extend(own)
+            bar.update(len(batch.indices))
         order = np.argsort(np.concatenate([b.indices for b in plan]))
         results: dict[str, np.ndarray | list[np.ndarray]] = {}
         for name, values in rows.items():
@@ -182,10 +203,10 @@ class FinetuningEvaluator:
         scores = scores_of(self._sets, outputs)
         judgement = judge(self._sets, outputs)
         if judgement:
-            if math.isfinite(judgement.loss):
-                scores["loss"] = judgement.loss
-            is_above = not judgement.is_degenerate
-            scores[collapse.ABOVE_CHANCE] = float(is_above)
+            is_above = {
+                collapse.ABOVE_CHANCE: float(not judgement.is_degenerate)
+            }
+            scores |= judgement.scores | is_above
         return scores
 
 
@@ -206,6 +227,41 @@ def predict(
                 one.columns, batch_size=batch_size
             )
     return outputs
+
+
+def write_streams(
+    config: FinetuningConfig,
+    streams: Sequence[ExampleSet],
+    predictor: Predictor,
+    scores: Mapping[str, float],
+    *,
+    is_chief: bool,
+) -> None:
+    """Predicts examples part by part, in constant memory; the chief writes.
+
+    `scores` are those of the main evaluation set, empty without one.
+    """
+    for one in streams:
+        data = cast(StreamedData, one.data)
+        folder = os.path.join(config.output_dir, one.name)
+        with contextlib.ExitStack() as stack:
+            write = None
+            if is_chief:
+                os.makedirs(folder, exist_ok=True)
+                write = stack.enter_context(
+                    data.open_predictions(folder, scores)
+                )
+            bar = stack.enter_context(
+                metric_log.progress_bar(total=len(one.examples), unit="row")
+            )
+            for examples, columns in records.parts_of_stream(config, one):
+                outputs = predictor.run(
+                    columns, batch_size=config.predict_batch_size, bar=bar
+                )
+                if write:
+                    write(examples, outputs)
+        if is_chief:
+            _LOGGER.info("%d predictions are in %s.", len(one.examples), folder)
 
 
 def scores_of(
@@ -266,13 +322,15 @@ def write(
         )
         if not use:
             _LOGGER.info("Predictions: %s.", ", ".join(paths))
+    if not sets.evaluation:
+        return
     path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
     kept = files.read_json_object(path, missing_ok=True)
     if report.SEEDS_KEY in kept and report.SEEDS_KEY not in results:
         _LOGGER.warning("%s has the results of all seeds and is kept.", path)
-    elif sets.evaluation:
-        run_folder.write_results(config.output_dir, results)
-        _write_report(config, sets, outputs, scores, results)
+        return
+    run_folder.write_results(config.output_dir, results)
+    _write_report(config, sets, outputs, scores, results)
 
 
 def _write_report(
@@ -289,11 +347,13 @@ def _write_report(
         report.length_histogram(main.columns.lengths)
     ]
     if isinstance(logits, np.ndarray) and labels is not None:
+        settings = main.data.settings
+        scale = settings.get("target_scale", 1.0)
+        mean = settings.get("target_mean", 0.0)
+        if np.issubdtype(labels.dtype, np.floating):
+            labels, logits = (x * scale + mean for x in (labels, logits))
         sections += report.prediction_sections(
-            main.examples,
-            labels,
-            logits,
-            main.data.settings.get("labels") or (),
+            main.examples, labels, logits, settings.get("labels") or ()
         )
     sections += map(
         report.section_of,

@@ -10,7 +10,8 @@ is imported.
 
 import dataclasses
 import os
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
@@ -23,7 +24,7 @@ ON_DIVERGENCE = ("stop", "rollback")
 ON_COLLAPSE = ("restart", "ignore")
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
-# The metric that selects the best checkpoint, as in the reference.
+# The metric that selects the best weights by default, as in the reference.
 PRIMARY_METRICS = {
     "mlm": "masked_lm_accuracy",
     "sop": "sentence_order_accuracy",
@@ -71,6 +72,12 @@ class RunConfig(OptimizerConfig):
     )
     keep_checkpoint_max: int = setting(
         5, "Number of most recent checkpoints to keep."
+    )
+    best_metric: str | None = setting(
+        None,
+        "Score of an evaluation that selects the best weights, instead of the "
+        "first one of the task. Of equal scores, the one with the lower loss "
+        "is better, then the later one.",
     )
     log_steps: int = setting(
         100, "Number of updates per line of metrics.jsonl."
@@ -184,7 +191,11 @@ class PretrainingConfig(RunConfig):
         "Maximum number of masked tokens per sequence; must equal that of the "
         "records.",
     )
-    max_eval_steps: int = setting(100, "Maximum number of evaluation batches.")
+    max_eval_steps: int | None = setting(
+        None,
+        "Maximum number of evaluation batches. Default: all records are "
+        "evaluated.",
+    )
     objectives: tuple[str, ...] = setting(
         ("mlm", "sop"),
         "Training losses: mlm (masked language modeling), sop (sentence "
@@ -215,12 +226,19 @@ class PretrainingConfig(RunConfig):
                 f"objectives={','.join(self.objectives)}."
             )
         for name in ("max_predictions_per_seq", "max_eval_steps"):
-            checks.check_integer(name, getattr(self, name), at_least=1)
+            if getattr(self, name) is not None:
+                checks.check_integer(name, getattr(self, name), at_least=1)
         self._check_sequence_length(self.max_seq_length)
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(
                 "`init_from_group0` says how to read `init_checkpoint`, which "
                 "is not given. Pass --init_checkpoint, or leave it out."
+            )
+        if self.best_metric and not self.do_eval:
+            raise ValueError(
+                "`best_metric` selects among evaluations, but there are none. "
+                "Pass --do_eval with --eval_file. Received: "
+                f"best_metric={self.best_metric!r}."
             )
         if not self.do_train and not self.do_eval:
             raise ValueError(
@@ -278,6 +296,8 @@ class FinetuningConfig(RunConfig):
         "Directory of the cached records, which are reused only if the same "
         "settings and examples made them; cache/ in --output_dir by default.",
     )
+    # What the weights depend on besides these settings and the records.
+    task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     # A pretrained checkpoint lacks the head of the task.
     allow_new_heads: bool = True
 

@@ -2,26 +2,31 @@
 
 `run.json` holds the fingerprint of the run, everything that determines its
 numbers. A directory with another fingerprint is refused, so that no run
-continues, evaluates or overwrites the weights of another one.
+continues, evaluates or overwrites the weights of another one. What an older
+version did not record is not compared.
 
 Floor: training. Plain Python.
 """
 
 import contextlib
 import dataclasses
-import fcntl
+import glob
+import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = "run.json"
 CONFIG_FILE = "albert_config.json"
@@ -33,13 +38,19 @@ CACHE_FOLDER = "cache"
 # to train on.
 SETTINGS = "settings"
 RECORDS = "records"
+TOKENIZER = "tokenizer"
+_NUM_STEPS = "num_train_steps"
+_START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
+# Known only to a run that evaluates.
+_EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
-_HARMLESS = {LOCK_FILE, CACHE_FOLDER, f"{FINGERPRINT_FILE}.partial"}
+_HARMLESS = {LOCK_FILE, CACHE_FOLDER}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
 _IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
 _DIGEST = re.compile("[0-9a-f]{64}")
+_WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 _DIGITS_SHOWN = 8
 _NUM_SHOWN = 5
 
@@ -54,13 +65,37 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
         "train_batch_size",
         "precision",
         "random_seed",
-        "init_checkpoint",
         "init_from_group0",
         "layerwise_lr_decay",
         "freeze_embeddings",
     )
     values = {name: getattr(config, name) for name in names}
-    return {"config": config.albert_config.to_dict(), **values, **task_values}
+    return {
+        "config": config.albert_config.to_dict(),
+        **values,
+        **_start(config.init_checkpoint),
+        **task_values,
+    }
+
+
+def _start(path: str | None) -> dict[str, Any]:
+    """Returns path and digest of the weights that a run starts from."""
+    return {_START: path, _START_DIGEST: path and _digest_of_weights(path)}
+
+
+def _digest_of_weights(path: str) -> str | None:
+    """Returns a digest of a checkpoint's files, or None if there are none."""
+    name = run_checkpoints.trained_weights(path) or path
+    if os.path.isdir(name):
+        pattern = os.path.join(glob.escape(name), "*")
+    else:
+        pattern = f"{glob.escape(_WEIGHTS_FILE.sub('', name))}.*"
+    found = sorted(filter(_WEIGHTS_FILE.search, glob.glob(pattern)))
+    digest = hashlib.sha256()
+    for one in found:
+        with open(one, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest() if found else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,7 +113,10 @@ class RunFolder:
         return Metadata(
             task=self.fingerprint.get("task"),
             labels=None if labels is None else tuple(labels),
-            tokenizer_hash=settings.get("tokenizer"),
+            multi_label=settings.get("multi_label"),
+            target_mean=settings.get("target_mean"),
+            target_scale=settings.get("target_scale"),
+            tokenizer_hash=settings.get(TOKENIZER),
         )
 
     def check(self) -> None:
@@ -86,8 +124,12 @@ class RunFolder:
 
         Raises:
             ValueError: It belongs to another run, holds other files, or is
-                itself a file.
+                itself a file; or the run starts from weights of another
+                vocabulary.
         """
+        check_vocabulary(
+            self.fingerprint.get(_START), self.metadata.tokenizer_hash
+        )
         found = read_fingerprint(self.path)
         if found:
             _check_same(self.path, found, self.fingerprint)
@@ -96,7 +138,9 @@ class RunFolder:
                 f"{self.path!r} is a file. Pass a directory as --output_dir."
             )
         elif os.path.isdir(self.path) and (
-            set(os.listdir(self.path)) - _HARMLESS
+            {*os.listdir(self.path)}
+            - _HARMLESS
+            - {*files.find_partials(os.path.join(self.path, FINGERPRINT_FILE))}
         ):
             raise ValueError(
                 f"{self.path!r} contains files but no {FINGERPRINT_FILE}, so "
@@ -117,24 +161,78 @@ class RunFolder:
         self.check()
         is_new = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
-        path = os.path.join(self.path, LOCK_FILE)
-        with open(path, "a", encoding="utf-8") as file:
-            _lock(file, self.path)
-            try:
+        message = (
+            f"Another process is training in {self.path!r}. Wait until it "
+            "ends, or pass another --output_dir."
+        )
+        try:
+            with files.locked(os.path.join(self.path, LOCK_FILE), message):
                 yield
-            finally:
-                os.remove(path)
-                if is_new and not os.listdir(self.path):
-                    os.rmdir(self.path)
+        finally:
+            if is_new and not os.listdir(self.path):
+                os.rmdir(self.path)
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run: fingerprint, config and flags."""
+        kept = read_fingerprint(self.path)
+        self._report_changes(kept)
+        # What was recorded first stays, but a run may become longer.
+        values = _merged(kept, self.fingerprint)
+        if _NUM_STEPS in self.fingerprint:
+            values[_NUM_STEPS] = self.fingerprint[_NUM_STEPS]
         # The fingerprint first, so that a killed run leaves a known directory.
-        files.write_json(
-            os.path.join(self.path, FINGERPRINT_FILE), self.fingerprint
-        )
+        files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
         files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
+
+    def _report_changes(self, kept: Mapping[str, Any]) -> None:
+        now = self.fingerprint
+        before, digest = kept.get(_START_DIGEST), now.get(_START_DIGEST)
+        if None not in (before, digest) and before != digest:
+            _LOGGER.warning(
+                "The weights of %s have changed since this run began. It "
+                "goes on from what it has learnt; for a run that starts from "
+                "the new ones, pass another --output_dir.",
+                now[_START],
+            )
+        if kept.get(_NUM_STEPS, now.get(_NUM_STEPS)) != now.get(_NUM_STEPS):
+            _LOGGER.info(
+                "The run of %d steps goes on to %d; the learning rate is now "
+                "that of a run of this length.",
+                kept[_NUM_STEPS],
+                now[_NUM_STEPS],
+            )
+
+
+def _merged(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the kept values that are known, and all others of now."""
+    found = dict(now)
+    for name, value in kept.items():
+        if isinstance(value, dict) and isinstance(now.get(name), dict):
+            found[name] = _merged(value, now[name])
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def check_vocabulary(
+    init_checkpoint: str | None, tokenizer: str | None
+) -> None:
+    """Checks that weights were trained with a tokenizer, by its hash.
+
+    Raises:
+        ValueError: It is known that they were trained with another one.
+    """
+    if not init_checkpoint:
+        return
+    theirs = metadata.read(init_checkpoint).tokenizer_hash
+    if None not in (theirs, tokenizer) and theirs != tokenizer:
+        raise ValueError(
+            f"The weights of {init_checkpoint!r} were trained with another "
+            f"vocabulary, or with other lower-casing (tokenizer="
+            f"{_shown(theirs)}, now {_shown(tokenizer)}). Pass what they were "
+            "trained with."
+        )
 
 
 def finetuning_folder(
@@ -150,36 +248,28 @@ def finetuning_folder(
         "settings": dict(data.settings),
     }
     if config.num_seeds == 1:
-        values |= fingerprint(config, records=records)
+        values |= fingerprint(
+            config,
+            records=records,
+            task_settings=dict(config.task_settings),
+            best_metric=config.best_metric or data.primary_metric,
+        )
     else:
         # What else each seed depends on is checked in its own directory, so
         # that seeds can be added.
         values |= {
             "config": config.albert_config.to_dict(),
-            "init_checkpoint": config.init_checkpoint,
+            **_start(config.init_checkpoint),
             "seeds_from": config.random_seed,
         }
     return RunFolder(path=config.output_dir, fingerprint=values)
 
 
-def _lock(file: IO[str], output_dir: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The previous holder may have removed the file after it was opened
-        # here, and a third process may have created another.
-        if os.fstat(file.fileno()).st_nlink == 0:
-            raise BlockingIOError
-    except BlockingIOError:
-        raise ValueError(
-            f"Another process is training in {output_dir!r}. Wait until it "
-            "ends, or pass another --output_dir."
-        ) from None
-
-
-def check_model(config: RunConfig, task_name: str) -> None:
+def check_model(config: RunConfig, task_name: str | None) -> None:
     """Checks that the weights in `output_dir`, if any, are of this model.
 
-    For runs that do not train; dropout may differ.
+    For runs that do not train; dropout may differ. The task of a pretraining
+    is None.
 
     Raises:
         ValueError: The directory belongs to a run of another model or task.
@@ -227,21 +317,28 @@ def weights_to_use(
 ) -> str:
     """Returns the path of the weights that a run evaluates and predicts with.
 
-    These are, in this order:
-    1. after training, the best weights of the run;
-    2. without training, `init_checkpoint`, if the run in `output_dir` did not
-       start from it;
-    3. without training, the best weights in `output_dir`: the command is the
-       training command, repeated without --do_train.
+    In the directory of a run, these are always the best weights of the run;
+    without training, `init_checkpoint` may be left out, or name them or what
+    the run started from. In another directory, they are `init_checkpoint`.
 
     Raises:
-        ValueError: There are no such weights.
+        ValueError: There are no such weights; or `init_checkpoint` names
+            others, whose results would overwrite those of the run.
     """
-    given = init_checkpoint
+    given = None if is_training else init_checkpoint
     trained = run_checkpoints.trained_weights(output_dir)
-    start = read_fingerprint(output_dir).get("init_checkpoint")
-    if not is_training and given and (trained is None or start != given):
+    run = read_fingerprint(output_dir)
+    if given and not run:
         return given
+    own = {os.path.realpath(path) for path in (output_dir, trained) if path}
+    if given and not (
+        _is_same_start(run, _start(given)) or os.path.realpath(given) in own
+    ):
+        raise ValueError(
+            f"{output_dir!r} has the results of its own run, which those of "
+            f"{given!r} would overwrite. Pass another --output_dir, or leave "
+            "--init_checkpoint out to use the weights of that run."
+        )
     if trained is None:
         raise ValueError(
             f"There are no trained weights in {output_dir!r}. Pass "
@@ -263,12 +360,12 @@ def _check_same(
 ) -> None:
     # JSON turns tuples into lists.
     found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
+    ignored = _not_compared(found, wanted)
     # Differences in common values say more than values that a run of another
-    # kind does not have.
+    # kind does not have. What was not recorded may be the same.
     names = [
-        *sorted(found.keys() & wanted),
-        *sorted(wanted.keys() - found),
-        *sorted(found.keys() - wanted),
+        *sorted((found.keys() & wanted) - ignored),
+        *sorted(found.keys() - wanted - ignored),
     ]
     different = [
         f"{name}={_shown(found.get(name))} (now {_shown(wanted.get(name))})"
@@ -283,6 +380,34 @@ def _check_same(
             f"{'; '.join(shown)}. Pass another --output_dir, or the same "
             "settings to continue that run."
         )
+
+
+def _not_compared(
+    found: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> set[str]:
+    """Returns the names whose values may differ."""
+    names = {_START_DIGEST}
+    if _is_same_start(found, wanted):
+        names.add(_START)
+    if found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0):
+        names.add(_NUM_STEPS)
+    if None in (found.get(_EVAL_RECORDS), wanted.get(_EVAL_RECORDS)):
+        names.add(_EVAL_RECORDS)
+    return names
+
+
+def _is_same_start(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Returns whether two runs start from the same weights, or path."""
+    digests = one.get(_START_DIGEST), other.get(_START_DIGEST)
+    if None not in digests and digests[0] == digests[1]:
+        return True
+    path, other_path = one.get(_START), other.get(_START)
+    if path is None or other_path is None:
+        return path is other_path
+    # A run that was moved with its start has the same path relative to it.
+    return os.path.normpath(path) == os.path.normpath(other_path) or (
+        os.path.realpath(path) == os.path.realpath(other_path)
+    )
 
 
 def _shown(value: Any) -> str:

@@ -23,6 +23,8 @@ from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training.run_config import RunConfig
 
 Tensors = list[tf.Tensor]
+# By path of the variable; one that the loss does not reach has none.
+Gradients = dict[str, tf.Tensor]
 
 INITIAL_LOSS_SCALE = 2.0**15
 # At this scale, a gradient that is not finite is not an overflow of float16.
@@ -130,11 +132,12 @@ class TrainStep:
         gradients, totals = self._gradients(
             batch, loss_denominators, seed, scale
         )
-        *gradients, totals = _all_reduce(context, [*gradients, totals])
-        gradients, norm = optimizers.clip_by_global_norm(
-            [g / scale for g in gradients] if self._scales_loss else gradients,
+        *dense, totals = _all_reduce(context, [*gradients.values(), totals])
+        clipped, norm = optimizers.clip_by_global_norm(
+            [g / scale for g in dense] if self._scales_loss else dense,
             self._config.clip_norm,
         )
+        gradients = dict(zip(gradients, clipped, strict=True))
         context.merge_call(self._apply, args=(gradients, step, rate, norm))
         return tf.concat([totals, [rate, scale, norm]], 0)
 
@@ -157,7 +160,7 @@ class TrainStep:
         loss_denominators: Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
-    ) -> tuple[Tensors, tf.Tensor]:
+    ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a replica's batch."""
         num_micro_batches = self._config.gradient_accumulation_steps
         if num_micro_batches == 1:
@@ -166,8 +169,10 @@ class TrainStep:
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
         }
-        gradients = [tf.zeros(v.shape) for v in self.variables]
+        gradients = {v.path: tf.zeros(v.shape) for v in self.variables}
         totals = tf.zeros([len(self.task.total_names)])
+        # Filled when the body of the loop is traced.
+        reached: set[str] = set()
         for index in tf.range(num_micro_batches):
             more, more_totals = self._micro_gradients(
                 {name: value[index] for name, value in micro.items()},
@@ -175,9 +180,13 @@ class TrainStep:
                 seed + tf.stack([index, 0]),
                 scale,
             )
-            gradients = [g + m for g, m in zip(gradients, more, strict=True)]
+            reached.update(more)
+            gradients = {
+                path: total + more[path] if path in reached else total
+                for path, total in gradients.items()
+            }
             totals += more_totals
-        return gradients, totals
+        return {p: g for p, g in gradients.items() if p in reached}, totals
 
     def _micro_gradients(
         self,
@@ -185,26 +194,28 @@ class TrainStep:
         loss_denominators: Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
-    ) -> tuple[Tensors, tf.Tensor]:
+    ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
         with tf.GradientTape() as tape:
             loss, totals = self.task.loss(batch, loss_denominators, seed=seed)
             if self._scales_loss:
                 loss *= scale
-        gradients = tape.gradient(
-            loss,
-            variables,
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
+        gradients = tape.gradient(loss, variables)
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.
-        dense = [tf.convert_to_tensor(g) for g in gradients]
+        dense = {
+            variable.path: tf.convert_to_tensor(gradient)
+            for variable, gradient in zip(
+                self.variables, gradients, strict=True
+            )
+            if gradient is not None
+        }
         return dense, tf.stack([totals[n] for n in self.task.total_names])
 
     def _apply(
         self,
         strategy: tf.distribute.Strategy,
-        gradients: Tensors,
+        gradients: Gradients,
         step: tf.Tensor,
         rate: tf.Tensor,
         norm: tf.Tensor,
@@ -212,11 +223,17 @@ class TrainStep:
         strategy.extended.update(
             self.optimizer.iterations.value, _assign, args=(step,)
         )
-        for variable, gradient in zip(self.variables, gradients, strict=True):
+        for variable in self.variables:
+            # TF1: a variable without a gradient is left as it is. Weight decay
+            # alone would shrink it, and LAMB would scale that step up.
+            if variable.path not in gradients:
+                continue
             multiplier = self._multipliers[variable.path]
             own_rate = rate if multiplier == 1 else rate * multiplier
             strategy.extended.update(
-                variable.value, self._update, args=(gradient, own_rate, norm)
+                variable.value,
+                self._update,
+                args=(gradients[variable.path], own_rate, norm),
             )
 
     def _update(

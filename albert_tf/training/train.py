@@ -6,12 +6,18 @@ Floor: training.
 """
 
 import contextlib
+import functools
 import logging
 
 import keras
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, run_checkpoints, train_state
+from albert_tf.checkpoints import (
+    load,
+    run_checkpoints,
+    train_state,
+    variable_names,
+)
 from albert_tf.tasks.task import Task
 from albert_tf.training import distribution, metric_log, step
 from albert_tf.training.loop import (
@@ -49,8 +55,10 @@ def train(
             trains in it, or a checkpoint does not fit the model.
         TrainingDiverged: See `loop.TrainingLoop`.
     """
-    is_chief = distribution.is_chief(strategy)
-    with folder.locked() if is_chief else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        distribution.run_in_chief(
+            strategy, functools.partial(stack.enter_context, folder.locked())
+        )
         # 1. Optimizer.
         train_step = step.TrainStep(config, task, strategy)
 
@@ -63,12 +71,24 @@ def train(
             trained=train_step.variables,
             metadata=folder.metadata,
         )
-        state = _restore(config, task.model, checkpointer, strategy)
+        latest = checkpointer.latest()
+        distribution.check_agreement(
+            strategy,
+            "the newest checkpoint's step",
+            run_checkpoints.step_of(latest),
+        )
+        state = distribution.run_in_all(
+            strategy,
+            functools.partial(
+                _restore, config, task.model, checkpointer, latest
+            ),
+        )
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
         # loaded does not leave a directory of a run that never started.
-        if is_chief:
-            folder.claim(config)
+        distribution.run_in_chief(
+            strategy, functools.partial(folder.claim, config)
+        )
         if state and state.step >= config.num_train_steps:
             return True
 
@@ -81,7 +101,7 @@ def train(
         log = metric_log.MetricLog(
             config.output_dir,
             last_step=state.step if state else None,
-            is_writer=is_chief,
+            is_writer=distribution.is_chief(strategy),
         )
         with contextlib.closing(log):
             return TrainingLoop(
@@ -99,22 +119,16 @@ def _restore(
     config: RunConfig,
     model: keras.Model,
     checkpointer: train_state.Checkpointer,
-    strategy: tf.distribute.Strategy,
+    latest: str | None,
 ) -> RunState | None:
     """Initializes the weights; returns the state of a resumed run.
 
     The weights come from the first of these that exists:
-    1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
-       position and log window;
+    1. `latest`, the newest checkpoint in `output_dir`, with optimizer slots,
+       step, data position and log window;
     2. `init_checkpoint`: weights only;
     3. the random initialization of the model.
     """
-    latest = checkpointer.latest()
-    distribution.check_agreement(
-        strategy,
-        "the newest checkpoint's step",
-        run_checkpoints.step_of(latest),
-    )
     if latest:
         state = RunState.from_dict(checkpointer.restore(latest))
         _LOGGER.info("Resuming from %s.", latest)
@@ -126,6 +140,13 @@ def _restore(
             allow_new_heads=config.allow_new_heads,
             from_group_0=config.init_from_group0,
         )
+        return None
+    names = variable_names.variables_by_tf1_name(model.trainable_variables)
+    parts = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
+    _LOGGER.info(
+        "Without --init_checkpoint, all weights are randomly initialised: %s.",
+        ", ".join(parts),
+    )
     return None
 
 

@@ -6,6 +6,7 @@ import pytest
 from albert_tf.checkpoints import checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.albert_model import AlbertModel
+from tests import tiny
 from tests.checkpoints.weights import weights_of
 
 _POOLER = "bert/pooler/dense/bias"
@@ -132,7 +133,51 @@ def test_equal_widths_get_an_identity_and_lose_it_again(source):
         checkpoint.without_projection(arrays, config, "x")
 
 
-def test_the_ending_of_a_vocabulary_decides_its_kind(tiny_spm_model, wordpiece):
-    for path, size in ((tiny_spm_model, 300), (wordpiece, 6)):
-        found = Checkpoint(arrays={}, vocabulary=str(path))
-        assert checkpoint.load_tokenizer(found).vocab_size == size
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(source, value):
+    broken = np.full(8, value, "float32")
+    damaged = dataclasses.replace(
+        source, arrays=dict(source.arrays) | {_POOLER: broken}
+    )
+
+    with pytest.raises(ValueError, match=f"not finite.*, in {_POOLER}. The"):
+        checkpoint.check(damaged, "x")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "words"),
+    [
+        ({"hidden_act": "relu"}, {}, "hidden_act='relu', but.*'gelu'"),
+        ({}, {"num_attention_heads": 4}, "num_attention_heads=2, but.*=4"),
+        ({}, {"num_hidden_layers": 4}, "num_hidden_layers=2, but.*layers=4"),
+        ({}, {"num_hidden_groups": 2}, "num_hidden_groups=1, but.*groups=2"),
+        ({}, {"inner_group_num": 2}, "inner_group_num=1, but.*num=2"),
+        (
+            {"parameter_sharing": "none"},
+            {"num_hidden_groups": 1},
+            "parameter_sharing='none', but.*'all'",
+        ),
+    ],
+)
+def test_configs_that_make_other_outputs_of_the_weights(theirs, ours, words):
+    known, wanted = (
+        tiny.config(**{"num_hidden_layers": 2} | change)
+        for change in (theirs, ours)
+    )
+
+    with pytest.raises(ValueError, match=f"'x' was made with {words}"):
+        checkpoint.check_same_meaning(known, wanted, "x")
+
+
+def test_configs_that_make_the_same_outputs():
+    known = tiny.config(num_hidden_layers=2, parameter_sharing="none")
+    for wanted in (
+        dataclasses.replace(known, hidden_dropout_prob=0.5),
+        dataclasses.replace(known, initializer_range=0.1),
+        # The same layers, in other words.
+        tiny.config(num_hidden_layers=2, num_hidden_groups=2),
+    ):
+        checkpoint.check_same_meaning(known, wanted, "x")
+    checkpoint.check_same_meaning(
+        known, tiny.config(), "x", may_change_layers=True
+    )

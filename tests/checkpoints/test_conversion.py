@@ -107,8 +107,17 @@ def test_the_summary_counts_what_is_written(released, tmp_path, source):
     assert (summary.left_out, summary.differences) == ((), {})
 
 
+@pytest.fixture
+def vocabulary(tmp_path):
+    """A WordPiece vocabulary of 13 tokens, as many as the tiny model has."""
+    path = tmp_path / "own_vocab.txt"
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    path.write_text("\n".join([*special, *"abcdefgh"]))
+    return path
+
+
 def test_config_and_vocabulary_may_be_given(
-    released, tmp_path, tiny_config, wordpiece
+    released, tmp_path, tiny_config, vocabulary
 ):
     config = dataclasses.replace(tiny_config, initializer_range=0.5)
     config.to_json_file(tmp_path / "other.json")
@@ -119,7 +128,7 @@ def test_config_and_vocabulary_may_be_given(
         tmp_path / "out",
         "huggingface",
         albert_config_file=str(tmp_path / "other.json"),
-        vocab_file=str(wordpiece),
+        vocab_file=str(vocabulary),
         do_lower_case=False,
     )
 
@@ -130,10 +139,13 @@ def test_config_and_vocabulary_may_be_given(
 
 
 def test_a_config_is_needed_and_a_vocabulary_must_fit(
-    released, tmp_path, tiny_spm_model
+    released, tmp_path, tiny_spm_model, wordpiece
 ):
     vocabulary = {"spm_model_file": str(tiny_spm_model)}
     with pytest.raises(ValueError, match="has 300 tokens.*vocab_size=13"):
+        _convert(released, tmp_path / "out", "huggingface", **vocabulary)
+    vocabulary = {"vocab_file": str(wordpiece)}
+    with pytest.raises(ValueError, match="has 6 tokens.*vocab_size=13"):
         _convert(released, tmp_path / "out", "huggingface", **vocabulary)
     (released / "albert_config.json").unlink()
 
@@ -157,22 +169,107 @@ def labelled(source, tmp_path):
     return folder
 
 
-def test_metadata_are_kept_where_the_format_stores_them(
-    labelled, tmp_path, wordpiece
-):
-    _convert(labelled, tmp_path / "ours", "keras")
-    vocabulary = {"vocab_file": str(wordpiece)}
-    _convert(labelled, tmp_path / "theirs", "huggingface", **vocabulary)
-    _convert(labelled, tmp_path / "hub", "keras_hub")
+def _lines(notes):
+    return [str(note) for note in notes]
 
-    assert load.read(tmp_path / "ours").metadata == _LABELLED
-    config = json.loads((tmp_path / "theirs" / "config.json").read_text())
+
+def test_metadata_go_with_every_format(labelled, tmp_path, vocabulary):
+    notes = {}
+    for output_format in FORMATS:
+        notes[output_format] = _convert(
+            labelled,
+            tmp_path / output_format,
+            output_format,
+            vocab_file=str(vocabulary),
+        ).notes
+        found = load.read(tmp_path / output_format)
+        assert found.metadata == _LABELLED
+
+    config = json.loads((tmp_path / "huggingface/config.json").read_text())
     assert config["id2label"] == {"0": "bad", "1": "so-so", "2": "good"}
     assert config["label2id"] == {"bad": 0, "so-so": 1, "good": 2}
-    assert load.read(tmp_path / "theirs").metadata == Metadata(
-        labels=_LABELLED.labels, do_lower_case=False
+    original = "(google-research/albert does not read metadata.json)"
+    hub = "(KerasHub does not read albert_metadata.json)"
+    assert _lines(notes["tf1"]) == [
+        f"left out  do_lower_case=false {original}",
+        f"left out  labels=bad,so-so,good {original}",
+        f"left out  null_threshold=1.5 {original}",
+    ]
+    assert _lines(notes["keras"]) == []
+    assert _lines(notes["huggingface"]) == [
+        "left out  null_threshold=1.5 (transformers does not read "
+        "metadata.json)"
+    ]
+    assert _lines(notes["keras_hub"]) == [
+        f"left out  labels=bad,so-so,good {hub}",
+        f"left out  null_threshold=1.5 {hub}",
+        f"left out  vocabulary={vocabulary} (its tokenizer of ALBERT is for "
+        "SentencePiece only)",
+    ]
+
+
+def test_a_run_is_said_to_have_no_vocabulary(labelled, tmp_path):
+    summary = _convert(labelled, tmp_path / "out", "keras")
+
+    assert _lines(summary.notes) == [
+        "left out  vocabulary (there is none beside the input: pass "
+        "--spm_model_file or --vocab_file)"
+    ]
+
+
+def test_a_released_file_may_be_named_like_ours(source, tmp_path):
+    tf1.write(tmp_path / "model.ckpt", source.arrays)
+    values = source.config.to_dict()
+    del values["parameter_sharing"]
+    (tmp_path / "albert_config.json").write_text(json.dumps(values))
+
+    assert _convert(tmp_path, tmp_path / "x", "tf1").input_format == "tf1"
+
+
+def test_a_config_of_other_outputs_is_refused(released, tmp_path, tiny_config):
+    path = tmp_path / "other.json"
+    dataclasses.replace(tiny_config, hidden_act="relu").to_json_file(path)
+
+    with pytest.raises(ValueError, match="made with hidden_act='gelu', but"):
+        _convert(
+            released, tmp_path / "out", "keras", albert_config_file=str(path)
+        )
+
+
+def test_weights_that_are_not_numbers_are_not_converted(
+    source, tmp_path, labelled
+):
+    slot = {"bert/pooler/dense/bias/adam_m": np.full(8, np.nan, "float32")}
+    tf1.write_ours(
+        str(labelled),
+        dataclasses.replace(source, arrays=dict(source.arrays) | slot),
     )
-    assert load.read(tmp_path / "hub").metadata == Metadata()
+
+    with pytest.raises(ValueError, match="not finite.*bias/adam_m"):
+        _convert(labelled, tmp_path / "out", "tf1")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_null_score_of_cls_is_a_fact(source, tmp_path, labelled):
+    heads = {
+        "cls/squad/output_weights": np.ones((2, 8), "float32"),
+        "cls/squad/output_bias": np.ones(2, "float32"),
+    }
+    folder = tmp_path / "spans"
+    folder.mkdir()
+    tf1.write_ours(str(folder), _with(source, **heads))
+
+    summary = _convert(
+        folder, tmp_path / "out", "huggingface", null_from_cls=True
+    )
+
+    assert load.read(tmp_path / "out").metadata.null_from_cls
+    assert _lines(summary.notes)[1] == (
+        "left out  null_from_cls=true (transformers does not read "
+        "metadata.json)"
+    )
+    with pytest.raises(ValueError, match="question answering heads.*task. Lea"):
+        _convert(labelled, tmp_path / "x", "keras", null_from_cls=True)
 
 
 def test_labels_of_another_head_are_refused(labelled, tmp_path):
@@ -186,17 +283,39 @@ def test_heads_and_metadata_are_merged(labelled, tmp_path, source):
     bare = tmp_path / "bare"
     bare.mkdir()
     encoder = starting(source.arrays, "bert/")
-    metadata = Metadata(do_lower_case=True)
-    tf1.write_ours(
-        str(bare),
-        dataclasses.replace(source, arrays=encoder, metadata=metadata),
-    )
+    tf1.write_ours(str(bare), dataclasses.replace(source, arrays=encoder))
 
     _convert(bare, tmp_path / "out", "keras", merge_from=str(labelled))
 
     found = load.read(tmp_path / "out")
     check_same(found.arrays, load.read(labelled).arrays)
-    assert found.metadata == dataclasses.replace(_LABELLED, do_lower_case=True)
+    assert found.metadata == _LABELLED
+
+
+def test_heads_for_other_text_or_outputs_are_not_merged(
+    labelled, tmp_path, source
+):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    arrays = starting(source.arrays, "bert/")
+    for change, words in (
+        (
+            {"metadata": Metadata(do_lower_case=True)},
+            "has do_lower_case=False, but --input_path has True",
+        ),
+        (
+            {
+                "config": dataclasses.replace(
+                    source.config, num_attention_heads=4
+                )
+            },
+            "'--merge_from' was made with num_attention_heads=2",
+        ),
+    ):
+        other = dataclasses.replace(source, arrays=arrays, **change)
+        tf1.write_ours(str(bare), other)
+        with pytest.raises(ValueError, match=words):
+            _convert(bare, tmp_path / "out", "keras", merge_from=str(labelled))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,12 @@ def folder(source, tmp_path):
     return tmp_path
 
 
+def _edit(path, edit):
+    values = json.loads(path.read_text())
+    edit(values)
+    path.write_text(json.dumps(values))
+
+
 def _with_config(source, **change):
     config = dataclasses.replace(source.config, **change)
     return dataclasses.replace(source, config=config)
@@ -43,6 +49,56 @@ def test_a_classifier_is_read_back(source, tmp_path):
         str(tmp_path), preprocessor=None
     )
     assert model.num_classes == 3
+
+
+def test_what_keras_hub_has_no_place_for_is_noted(
+    source, tmp_path, tiny_spm_model
+):
+    source = dataclasses.replace(
+        _with_config(source, initializer_range=0.5),
+        vocabulary=str(tiny_spm_model),
+    )
+
+    notes = keras_hub.write(str(tmp_path), source).notes
+
+    assert [*map(str, notes)] == [
+        "left out  lower-casing and removal of accents (its tokenizer does "
+        "neither: change the text before calling it)",
+        "left out  initializer_range=0.5 (KerasHub has a fixed one)",
+        "left out  epsilon 1e-12 of the masked LM (KerasHub's is 1e-5)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "multi_label", "notes"),
+    [
+        ({}, None, []),
+        ({"activation": "sigmoid"}, True, []),
+        (
+            {"activation": "softmax", "dropout": 0.3},
+            None,
+            [
+                "left out  dropout=0.3 (it matters in training only: pass "
+                "--dropout_prob there)"
+            ],
+        ),
+    ],
+)
+def test_what_a_preset_says_of_its_classifier_is_read(
+    source, tmp_path, settings, multi_label, notes
+):
+    arrays = starting(source.arrays, "bert/") | _CLASSIFIER
+    keras_hub.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
+    _edit(tmp_path / "task.json", lambda v: v["config"].update(settings))
+
+    found = keras_hub.read(tmp_path)
+
+    assert found.metadata.multi_label is multi_label
+    assert [*map(str, found.notes)] == [
+        "assumed   do_lower_case=true (the preset does not say, and KerasHub "
+        "itself keeps capitals)",
+        *notes,
+    ]
 
 
 def test_equal_widths_travel_with_an_identity(tmp_path):
@@ -217,12 +273,17 @@ def test_missing_weights_are_named(folder):
             lambda v: v.update(registered_name="my>Task"),
             "describes 'my>Task', but only",
         ),
+        (
+            "task.json",
+            lambda v: v["config"].update(activation="relu"),
+            "classifier with activation='relu', which is not supported",
+        ),
+        ("task.json", lambda v: v.update(config=[]), "object as 'config'"),
+        ("config.json", lambda v: v.update(config=[]), "object as 'config'"),
     ],
 )
 def test_an_unsupported_preset_is_refused(folder, file, edit, words):
-    values = json.loads((folder / file).read_text())
-    edit(values)
-    (folder / file).write_text(json.dumps(values))
+    _edit(folder / file, edit)
 
     with pytest.raises(ValueError, match=words):
         keras_hub.read(folder)

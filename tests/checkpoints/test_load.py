@@ -81,7 +81,12 @@ def test_the_folder_of_a_run_stands_for_its_best_checkpoint(
 
 
 @pytest.mark.parametrize(
-    "change", [{"hidden_act": "relu"}, {"num_attention_heads": 4}]
+    "change",
+    [
+        {"hidden_act": "relu"},
+        {"num_attention_heads": 4},
+        {"num_hidden_layers": 4},
+    ],
 )
 @pytest.mark.parametrize(
     ("write", "folder"),
@@ -104,6 +109,45 @@ def test_weights_of_another_meaning_are_refused(
     before = weights_of(model)
 
     with pytest.raises(ValueError, match=f"made with {next(iter(change))}="):
+        load.load_checkpoint(model, tmp_path)
+
+    check_same(weights_of(model), before)
+
+
+def test_a_config_of_another_meaning_is_refused(tmp_path, source):
+    tf1.write_ours(str(tmp_path), source)
+    other = dataclasses.replace(source.config, num_attention_heads=4)
+
+    with pytest.raises(ValueError, match="made with num_attention_heads=2"):
+        load.load_model(tmp_path, config=other)
+
+
+def test_the_model_answers_what_gelu_means(tmp_path, source):
+    huggingface.write(str(tmp_path), source)
+    path = tmp_path / "config.json"
+    path.write_text(path.read_text().replace('"gelu_new"', '"gelu"'))
+    model = PretrainingModel(source.config, seed=2)
+
+    load.load_checkpoint(model, tmp_path)
+
+    check_same(weights_of(model), source.arrays)
+    _assert_same(load.load_model(tmp_path, config=source.config), model)
+    with pytest.raises(ValueError, match="hidden_act='gelu', but only"):
+        load.load_model(tmp_path)
+
+
+@pytest.mark.parametrize("write", [tf1.write_released, tf1.write_ours])
+def test_values_that_are_not_finite_are_refused(tmp_path, source, write):
+    name = "bert/pooler/dense/bias"
+    broken = {name: np.full(8, np.inf, "float32")}
+    write(
+        str(tmp_path),
+        dataclasses.replace(source, arrays=dict(source.arrays) | broken),
+    )
+    model = PretrainingModel(source.config, seed=2)
+    before = weights_of(model)
+
+    with pytest.raises(ValueError, match=f"not finite numbers.*in {name}"):
         load.load_checkpoint(model, tmp_path)
 
     check_same(weights_of(model), before)

@@ -9,7 +9,9 @@ _ALL = Metadata(
     task="squad",
     do_lower_case=False,
     labels=("ham", "spam"),
+    multi_label=True,
     null_threshold=-1.5,
+    null_from_cls=True,
     tokenizer_hash="abc",
 )
 _PLACES = ["", "best", "best/model.ckpt", "checkpoints/step-00000007/model"]
@@ -47,6 +49,48 @@ def test_nothing_known_is_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert metadata.read(tmp_path) == Metadata()
     assert metadata.read(tmp_path / "prefix") == Metadata()
+
+
+_SEVERAL = Metadata(
+    task="custom",
+    labels=("a", "b"),
+    multi_label=True,
+    thresholds=(0.25, 0.75),
+    target_mean=-3.0,
+    target_scale=0.5,
+)
+
+
+def test_what_tables_need_is_written_and_read(tmp_path):
+    metadata.write(tmp_path, _SEVERAL)
+
+    assert metadata.read(tmp_path) == _SEVERAL
+
+
+def test_the_thresholds_of_an_evaluation_are_known_label_by_label():
+    scores = {"threshold_of_b": 0.5, "threshold_of_a": 0.1, "f1_micro": 1.0}
+
+    assert _SEVERAL.tuned(scores).thresholds == (0.1, 0.5)
+    assert _SEVERAL.tuned({"threshold_of_a": 0.1}).thresholds is None
+    assert _ALL.tuned({"null_threshold": 3.0}).null_threshold == 3
+
+
+@pytest.mark.parametrize("place", _PLACES)
+def test_thresholds_and_scale_are_those_of_the_run(place, tmp_path):
+    _folder_of(tmp_path, place)
+    settings = {
+        "labels": ["a", "b"],
+        "multi_label": True,
+        "target_mean": -3.0,
+        "target_scale": 0.5,
+    }
+    # Of several seeds, those of the best one.
+    results = {"threshold_of_a": 0.1, "threshold_of_b": 0.75}
+    results |= {"threshold_of_a_best": 0.25, "threshold_of_b_best": 0.75}
+    _write(tmp_path, "run.json", {"task": "custom", "settings": settings})
+    _write(tmp_path, "eval_results.json", results)
+
+    assert metadata.read(tmp_path / place) == _SEVERAL
 
 
 @pytest.mark.parametrize("place", _PLACES)
@@ -98,10 +142,50 @@ def test_labels_without_names_are_unknown(tmp_path):
     assert metadata.read(tmp_path) == Metadata()
 
 
-def test_the_file_of_a_keras_hub_preset_is_not_ours(tmp_path):
-    _write(tmp_path, "metadata.json", {"keras_version": "3", "tasks": []})
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (
+            {
+                "problem_type": "multi_label_classification",
+                "id2label": {"0": "a", "1": "b"},
+            },
+            Metadata(labels=("a", "b"), multi_label=True),
+        ),
+        (
+            {
+                "problem_type": "single_label_classification",
+                "id2label": {"0": "a", "1": "b"},
+            },
+            Metadata(labels=("a", "b")),
+        ),
+        # A number has no label, whatever its name.
+        (
+            {"problem_type": "regression", "id2label": {"0": "stars"}},
+            Metadata(labels=()),
+        ),
+        ({"id2label": {"0": "stars"}}, Metadata()),
+        (
+            {"architectures": ["AlbertForMultipleChoice"]},
+            Metadata(task="race"),
+        ),
+    ],
+)
+def test_the_problem_of_a_hugging_face_folder_is_read(
+    config, expected, tmp_path
+):
+    _write(tmp_path, "config.json", config)
 
+    assert metadata.read(tmp_path) == expected
+
+
+def test_in_a_keras_hub_preset_the_file_has_another_name(tmp_path):
+    _write(tmp_path, "metadata.json", {"keras_version": "3", "tasks": []})
     assert metadata.read(tmp_path) == Metadata()
+
+    metadata.write(tmp_path, _ALL, name=metadata.PRESET_METADATA_FILE)
+
+    assert metadata.read(tmp_path) == _ALL
 
 
 @pytest.mark.parametrize(
@@ -111,10 +195,35 @@ def test_the_file_of_a_keras_hub_preset_is_not_ours(tmp_path):
         ("metadata.json", {"label": []}, "unknown keys: label. The known"),
         ("metadata.json", {"labels": "ab"}, "damaged: .*labels.*'ab'"),
         ("metadata.json", {"labels": [1]}, "damaged: .*must be text"),
+        ("metadata.json", {"labels": ["a", "a"]}, "must differ.*labels=a,a"),
+        ("metadata.json", {"multi_label": 1}, "must be true or false"),
+        ("metadata.json", {"null_from_cls": 1}, "must be true or false"),
+        ("config.json", {"id2label": []}, "JSON object as 'id2label', found l"),
+        ("config.json", {"id2label": {"0": 1, "1": 2}}, "must be text"),
+        ("config.json", {"id2label": {"0": "a", "1": "a"}}, "must differ"),
+        (
+            "config.json",
+            {"id2label": {"0": "a", "2": "b"}},
+            "numbers from 0 to 1. Received: 0, 2",
+        ),
+        ("run.json", {"settings": []}, "JSON object as 'settings', found list"),
         ("metadata.json", {"task": 1}, "damaged: `task`.*must be text"),
         ("metadata.json", {"tokenizer_hash": 1}, "`tokenizer_hash`"),
         ("metadata.json", {"do_lower_case": 1}, "must be true or false"),
         ("metadata.json", {"null_threshold": "x"}, "`null_threshold` must be"),
+        ("metadata.json", {"multi_label": 1}, "must be true or false"),
+        ("metadata.json", {"thresholds": 0.5}, "`thresholds` a list"),
+        (
+            "metadata.json",
+            {"labels": ["a"], "thresholds": ["x"]},
+            r"`thresholds\[0\]` must be",
+        ),
+        (
+            "metadata.json",
+            {"labels": ["a", "b"], "thresholds": [0.5]},
+            "`thresholds` must have a number for each of the 2 lab.* 1",
+        ),
+        ("metadata.json", {"target_scale": "x"}, "`target_scale` must be"),
         ("eval_results.json", [], "damaged: expected a JSON object"),
         ("run.json", [], "damaged: expected a JSON object"),
     ],
@@ -136,12 +245,18 @@ def test_damaged_files_are_named(file, values, words, tmp_path):
         ((), None, 1, ()),
     ],
 )
-def test_labels_are_the_given_or_the_known_ones(
-    known, given, number, expected, tmp_path
-):
-    metadata.write(tmp_path, Metadata(labels=known))
+def test_labels_are_the_given_or_the_known_ones(known, given, number, expected):
+    found = metadata.find_labels(
+        Metadata(labels=known), number, where="x", given=given
+    )
 
-    assert metadata.find_labels(tmp_path, number, given) == expected
+    assert found == expected
+
+
+def test_a_single_output_of_several_labels_has_one_name():
+    known = Metadata(labels=("spam",), multi_label=True)
+
+    assert metadata.find_labels(known, 1, where="x") == ("spam",)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +264,19 @@ def test_labels_are_the_given_or_the_known_ones(
     [
         (("a", "b"), 3, "means 3 labels, but --labels names 2: a, b. Pass"),
         (("a", "b"), 1, "regression, without labels, but --labels names 2"),
-        (None, 3, "means 3 labels, but '.*' names 2: ham, spam"),
+        (None, 3, "means 3 labels, but 'run' names 2: ham, spam"),
     ],
 )
-def test_the_number_of_labels_must_be_the_model_s(
-    given, number, words, tmp_path
-):
-    metadata.write(tmp_path, Metadata(labels=("ham", "spam")))
+def test_the_number_of_labels_must_be_the_model_s(given, number, words):
+    known = Metadata(labels=("ham", "spam"))
 
     with pytest.raises(ValueError, match=words):
-        metadata.find_labels(tmp_path, number, given)
+        metadata.find_labels(known, number, where="run", given=given)
+
+
+@pytest.mark.parametrize("given", [("spam", "ham"), ("spam", "eggs")])
+def test_labels_in_another_order_are_refused(given):
+    known = Metadata(labels=("ham", "spam"))
+
+    with pytest.raises(ValueError, match="other outputs: .* they are ham,spam"):
+        metadata.find_labels(known, 2, where="run", given=given)

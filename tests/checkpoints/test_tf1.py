@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import check_close, check_same
@@ -173,15 +174,19 @@ def test_what_a_folder_holds_is_written_is_read_back(
     slots = {"bert/pooler/dense/bias/adam_m": np.ones(8, "float32")}
     arrays = source.arrays | slots | {"global_step": np.array(7)}
     source = dataclasses.replace(
-        source, arrays=arrays, vocabulary=str(tiny_spm_model)
+        source,
+        arrays=arrays,
+        vocabulary=str(tiny_spm_model),
+        metadata=Metadata(do_lower_case=True, task="race"),
     )
 
-    assert write(str(tmp_path), source) == []
+    assert write(str(tmp_path), source) == ([], [])
 
     found = tf1.read_folder(tmp_path)
     check_same(found.arrays, arrays)
     assert found.config == source.config
     assert found.vocabulary == str(tmp_path / "tiny.model")
+    assert found.metadata == source.metadata
     assert tf1.resolve(tmp_path) == str(tmp_path / stem)
 
 
@@ -241,3 +246,40 @@ def test_a_vocabulary_of_another_name_gets_one_that_is_found(
     found = tf1.read_folder(tmp_path)
 
     assert found.vocabulary == str(tmp_path / "spiece.model")
+
+
+def test_what_the_original_is_not_told_is_noted(source, tmp_path):
+    source = dataclasses.replace(
+        source,
+        metadata=Metadata(
+            do_lower_case=False,
+            labels=("a", "b"),
+            multi_label=True,
+            null_threshold=1.5,
+            tokenizer_hash="abc",
+        ),
+    )
+
+    notes = tf1.write_released(str(tmp_path), source).notes
+
+    reason = "(google-research/albert does not read metadata.json)"
+    assert list(map(str, notes)) == [
+        f"left out  do_lower_case=false {reason}",
+        f"left out  labels=a,b {reason}",
+        f"left out  multi_label=true {reason}",
+        f"left out  null_threshold=1.5 {reason}",
+    ]
+    assert tf1.read_folder(tmp_path).metadata == source.metadata
+
+
+def test_of_several_vocabularies_none_is_taken(source, tmp_path):
+    tf1.write_ours(str(tmp_path), source)
+    for name in ("a.model", "b.model", "vocab.txt"):
+        (tmp_path / name).touch()
+
+    found = tf1.read_folder(tmp_path)
+
+    assert found.vocabulary is None
+    assert list(map(str, found.notes)) == [
+        "left out  vocabulary (a.model, b.model: which of them is unknown)"
+    ]

@@ -147,7 +147,8 @@ def test_a_state_can_be_replaced_alone(make):
 def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
     make(1).checkpointer.save(5, STATE)
     folder = tmp_path / "run" / "checkpoints"
-    shutil.copytree(folder / "step-00000005", folder / "step-00000010.partial")
+    left = folder / "step-00000010.01234567.partial"
+    shutil.copytree(folder / "step-00000005", left)
 
     checkpointer = make(1).checkpointer
 
@@ -178,7 +179,7 @@ def test_a_kill_between_two_renames_loses_nothing(name, make, tmp_path):
     saved.checkpointer.save(5, STATE)
     saved.checkpointer.save_best(5, {"step": 5})
     path = tmp_path / "run" / name
-    path.rename(f"{path}.old")
+    path.rename(f"{path}.01234567.replaced")
 
     checkpointer = make(2).checkpointer
 
@@ -190,13 +191,26 @@ def test_leftovers_of_a_finished_replacement_are_not_restored(make, tmp_path):
     saved = make(1)
     saved.checkpointer.save_best(5, {"step": 5})
     best = tmp_path / "run" / "best"
-    shutil.copytree(best, f"{best}.old")
+    shutil.copytree(best, f"{best}.01234567.replaced")
     saved.checkpointer.save_best(6, {"step": 6})
 
     make(2)
 
     assert json.loads((best / "state.json").read_text()) == {"step": 6}
     assert names_of(tmp_path / "run") == ["best"]
+
+
+def test_a_user_s_copies_in_a_run_are_kept(make, tmp_path):
+    saved = make(1)
+    saved.checkpointer.save_best(5, {"step": 5})
+    run = tmp_path / "run"
+    for name in ("best.old", "best.partial", "notes.old"):
+        shutil.copytree(run / "best", run / name)
+    names = names_of(run)
+
+    make(2).checkpointer.save_best(6, {"step": 6})
+
+    assert names_of(run) == names
 
 
 def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from absl import flags
@@ -241,7 +242,7 @@ def ask():
 
 def _plain(values):
     if values.dtype == tf.string:
-        return [text.decode() for text in values.numpy()]
+        return np.char.decode(values.numpy().astype(bytes), "utf-8").tolist()
     return values.numpy().tolist()
 
 

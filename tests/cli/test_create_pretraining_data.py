@@ -1,3 +1,6 @@
+import gzip
+import re
+
 import pytest
 
 from albert_tf.data import record_files, sidecar
@@ -48,6 +51,37 @@ def test_records_a_sidecar_and_a_summary_are_made(run, folder):
     assert "\r" not in result.stderr  # No progress bar outside a terminal.
 
 
+def test_json_lines_are_read_and_bad_ones_are_skipped(run, folder):
+    lines = ['{"body": "A b c? D d! B c a a."}'] * 3
+    data = "\n".join([*lines, "{}", ""]).encode()
+    (folder / "c4.json.gz").write_bytes(gzip.compress(data))
+
+    result = run(
+        "--input_file=c4.json.gz", "--text_field=body", "--max_bad_lines=1"
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert made_by(folder).counts.documents == 3
+    assert "bad lines skipped      1\n" in result.stdout
+    error = run("--input_file=c4.json.gz", "--output_file=other").error
+    assert "'c4.json.gz', line 1 has no 'text'" in error
+
+
+def test_text_that_is_left_out_is_counted_and_warned_of(run, folder):
+    paragraph = "a b c d " * 8
+    (folder / "corpus.txt").write_text(f"{paragraph}\n{paragraph}\n{TEXT}")
+
+    result = run()
+
+    # Two paragraphs of 32 tokens.
+    assert re.search(
+        r"^tokens left out +[0-9,]+ of 40 copies \(\d\d\.\d%\)$",
+        result.stdout,
+        re.MULTILINE,
+    )
+    assert "of the text is in no record" in result.stderr
+
+
 def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
     result = run(
         "--random_next_sentence=True",
@@ -80,7 +114,9 @@ def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
         ("--vocab_file=none.txt", ["none.txt"]),
         ("--max_seq_length=4", ["`max_seq_length`", "at least 8"]),
         ("--output_file=corpus.txt/out", ["corpus.txt"]),
-        ("--output_file=a,b", ["at most 1"]),
+        ("--output_file=./corpus.txt", ["overwrite the input 'corpus.txt'"]),
+        ("--output_file=a,a.json", ["'a.json' has the name of a sidecar"]),
+        ("--max_bad_lines=-1", ["`max_bad_lines`"]),
         ("--output_file=gs://bucket/a", ["remote path"]),
     ],
 )

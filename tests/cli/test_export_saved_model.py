@@ -1,6 +1,7 @@
 import os
 import pathlib
 import re
+import shutil
 
 import pytest
 
@@ -24,7 +25,11 @@ def run(run_script, tmp_path):
 
 
 def test_a_checkpoint_is_exported(run, tiny_spm_model, tmp_path):
+    # A vocabulary beside its checkpoint may be shorter than the model's.
+    shutil.copytree(_BASE, tmp_path / "base")
+    shutil.copy(tiny_spm_model, tmp_path / "base" / "spiece.model")
     done = run(
+        "--init_checkpoint=base",
         f"--spm_model_file={tiny_spm_model}",
         "--export_version=7",
         "--precision=bfloat16",

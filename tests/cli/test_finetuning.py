@@ -25,8 +25,15 @@ CONFIG = {
 class TaskConfig:
     """Stands for the flags of a task."""
 
-    dropout_prob: float = setting(0.2, "Dropout.")
+    dropout_prob: float = setting(0.2, "Dropout.", of_weights=True)
+    count_windows_as_epochs: bool = setting(False, "Windows.")
     name = "rte"
+
+
+class Questions(list):
+    """Examples that are cut into windows."""
+
+    num_windows = 960
 
 
 @pytest.fixture
@@ -42,7 +49,7 @@ def run(parse, monkeypatch, tmp_path, tiny_spm_model):
 
     def start(*arguments, scores=None, **defaults):
         found = types.SimpleNamespace(exported=[])
-        some = ExampleSet(examples=range(320), data=None)
+        some = ExampleSet(examples=Questions(range(320)), data=None)
 
         def read_sets(task_config, uses, **settings):
             found.task_config, found.settings = task_config, settings
@@ -103,6 +110,12 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
             {"num_train_steps": 25, "num_warmup_steps": 2},
         ),
         ("", USUAL, {"num_train_steps": 30, "num_warmup_steps": 3}),
+        # 960 windows / 32 x 3.
+        (
+            "--count_windows_as_epochs",
+            USUAL,
+            {"num_train_steps": 90, "num_warmup_steps": 9},
+        ),
         (
             "--num_train_steps=50 --num_warmup_steps=9",
             USUAL,
@@ -168,6 +181,7 @@ def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):
 
     assert found.config.albert_config.hidden_dropout_prob == 0.1
     assert found.task_config.dropout_prob == 0.1
+    assert found.config.task_settings == {"dropout_prob": 0.1}
     assert without.config.albert_config.hidden_dropout_prob == 0.3
     assert without.task_config.dropout_prob == 0.2
 
@@ -188,6 +202,10 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
         ("--albert_config_file=base_v3", "base_v3.*base_v2"),
         ("--spm_model_file=", "--spm_model_file or --vocab_file must be"),
         ("--nodo_train", "There is nothing to do: pass --do_train"),
+        (
+            "--train_step=5 --count_windows_as_epochs",
+            "--count_windows_as_epochs is for --num_train_epochs, but",
+        ),
         (
             "--train_step=5 --num_train_epochs=1",
             "--num_train_steps and --num_train_epochs contradict each other",

@@ -7,8 +7,12 @@ import re
 
 import pytest
 
+from albert_tf import settings
 from albert_tf.cli import flags
 from albert_tf.settings import setting
+from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.race.sets import RaceConfig
+from albert_tf.tasks.squad.sets import SquadConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = importlib.util.spec_from_file_location(
@@ -17,9 +21,10 @@ _SPEC = importlib.util.spec_from_file_location(
 generate_flags = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(generate_flags)
 
-# Flags of google-research/albert and their defaults; None has no text. Four
+# Flags of google-research/albert and their defaults; None has no text. Five
 # have another default here: iterations_per_loop (the device decides),
-# num_tpu_cores (any number), threshold_to_export (none), and RACE's task_name.
+# max_eval_steps (all), num_tpu_cores (any number), threshold_to_export (none),
+# and RACE's task_name.
 _FINETUNING = """
     albert_config_file= vocab_file= spm_model_file= output_dir=
     init_checkpoint= albert_hub_module_handle= do_lower_case=true
@@ -55,7 +60,7 @@ ORIGINAL_DEFAULTS = {
         do_eval=false train_batch_size=4096 eval_batch_size=64 optimizer=lamb
         learning_rate=0.00176 poly_power=1.0 num_train_steps=125000
         num_warmup_steps=3125 start_warmup_step=0 save_checkpoints_steps=5000
-        keep_checkpoint_max=5 iterations_per_loop=0 max_eval_steps=100
+        keep_checkpoint_max=5 iterations_per_loop=0 max_eval_steps=
         use_tpu=false init_from_group0=false tpu_name= tpu_zone= gcp_project=
         master= num_tpu_cores= masked_lm_budget=0
     """,
@@ -215,3 +220,78 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
     message = refuse(f"{command}.py", "--no_such_flag=1", before=NO_SCIPY)
 
     assert "no_such_flag" in message
+
+
+# Whether another value makes another run, for every flag of the commands that
+# train. First those that a run's fingerprint has under their names.
+COMPARED = """
+    best_metric corrected_lamb dropout_prob freeze_embeddings init_checkpoint
+    init_from_group0 layerwise_lr_decay learning_rate max_seq_length
+    metric_language num_train_steps num_warmup_steps objectives optimizer
+    poly_power positive_label precision random_seed start_warmup_step
+    train_batch_size
+"""
+# What they name or determine is compared: model, records, tokenizer, labels,
+# lengths; numbers of steps and batches.
+COMPARED_BY_CONTENT = """
+    albert_config_file answer_field article_field class_weights
+    count_windows_as_epochs data_dir do_lower_case doc_stride eval_batch_size
+    eval_file high_only id_column id_field input_file label_column
+    label_separator labels max_eval_steps max_predictions_per_seq max_qa_length
+    max_query_length middle_only multi_label num_train_epochs options_field
+    preset question_field regression spm_model_file task_name text_columns
+    train_file train_step validation_seed validation_share
+    version_2_with_negative vocab_file warmup_proportion warmup_step
+"""
+# What is predicted with the weights; computed anew each time.
+OF_PREDICTIONS = """
+    do_predict end_n_top export_dir max_answer_length n_best_size
+    null_score_diff_threshold predict_batch_size predict_file start_n_top
+"""
+# They decide whether and how far a run goes on, not what a step computes.
+OF_COURSE = """
+    allow_new_heads do_eval do_train early_stopping_patience max_restarts
+    num_seeds on_collapse on_divergence
+"""
+# The numbers are the same, but for rounding and for the draws of dropout.
+OF_COMPUTATION = """
+    deterministic gcp_project gradient_accumulation_steps iterations_per_loop
+    jit_compile master num_tpu_cores strategy tpu_name tpu_zone use_tpu
+"""
+# Where and when files are written, and exit codes.
+OF_FILES = """
+    cached_dir keep_checkpoint_max log_steps num_keep_checkpoint output_dir
+    preemption_exit_code save_checkpoints_steps
+"""
+WITHOUT_EFFECT = """
+    albert_hub_module_handle masked_lm_budget predict_feature_file
+    predict_feature_left_file threshold_to_export train_feature_file use_einsum
+"""
+
+
+def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
+    groups = [
+        set(names.split())
+        for names in (
+            COMPARED,
+            COMPARED_BY_CONTENT,
+            OF_PREDICTIONS,
+            OF_COURSE,
+            OF_COMPUTATION,
+            OF_FILES,
+            WITHOUT_EFFECT,
+        )
+    ]
+    known = set().union(*groups)
+
+    assert len(known) == sum(map(len, groups))
+    commands = [name for name in ORIGINAL_DEFAULTS if name.startswith("run_")]
+    assert known == {name for one in commands for name in flags_of(one)}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ClassificationConfig(task_name="rte"), RaceConfig(), SquadConfig()],
+)
+def test_the_dropout_of_a_task_makes_another_run(config):
+    assert settings.of_weights(config) == {"dropout_prob": 0.1}

@@ -78,7 +78,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
         command.kill(number)
         done = command.wait()
         story.append(done.stderr)
-        assert done.returncode == (0 if number is TERMINATE else KILLED), story
+        assert done.returncode == (3 if number is TERMINATE else KILLED), story
         if number is TERMINATE:
             assert "a checkpoint is saved" in done.stderr, story
     # A run that was killed early has saved nothing yet.

@@ -123,7 +123,7 @@ def run_workers(
 def run_stopped_and_resumed(script, flags, folder, *, step):
     """Runs two workers to the end, the second stopped in between."""
     codes, said = run_workers(script, flags, folder, stop_at=(None, step))
-    assert codes == [0, 0], said
+    assert codes == [3, 3], said
     # A signal to the second stops both.
     assert all("a checkpoint is saved" in text for text in said)
     assert not (folder / "two" / "eval_results.json").exists()
@@ -176,6 +176,26 @@ def test_workers_with_folders_of_their_own_are_stopped(
     assert codes == [1, 1]
     for text in said:
         assert "must be a folder that all workers share" in text
+
+
+@pytest.mark.slow
+def test_all_workers_end_when_the_chief_refuses_the_folder(
+    pretraining_flags, tmp_path
+):
+    run_alone("run_pretraining.py", pretraining_flags, tmp_path)
+
+    codes, said = run_workers(
+        "run_pretraining.py",
+        (*pretraining_flags, "--learning_rate=0.02"),
+        tmp_path,
+        output_dirs=("one", "two"),
+    )
+
+    assert codes == [1, 1], said
+    errors = [text.splitlines()[-1] for text in said]
+    assert "'one' belongs to another run" in errors[0]
+    assert "error: Another worker has failed" in errors[1]
+    assert not (tmp_path / "two").exists()
 
 
 @pytest.mark.slow

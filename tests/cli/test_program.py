@@ -47,6 +47,7 @@ def main(values):
             "interrupt": KeyboardInterrupt(),
         }}[values.failure]
     print(*range(1, values.number + 1))
+    return 3 if values.number == 7 else None
 
 
 program.run(define_flags, main, description="Counts to a number.")
@@ -88,6 +89,10 @@ def test_flags_reach_main_and_success_ends_with_0(run):
     result = run("--number=4")
 
     assert (result.returncode, result.stdout) == (0, "1 2 3 4\n")
+
+
+def test_main_decides_the_exit_code(run):
+    assert run("--number=7").returncode == 3
 
 
 def test_flags_txt_has_the_flags_of_the_command(run):
@@ -221,6 +226,5 @@ def test_messages_of_an_import_are_shown_when_they_matter(
 
 def test_scores_are_printed_one_a_line(capsys):
     program.print_scores({"f1": 50.0, "accuracy": 1 / 3})
-    program.print_scores(None)
 
     assert capsys.readouterr().out == "f1 = 50\naccuracy = 0.333333\n"

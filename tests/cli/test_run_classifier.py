@@ -256,6 +256,20 @@ def test_a_run_of_ones_own_predicts_without_its_training_file(
     assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
 
 
+def test_files_beside_the_folder_of_a_run_say_nothing_of_its_weights(
+    run, mail_files, tmp_path
+):
+    (tmp_path / "metadata.json").write_text('{"labels": ["a", "b"]}')
+
+    done = run(
+        *CUSTOM,
+        "--do_predict",
+        f"--predict_file={mail_files / 'test.jsonl'}",
+    )
+
+    assert "The labels are not known" in done.error
+
+
 def test_a_run_with_other_labels_leaves_the_folder_as_it_is(
     run, mail_run, mail_files, tmp_path
 ):

@@ -5,10 +5,8 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -91,6 +89,7 @@ def results_of(folder):
         ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
         ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
         ("--masked_lm_budget=3", ["--masked_lm_budget", "--masking=dynamic"]),
+        ("--preemption_exit_code=256", ["--preemption_exit_code=256", "255"]),
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(
@@ -137,7 +136,12 @@ def copy_records(workshop, path, **facts):
             ["has shape [8, 16], expected [8, 20]"],
         ),
         ("--init_checkpoint=damaged", ["is damaged", "Checksum"]),
-        ("--nodo_train", ["no checkpoint to evaluate", "'run'"]),
+        ("--nodo_train", ["no trained weights in 'run'"]),
+        (
+            "--nodo_train --output_dir={run} --init_checkpoint={run}/"
+            "checkpoints/step-00000005",
+            ["has the results of its own run", "another --output_dir"],
+        ),
         ("--output_dir=.", ["contains files but no run.json"]),
         ("--output_dir=shape.json", ["shape.json' is a file"]),
         (
@@ -228,24 +232,47 @@ def test_evaluation_alone_reads_google_s_checkpoints(
     assert results_of(tmp_path / "run")["global_step"] == 125000
 
 
-def test_control_c_is_one_line_and_130(
-    start_script, pretraining_flags, tmp_path
+# A run that presses Ctrl-C after its second step.
+PRESS_CTRL_C = """
+import os, signal
+from albert_tf.training import loop
+record = loop.TrainingLoop._record
+def press(self, *arguments):
+    record(self, *arguments)
+    if self.state.step == 2:
+        for _ in range({times}):
+            os.kill(os.getpid(), signal.SIGINT)
+loop.TrainingLoop._record = press
+"""
+
+
+@pytest.mark.parametrize(
+    ("times", "flag", "code"),
+    [
+        (1, "", 3),
+        (1, "--preemption_exit_code=0", 0),
+        (2, "", 130),
+    ],
+)
+def test_control_c_saves_and_pressed_twice_ends_at_once(
+    times, flag, code, run, tmp_path
 ):
-    command = start_script(
-        SCRIPT,
-        *pretraining_flags,
+    done = run(
         "--num_train_steps=100000",
-        "--output_dir=run",
-        folder=tmp_path,
+        "--nodo_eval",
+        *filter(None, [flag]),
+        before=PRESS_CTRL_C.format(times=times),
     )
-    log = tmp_path / "run" / "metrics.jsonl"
-    while not log.exists() or len(log.read_text().splitlines()) < 2:
-        time.sleep(0.05)
 
-    command.kill(signal.SIGINT)
-    done = command.wait()
-
-    assert done.returncode == 130
-    *log, message = done.stderr.splitlines()
-    assert message == "error: interrupted"
+    assert (done.returncode, done.stdout) == (code, "")
+    *log, last = done.stderr.splitlines()
     assert all(LOG_LINE.match(line) for line in log)
+    checkpoints = sorted(
+        path.name for path in tmp_path.glob("run/checkpoints/*")
+    )
+    if times == 2:
+        assert last == "error: interrupted"
+        assert checkpoints == ["step-00000000"]
+    else:
+        assert "Stopped by a signal after step 2; a checkpoint is" in last
+        assert checkpoints == ["step-00000000", "step-00000002"]

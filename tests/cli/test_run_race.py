@@ -231,7 +231,7 @@ def test_a_run_that_is_stopped_exports_nothing(
     command.kill(signal.SIGTERM)
     done = command.wait()
 
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert done.stdout == ""
     assert "Stopped by a signal" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

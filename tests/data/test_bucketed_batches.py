@@ -1,5 +1,9 @@
 """Batches of like lengths: every record its due, in a known order."""
 
+import dataclasses
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -148,6 +152,26 @@ def test_an_evaluation_of_one_record_is_filled_up(columns):
 
     assert batch["example_weights"].numpy().sum() == 1
     assert set(batch["label"].numpy()) == {0}
+
+
+def test_the_records_of_an_evaluation_are_not_kept(columns):
+    columns = dataclasses.replace(columns)
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS, batch_size=2, padding=PADDING
+    )
+    dataset = bucketed_batches.evaluation_dataset(
+        columns, plan, ALONE, padding=PADDING
+    )
+    assert len(list(dataset)) == len(plan)
+    kept = weakref.ref(columns), weakref.ref(plan)
+
+    del columns, plan
+    gc.collect()
+
+    # Long predictions would fill the memory.
+    assert [ref() for ref in kept] == [None, None]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="were dropped"):
+        list(dataset)
 
 
 def test_the_batch_must_divide_over_the_replicas():

@@ -1,5 +1,8 @@
 import hashlib
+import itertools
 import json
+import os
+import re
 import resource
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from albert_tf.data import (
     corpus,
     pretraining_instances,
     record_files,
+    shards,
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -176,7 +180,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(build, tmp_path):
     [
         ({"ngram": 2}, "ngram is 3 there, 2 here"),
         ({"max_seq_length": 32}, "max_seq_length is 24 there, 32 here"),
-        ({"corpus": "a b c\na b\n"}, "corpus_files is"),
+        ({"corpus": "a b c\na b\n"}, "corpus_sha256 is"),
         ({"vocabulary": "e\n"}, "tokenizer_hash is"),
         ({"sidecar": None}, "exists already, and no sidecar says what made it"),
     ],
@@ -205,7 +209,7 @@ def test_a_file_of_another_build_is_not_overwritten(
     [
         ("", r"has no sentence: .*other\.txt"),
         ("\n\n \n", r"has no sentence: .*other\.txt"),
-        ("a b c d\n", "1 sentences: a pair needs two"),
+        ("a b c d\n", "1 sentences: a pair needs two.*`keep_more_text`"),
     ],
 )
 def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):
@@ -221,7 +225,6 @@ def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):
 @pytest.mark.parametrize(
     ("names", "changes", "message"),
     [
-        ("abcdefg", {}, "Name at most 6. Received: 7 files"),
         (("a", "./a"), {}, "named twice"),
         ((), {}, "`output_file` must be given"),
         ("a", {"input_file": None}, "`input_file` must be given"),
@@ -245,6 +248,246 @@ def test_many_unknown_tokens_are_warned_of(build, tmp_path, caplog):
     assert "44.4% of the tokens are unknown" in caplog.text
 
 
+def test_two_builds_of_the_same_file_do_not_meet(build, tmp_path, monkeypatch):
+    build("whole")
+    build_block = pretraining_instances.build_block
+    errors = []
+
+    def start_another(block, **rest):
+        if block.number == 2:
+            with pytest.raises(ValueError, match="is building .*/out'") as e:
+                build("out", random_seed=2)
+            errors.append(e)
+        return build_block(block, **rest)
+
+    monkeypatch.setattr(pretraining_instances, "build_block", start_another)
+    build("out")
+
+    assert len(errors) == 1
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not [name for name in os.listdir(tmp_path) if "lock" in name]
+
+
+def test_a_file_that_another_build_has_finished_meanwhile_is_kept(
+    build, tmp_path, monkeypatch
+):
+    locked_in_turn = shards.locked_in_turn
+
+    def build_first(paths):
+        monkeypatch.setattr(shards, "locked_in_turn", locked_in_turn)
+        build("out")
+        return locked_in_turn(paths)
+
+    monkeypatch.setattr(shards, "locked_in_turn", build_first)
+
+    with pytest.raises(ValueError, match="has built .* in the meantime"):
+        build("out")
+
+    assert sidecar.read(tmp_path / "out").num_bytes > 0
+
+
+def test_a_corpus_of_the_same_name_and_size_is_another(build, tmp_path, text):
+    build("out")
+    content = text.read_text()
+    swapped = content.replace("a", "x").replace("b", "a").replace("x", "b")
+    text.write_text(swapped)
+    assert len(swapped) == len(content)
+
+    with pytest.raises(ValueError, match="corpus_sha256 is .* there"):
+        build("out")
+
+
+def test_a_corpus_that_moved_is_the_same(build, tmp_path, text):
+    build("out")
+    (tmp_path / "new").mkdir()
+    moved = text.rename(tmp_path / "new" / "other.txt")
+
+    assert build("out", input_file=str(moved)).kept_files
+
+
+@pytest.mark.parametrize("end", ["", "a b c d\n" * 200])
+def test_a_corpus_that_changes_while_it_is_read_is_an_error(
+    build, tmp_path, text, monkeypatch, end
+):
+    survey = corpus.survey
+
+    def change_afterwards(found):
+        contents = survey(found)
+        text.write_text(text.read_text()[:200] + end)
+        return contents
+
+    monkeypatch.setattr(corpus, "survey", change_afterwards)
+
+    with pytest.raises(ValueError, match="was changed while it was read"):
+        build("out")
+
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_more_files_than_blocks_share_the_records(build, tmp_path, num_workers):
+    build("whole")
+    names = [f"part-{number:02}" for number in range(15)]
+
+    report = build(*names, num_workers=num_workers)
+
+    whole = list(record_files.RecordFile(tmp_path / "whole").verified())
+    found = [sidecar.read(tmp_path / name) for name in names]
+    # 6 blocks: two files, three files, ...
+    parts = [(facts.blocks, facts.part) for facts in found[:5]]
+    assert parts == [
+        ([0, 1], [0, 2]),
+        ([0, 1], [1, 2]),
+        ([1, 2], [0, 3]),
+        ([1, 2], [1, 3]),
+        ([1, 2], [2, 3]),
+    ]
+    dealt = [
+        list(record_files.RecordFile(tmp_path / name).verified())
+        for name in names
+    ]
+    assert sorted(itertools.chain(*dealt)) == sorted(whole)
+    assert min(map(len, dealt)) > 0
+    assert report.counts == sidecar.read(tmp_path / "whole").counts
+    assert report.counts.documents == 12
+
+
+def test_parts_of_a_block_are_resumed(build, tmp_path):
+    names = [f"part-{number:02}" for number in range(15)]
+    build(*names)
+    contents = [(tmp_path / name).read_bytes() for name in names]
+    for name in names[3:9]:
+        (tmp_path / name).unlink()
+
+    build(*names)
+
+    assert [(tmp_path / name).read_bytes() for name in names] == contents
+
+
+def test_files_for_which_no_record_is_left_are_empty(build, tmp_path, caplog):
+    small = tmp_path / "small.txt"
+    small.write_text("a b c d\nb c\n")
+
+    report = build(*"pqr", input_file=str(small), dupe_factor=1)
+
+    assert report.counts.records == 1
+    assert [(tmp_path / name).stat().st_size > 0 for name in "pqr"] == [
+        *(True, False, False)
+    ]
+    assert "2 of 3 files have no record" in caplog.text
+
+
+def test_a_last_block_without_a_pair_does_not_fail(build, tmp_path, text):
+    text.write_text(text.read_text() + "\na b c\n")
+
+    report = build(*"abcdefg")
+
+    assert (tmp_path / "g").read_bytes() == b""
+    assert report.counts.sentences == 49
+    assert build(*"abcdefg").kept_files == tuple(
+        str(tmp_path / name) for name in "abcdefg"
+    )
+
+
+def test_a_corpus_without_a_pair_leaves_none_of_its_files(build, tmp_path):
+    lone = tmp_path / "lone.txt"
+    lone.write_text("a b c d\n\nb c\n")
+
+    with pytest.raises(ValueError, match="2 sentences: a pair needs two"):
+        build(*"pqr", input_file=str(lone))
+
+    assert not [path for path in tmp_path.iterdir() if path.name[0] in "pqr."]
+
+
+def test_inputs_that_are_one_file_count_once(build, tmp_path, text):
+    os.symlink(text, tmp_path / "link.txt")
+
+    report = build("out", input_file=f"{text},{tmp_path}/./*.txt")
+
+    # The vocabulary matches the pattern, too: 9 lines.
+    assert report.counts.sentences == 48 + len(TOKENS)
+
+
+def test_many_inputs_make_short_sidecars_and_short_errors(build, tmp_path):
+    for number in range(2000):
+        (tmp_path / f"in-{number:04}.txt").write_text("a b\nc d\n")
+    names = ",".join(str(path) for path in tmp_path.glob("in-*.txt"))
+    build("out", input_file=names)
+    assert sidecar.read(tmp_path / "out").num_corpus_files == 2000
+    assert (tmp_path / "out.json").stat().st_size < 6000
+
+    (tmp_path / "in-2000.txt").write_text("d d\nc d\n")
+    with pytest.raises(ValueError, match="made by another build") as caught:
+        build("out", input_file=f"{tmp_path}/in-*.txt")
+    assert len(str(caught.value)) < 500
+
+
+def test_bad_lines_are_skipped_and_reported(build, tmp_path):
+    lines = tmp_path / "c4.json"
+    good = '{"body": "A b c? D a b! C c?"}\n'
+    lines.write_text(good + "{\n" + good)
+
+    report = build(
+        "out", input_file=str(lines), text_field="body", max_bad_lines=1
+    )
+
+    assert report.counts.documents == 2
+    assert report.num_bad_lines == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # 3 of 20 tokens are masked in rows of 24, where 15% are asked for.
+        ({"max_predictions_per_seq": 1}, "Full records need 4"),
+        ({"max_predictions_per_seq": 4}, None),
+        ({"max_predictions_per_seq": 4, "do_permutation": True}, None),
+        ({"max_predictions_per_seq": 1, "masking": "dynamic"}, None),
+    ],
+)
+def test_too_few_predictions_are_warned_of(build, caplog, changes, message):
+    build("out", **changes)
+
+    assert ("are to be predicted, not" in caplog.text) == bool(message)
+    assert (message or "") in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # Paragraphs of 32 tokens.
+        ({}, "of the text is in no record.*one sentence .not a paragraph."),
+        ({"keep_more_text": True}, None),
+        ({"masking": "dynamic"}, None),
+        ({"pair_objective": "none"}, None),
+    ],
+)
+def test_much_text_that_is_left_out_is_warned_of(
+    build, tmp_path, caplog, changes, message
+):
+    other = tmp_path / "paragraphs.txt"
+    paragraph = " ".join("abcd" * 8)
+    other.write_text(f"{paragraph}\n{paragraph}\na b\nc d\n")
+
+    report = build("out", input_file=str(other), **changes)
+
+    assert bool(message) == (report.left_out_share > 0.2)
+    assert ("is in no record" in caplog.text) == bool(message)
+    if message:
+        assert re.search(message, caplog.text)
+
+
+def test_documents_of_one_sentence_are_warned_of(build, tmp_path, caplog):
+    other = tmp_path / "short.txt"
+    other.write_text("a b c d\n\n" * 9 + "a b\nc d\n")
+
+    report = build("out", input_file=str(other), masking="dynamic")
+
+    # 36 of 40 tokens, and both copies.
+    assert report.left_out_share == 0.9
+    assert "single sentence give no pair" in caplog.text
+
+
 def test_neither_building_nor_inspecting_imports_tensorflow():
     code = (
         "import sys, albert_tf.data.builder, albert_tf.data.inspect; "
@@ -263,6 +506,7 @@ COUNTS = BuildCounts(
     tokens=20_000,
     unknown_tokens=50,
     chunks_without_pair=7,
+    tokens_left_out=80_000,
     records=400,
     label_1_records=190,
     record_tokens=40_000,
@@ -270,9 +514,10 @@ COUNTS = BuildCounts(
 )
 
 
-def summary(*, built=COUNTS, kept_files=(), **settings):
+def summary(*, built=COUNTS, kept_files=(), num_bad_lines=0, **settings):
     """The lines of a printed report, by name."""
     report = builder.BuildReport(
+        num_bad_lines=num_bad_lines,
         config=PretrainingDataConfig(max_seq_length=128, **settings),
         counts=COUNTS,
         built=built,
@@ -289,6 +534,7 @@ def test_the_summary_of_a_static_build():
         "sentences": "1,200",
         "tokens": "20,000",
         "unknown tokens": "0.25%",
+        "tokens left out": "80,000 of 40 copies (10.0%)",
         "records": "400",
         "chunks without a pair": "7",
         "label 1": "47.5%",
@@ -302,6 +548,12 @@ def test_the_summary_of_a_static_build():
 @pytest.mark.parametrize(
     ("changes", "name", "value"),
     [
+        (
+            {"masking": "dynamic", "dupe_factor": 4},
+            "tokens left out",
+            "80,000 of 4 copies (100.0%)",
+        ),
+        ({"num_bad_lines": 3}, "bad lines skipped", "3"),
         ({"masking": "dynamic"}, "label 1", "half, drawn when read"),
         ({"masking": "dynamic"}, "masked tokens", "drawn when read"),
         (

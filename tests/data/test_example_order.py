@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.data import example_order
 from albert_tf.data.example_order import InputShard
@@ -62,3 +63,50 @@ def test_a_batch_that_replicas_cannot_divide_is_refused():
 def test_a_shard_that_does_not_exist_is_refused(index):
     with pytest.raises(ValueError, match=f"shard_index={index}"):
         InputShard(num_input_shards=2, shard_index=index)
+
+
+def _failing(error):
+    def read(delivery):
+        if delivery == 2:
+            raise error
+        return {"names": np.array([b"x"], object), "values": np.zeros([1, 2])}
+
+    specs = {
+        "names": tf.TensorSpec([1], tf.string),
+        "values": tf.TensorSpec([1, None], tf.float64),
+    }
+    return example_order.ahead(
+        example_order.deliver(InputShard(), read, specs, end_step=4)
+    )
+
+
+@pytest.mark.parametrize("message", ["'a b' is damaged.", "Ü\t[\"\\n]\n'é"])
+def test_a_failed_read_raises_its_own_message(message):
+    taken = []
+    with (
+        pytest.raises(ValueError) as error,
+        example_order.failed_reads_raised(),
+    ):
+        for batch in _failing(ValueError(message)):
+            taken.append(batch)
+
+    assert str(error.value) == message
+    assert len(taken) == 2
+
+
+def test_a_fault_of_the_program_shows_where_it_is():
+    take = tf.function(lambda batches: [next(batches) for _ in range(3)])
+
+    with (
+        pytest.raises(ValueError, match="in read\n(.*\n)+KeyError: 'fault'"),
+        example_order.failed_reads_raised(),
+    ):
+        take(iter(_failing(KeyError("fault"))))
+
+
+def test_other_errors_of_tensorflow_stay_as_they_are():
+    with (
+        pytest.raises(tf.errors.InvalidArgumentError, match="reshape"),
+        example_order.failed_reads_raised(),
+    ):
+        tf.reshape(tf.zeros([3]), [2])

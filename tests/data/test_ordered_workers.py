@@ -1,3 +1,4 @@
+import itertools
 import os
 import time
 
@@ -23,6 +24,11 @@ def die(number):
 
 def sleep(seconds):
     time.sleep(seconds)
+
+
+def nap(seconds):
+    time.sleep(seconds)
+    return seconds
 
 
 def worker_id(number):
@@ -60,8 +66,31 @@ def test_items_are_read_only_a_few_ahead():
     ) as results:
         next(results)
 
-        # Two for each worker, and one in place of the result.
-        assert len(read) <= 5
+        # Two for each worker, two more, and one in place of the result.
+        assert len(read) <= 7
+
+
+def test_a_long_item_does_not_hold_up_the_others():
+    # Workers take turns: 0.9 + 0.3, where a second item that waits for a
+    # certain worker would take 0.9 + 0.3 + 0.3 + 0.3.
+    seconds = [0.9, 0.3, 0.3, 0.3]
+    with ordered_workers.map_in_order(
+        nap, [0, 0, *seconds], num_workers=2
+    ) as results:
+        assert list(itertools.islice(results, 2)) == [0, 0]  # They are up.
+        started = time.monotonic()
+        assert list(results) == seconds
+        taken = time.monotonic() - started
+
+    assert taken < 1.15
+
+
+def test_all_dead_workers_are_one_error():
+    with (
+        ordered_workers.map_in_order(die, [3] * 9, num_workers=2) as results,
+        pytest.raises(ChildProcessError, match="Run the command again"),
+    ):
+        list(results)
 
 
 def test_an_error_in_a_worker_reaches_the_caller():

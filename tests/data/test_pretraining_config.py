@@ -21,6 +21,15 @@ def test_the_defaults_are_the_original_s():
         ({"masking": "dynamic"}, "dupe_factor", 1),
         ({"masking": "dynamic", "dupe_factor": 5}, "dupe_factor", 5),
         ({"random_next_sentence": True}, "pair_objective", "nsp"),
+        ({}, "keep_more_text", False),
+        ({"pair_objective": "nsp"}, "keep_more_text", False),
+        ({"pair_objective": "none"}, "keep_more_text", True),
+        ({"masking": "dynamic"}, "keep_more_text", True),
+        (
+            {"masking": "dynamic", "reference_pairs": True},
+            "keep_more_text",
+            False,
+        ),
     ],
 )
 def test_settings_follow_from_others(settings, name, value):
@@ -45,6 +54,7 @@ def test_settings_follow_from_others(settings, name, value):
         ("dupe_factor", 0),
         ("num_workers", 0),
         ("random_seed", -1),
+        ("max_bad_lines", -1),
     ],
 )
 def test_an_impossible_value_is_an_error_that_names_the_field(field, value):
@@ -64,6 +74,14 @@ def test_an_impossible_value_is_an_error_that_names_the_field(field, value):
             "`reference_pairs` changes",
         ),
         (
+            {"reference_pairs": True, "keep_more_text": True},
+            "excludes `keep_more_text`",
+        ),
+        (
+            {"pair_objective": "none", "keep_more_text": False},
+            "never cut off.*needs `keep_more_text`",
+        ),
+        (
             {"pair_objective": "sop", "random_next_sentence": True},
             "`random_next_sentence` means",
         ),
@@ -80,6 +98,8 @@ def test_records_do_not_depend_on_where_files_are_or_who_builds():
         input_file="a",
         output_file="b",
         vocab_file="c",
+        text_field="d",
+        max_bad_lines=3,
         num_workers=2,
         random_next_sentence=True,
     )

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import tempfile
 
@@ -12,6 +13,8 @@ from albert_tf.data import (
     record_files,
     segment_pairs,
 )
+from albert_tf.data.sidecar import BuildCounts
+from albert_tf.text.documents import CorpusSettings, Document, Documents
 from albert_tf.text.tokenizer import load_tokenizer
 from tests.data.records import is_masked, num_replaced, restored
 
@@ -33,7 +36,7 @@ def text_block(num_documents=6, num_sentences=9, number=0, seed=0):
     return corpus.Block(
         number=number,
         documents=[
-            corpus.Document(
+            Document(
                 text="\n".join(
                     " ".join(rng.choice(WORDS, rng.integers(2, 6)))
                     for _ in range(num_sentences)
@@ -55,14 +58,16 @@ def config(**changes):
 
 
 def build_records(block, tokenizer, settings):
-    framed, counts = pretraining_instances.build_block(
-        block, tokenizer, settings
-    )
+    (part,) = pretraining_instances.build_block(block, tokenizer, settings)
+    return decode(part.framed), part.counts
+
+
+def decode(framed):
     with tempfile.NamedTemporaryFile() as file:
         file.write(framed)
         file.flush()
         records = list(record_files.RecordFile(file.name).verified())
-    return list(map(record_files.decode_example, records)), counts
+    return list(map(record_files.decode_example, records))
 
 
 def stack(records):
@@ -105,7 +110,7 @@ def test_rows_are_laid_out_with_special_tokens_and_padding(tokenizer):
 
 def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
     documents = [
-        corpus.Document(text=text, is_split=True)
+        Document(text=text, is_split=True)
         for text in ("worda wordb\n\u200b\nwordc", "\u200b", "wordd")
     ]
 
@@ -151,7 +156,7 @@ def test_boundaries_are_word_starts_and_special_tokens(tokenizer):
 
 
 def test_half_of_the_order_labels_are_1_and_mean_swapped(tokenizer):
-    document = corpus.Document(text="worda\nwordb", is_split=True)
+    document = Document(text="worda\nwordb", is_split=True)
     block = corpus.Block(number=0, documents=[document] * 500)
     columns, counts = build(block, tokenizer, dupe_factor=2, short_seq_prob=0.0)
 
@@ -163,10 +168,13 @@ def test_half_of_the_order_labels_are_1_and_mean_swapped(tokenizer):
 
 def test_single_segments_fill_the_row(tokenizer):
     columns, counts = build(
-        text_block(), tokenizer, pair_objective="none", short_seq_prob=0.0
+        text_block(num_sentences=40),
+        tokenizer,
+        pair_objective="none",
+        short_seq_prob=0.0,
     )
 
-    # All but the ends of documents.
+    # All but the first and the last of a document.
     assert (columns["input_mask"].sum(axis=1) == 24).mean() > 0.7
     assert counts.label_1_records == 0
     assert ((restored(columns) == 3).sum(axis=1) == 1).all()
@@ -214,20 +222,43 @@ def test_records_are_a_function_of_block_and_seed(tokenizer, masking):
     )
 
     assert first == again
-    assert first[0] != elsewhere[0]
-    assert first[0] != reseeded[0]
+    assert first[0].framed != elsewhere[0].framed
+    assert first[0].framed != reseeded[0].framed
 
 
 def test_a_block_without_tokens_has_no_records(tokenizer):
     block = corpus.Block(
-        number=0, documents=[corpus.Document(text="\u200b", is_split=True)]
+        number=0, documents=[Document(text="\u200b", is_split=True)]
     )
 
-    framed, counts = pretraining_instances.build_block(
-        block, tokenizer, config()
+    (part,) = pretraining_instances.build_block(block, tokenizer, config())
+
+    assert part.framed == b"" and part.counts.documents == 0
+
+
+@pytest.mark.parametrize("masking", ["static", "dynamic"])
+def test_records_are_dealt_to_parts_one_after_the_other(tokenizer, masking):
+    # More records than are encoded at a time.
+    settings = config(masking=masking, dupe_factor=30)
+    block = text_block()
+    (whole,) = pretraining_instances.build_block(block, tokenizer, settings)
+
+    parts = pretraining_instances.build_block(
+        dataclasses.replace(block, num_parts=3), tokenizer, settings
     )
 
-    assert framed == b"" and counts.documents == 0
+    records = decode(whole.framed)
+    assert len(records) > 300
+    for number, part in enumerate(parts):
+        dealt, expected = decode(part.framed), records[number::3]
+        assert part.counts.records == len(dealt) == len(expected)
+        for one, other in zip(dealt, expected, strict=True):
+            assert one.keys() == other.keys()
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name])
+    counts = [part.counts for part in parts]
+    assert sum(counts, start=BuildCounts()) == whole.counts
+    assert counts[1].tokens == 0
 
 
 # Against the original's output over other seeds: golden/README.md, section 6.
@@ -250,7 +281,8 @@ def golden_records(shared_data, **changes):
         spm_model_file=shared_data / "data/spm/30k-clean.model"
     )
     text = shared_data / "golden/pretraining_data/corpus.txt"
-    (block,) = corpus.read_blocks([str(text)])
+    documents = Documents(CorpusSettings(input_file=str(text)))
+    (block,) = corpus.read_blocks(documents)
     sizes = {"max_seq_length": 128, "max_predictions_per_seq": 20}
     return build(block, tokenizer, dupe_factor=2, **sizes, **changes)[0]
 

@@ -147,14 +147,20 @@ def test_a_lone_document_is_its_own_random_document():
     assert set(pairs.b_start.tolist()) <= {0, 5}
 
 
-def test_single_segments_cover_the_text():
-    segments = segment_pairs.single_segments(
-        block([4, 3, 5], [30, 2]), rng(), budget=7, short_prob=0.0
+def test_tokens_in_several_segments_are_counted_once():
+    pairs = pairs_of((0, 4, 4, 2), (3, 3, 8, 5), (20, 1, 0, 0))
+
+    # 0 to 5, 8 to 12, and 20.
+    assert pairs.num_distinct_tokens() == 6 + 5 + 1
+    assert pairs.num_tokens == 6 + 8 + 1
+
+
+def test_no_pairs_have_no_tokens():
+    pairs, _ = segment_pairs.sentence_order_pairs(
+        block([50]), rng(), budget=20, short_prob=0.0
     )
 
-    assert segments.a_start.tolist() == [0, 7, 12, 42]
-    assert segments.a_length.tolist() == [7, 5, 30, 2]
-    assert not segments.b_length.any() and not segments.label.any()
+    assert pairs.num_distinct_tokens() == pairs.num_tokens == 0
 
 
 def test_half_of_the_pairs_in_order_are_swapped_and_labelled():

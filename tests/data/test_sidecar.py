@@ -21,6 +21,23 @@ def test_a_sidecar_comes_back_as_it_was_written(tmp_path):
     assert sidecar.read(record_path) == example
 
 
+def test_a_sidecar_of_an_earlier_build_is_read(tmp_path):
+    record_path = tmp_path / "a.tf_record"
+    example = records.make_sidecar(masking="dynamic", keep_more_text=False)
+    sidecar.write(record_path, example)
+    path = tmp_path / "a.tf_record.json"
+    values = json.loads(path.read_text())
+    for name in ("num_corpus_files", "corpus_sha256", "part"):
+        del values[name]
+    for name in ("tokens_left_out", "tokens_repeated"):
+        del values["counts"][name]
+    for name in ("keep_more_text", "text_field", "max_bad_lines"):
+        del values["config"][name]
+    path.write_text(json.dumps(values))
+
+    assert sidecar.read(record_path) == example
+
+
 def test_a_file_without_a_sidecar_has_none(tmp_path):
     assert sidecar.read(tmp_path / "a.tf_record") is None
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
@@ -218,6 +219,11 @@ EXPORTS = {
             "tflite": True,
         },
     ),
+    "several_labels": (
+        ClassifierModel,
+        {"num_labels": len(LABELS)},
+        {"task": "classifier", "labels": LABELS, "max_seq_length": 20},
+    ),
     "regression": (
         ClassifierModel,
         {"num_labels": 1},
@@ -249,16 +255,22 @@ class ExportedTask:
         model: The model; it gets the weights.
         folder: For the checkpoint and the export.
         vocabulary: SentencePiece model; or WordPiece vocabulary, `.txt`.
+        known: The metadata of the checkpoint; None for none.
         **values: Fields of the `ExportConfig`.
     """
 
-    def __init__(self, model, folder, vocabulary, **values):
+    def __init__(self, model, folder, vocabulary, *, known=None, **values):
         rng = np.random.default_rng(7)
         for weight in model.weights:
             scale = 0.5 if len(weight.shape) > 1 else 0.1
             noise = scale * rng.standard_normal(weight.shape)
             weight.assign_add(noise.astype(np.float32))
-        _write_checkpoint(folder, model, vocabulary=str(vocabulary))
+        _write_checkpoint(
+            folder,
+            model,
+            vocabulary=str(vocabulary),
+            metadata=known or Metadata(),
+        )
         self.model = model
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(

@@ -13,6 +13,12 @@ from albert_tf.export.export_config import ExportConfig
         ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
         ({"labels": ("a", "b")}, "`labels` can only be given.*labels=a,b"),
         (
+            {"labels": ("a", "a"), "task": "classifier"},
+            "`labels` must differ.*labels=a,a",
+        ),
+        ({"null_from_cls": True}, "`null_from_cls` can only be.*task=encoder"),
+        ({"vocab_file": "vocab"}, "`vocab_file` must end in .txt. Pass a"),
+        (
             {"precision": "bfloat16", "tflite": True},
             "`tflite` needs precision='float32'. Received.*bfloat16",
         ),

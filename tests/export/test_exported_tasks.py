@@ -60,6 +60,12 @@ def test_the_heads_of_the_checkpoint_decide(
             {"end_n_top": 0},
             "`end_n_top` must be .* at least 1",
         ),
+        (
+            "squad",
+            {"start_logits/dense/bias": (1,)},
+            {"null_from_cls": True},
+            "`null_from_cls` is for heads of two logits.*Leave it out",
+        ),
     ],
 )
 def test_checkpoints_and_settings_that_do_not_fit_the_task(

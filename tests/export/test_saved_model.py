@@ -6,15 +6,22 @@ import os
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf import config as config_lib
+from albert_tf.checkpoints import conversion, load
+from albert_tf.checkpoints.conversion_config import ConversionConfig
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model, signature
 from albert_tf.export.export_config import ExportConfig
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.text import tokenizer
+from tests.text.tokenizer_files import write_tokenizer_json
 
 BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 MAX_BYTES = 50_000_000
@@ -33,7 +40,16 @@ def make_config(folder, vocabulary, **values):
 
 def base_config(**changes):
     values = json.loads((BASE / "albert_config.json").read_text())
-    return AlbertConfig.from_dict(values | changes)
+    return AlbertConfig.from_dict(values | {"vocab_size": 300} | changes)
+
+
+@pytest.fixture
+def base(tiny_spm_model, tmp_path):
+    """The checkpoint with a vocabulary beside it, shorter than the model's."""
+    folder = tmp_path / "base"
+    shutil.copytree(BASE, folder)
+    shutil.copyfile(tiny_spm_model, folder / "beside.model")
+    return folder
 
 
 def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
@@ -81,7 +97,7 @@ def test_arrays_without_a_use_are_listed(
 
 
 def test_a_forbidden_operation_is_named_and_nothing_is_written(
-    tiny_spm_model, tmp_path, monkeypatch
+    base, tiny_spm_model, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
         signature,
@@ -92,8 +108,12 @@ def test_a_forbidden_operation_is_named_and_nothing_is_written(
     with pytest.raises(
         ValueError, match="'serving_default' contains Tanh, which"
     ):
-        saved_model.export(make_config(tmp_path / "served", tiny_spm_model))
-    assert os.listdir(tmp_path) == []
+        saved_model.export(
+            make_config(
+                tmp_path / "served", tiny_spm_model, init_checkpoint=str(base)
+            )
+        )
+    assert os.listdir(tmp_path) == ["base"]
 
 
 def test_an_operation_that_litert_lacks():
@@ -125,6 +145,7 @@ def export(config, albert_config):
         ({"max_seq_length": 65}, {}, "from 5 to .*=64.*max_seq_length=65"),
         ({"spm_model_file": None}, {}, "No vocabulary is given"),
         ({}, {"vocab_size": 299}, "has 300 tokens.*vocab_size=299"),
+        ({}, {"vocab_size": 301}, "has 300 tokens.*vocab_size=301"),
         ({"export_dir": __file__}, {}, "cannot be written"),
     ],
 )
@@ -175,12 +196,10 @@ def test_another_config_file_is_read(tiny_spm_model, tmp_path):
 
 
 def test_another_vocabulary_than_that_beside_the_checkpoint(
-    tiny_spm_model, tiny_chinese_vocabulary, tmp_path
+    base, tiny_chinese_vocabulary, tmp_path
 ):
-    shutil.copytree(BASE, tmp_path / "base")
-    shutil.copyfile(tiny_spm_model, tmp_path / "base" / "beside.model")
     config = ExportConfig(
-        init_checkpoint=str(tmp_path / "base"),
+        init_checkpoint=str(base),
         export_dir=str(tmp_path / "x"),
         vocab_file=str(tiny_chinese_vocabulary),
     )
@@ -188,6 +207,137 @@ def test_another_vocabulary_than_that_beside_the_checkpoint(
     with pytest.raises(ValueError, match=r"checkpoint, .*/beside\.model"):
         saved_model.export(config)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.fixture
+def run(tiny_config, tiny_spm_model, tmp_path, write_checkpoint):
+    """A cased classifier of three labels, as a run leaves it."""
+    config = dataclasses.replace(tiny_config, initializer_range=0.5)
+    model = ClassifierModel(config, num_labels=3)
+    tokens = tokenizer.load_tokenizer(
+        spm_model_file=tiny_spm_model, do_lower_case=False
+    )
+    known = Metadata(
+        labels=("bad", "so-so", "good"), tokenizer_hash=tokens.hash
+    )
+    write_checkpoint(tmp_path / "run", model, metadata=known)
+    return tmp_path / "run"
+
+
+def _export_run(run, vocabulary, **values):
+    return saved_model.export(
+        ExportConfig(
+            init_checkpoint=str(run),
+            export_dir=str(run.parent / "x"),
+            spm_model_file=str(vocabulary),
+            task="classifier",
+            max_seq_length=16,
+            **values,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"do_lower_case": True}, "trained with another tokenizer"),
+        ({"labels": ("good", "so-so", "bad")}, "names of the model's labels"),
+        ({"labels": ("a", "b")}, "means 3 labels, but --labels names 2"),
+    ],
+)
+def test_what_a_run_was_not_trained_with_is_refused(
+    values, words, run, tiny_spm_model
+):
+    with pytest.raises(ValueError, match=words):
+        _export_run(run, tiny_spm_model, **values)
+    assert not (run.parent / "x").exists()
+
+
+def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
+    summary = _export_run(run, tiny_spm_model, labels=("a", "b", "c"))
+
+    assert "left out   labels=bad,so-so,good (--labels replaces them)\n" in str(
+        summary
+    )
+    texts = {"text_a": ["The Snow fell."] * 2, "text_b": [""] * 2}
+    texts["text_a"][1] = texts["text_a"][1].lower()
+    serve = tf.saved_model.load(summary.path).signatures["serving_default"]
+    found = serve(**{name: tf.constant(t) for name, t in texts.items()})
+    cased, lower = found["probabilities"].numpy()
+    assert abs(cased - lower).max() > 1e-4
+    assert {*found["prediction"].numpy()} <= {b"a", b"b", b"c"}
+
+
+@pytest.mark.parametrize(
+    "output_format",
+    [
+        "tf1",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("keras", "huggingface", "keras_hub")
+        ),
+    ],
+)
+def test_a_converted_classifier_answers_its_labels_and_keeps_case(
+    output_format, run, tiny_spm_model, tmp_path
+):
+    def convert(source, target, kind, **values):
+        conversion.convert(
+            ConversionConfig(
+                input_path=str(source),
+                output_path=str(target),
+                output_format=kind,
+                **values,
+            )
+        )
+
+    theirs, out = tmp_path / "theirs", tmp_path / "out"
+    convert(run, theirs, "huggingface", spm_model_file=str(tiny_spm_model))
+    convert(theirs, out, output_format)
+    summary = saved_model.export(
+        ExportConfig(
+            init_checkpoint=str(out),
+            export_dir=str(tmp_path / "x"),
+            task="classifier",
+            max_seq_length=16,
+        )
+    )
+
+    texts = ["The Snow fell.", "the snow fell.", "Zoë, ALL 25, of it!", "A"]
+    serve = tf.saved_model.load(summary.path).signatures["serving_default"]
+    found = serve(text_a=tf.constant(texts), text_b=tf.constant([""] * 4))
+    tokens = tokenizer.load_tokenizer(
+        spm_model_file=tiny_spm_model, do_lower_case=False
+    )
+    model = load.load_model(run)
+    logits = np.asarray(model(tokens.batch(texts, max_seq_length=16))["logits"])
+    labels = np.array(["bad", "so-so", "good"])
+    assert [label.decode() for label in found["prediction"].numpy()] == (
+        labels[logits.argmax(-1)].tolist()
+    )
+    np.testing.assert_allclose(
+        found["probabilities"], tf.nn.softmax(logits), atol=1e-5
+    )
+    assert len({*found["prediction"].numpy()}) > 1
+
+
+def test_the_vocabulary_of_a_tokenizer_json_is_an_asset(
+    tiny_config, tiny_spm_model, tmp_path, write_checkpoint
+):
+    path = tmp_path / "tokenizer.json"
+    write_tokenizer_json(path, tiny_spm_model)
+    write_checkpoint(tmp_path / "run", AlbertModel(tiny_config))
+    config = make_config(
+        tmp_path / "x", path, init_checkpoint=str(tmp_path / "run")
+    )
+
+    summary = saved_model.export(config)
+
+    [asset] = pathlib.Path(summary.path, "assets").glob("*.model")
+    found = tokenizer.load_tokenizer(spm_model_file=asset)
+    text = "The snow, 25, fell."
+    known = tokenizer.load_tokenizer(spm_model_file=tiny_spm_model)
+    assert found.encode(text) == known.encode(text)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import sequence_signatures
-from albert_tf.metrics.classification import softmax
+from albert_tf.metrics.classification import sigmoid, softmax
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.race import examples, passage_files
@@ -61,12 +62,68 @@ def test_labels_and_probabilities(exported):
     )
 
 
+def test_any_number_of_labels(export_task):
+    exported = export_task(
+        "classifier", tflite=False, known=Metadata(multi_label=True)
+    )
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    logits = label_logits(exported, PAIRS)
+    np.testing.assert_allclose(
+        found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5
+    )
+    expected = np.where(logits >= 0, exported.config.labels, "")
+    assert np.char.decode(found["prediction"].astype("S")).tolist() == (
+        expected.tolist()
+    )
+    assert len({*(expected != "").sum(axis=1)}) > 2
+
+
 def test_numbers(exported):
     texts_a, texts_b = zip(*PAIRS, strict=True)
     found = exported("regression").ask(text_a=texts_a, text_b=texts_b)
 
     logits = label_logits(exported("regression"), PAIRS)
     np.testing.assert_allclose(found["score"], logits[:, 0], atol=1e-4)
+
+
+def test_several_labels_of_a_text(export_task):
+    thresholds = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
+    known = Metadata(
+        labels=tuple("abcdefgh"), multi_label=True, thresholds=thresholds
+    )
+    exported = export_task("several_labels", known=known)
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)
+
+    wanted = sigmoid(label_logits(exported, PAIRS))
+    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
+    is_far = np.abs(wanted - thresholds) > 1e-4
+    is_predicted = found["prediction"] != b""
+    np.testing.assert_array_equal(
+        is_predicted[is_far], (wanted >= thresholds)[is_far]
+    )
+    assert 0 < is_predicted.mean() < 1
+    labels = np.array([label.encode() for label in exported.config.labels])
+    np.testing.assert_array_equal(
+        found["prediction"], np.where(is_predicted, labels, b"")
+    )
+    # Without thresholds, a half is enough; those of a run come first.
+    again = exported.again(thresholds=(0.5,) * 8)
+    halves = again.ask(text_a=texts_a, text_b=texts_b)["prediction"] != b""
+    np.testing.assert_array_equal(halves, wanted >= 0.5)
+
+
+def test_scaled_numbers_are_answered_in_their_own_units(export_task):
+    known = Metadata(target_mean=1e6, target_scale=500.0)
+    exported = export_task("regression", known=known)
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = exported.ask(text_a=texts_a, text_b=texts_b)["score"]
+
+    logits = label_logits(exported, PAIRS)[:, 0]
+    np.testing.assert_allclose(found, 1e6 + 500 * logits, rtol=1e-6)
+    assert np.ptp(found) > 10
 
 
 BLANK_QUESTIONS = ["a _ b", "_", "__", "", "no blank", "é ＿ 漢︳字", "x_"]

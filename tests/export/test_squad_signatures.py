@@ -140,6 +140,14 @@ def real_pairs(shared_data, number):
 
 def python_predictions(exported, examples, *, is_version_2):
     """Features, model and predictions, as a fine-tuning run makes them."""
+    data, _, outputs, found = python_outputs(
+        exported, examples, is_version_2=is_version_2
+    )
+    return found, data.final_texts(found, data.null_threshold({}))
+
+
+def python_outputs(exported, examples, *, is_version_2):
+    """The task, its questions, the outputs of all windows, and predictions."""
     config = exported.config
     data = SquadData(
         tokenizer=exported.tokenizer,
@@ -166,7 +174,7 @@ def python_predictions(exported, examples, *, is_version_2):
             for name, rows in outputs.items()
         }
     found = list(data.predict(questions, outputs))
-    return found, data.final_texts(found, data.null_threshold({}))
+    return data, questions, outputs, found
 
 
 def check_equal(exported, pairs, *, is_version_2):
@@ -206,6 +214,36 @@ def test_made_questions(version, exported):
             bool(context.strip()) for _, context in PAIRS
         ]
     assert any(texts)
+
+
+def test_the_logits_of_cls_may_say_that_there_is_no_answer(export_task):
+    exported = export_task("squad_1", tflite=False, null_from_cls=True)
+    asked, contexts = zip(*PAIRS, strict=True)
+
+    answered = exported.ask(question=asked, context=contexts)
+
+    _, questions, outputs, found = python_outputs(
+        exported, examples_of(PAIRS), is_version_2=False
+    )
+    # The score of [CLS], the first token, where it is least.
+    ends = np.cumsum([len(one.windows) for one in questions.windowed])
+    rows = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
+    of_cls = np.array([start[0] + end[0] for start, end in rows])
+    of_cls = [part.min() for part in np.split(of_cls, ends[:-1])]
+    spans = [one.spans[0] for one in found]
+    odds = np.array(
+        [
+            null - span.start_score - span.end_score
+            for null, span in zip(of_cls, spans, strict=True)
+        ]
+    )
+    np.testing.assert_allclose(answered["null_score"], odds, rtol=1e-4)
+    assert [text.decode() for text in answered["answer"]] == [
+        "" if null >= 0 else span.text
+        for null, span in zip(odds, spans, strict=True)
+    ]
+    assert 2 < (odds >= 0).sum() < len(odds)
+    assert max(ends[1:] - ends[:-1]) > 1
 
 
 def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):

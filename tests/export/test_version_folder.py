@@ -15,33 +15,38 @@ def test_versions_are_counted_from_one(tmp_path):
     assert version_folder.next_version(tmp_path) == 13
 
 
-def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
-    with version_folder.new_version(tmp_path / "served", 2) as folder:
-        pathlib.Path(folder, "file").write_text("x")
-        assert not (tmp_path / "served" / "2").exists()
+def _write_file(folder):
+    pathlib.Path(folder, "file").write_text("x")
 
-    assert sorted(os.listdir(tmp_path / "served")) == [
-        "2",
-        "batching_parameters.txt",
-    ]
-    assert os.listdir(tmp_path / "served" / "2") == ["file"]
+
+def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
+    served = tmp_path / "served"
+
+    def write(folder):
+        _write_file(folder)
+        assert not (served / "2").exists()
+
+    path = version_folder.write_version(served, 2, write)
+
+    assert path == str(served / "2")
+    assert sorted(os.listdir(served)) == ["2", "batching_parameters.txt"]
+    assert os.listdir(served / "2") == ["file"]
 
 
 def test_a_batching_configuration_that_was_changed_is_kept(tmp_path):
     path = tmp_path / version_folder.BATCHING_FILE
     path.write_text("mine")
-    with version_folder.new_version(tmp_path, 1):
-        pass
+    version_folder.write_version(tmp_path, 1, _write_file)
 
     assert path.read_text() == "mine"
 
 
 def test_after_a_failure_nothing_stays(tmp_path):
-    with (
-        pytest.raises(RuntimeError, match="half way"),
-        version_folder.new_version(tmp_path / "served", 1),
-    ):
+    def fail(folder):
         raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        version_folder.write_version(tmp_path / "served", 1, fail)
 
     assert os.listdir(tmp_path) == []
 
@@ -49,13 +54,45 @@ def test_after_a_failure_nothing_stays(tmp_path):
 def test_a_version_is_not_written_over(tmp_path):
     (tmp_path / "4").mkdir()
 
-    with (
-        pytest.raises(
-            ValueError, match="4 exists already.*Pass another.*export_version=4"
-        ),
-        version_folder.new_version(tmp_path, 4),
+    with pytest.raises(
+        ValueError, match="4 exists already.*Pass another.*export_version=4"
     ):
-        pass
+        version_folder.write_version(tmp_path, 4, _write_file)
+
+
+def test_two_exports_at_once_get_two_numbers(tmp_path):
+    def write(folder):
+        _write_file(folder)
+        # The other one begins later and ends first.
+        version_folder.write_version(tmp_path, None, _write_file)
+
+    path = version_folder.write_version(tmp_path, None, write)
+
+    assert path == str(tmp_path / "2")
+    assert sorted(os.listdir(tmp_path)) == ["1", "2", "batching_parameters.txt"]
+
+
+def test_a_number_that_another_export_takes_last_is_the_next(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "1").mkdir()
+    _write_file(tmp_path / "1")
+    found = iter([1, 2])
+    monkeypatch.setattr(version_folder, "next_version", lambda _: next(found))
+
+    path = version_folder.write_version(tmp_path, None, _write_file)
+
+    assert path == str(tmp_path / "2")
+
+
+def test_two_exports_at_once_of_one_number_are_not_mixed(tmp_path):
+    def write(folder):
+        version_folder.write_version(tmp_path, 1, _write_file)
+
+    with pytest.raises(ValueError, match="1 exists already"):
+        version_folder.write_version(tmp_path, 1, write)
+
+    assert os.listdir(tmp_path / "1") == ["file"]
 
 
 @pytest.mark.parametrize("name", ["", "new", "new/er/served"])
@@ -74,7 +111,7 @@ def test_a_relative_folder_is_below_the_current_one(tmp_path, monkeypatch):
     for use in (
         version_folder.check_writable,
         version_folder.next_version,
-        lambda path: version_folder.new_version(path, 1).__enter__(),
+        lambda path: version_folder.write_version(path, 1, _write_file),
     ):
         with pytest.raises(ValueError, match="'served' is not a folder"):
             use("served")

@@ -105,6 +105,76 @@ def test_sets_that_cannot_be_scored_are_refused(
         score(labels, predictions)
 
 
+def test_the_area_under_the_roc_curve_counts_ties_half():
+    # Pairs of a 1 and a 0: .8 > .4, .8 > .1; .4 = .4, .4 > .1.
+    found = classification.roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+
+    assert found == (1 + 1 + 0.5 + 1) / 4
+    assert classification.roc_auc([0, 1], [0.5, 0.5]) == 0.5
+    assert classification.roc_auc([0, 1], [0.9, 0.1]) == 0
+
+
+def test_average_precision_takes_ties_together():
+    # Recall 1/2 with precision 1; then two at once: recall 1, precision 2/3.
+    found = classification.average_precision([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+
+    assert found == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_areas_equal_their_definitions_on_scores_with_many_ties():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(2, size=300)
+    scores = (rng.integers(5, size=300) + labels).astype(np.float32)
+    pairs = scores[labels == 1][:, None] - scores[labels == 0]
+    area, recall = 0.0, 0.0
+    for level in np.unique(scores)[::-1]:
+        kept = scores >= level
+        reached = labels[kept].sum() / labels.sum()
+        area += (reached - recall) * labels[kept].mean()
+        recall = reached
+
+    roc_auc = classification.roc_auc(labels, scores)
+    average_precision = classification.average_precision(labels, scores)
+
+    wanted = ((pairs > 0) + (pairs == 0) / 2).mean()
+    assert roc_auc == pytest.approx(wanted, rel=1e-12)
+    assert average_precision == pytest.approx(area, rel=1e-12)
+
+
+def test_areas_that_are_not_defined_are_no_numbers():
+    assert math.isnan(classification.roc_auc([1, 1], [0.1, 0.2]))
+    assert math.isnan(classification.roc_auc([0], [0.1]))
+    assert math.isnan(classification.average_precision([0, 0], [0.1, 0.2]))
+    labels, scores = np.array([[1, 0, 0], [0, 0, 1]]), np.eye(2, 3)
+    mean = classification.mean_over_classes
+    # Of the second class there is no pair; the third is wrong.
+    found = mean(classification.roc_auc, labels, scores)
+    assert found == (1 + 0.5) / 2
+    assert math.isnan(mean(classification.roc_auc, labels * 0, scores))
+
+
+def test_scores_of_a_class_are_those_of_its_column():
+    found = classification.class_scores([0, 1, 1, 3], [0, 1, 2, 1], 4)
+
+    assert found == [
+        (1, 1, 1, 1),
+        (1 / 2, 1 / 2, 1 / 2, 2),
+        (0, 0, 0, 0),
+        (0, 0, 0, 1),
+    ]
+
+
+def test_f1_of_rows_with_several_labels():
+    labels = np.array([[1, 1, 0], [0, 1, 0]])
+    predictions = np.array([[1, 0, 0], [0, 1, 1]])
+
+    # 2 right of 3 predicted and 3 true; by label: 1, 2/3, 0.
+    assert classification.f1_micro(labels, predictions) == pytest.approx(2 / 3)
+    assert classification.f1_macro(labels, predictions) == pytest.approx(5 / 9)
+    assert classification.accuracy(labels, predictions) == 0
+    assert classification.accuracy(labels, labels) == 1
+
+
 @pytest.fixture
 def recorded(shared_data):
     """Logits and labels, and what the original's metric functions gave."""
@@ -149,5 +219,8 @@ def test_probabilities_are_those_of_the_exponentials():
 
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [[0.25, 0.75], [0.5, 0.5]], rtol=1e-6)
+    halves = classification.sigmoid(np.array([[0.0, np.log(3.0), -1e4]]))
+    assert halves.dtype == np.float32
+    np.testing.assert_allclose(halves, [[0.5, 0.75, 0]], rtol=1e-6)
     large = classification.softmax(np.array([[1e4, 0.0], [-1e4, 0.0]]))
     np.testing.assert_array_equal(large, [[1, 0], [0, 1]])

@@ -64,6 +64,21 @@ def test_regression_adds_squared_errors():
     assert (float(sums.loss), float(sums.weight)) == (4.25, 2)
 
 
+def test_several_labels_are_independent_questions():
+    logits = np.array([[2, -1], [0, 0], [3, 3]], "f")
+    labels = np.array([[1, 1], [0, 1], [0, 0]], "f")
+
+    sums = losses.multi_label_sums(logits, labels, _WEIGHTS)
+
+    by_label = np.log1p(np.exp(-logits * (2 * labels - 1))).mean(axis=1)
+    wanted = float((_WEIGHTS * by_label).sum())
+    np.testing.assert_allclose(sums.loss, wanted, rtol=1e-5)
+    # Half of each row is right: a logit of 0 says no.
+    is_right = (logits > 0) == (labels == 1)
+    assert float(sums.correct) == (_WEIGHTS * is_right.mean(axis=1)).sum()
+    assert float(sums.weight) == _WEIGHTS.sum()
+
+
 def test_a_span_is_correct_if_both_its_ends_are():
     start = np.array([[5, 0, 0]] * 3, "f")
     end = np.array([[0, 5, 0], [0, 0, 5], [0, 5, 0]], "f")

@@ -84,6 +84,39 @@ def test_the_loss_of_a_regression_is_the_mean_squared_error(tiny_config):
     assert scores == {"loss": pytest.approx(expected, rel=1e-5)}
 
 
+def test_several_labels_have_the_mean_binary_cross_entropy(tiny_config):
+    task = LABELS(tiny_config, multi_label=True)
+    labels = np.array([[1, 0, 1], [0, 0, 0]], np.float32)
+    logits = task.outputs(ROWS)["logits"].numpy().astype(float)
+
+    loss, scores = measure(task, ROWS | {"label_ids": tf.constant(labels)})
+
+    wanted = np.log1p(np.exp(-logits * (2 * labels - 1))).mean()
+    assert loss == pytest.approx(wanted, rel=1e-5)
+    assert scores["loss"] == pytest.approx(wanted, rel=1e-5)
+    is_right = (logits > 0) == (labels == 1)
+    assert scores["accuracy"] == pytest.approx(is_right.mean())
+
+
+def test_class_weights_make_a_weighted_mean(tiny_config):
+    batch = ROWS | {"label_ids": tf.constant([2, 0])}
+    task = LABELS(tiny_config, class_weights=(0.5, 9.0, 4.0))
+    logits = task.outputs(ROWS)["logits"].numpy().astype(float)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    losses = -log_probs[[0, 1], [2, 0]]
+
+    loss, scores = measure(task, batch)
+    _, totals = task.loss(batch, task.loss_denominators(batch), seed=None)
+
+    wanted = pytest.approx(np.average(losses, weights=[4, 0.5]), rel=1e-5)
+    assert (loss, scores["loss"]) == (wanted, wanted)
+    # The speed of a run counts rows.
+    assert float(totals["examples"]) == 2
+    # Rows that only pad a batch weigh nothing.
+    padded = batch | {"example_weights": tf.constant([0.0, 1.0])}
+    assert measure(task, padded)[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_version_2_measures_answerability_too(tiny_config):
     task = BeamSpanTask(tiny_config)
 

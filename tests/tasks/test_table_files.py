@@ -70,6 +70,75 @@ def test_wrong_rows_and_columns_are_refused(text, message, write):
         rows(write(text), "a")
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("a,b\n1,2\n", "ba", [(2, ("2", "1"))]),
+        # Quoted: commas, line breaks of both kinds, quotes written twice.
+        (
+            '"a",b\r\n"one, two","x\r\ny"\r\n"he said ""no""",z\r\n',
+            "ab",
+            [(2, ("one, two", "x\ny")), (4, ('he said "no"', "z"))],
+        ),
+        # Quotes within a field that is not quoted are plain characters.
+        ('a,b\n5" disk,x\n', "a", [(2, ('5" disk',))]),
+        ("\ufeffa,b\n1,2\n\n\n", "a", [(2, ("1",))]),
+        ('a\n\n"x"\n', "a", [(2, ("",)), (3, ("x",))]),
+        ("a,b\n1\u2028x,\ty\n", "ab", [(2, ("1\u2028x", "\ty"))]),
+    ],
+)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_rows_of_csv_may_be_quoted(name, text, columns, expected, write):
+    path = write(gzip.compress(text.encode()) if "gz" in name else text, name)
+
+    assert rows(path, *columns) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n\n3,4\n", "line 3: the row must have 2 .* 1 fields"),
+        ("a,b\n1,x, y\n", "line 2: .*by commas; a text .* needs quotes.* 3 f"),
+        ('a,b\n"1\n2",3\n"4",5,6\n', "line 4: the row must have 2 .* 3 fie"),
+        ('a,b\n1,2\n"no end,3\n4,5\n', "line 3: the row is not CSV .unexpe"),
+        ('a,b\n1,"x" y\n', r"line 2: the row is not CSV \(',' expected"),
+        ("a,b\r1,2\r", "line 1: the row is not CSV .new-line character"),
+        ("", "rows.csv is empty"),
+        ("b,c\n1,2\n", "no column named 'a'"),
+    ],
+)
+def test_wrong_rows_of_csv_are_refused_with_their_line(text, message, write):
+    with pytest.raises(ValueError, match=message):
+        rows(write(text, "rows.csv"), "a")
+
+
+def test_a_quote_that_is_never_closed_does_not_fill_the_memory(
+    write, monkeypatch
+):
+    monkeypatch.setattr(table_files, "_MAX_FIELD_CHARACTERS", 1000)
+    path = write('a\n"' + "x" * 900 + '"\n"' + "line\n" * 300, "rows.csv")
+
+    with pytest.raises(ValueError, match=r"line 3: the row is not CSV \(field"):
+        rows(path, "a")
+
+
+def test_a_long_text_is_one_field(write):
+    # Python's csv module refuses these by default.
+    text = "x" * 200_000
+
+    assert rows(write(f"a,b\n{text},2\n", "rows.csv"), "a") == [(2, (text,))]
+
+
+def test_lists_of_json_are_labels_only_where_they_are_expected(write):
+    path = write('{"a": ["x, y", "é"], "b": "z"}\n', "rows.jsonl")
+
+    found = rows(path, "b", "a", list_column="a")
+
+    assert found == [(1, ("z", '["x, y", "é"]'))]
+    with pytest.raises(ValueError, match="'a' must be a string or a number"):
+        rows(path, "a", list_column="b")
+
+
 def test_a_file_without_a_header_gets_its_names(write):
     path = write("1\t2\n3\t4\n")
 

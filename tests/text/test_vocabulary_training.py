@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -5,7 +6,7 @@ import sys
 import pytest
 import sentencepiece
 
-from albert_tf.text import tokenizer, vocabulary_training
+from albert_tf.text import documents, tokenizer, vocabulary_training
 
 
 def train(corpus, prefix, **settings):
@@ -103,6 +104,57 @@ def test_characters_left_out_of_the_vocabulary_are_not_covered(tmp_path):
     assert summary.covered_share == pytest.approx(0.99)
 
 
+def test_json_lines_give_the_vocabulary_of_their_sentences(
+    tiny_corpus, tmp_path
+):
+    text = tiny_corpus.read_text(encoding="utf-8")
+    values = [{"body": line} for line in text.split("\n") if line]
+    lines = [json.dumps(value) for value in values]
+    corpus = write(
+        tmp_path / "c.json", "\n".join([*lines[:9], "{", *lines[9:]])
+    )
+
+    train(tiny_corpus, tmp_path / "text")
+    summary = train(
+        corpus, tmp_path / "json", text_field="body", max_bad_lines=1
+    )
+
+    models = [tmp_path / f"{name}.model" for name in ("text", "json")]
+    assert models[0].read_bytes() == models[1].read_bytes()
+    assert summary.num_bad_lines == 1
+    assert "bad lines skipped   1" in str(summary).splitlines()
+
+
+@pytest.mark.parametrize("name", ["p.model", "p.vocab"])
+def test_a_file_that_exists_is_not_overwritten(tiny_corpus, tmp_path, name):
+    path = write(tmp_path / name, "precious")
+
+    with pytest.raises(ValueError, match=f"{name}' exists already"):
+        train(tiny_corpus, tmp_path / "p")
+
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_trainings_of_the_same_vocabulary_do_not_meet(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    real_train = sentencepiece.SentencePieceTrainer.train
+
+    def start_another(**options):
+        with pytest.raises(ValueError, match="training .*/p.model"):
+            train(tiny_corpus, tmp_path / "p")
+        real_train(**options)
+
+    monkeypatch.setattr(
+        sentencepiece.SentencePieceTrainer, "train", start_another
+    )
+    train(tiny_corpus, tmp_path / "p")
+
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["p.model", "p.vocab"]
+
+
 def test_sentences_that_are_too_long_are_counted(tiny_corpus, tmp_path):
     corpus = write(
         tmp_path / "c.txt",
@@ -189,14 +241,12 @@ def test_an_interruption_while_reading_is_not_turned_into_an_error(
 ):
     passes = iter(("counting", "training"))
 
-    def interrupted_lines(path):
-        yield "one line"
+    def interrupted_documents(self):
+        yield documents.Document(text="one line", is_split=True)
         if next(passes) == "training":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        vocabulary_training.files, "read_lines", interrupted_lines
-    )
+    monkeypatch.setattr(documents.Documents, "__iter__", interrupted_documents)
 
     with pytest.raises(KeyboardInterrupt):
         train(tiny_corpus, tmp_path / "p")

@@ -13,9 +13,9 @@ import pytest
 import sklearn.metrics
 
 from albert_tf.config import AlbertConfig
+from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.classification.sets import custom_score_names
 from albert_tf.tasks.finetuning import (
     BeamSpanTask,
     ClassificationTask,
@@ -110,31 +110,18 @@ EXAMPLES = {
 }
 
 
-class ScaledTask(ClassificationTask):
-    """A regression whose model predicts numbers in units of their spread."""
-
-    def __init__(self, config, *, mean, spread, **settings):
-        super().__init__(config, num_labels=0, **settings)
-        self._mean, self._spread = mean, spread
-
-    def _measure(self, outputs, batch, weights):
-        scaled = (batch["label_ids"] - self._mean) / self._spread
-        return super()._measure(outputs, {"label_ids": scaled}, weights)
-
-    def outputs(self, batch):
-        logits = super().outputs(batch)["logits"]
-        return {"logits": logits * self._spread + self._mean}
-
-
 def classification(case, rng, tokenizer):
     labels = {"positive": 2, "labels": 20, "numbers": 0}[case.task]
     names = tuple(f"label {i:02}" for i in range(labels))
+    mean, spread = SCALES.get(case.of, (0, 1))
     data = ClassificationData(
         name="custom",
         labels=names,
-        score_names=custom_score_names(names),
+        score_names=scores_lib.names_for(names, multi_label=False),
         tokenizer=tokenizer,
         max_seq_length=S,
+        target_mean=mean,
+        target_scale=spread,
     )
     sets = [
         [
@@ -146,9 +133,6 @@ def classification(case, rng, tokenizer):
         for number in (4000, 2000)
     ]
     make_task = functools.partial(ClassificationTask, num_labels=labels)
-    if case.task == "numbers":
-        mean, spread = SCALES[case.of]
-        make_task = functools.partial(ScaledTask, mean=mean, spread=spread)
     return data, sets, make_task
 
 

@@ -175,3 +175,35 @@ def test_workers_that_find_different_checkpoints_are_an_error(monkeypatch):
         "average 49.5. --output_dir must be a folder that all workers share",
     ):
         distribution.check_agreement(strategy, "a step", -1)
+
+
+def test_what_fails_in_one_worker_fails_in_all(monkeypatch):
+    strategy = tf.distribute.get_strategy()
+    others = [0]
+    told = []
+
+    def total(_, value):
+        told.append(value)
+        return value + others[0]
+
+    def fail():
+        raise OSError("no space")
+
+    monkeypatch.setattr(distribution, "_sum_over_replicas", total)
+
+    assert distribution.run_in_all(strategy, lambda: 7) == 7
+    with pytest.raises(OSError, match="no space"):
+        distribution.run_in_all(strategy, fail)
+    assert told == [0, 1]
+    others[0] = 1
+    with pytest.raises(ValueError, match="Another worker has failed"):
+        distribution.run_in_all(strategy, lambda: 7)
+
+
+def test_the_chief_alone_does_what_all_wait_for(monkeypatch):
+    strategy = tf.distribute.get_strategy()
+    assert distribution.run_in_chief(strategy, lambda: 7) == 7
+
+    monkeypatch.setattr(distribution, "is_chief", lambda _: False)
+
+    assert distribution.run_in_chief(strategy, lambda: 7) is None

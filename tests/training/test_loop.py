@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import signal
 
@@ -44,6 +43,10 @@ def terminate():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def make_examples(num_batches, changes):
     """Global batches; `changes` by batch: factors of weights and inputs."""
     rng = np.random.default_rng(0)
@@ -62,7 +65,8 @@ class Run:
     Args:
         trainer: Holds config, task, optimizer and step.
         changes: See `make_examples`.
-        scores: What evaluations return, by step.
+        scores: What evaluations return, by step: the accuracy, or it and the
+            loss.
         on_checkpoint: See `loop.TrainingLoop`.
         log: Arguments of `Log`.
     """
@@ -110,7 +114,12 @@ class Run:
         return tf.data.Dataset.from_tensor_slices(rest)
 
     def evaluate(self):
-        return {"accuracy": self.scores[self.loop.state.step]}
+        found = self.scores[self.loop.state.step]
+        accuracy, *loss = found if isinstance(found, tuple) else (found,)
+        return {
+            "accuracy": accuracy,
+            **({"loss": loss[0]} if loss else {}),
+        }
 
     def go(self):
         return self.loop.run(self.start)
@@ -243,6 +252,53 @@ def test_sigterm_saves_and_the_next_run_resumes(step, run):
     resumed = run("stopped", scores=SCORES)
     assert resumed.go()
     assert_same_run(resumed, whole)
+
+
+@pytest.fixture
+def heard_ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, even if a shell has it ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("heard_ctrl_c")
+def test_ctrl_c_saves_and_the_next_run_resumes(run, caplog):
+    whole = run("whole")
+    whole.go()
+    stopped = run("stopped", at_step=4, action=press_ctrl_c)
+
+    assert not stopped.go()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert stopped.checkpoints()[-1] == "step-00000004"
+    assert "Ctrl-C ends the run at once" in caplog.text
+
+    resumed = run("stopped")
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+@pytest.mark.usefixtures("heard_ctrl_c")
+@pytest.mark.parametrize("first", [press_ctrl_c, terminate])
+def test_a_second_ctrl_c_ends_the_run_at_once(first, run):
+    def press_twice():
+        first()
+        press_ctrl_c()
+
+    stopped = run("run", at_step=4, action=press_twice)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped.go()
+    assert stopped.checkpoints() == ["step-00000000"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_that_is_ignored_stays_ignored(run):
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run("run", at_step=4, action=press_ctrl_c).go()
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def test_sigterm_at_the_last_step_finishes_the_run(run, caplog):
@@ -457,58 +513,6 @@ def test_float16_that_overflows_at_every_scale_stops_the_run(run):
         half.go()
 
 
-def level_after(losses):
-    level = loop.LossLevel()
-    for loss in losses:
-        assert level.problem(loss) is None
-        level.update(loss)
-    return level
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("detects_jumps", [True, False])
-def test_a_loss_that_is_not_finite_is_a_problem_at_any_step(
-    detects_jumps, loss
-):
-    problem = loop.LossLevel().problem(loss, detects_jumps=detects_jumps)
-
-    assert problem == f"the loss is {loss}"
-
-
-H = loop.HORIZON
-
-
-@pytest.mark.parametrize(
-    ("losses", "smooth", "jump"),
-    [
-        pytest.param([2.0] * (H - 1), 1000.0, None, id="level_not_yet_known"),
-        pytest.param([4.0] * H, 6.0, 6.01, id="half_of_the_level"),
-        # The mean absolute deviation is 1, so 2 + 8 x 1 = 10 is the limit.
-        pytest.param([1.0, 3.0] * (5 * H), 9.5, 10.5, id="noisy"),
-        pytest.param([0.001] * (2 * H), 0.9, 1.1, id="hard_example"),
-    ],
-)
-def test_a_jump_leaves_the_level_and_its_noise(losses, smooth, jump):
-    level = level_after(losses)
-
-    assert level.problem(smooth) is None
-    if jump:
-        assert level.problem(jump).startswith(
-            f"the loss jumped to {jump:.4g} from a running level of "
-        )
-        assert level.problem(jump, detects_jumps=False) is None
-
-
-def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
-    level = level_after([1.0, 2.0, 3.0])
-    assert level.mean == pytest.approx(2.0)
-    assert level.num_steps == 3
-
-    falling = level_after([10.0] * 50 + [5.0] * 200)
-
-    assert falling.mean == pytest.approx(5.0, abs=5 * 0.98**199)
-
-
 def test_the_state_of_a_run_survives_json():
     state = loop.RunState(step=3, skipped_batches=2, window={"loss": 0.1})
     state.level.update(0.3)
@@ -532,7 +536,91 @@ def test_training_ends_after_evaluations_without_a_better_score(run):
         assert one.go()
         assert one.loop.state.step == 6
         assert one.loop.state.best_score == 0.5
-        assert one.stored("best")["global_step"] == 2
+        # Of equal scores the later one is the best, but it is no progress.
+        assert one.stored("best")["global_step"] == 6
+
+
+@pytest.mark.parametrize(
+    ("losses", "best"),
+    [
+        ([9.1, 8.0, 7.8, 7.9], 4),
+        ([9.1, 8.0, 8.0, 8.0], 6),
+        ([1.0, 8.0, 7.8, 7.7], 0),
+    ],
+)
+def test_of_equal_scores_that_with_the_lower_loss_is_the_best(
+    losses, best, run
+):
+    scores = {
+        step: (0.1, loss)
+        for step, loss in zip((0, 2, 4, 6), losses, strict=True)
+    }
+    one = run("one", scores=scores, num_train_steps=6, save_checkpoints_steps=2)
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == best
+
+
+def test_a_better_score_counts_more_than_the_loss(run):
+    one = run("one", scores={0: (0.1, 1.0), 5: (0.2, 9.0), 12: (0.1, 0.5)})
+    one.scores[10] = (0.2, float("nan"))
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == 10
+
+
+@pytest.mark.parametrize(
+    ("metric", "best"), [("loss", 10), ("accuracy", 5), (None, 5)]
+)
+def test_another_metric_may_select_the_best(metric, best, run):
+    scores = {5: (0.9, 7.0), 10: (0.1, 3.0), 12: (0.2, float("nan"))}
+    one = run("one", scores=scores, best_metric=metric, like_pretraining=False)
+    one.scores[0] = (0.0, 1.0)  # to know the names
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == best
+
+
+def test_an_unknown_metric_is_refused_before_the_first_step(run):
+    for like_pretraining in (True, False):
+        one = run(
+            f"run-{like_pretraining}",
+            scores={0: (0.1, 9.0)},
+            best_metric="f1",
+            like_pretraining=like_pretraining,
+        )
+
+        with pytest.raises(
+            ValueError,
+            match="no score 'f1' .* --best_metric one of accuracy, loss",
+        ):
+            one.go()
+        assert one.loop.state.step == 0
+
+
+def test_the_state_of_an_older_version_is_read(run):
+    whole = run("whole", scores=SCORES)
+    whole.go()
+    old = dataclasses.asdict(whole.loop.state)
+    del old["best_loss"]
+
+    state = loop.RunState.from_dict(old)
+
+    assert (state.best_score, state.best_loss) == (0.7, None)
+
+
+def test_the_last_window_of_a_run_that_stops_early_is_logged(run):
+    scores = {0: 0.5, 5: 0.4, 10: 0.3}
+    one = run("one", scores=scores, early_stopping_patience=2)
+
+    assert one.go()
+
+    steps = [x["step"] for x in runs.lines_of(one.folder) if "loss" in x]
+    assert steps == [4, 8, 10]
+    assert run("one", scores=scores, early_stopping_patience=2).go()
 
 
 def test_a_fine_tuning_is_not_evaluated_before_its_first_step(run):

@@ -3,16 +3,17 @@
 import dataclasses
 import os
 import random
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.data import builder, pretraining_config
+from albert_tf.data import builder, pretraining_config, sidecar
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, pretrain
+from albert_tf.training import distribution, pretrain, run_folder
 from albert_tf.training.run_config import PretrainingConfig
 from tests.training import runs
 
@@ -25,7 +26,7 @@ SCORES = {
 }
 
 
-def build_records(folder, *, num_documents, seed):
+def build_records(folder, *, num_documents, seed, **settings):
     """Returns the path of records of random words, two for each document."""
     special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     words = [f"w{10 + n}" for n in range(runs.V - len(special_tokens))]
@@ -37,7 +38,7 @@ def build_records(folder, *, num_documents, seed):
     ]
     text = "\n\n".join("\n".join(document) for document in documents)
     (folder / "text.txt").write_text(text)
-    path = str(folder / f"{num_documents}-{seed}.tfrecord")
+    path = str(folder / f"{len(list(folder.iterdir()))}.tfrecord")
     builder.build(
         pretraining_config.PretrainingDataConfig(
             vocab_file=str(folder / "vocab.txt"),
@@ -47,6 +48,7 @@ def build_records(folder, *, num_documents, seed):
             max_predictions_per_seq=runs.P,
             dupe_factor=1,
             short_seq_prob=0.0,
+            **settings,
         )
     )
     return path
@@ -144,11 +146,16 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(job, stop_at, deterministic):
+@pytest.mark.parametrize(
+    "strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)]
+)
+def test_a_stopped_run_resumes_to_the_same_bits(
+    strategy, job, stop_at, deterministic
+):
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
-        "strategy": "mirrored",
+        "strategy": strategy,
         "deterministic": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
@@ -259,7 +266,7 @@ def test_a_head_may_start_anew(job):
     assert first["cls/seq_relationship/output_weights"].any()
 
 
-def test_a_checkpoint_can_be_evaluated_alone(trained, job):
+def test_a_checkpoint_can_be_evaluated_alone(trained, job, caplog):
     done, scores = trained
     alone = job(
         do_train=False,
@@ -269,23 +276,193 @@ def test_a_checkpoint_can_be_evaluated_alone(trained, job):
 
     assert pretrain.run(alone) == scores
     assert os.listdir(alone.output_dir) == ["eval_results.json"]
+    caplog.set_level("INFO")
     part = dataclasses.replace(alone, max_eval_steps=1)
     assert pretrain.run(part) != scores
+    assert "use the first 4 of 10 records, because of --max_eval_steps=1" in (
+        caplog.text
+    )
 
 
 def test_the_best_of_a_folder_can_be_evaluated_alone(trained):
     done, scores = trained
     alone = dataclasses.replace(done, do_train=False, flags_text="--do_eval\n")
 
-    assert pretrain.run(alone) == scores
+    for own in (None, done.output_dir, os.path.join(done.output_dir, "best")):
+        assert (
+            pretrain.run(dataclasses.replace(alone, init_checkpoint=own))
+            == scores
+        )
     with open(os.path.join(done.output_dir, "flags.txt")) as file:
         assert file.read() == done.flags_text
 
 
-def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"init_checkpoint": "checkpoints/step-00000003"},
+            "has the results of its own run",
+        ),
+        (
+            {"albert_config": runs.config(hidden_act="relu")},
+            "another run, with config.hidden_act",
+        ),
+    ],
+)
+def test_other_results_do_not_overwrite_those_of_a_run(
+    changes, message, trained
+):
+    done, _ = trained
+    path = os.path.join(done.output_dir, "eval_results.json")
+    with open(path) as file:
+        before = file.read()
+    if "init_checkpoint" in changes:
+        own = os.path.join(done.output_dir, changes["init_checkpoint"])
+        changes = {"init_checkpoint": own}
+
+    with pytest.raises(ValueError, match=message):
+        pretrain.run(dataclasses.replace(done, do_train=False, **changes))
+
+    with open(path) as file:
+        assert file.read() == before
+
+
+def test_a_finished_run_may_become_longer(job, caplog):
+    options = {"num_warmup_steps": 2, "poly_power": 1.0, "log_steps": 1}
+    done = job("run", num_train_steps=4, **options)
+    pretrain.run(done)
+    caplog.set_level("INFO")
+
+    longer = dataclasses.replace(done, num_train_steps=8)
+    assert pretrain.run(longer)
+
+    assert "The run of 4 steps goes on to 8; the learning rate" in caplog.text
+    rates = {
+        line["step"]: line["learning_rate"]
+        for line in runs.lines_of(done.output_dir)
+        if "loss" in line
+    }
+    # Step n + 1 has the rate after n updates, of a run of 4 and of 8 steps.
+    assert rates[4] == pytest.approx(0.01 * (1 - 3 / 4))
+    assert rates[5] == pytest.approx(0.01 * (1 - 4 / 8))
+    with pytest.raises(ValueError, match=r"num_train_steps=8 \(now 4\)"):
+        pretrain.run(done)
+
+
+@pytest.fixture(scope="module")
+def records_of(tmp_path_factory):
+    """A function that builds records, with or without a sidecar."""
+
+    def build(pair_objective, *, has_sidecar=True):
+        path = build_records(
+            tmp_path_factory.mktemp("pairs"),
+            num_documents=40,
+            seed=0,
+            pair_objective=pair_objective,
+        )
+        if not has_sidecar:
+            os.remove(f"{path}.json")
+        return path
+
+    return build
+
+
+@pytest.mark.parametrize("name", ["input_file", "eval_file"])
+@pytest.mark.parametrize(
+    ("has_sidecar", "problem"),
+    [(True, "hold single segments"), (False, "all have the same label")],
+)
+def test_sentence_order_is_not_learnt_from_records_without_it(
+    name, has_sidecar, problem, job, records_of
+):
+    path = records_of("none", has_sidecar=has_sidecar)
+    one = job(**{name: path})
+
+    for objectives in (("mlm", "sop"), ("sop",)):
+        with pytest.raises(
+            ValueError,
+            match=f"The records of --{name} {problem}.* Pass --objectives=mlm",
+        ):
+            pretrain.run(dataclasses.replace(one, objectives=objectives))
+    assert not os.path.exists(one.output_dir)
+    assert pretrain.run(
+        dataclasses.replace(one, objectives=("mlm",), num_train_steps=1)
+    )
+
+
+def test_next_sentences_are_learnt_but_not_evaluated_as_sentence_order(
+    job, records_of
+):
+    pairs = records_of("nsp")
+    unknown = records_of("sop", has_sidecar=False)
+    one = job(input_file=pairs, num_train_steps=1)
+
+    with pytest.raises(ValueError, match="pairs of different kinds, nsp and s"):
+        pretrain.run(one)
+    assert pretrain.run(dataclasses.replace(one, eval_file=pairs))
+    assert pretrain.run(job("other", input_file=unknown, num_train_steps=1))
+
+
+def test_a_run_knows_the_vocabulary_of_its_records(trained, job, tmp_path):
+    done, _ = trained
+    tokenizer = sidecar.read(done.input_file).tokenizer_hash
+
+    run = run_folder.read_fingerprint(done.output_dir)
+    assert run["settings"] == {"tokenizer": tokenizer}
+    for path in (done.output_dir, os.path.join(done.output_dir, "best")):
+        assert metadata.read(path).tokenizer_hash == tokenizer
+
+
+@pytest.mark.parametrize("do_train", [True, False])
+def test_records_of_another_vocabulary_are_refused(
+    do_train, trained, job, tmp_path
+):
+    start = trained[0].output_dir
+    (tmp_path / "records").mkdir()
+    other = build_records(
+        tmp_path / "records", num_documents=5, seed=1, do_lower_case=False
+    )
+    one = job(
+        do_train=do_train,
+        init_checkpoint=start,
+        input_file=other,
+        eval_file=other,
+    )
+
+    with pytest.raises(ValueError, match="trained with another vocabulary"):
+        pretrain.run(one)
+    assert not os.path.exists(one.output_dir)
+
+
+def test_other_records_to_evaluate_are_another_run(trained, tmp_path):
+    shutil.copytree(trained[0].output_dir, tmp_path / "run")
+    done = dataclasses.replace(trained[0], output_dir=str(tmp_path / "run"))
+    changed = dataclasses.replace(done, eval_file=done.input_file)
+
+    with pytest.raises(ValueError, match="another run, with eval_records="):
+        pretrain.run(changed)
+    assert pretrain.run(dataclasses.replace(changed, do_train=False))
+    assert pretrain.run(dataclasses.replace(done, do_eval=False)) == {}
+
+
+def test_a_start_says_what_is_random(job, caplog):
+    caplog.set_level("INFO")
+
+    pretrain.run(job(num_train_steps=1, do_eval=False))
+
+    assert (
+        "Without --init_checkpoint, all weights are randomly initialised: "
+        "bert/embeddings, bert/encoder, bert/pooler, cls/predictions, "
+        "cls/seq_relationship."
+    ) in caplog.text
+
+
+def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job, caplog):
     blind = job(num_train_steps=2, do_eval=False)
     seeing = job(num_train_steps=2)
-    assert pretrain.run(blind) is None
+    assert pretrain.run(blind) == {}
+    assert "is not evaluated. Pass --do_eval." in caplog.text
 
     assert pretrain.run(seeing)["global_step"] == 2
 

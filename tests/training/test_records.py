@@ -40,6 +40,41 @@ def test_records_are_made_once_and_cached(small):
     assert data.calls == 2
 
 
+class Windows(runs.WordData):
+    """Two records for each example."""
+
+    def records(self, examples, *, is_training):
+        for record in super().records(examples, is_training=is_training):
+            yield from (record, record)
+
+
+@pytest.mark.parametrize(
+    ("num_train_steps", "share", "is_warned"),
+    [(1, "30%", True), (2, "60%", False), (9, "100%", False)],
+)
+def test_the_share_of_the_windows_that_a_run_sees_is_told(
+    num_train_steps, share, is_warned, job, caplog
+):
+    caplog.set_level("INFO")
+    one = job(
+        train=runs.example_set(5, data=Windows()),
+        num_train_steps=num_train_steps,
+        train_batch_size=3,
+    )
+
+    open_sets(one)
+
+    message = f"5 examples to train on have 10 records; {num_train_steps} steps"
+    assert f"{message} of 3 see {share} of them." in caplog.text
+    warning = "sees less than half of the 10 windows of its questions"
+    assert (warning in caplog.text) == is_warned
+    # Without windows, an epoch is an epoch.
+    caplog.clear()
+    open_sets(one.replace(train=runs.example_set(10)))
+    assert "1 steps of 3 see 30%" in caplog.text or num_train_steps > 1
+    assert warning not in caplog.text
+
+
 def test_a_directory_for_the_records_may_be_given(small, tmp_path):
     one, _ = small
 

@@ -1,14 +1,18 @@
 """Outputs, verdicts and scores; whole runs are in test_finetune."""
 
+import contextlib
+import os
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.data import feature_cache
 from albert_tf.data.bucketed_batches import Padding
-from albert_tf.training import results
+from albert_tf.tasks.task import ExampleSet, ExampleStream, Sets
+from albert_tf.training import records, results
 from albert_tf.training.records import RecordSet
 from tests.training import runs
 
@@ -163,6 +167,65 @@ def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
     np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
     for ours, theirs in zip(one["token_sums"], two["token_sums"], strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+class Stream(ExampleStream):
+    def __init__(self, examples):
+        self._examples = examples
+
+    def __len__(self):
+        return len(self._examples)
+
+    def __iter__(self):
+        return iter(self._examples)
+
+
+class StreamedWords(runs.WordData):
+    @contextlib.contextmanager
+    def open_predictions(self, output_dir, scores):
+        parts = []
+
+        def write(examples, outputs):
+            guids = [example.guid for example in examples]
+            parts.append([guids, outputs["logits"].tolist()])
+
+        yield write
+        files.write_json(os.path.join(output_dir, "parts.json"), parts)
+
+
+def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
+    monkeypatch.setattr(records, "_PART_SIZE", 5)
+    examples = runs.sentences(13)
+    one = ExampleSet(
+        examples=Stream(examples), data=StreamedWords(), name="other"
+    )
+    task, wanted = outputs()
+    config = job(prediction=(one,), predict_batch_size=4).config
+    predictor = results.Predictor(
+        task,
+        tf.distribute.get_strategy(),
+        Padding(max_seq_length=runs.S, bucket_width=4),
+    )
+    sets = records.open_sets(
+        config, Sets(prediction=(one,)), tf.distribute.get_strategy()
+    )
+
+    results.write_streams(config, sets.streams, predictor, {}, is_chief=True)
+
+    assert sets.prediction == ()
+    # No records are cached.
+    assert os.listdir(config.output_dir) == ["other"]
+    path = os.path.join(config.output_dir, "other", "parts.json")
+    parts = files.read_json(path)
+    assert [len(guids) for guids, _ in parts] == [5, 5, 3]
+    guids = [guid for guids, _ in parts for guid in guids]
+    assert guids == [example.guid for example in examples]
+    found = [row for _, rows in parts for row in rows]
+    np.testing.assert_allclose(found, wanted["logits"], atol=1e-5)
+    # Workers but the chief compute and do not write.
+    os.remove(path)
+    results.write_streams(config, sets.streams, predictor, {}, is_chief=False)
+    assert not os.path.exists(path)
 
 
 def test_rows_of_other_workers_are_gathered_in_order(two_replicas):

@@ -51,7 +51,7 @@ def test_a_fingerprint_is_all_that_determines_the_numbers():
 
     assert values["config"] == config.albert_config.to_dict()
     assert values["records"] == "abc"
-    assert set(values) - {"config", "records"} == {
+    assert set(values) - {"config", "records", "init_checkpoint_sha256"} == {
         *("optimizer", "learning_rate", "poly_power", "num_train_steps"),
         *("num_warmup_steps", "start_warmup_step", "corrected_lamb"),
         *("weight_decay", "beta_1", "beta_2", "epsilon", "clip_norm"),
@@ -92,6 +92,26 @@ def test_the_same_run_may_come_again(tmp_path, claim):
             r"with precision='float16' \(now None\)",
         ),
         (
+            {"num_train_steps": 9},
+            {"num_train_steps": 8},
+            r"num_train_steps=9 \(now 8\)",
+        ),
+        (
+            {"init_checkpoint": "a"},
+            {"init_checkpoint": "b"},
+            r"init_checkpoint='a' \(now 'b'\)",
+        ),
+        (
+            {"init_checkpoint": "a"},
+            {"init_checkpoint": None},
+            r"init_checkpoint='a' \(now None\)",
+        ),
+        (
+            {"eval_records": "x"},
+            {"eval_records": "y"},
+            r"eval_records='x' \(now 'y'\)",
+        ),
+        (
             {},
             {"config": {"vocab_size": 8}},
             r"with config\.vocab_size=9 \(now 8\)\. Pass",
@@ -112,6 +132,112 @@ def test_another_run_is_refused_by_the_settings_that_differ(
 
     with pytest.raises(ValueError, match=message):
         claim(tmp_path, **now)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [
+        # What an older version did not record.
+        ({}, {"task_settings": {"dropout_prob": 0.1}}, None),
+        ({"num_train_steps": 8}, {"num_train_steps": 9}, None),
+        # A run that is not evaluated knows no records to evaluate.
+        ({"eval_records": "x"}, {"eval_records": None}, {"eval_records": "x"}),
+        ({"eval_records": None}, {"eval_records": "x"}, None),
+        ({"init_checkpoint": "a"}, {"init_checkpoint": "a/"}, {}),
+        ({"init_checkpoint": "b/../a"}, {"init_checkpoint": "./a"}, {}),
+    ],
+)
+def test_what_does_not_change_the_numbers_is_not_compared(
+    before, now, kept, tmp_path, claim
+):
+    claim(tmp_path, **before)
+
+    claim(tmp_path, **now)
+
+    found = run_folder.read_fingerprint(str(tmp_path))
+    expected = now if kept is None else kept
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-best.index", "model.safetensors"])
+def test_weights_are_the_same_wherever_they_are(
+    name, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_bytes(b"weights")
+
+    def start(path):
+        config = runs.run_config(init_checkpoint=path)
+        values = run_folder.fingerprint(config)
+        folder = RunFolder(path=str(tmp_path / "run"), fingerprint=values)
+        with folder.locked():
+            folder.claim(config)
+
+    start("a")
+    for path in ("a/", str(tmp_path / "a"), "b", f"{tmp_path}/./b"):
+        start(path)
+    if name.startswith("model.ckpt"):
+        start("b/model.ckpt-best")
+    assert not caplog.text
+    (tmp_path / "b" / name).write_bytes(b"others")
+    with pytest.raises(ValueError, match=r"init_checkpoint='a' \(now 'b'\)"):
+        start("b")
+    (tmp_path / "a" / name).write_bytes(b"others")
+    for _ in range(2):
+        caplog.clear()
+        start("a")
+        assert "weights of a have changed since this run began" in caplog.text
+
+
+def test_weights_of_another_vocabulary_are_no_start(tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "metadata.json").write_text(
+        '{"tokenizer_hash": "abc"}'
+    )
+    start = str(tmp_path / "base")
+
+    def check(tokenizer, **changes):
+        RunFolder(
+            path=str(tmp_path / "run"),
+            fingerprint={"settings": {"tokenizer": tokenizer}} | changes,
+        ).check()
+
+    check("abc", init_checkpoint=start)
+    check(None, init_checkpoint=start)
+    check("xyz")
+    with pytest.raises(
+        ValueError, match=r"another vocabulary.*tokenizer='abc', now 'xyz'"
+    ):
+        check("xyz", init_checkpoint=start)
+
+
+def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
+    config = runs.make_job(tmp_path).config
+    folder = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with folder.locked():
+        folder.claim(config)
+
+    def check(**changes):
+        changed = dataclasses.replace(config, **changes)
+        run_folder.finetuning_folder(changed, runs.WordData(), "abc").check()
+
+    # This run is of a version that did not record the settings of the task.
+    check(task_settings={"dropout_prob": 0.1})
+    check(best_metric="accuracy")
+    with pytest.raises(
+        ValueError, match=r"best_metric='accuracy' \(now 'f1'\)"
+    ):
+        check(best_metric="f1")
+    config = dataclasses.replace(config, task_settings={"dropout_prob": 0.1})
+    folder = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with folder.locked():
+        folder.claim(config)
+    with pytest.raises(
+        ValueError, match=r"task_settings.dropout_prob=0.1 \(now 0.2\)"
+    ):
+        check(task_settings={"dropout_prob": 0.2})
 
 
 def test_files_of_something_else_are_refused(tmp_path, claim):
@@ -143,7 +269,12 @@ def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "left", ["run.json.partial", "run.json", "albert_config.json.partial"]
+    "left",
+    [
+        "run.json.01234567.partial",
+        "run.json",
+        "albert_config.json.01234567.partial",
+    ],
 )
 def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     left, tmp_path, claim
@@ -151,7 +282,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / left).write_bytes(b'{"rando')
-    if left != "run.json.partial":
+    if left != "run.json.01234567.partial":
         (folder / "run.json").write_text(json.dumps(FINGERPRINT))
 
     claim(folder)
@@ -214,43 +345,41 @@ def test_a_new_folder_in_which_nothing_was_done_is_removed(tmp_path):
     assert old.exists()
 
 
-def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
-    tmp_path, monkeypatch
+@pytest.fixture
+def trained_folder(tmp_path):
+    """The folder of a run that started from weights named `start`."""
+    (tmp_path / "run" / "best").mkdir(parents=True)
+    values = json.dumps({"init_checkpoint": "start"})
+    (tmp_path / "run" / "run.json").write_text(values)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("given", [None, "start", "start/", "run", "run/best"])
+@pytest.mark.parametrize("is_training", [True, False])
+def test_in_its_folder_a_run_uses_its_own_weights(
+    given, is_training, trained_folder, monkeypatch
 ):
-    flock = run_folder.fcntl.flock
+    monkeypatch.chdir(trained_folder.parent)
 
-    def remove_and_lock(file, flags):
-        os.remove(file.name)
-        flock(file, flags)
+    found = run_folder.weights_to_use("run", given, is_training=is_training)
 
-    monkeypatch.setattr(run_folder.fcntl, "flock", remove_and_lock)
+    assert found == "run/best"
 
-    with (
-        pytest.raises(ValueError, match="Another process"),
-        RunFolder(path=str(tmp_path), fingerprint={}).locked(),
+
+@pytest.mark.parametrize("name", ["other", "run/checkpoints/step-00000005"])
+def test_the_results_of_a_run_are_not_overwritten_by_those_of_others(
+    name, trained_folder
+):
+    folder, given = str(trained_folder), str(trained_folder.parent / name)
+
+    with pytest.raises(
+        ValueError,
+        match="has the results of its own run.* Pass another --output_dir, or "
+        "leave --init_checkpoint out",
     ):
-        pass
-
-
-@pytest.mark.parametrize("start", [None, "base"])
-@pytest.mark.parametrize(
-    ("given", "is_training", "uses_own"),
-    [("start", True, True), ("start", False, True)]
-    + [("other", True, True), ("other", False, False)],
-)
-def test_a_run_uses_the_weights_that_came_of_it_unless_others_are_given(
-    start, given, is_training, uses_own, tmp_path
-):
-    (tmp_path / "best").mkdir()
-    (tmp_path / "run.json").write_text(json.dumps({"init_checkpoint": start}))
-
-    found = run_folder.weights_to_use(
-        str(tmp_path),
-        start if given == "start" else given,
-        is_training=is_training,
-    )
-
-    assert found == (str(tmp_path / "best") if uses_own else given)
+        run_folder.weights_to_use(folder, given, is_training=False)
+    found = run_folder.weights_to_use(folder, given, is_training=True)
+    assert found == str(trained_folder / "best")
 
 
 def test_without_trained_weights_the_given_ones_are_used(tmp_path):

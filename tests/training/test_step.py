@@ -160,6 +160,47 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
 
 
 @pytest.mark.parametrize(
+    ("options", "optimizer"),
+    [
+        ({}, "lamb"),
+        ({}, "adamw"),
+        ({"precision": "float16"}, "lamb"),
+        (SPLITS["accumulated"], "lamb"),
+        (SPLITS["replicas_accumulated"], "adamw"),
+        (SPLITS["replicas_compiled"], "lamb"),
+    ],
+)
+def test_a_weight_that_the_loss_does_not_reach_stays_as_it_is(
+    options, optimizer, two_replicas
+):
+    # Only the head for sentence order takes the pooler's output.
+    options = dict(options)
+    strategy = tf.distribute.get_strategy()
+    if options.pop("replicas", 1) == 2:
+        strategy = two_replicas
+    config = runs.run_config(optimizer=optimizer, **options)
+    with strategy.scope():
+        task = PretrainingTask(
+            config.albert_config,
+            objectives=["mlm"],
+            seed=3,
+            dtype=config.dtype_policy,
+        )
+    made = runs.Trainer(config, strategy=strategy, task=task)
+    before = made.weights()
+
+    made.run(runs.batches(3))
+
+    after = made.weights()
+    same = {n for n in after if np.array_equal(after[n], before[n])}
+    assert same == {"albert/pooler/kernel", "albert/pooler/bias"}
+    for variable in task.model.trainable_variables:
+        if variable.path in same:
+            for slot in made.optimizer.slots(variable):
+                assert not np.any(slot)
+
+
+@pytest.mark.parametrize(
     ("precision", "num_replicas", "tolerance"),
     [("float16", 1, 0.01), ("float16", 2, 0.01), ("bfloat16", 1, 0.05)],
 )

@@ -8,19 +8,28 @@ Source: google-research/albert, `classifier_utils` (features, scores) and
 `run_classifier` (files of predictions).
 """
 
+import contextlib
 import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf.checkpoints import metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
+from albert_tf.tasks.classification import prediction_files
+from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text import special_tokens
@@ -28,16 +37,8 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
-SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": classification.accuracy,
-    "f1": classification.f1,
-    "f1_macro": classification.f1_macro,
-    "matthews_correlation": classification.matthews_correlation,
-    "pearson": classification.pearson,
-    "spearman": classification.spearman,
-    "mean_squared_error": classification.mean_squared_error,
-}
-TEST_RESULTS = "test_results.tsv"
+_CLASS_SCORES = ("precision", "recall", "f1", "number")
+DEFAULT_THRESHOLD = 0.5
 
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
@@ -45,15 +46,28 @@ _CHUNK_SIZE = 4096
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClassificationData:
-    """A `task.TaskData`: a label, or a number, for one text or two.
+    """A `task.TaskData`: labels, or a number, for one text or two.
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
-        score_names: Keys of `SCORES`; the first one is the primary metric.
+        score_names: Names of `scores.names_for`; the first one is the primary
+            metric.
         max_seq_length: Maximum length of a record, with special tokens.
         submission_file: Name of the file with one prediction per row.
         prediction_range: Smallest and largest number in a submission; numbers
             outside are clipped. None for any number.
+        has_class_scores: Whether precision, recall, F1 and number of every
+            class are among the scores.
+        positive_label: Of two labels, the one that the F1 is of, which the
+            keys of the scores then name; empty for the second.
+        label_separator: What separates the labels of a row that may have
+            several; empty if each has one.
+        thresholds: The probability from which on each label of several is
+            predicted; None to choose those with the best F1 in `scores`.
+        target_mean: Regression: the number that a logit of 0 stands for.
+        target_scale: Regression: what an increase of a logit by 1 stands for.
+        text_columns: Where the texts of a table of one's own come from.
+        class_weights: Weights of the labels in the loss; empty for 1.
     """
 
     name: str
@@ -63,6 +77,14 @@ class ClassificationData:
     max_seq_length: int
     submission_file: str = "predictions.tsv"
     prediction_range: tuple[float, float] | None = None
+    has_class_scores: bool = False
+    positive_label: str = ""
+    label_separator: str = ""
+    thresholds: tuple[float, ...] | None = None
+    target_mean: float = 0.0
+    target_scale: float = 1.0
+    text_columns: tuple[str, ...] = ()
+    class_weights: tuple[float, ...] = ()
 
     @property
     def is_regression(self) -> bool:
@@ -70,40 +92,64 @@ class ClassificationData:
         return not self.labels
 
     @property
+    def is_multi_label(self) -> bool:
+        """Whether a row has any number of labels."""
+        return bool(self.label_separator)
+
+    @property
     def primary_metric(self) -> str:
         """The first of the scores."""
-        return self.score_names[0]
+        return self._key(self.score_names[0])
 
     @property
     def array_specs(self) -> tuple[ArraySpec, ...]:
-        """Ids, mask and segments; and `label_ids`, a float for regression."""
-        label_type = "float32" if self.is_regression else "int32"
+        """Ids, mask and segments; and `label_ids`.
+
+        These are an int; for regression a float; for rows with several labels
+        floats 0 and 1 `[K]`.
+        """
+        is_float = self.is_regression or self.is_multi_label
         return (
             *task.encoder_specs(self.tokenizer.special_ids.pad),
-            ArraySpec(name="label_ids", dtype=label_type),
+            ArraySpec(
+                name="label_ids",
+                dtype="float32" if is_float else "int32",
+                shape=(len(self.labels),) if self.is_multi_label else (),
+            ),
         )
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
-        return {
+        values = {
             "task": self.name,
             "labels": list(self.labels),
             "max_seq_length": self.max_seq_length,
             "tokenizer": self.tokenizer.hash,
         }
+        if self.is_multi_label:
+            values["multi_label"] = True
+        if (self.target_mean, self.target_scale) != (0, 1):
+            values["target_mean"] = self.target_mean
+            values["target_scale"] = self.target_scale
+        if self.text_columns:
+            values["text_columns"] = list(self.text_columns)
+        if self.class_weights:
+            values["class_weights"] = list(self.class_weights)
+        return values
 
     def records(
-        self, examples: Sequence[ClassificationExample], *, is_training: bool
+        self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
         """Yields one record for each example, in their order.
 
         Examples without a label get label 0. How many are truncated is logged.
+        Some thousand examples are in memory at a time.
         """
         del is_training
-        num_cut = 0
-        for start in range(0, len(examples), _CHUNK_SIZE):
-            chunk = examples[start : start + _CHUNK_SIZE]
+        num_cut, num_examples, rest = 0, 0, iter(examples)
+        while chunk := list(itertools.islice(rest, _CHUNK_SIZE)):
+            num_examples += len(chunk)
             ids = self._encode(chunk)
             for example, ids_a, ids_b in zip(
                 chunk, ids[::2], ids[1::2], strict=True
@@ -116,7 +162,7 @@ class ClassificationData:
             _logger.info(
                 "%d of %d examples are truncated to %d tokens.",
                 num_cut,
-                len(examples),
+                num_examples,
                 self.max_seq_length,
             )
 
@@ -125,9 +171,56 @@ class ClassificationData:
     ) -> dict[str, float]:
         """Returns the task's scores, from `logits`, float `[N, K]`.
 
+        For rows with several labels, the thresholds that the predictions are
+        made with are among them, unless they were given.
+
         Raises:
             ValueError: An example has no label, or there is none.
         """
+        labels = self._label_array(examples)
+        if self.is_regression:
+            numbers = self._numbers(outputs)
+            return {
+                name: scores_lib.SCORES[name](labels, numbers)
+                for name in self.score_names
+            }
+        probabilities = self._probabilities(outputs)
+        found, thresholds = {}, self.thresholds
+        if self.is_multi_label and thresholds is None:
+            thresholds = scores_lib.best_thresholds(labels, probabilities)
+            found = self._threshold_scores(thresholds)
+        predictions = self._predictions(outputs, thresholds)
+        if self.has_class_scores:
+            for label, own in self._class_scores(labels, predictions).items():
+                for name, value in zip(_CLASS_SCORES, own, strict=True):
+                    found[f"{name}_of_{label}"] = float(value)
+        if self.positive_label and self.positive_label == self.labels[0]:
+            # The scores of two classes are those of label 1.
+            labels, predictions = 1 - labels, 1 - predictions
+            probabilities = probabilities[:, ::-1]
+        values = (
+            scores_lib.of_classes(name, labels, predictions, probabilities)
+            for name in self.score_names
+        )
+        headline = zip(map(self._key, self.score_names), values, strict=True)
+        return dict(headline) | found
+
+    def _key(self, name: str) -> str:
+        return scores_lib.key(name, self.positive_label)
+
+    def _class_scores(
+        self, labels: np.ndarray, predictions: np.ndarray
+    ) -> dict[str, tuple[float, ...]]:
+        """Returns the values of `_CLASS_SCORES` by label."""
+        found = classification.class_scores(
+            labels, predictions, len(self.labels)
+        )
+        return dict(zip(self.labels, found, strict=True))
+
+    def _label_array(
+        self, examples: Sequence[ClassificationExample]
+    ) -> np.ndarray:
+        """Returns int or float `[N]`; or int 0 and 1 `[N, K]`."""
         labels = [example.label for example in examples]
         if None in labels:
             guid = examples[labels.index(None)].guid
@@ -135,13 +228,54 @@ class ClassificationData:
                 f"Example {guid!r} has no label, so it cannot be scored. "
                 "Evaluate on labelled examples."
             )
-        found = np.array(labels), self._predictions(outputs)
-        return {name: SCORES[name](*found) for name in self.score_names}
+        if not self.is_multi_label:
+            return np.array(labels)
+        return np.array([self._label_ids(example) for example in examples], int)
 
-    def _predictions(self, outputs: Outputs) -> np.ndarray:
-        """Returns indices of labels, int `[N]`; or numbers, float `[N]`."""
-        logits = np.asarray(outputs["logits"])
-        return logits[:, 0] if self.is_regression else logits.argmax(axis=-1)
+    def _numbers(self, outputs: Outputs) -> np.ndarray:
+        """Returns the predictions of a regression, float `[N]`."""
+        numbers = np.asarray(outputs["logits"])[:, 0]
+        if (self.target_mean, self.target_scale) == (0, 1):
+            return numbers
+        scaled = numbers.astype(np.float64) * self.target_scale
+        # As they are written to files.
+        return (scaled + self.target_mean).astype(np.float32)
+
+    def _probabilities(self, outputs: Outputs) -> np.ndarray:
+        """Returns the probabilities of the labels, float32 `[N, K]`."""
+        logits = np.asarray(outputs["logits"], np.float32)
+        if self.is_multi_label:
+            return classification.sigmoid(logits)
+        return classification.softmax(logits)
+
+    def _predictions(
+        self, outputs: Outputs, thresholds: Sequence[float] | None
+    ) -> np.ndarray:
+        """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
+        if not self.is_multi_label:
+            return np.asarray(outputs["logits"]).argmax(axis=-1)
+        return (self._probabilities(outputs) >= np.array(thresholds)).astype(
+            int
+        )
+
+    def _threshold_scores(self, values: Sequence[float]) -> dict[str, float]:
+        keys = (f"{metadata.THRESHOLD_OF}{label}" for label in self.labels)
+        return dict(zip(keys, values, strict=True))
+
+    def label_thresholds(
+        self, scores: Mapping[str, float]
+    ) -> tuple[float, ...] | None:
+        """Returns the thresholds that predictions are made with.
+
+        They are the given ones; else those among the scores; None if neither
+        is known, or rows have one label.
+        """
+        if self.thresholds is not None or not self.is_multi_label:
+            return self.thresholds
+        keys = self._threshold_scores([0.0] * len(self.labels))
+        if keys.keys() <= scores.keys():
+            return tuple(scores[key] for key in keys)
+        return None
 
     def write_predictions(
         self,
@@ -156,37 +290,90 @@ class ClassificationData:
         the probabilities in the order of the labels (regression: the number
         that the model predicts). The submission has GLUE's header and in each
         row the id and the label (regression: the number, clipped to
-        `prediction_range`), followed by the true label if all are known. Rows
-        are in the order of the examples; numbers have all their digits.
+        `prediction_range`; several labels: those predicted, separated),
+        followed by the true label if all are known. Rows are in the order of
+        the examples; numbers have all their digits.
         """
-        del scores
-        values = np.asarray(outputs["logits"], np.float32)
-        predictions = self._predictions(outputs)
-        labels = [example.label for example in examples]
+        has_labels = all(example.label is not None for example in examples)
+        with self.open_predictions(
+            output_dir, scores, has_labels=has_labels
+        ) as write:
+            write(examples, outputs)
+        names = (prediction_files.TEST_RESULTS, self.submission_file)
+        return [os.path.join(output_dir, name) for name in names]
+
+    @contextlib.contextmanager
+    def open_predictions(
+        self,
+        output_dir: str,
+        scores: Mapping[str, float],
+        *,
+        has_labels: bool = False,
+    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
+        """See `task.StreamedData`; `has_labels` adds the true labels."""
+        thresholds = self._thresholds_to_use(scores)
+        header = ("index", "prediction", *(["label"] if has_labels else []))
+        with prediction_files.open_files(
+            output_dir, self.submission_file, header
+        ) as write_row:
+
+            def write(
+                examples: Sequence[ClassificationExample], outputs: Outputs
+            ) -> None:
+                values, predictions = self._answers(outputs, thresholds)
+                for example, own, prediction in zip(
+                    examples, values, predictions, strict=True
+                ):
+                    fields = [example.guid, self._answer(prediction)]
+                    if has_labels:
+                        fields.append(self._label_text(example.label))
+                    write_row(own, fields)
+
+            yield write
+
+    def _answers(
+        self, outputs: Outputs, thresholds: Sequence[float] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the numbers of `test_results.tsv`, and the predictions."""
+        if not self.is_regression:
+            predictions = self._predictions(outputs, thresholds)
+            return self._probabilities(outputs), predictions
+        numbers = self._numbers(outputs)
+        if self.prediction_range:
+            return numbers[:, None], np.clip(numbers, *self.prediction_range)
+        return numbers[:, None], numbers
+
+    def _thresholds_to_use(
+        self, scores: Mapping[str, float]
+    ) -> Sequence[float] | None:
+        if not self.is_multi_label:
+            return None
+        thresholds = self.label_thresholds(scores)
+        if thresholds is None:
+            _logger.warning(
+                "The thresholds of the labels are not known; using %s. Pass "
+                "--do_eval to choose those with the best F1.",
+                DEFAULT_THRESHOLD,
+            )
+            return [DEFAULT_THRESHOLD] * len(self.labels)
+        return thresholds
+
+    def _answer(self, prediction: Any) -> str:
+        """Returns a prediction as text: label, labels, or number."""
         if self.is_regression:
-            if self.prediction_range:
-                predictions = np.clip(predictions, *self.prediction_range)
-            answers = [_digits(number) for number in predictions]
-        else:
-            values = classification.softmax(values)
-            answers = [self.labels[index] for index in predictions]
-        columns = {
-            "index": [example.guid for example in examples],
-            "prediction": answers,
-        }
-        if None not in labels:
-            columns["label"] = [
-                str(label)
-                if self.is_regression
-                else self.labels[int(label or 0)]
-                for label in labels
-            ]
-        test_results = os.path.join(output_dir, TEST_RESULTS)
-        _write_rows(test_results, (map(_digits, row) for row in values))
-        submission = os.path.join(output_dir, self.submission_file)
-        rows = zip(*columns.values(), strict=True)
-        _write_rows(submission, itertools.chain([columns], rows))
-        return [test_results, submission]
+            return prediction_files.digits(prediction)
+        if not self.is_multi_label:
+            return self.labels[prediction]
+        return self.label_separator.join(
+            itertools.compress(self.labels, prediction)
+        )
+
+    def _label_text(self, label: Any) -> str:
+        if self.is_regression:
+            return str(label)
+        if not self.is_multi_label:
+            return self.labels[label]
+        return self.label_separator.join(self.labels[place] for place in label)
 
     def report_sections(
         self,
@@ -194,9 +381,24 @@ class ClassificationData:
         outputs: Outputs,
         scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
-        """Returns no sections."""
-        del examples, outputs, scores
-        return []
+        """Returns a table of the scores of each class; none for regression."""
+        if self.is_regression:
+            return []
+        thresholds = self._thresholds_to_use(scores)
+        by_label = self._class_scores(
+            self._label_array(examples), self._predictions(outputs, thresholds)
+        )
+        rows = [
+            [label, *(f"{score:.6g}" for score in own)]
+            for label, own in by_label.items()
+        ]
+        return [
+            {
+                "title": "Scores of each class",
+                "header": ["label", *_CLASS_SCORES],
+                "rows": rows,
+            }
+        ]
 
     def _encode(
         self, examples: Sequence[ClassificationExample]
@@ -227,23 +429,21 @@ class ClassificationData:
             max_seq_length=self.max_seq_length,
             special=self.tokenizer.special_ids,
         )
-        label_type = np.float32 if self.is_regression else np.int32
         return {
             "input_ids": np.array(input_ids, np.int32),
             "input_mask": np.ones(len(input_ids), np.int32),
             "segment_ids": np.array(segment_ids, np.int32),
-            "label_ids": np.array(example.label or 0, label_type),
+            "label_ids": self._label_ids(example),
         }
 
-
-def _write_rows(path: str, rows: Iterable[Iterable[str]]) -> None:
-    files.write_text(path, "".join("\t".join(row) + "\n" for row in rows))
-
-
-def _digits(number: np.floating) -> str:
-    """Writes all digits of a float32.
-
-    With fewer digits, correlations computed from the file as float64 would
-    differ from the reported ones, if the numbers hardly differ.
-    """
-    return str(float(np.float32(number)))
+    def _label_ids(self, example: ClassificationExample) -> np.ndarray:
+        """Returns the label as the loss takes it, 0 where there is none."""
+        label: Any = example.label
+        if self.is_multi_label:
+            ids = np.zeros(len(self.labels), np.float32)
+            ids[list(label or ())] = 1
+            return ids
+        if not self.is_regression:
+            return np.array(label or 0, np.int32)
+        number = 0.0 if label is None else label - self.target_mean
+        return np.array(number / self.target_scale, np.float32)

@@ -7,18 +7,16 @@ that the flags are read before.
 Source: google-research/albert, `run_classifier.py`.
 """
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from albert_tf import checks
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import table_files
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import glue
-from albert_tf.tasks.classification.examples import Columns
 from albert_tf.tasks.classification.glue import SetFile
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
@@ -28,13 +26,19 @@ if TYPE_CHECKING:
     from albert_tf.tasks.task import FinetuningTask
 
 CUSTOM = "custom"
+# The weights of the classes that make all of them equally heavy.
+BALANCED = "balanced"
 # Flags that only a custom task has; GLUE's tasks determine these values.
 _CUSTOM_FLAGS = (
     "text_columns",
     "label_column",
     "id_column",
     "labels",
+    "positive_label",
+    "multi_label",
     "regression",
+    "validation_share",
+    "class_weights",
 )
 
 
@@ -53,7 +57,7 @@ class ClassificationConfig:
     data_dir: str | None = setting(
         None,
         "Directory of the GLUE data, or, for a custom task, of its files "
-        "train, dev and test (.tsv or .jsonl).",
+        "train, dev and test (.tsv, .csv or .jsonl).",
     )
     train_file: str | None = setting(
         None, "Examples to train on, instead of the train file of --data_dir."
@@ -63,6 +67,15 @@ class ClassificationConfig:
     )
     predict_file: str | None = setting(
         None, "Examples to predict, instead of the test files of --data_dir."
+    )
+    validation_share: float | None = setting(
+        None,
+        "Custom task: share of the training rows to evaluate instead of "
+        "training on them, where there is no dev file. Each label gives its "
+        "share.",
+    )
+    validation_seed: int = setting(
+        0, "Custom task: seed that chooses the rows of --validation_share."
     )
     text_columns: tuple[str, ...] = setting(
         (), "Custom task: column of the text, or both columns of a text pair."
@@ -80,10 +93,31 @@ class ClassificationConfig:
         "Custom task: all labels, in the order of the model's outputs. By "
         "default, the sorted labels of the training file.",
     )
+    positive_label: str | None = setting(
+        None,
+        "Custom task with two labels: the one that F1 and average precision "
+        "are of. By default, the second of the labels.",
+        of_weights=True,
+    )
+    multi_label: bool = setting(
+        False, "Custom task: whether a row has any number of labels."
+    )
+    label_separator: str = setting(
+        ",",
+        "With --multi_label: what separates the labels of a row. A list in "
+        "JSON is read, too.",
+    )
     regression: bool = setting(
         False, "Custom task: whether the labels are numbers to predict."
     )
-    dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
+    class_weights: tuple[str, ...] = setting(
+        (),
+        "Custom task: weights of the labels in the loss, in the order of the "
+        f"labels; or {BALANCED}, which makes all classes equally heavy.",
+    )
+    dropout_prob: float = setting(
+        0.1, "Dropout rate of the pooled output.", of_weights=True
+    )
 
     def __post_init__(self) -> None:
         checks.check_number(
@@ -102,18 +136,63 @@ class ClassificationConfig:
             return
         if not self.text_columns:
             raise ValueError("--text_columns must be given.")
+        self._check_labels()
+        if self.validation_share is not None:
+            checks.check_number(
+                "validation_share", self.validation_share, above=0, below=1
+            )
+        checks.check_integer(
+            "validation_seed", self.validation_seed, at_least=0
+        )
+
+    def _check_labels(self) -> None:
         if self.labels and self.regression:
             raise ValueError(
                 "--labels is for classification, --regression for predicting "
                 "numbers. Pass only one of them."
             )
+        for flag in ("multi_label", "positive_label", "class_weights"):
+            if getattr(self, flag) and self.regression:
+                raise ValueError(
+                    f"--{flag} is for classification, --regression for "
+                    "predicting numbers. Pass only one of them."
+                )
+        for flag in ("positive_label", "class_weights"):
+            if getattr(self, flag) and self.multi_label:
+                raise ValueError(
+                    f"--{flag} is for one label a row, --multi_label for any "
+                    "number of them. Pass only one of them."
+                )
+        if self.multi_label and not self.label_separator.strip():
+            raise ValueError(
+                "--label_separator must be a character other than white "
+                f"space. Received: {self.label_separator!r}."
+            )
         if self.labels:
             examples_lib.check_labels(self.labels, "--labels")
+        if tuple(self.class_weights) != (BALANCED,):
+            for weight in self.class_weights:
+                _check_weight(weight)
 
     @property
     def name(self) -> str:
         """Name of the task; as in the original, its case does not matter."""
         return (self.task_name or "").lower()
+
+    @property
+    def separator(self) -> str | None:
+        """What separates the labels of a row; None if each has one."""
+        return self.label_separator if self.multi_label else None
+
+
+def _check_weight(text: str) -> None:
+    try:
+        checks.check_number("class_weights", float(text), above=0)
+    except ValueError:
+        raise ValueError(
+            f"--class_weights must be {BALANCED}, or numbers above 0. "
+            f"Received: {text!r}."
+        ) from None
 
 
 def read_sets(
@@ -123,6 +202,8 @@ def read_sets(
     tokenizer: Tokenizer,
     max_seq_length: int,
     kept_labels: Sequence[str] | None = None,
+    kept: Metadata | None = None,
+    kept_settings: Mapping[str, Any] | None = None,
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.
 
@@ -131,7 +212,8 @@ def read_sets(
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
     `kept_labels` are those of the run in the output directory; None if there
-    is no run.
+    is no run. `kept` is what is known of the weights in use, `kept_settings`
+    are the `ClassificationData.settings` that they were trained with.
 
     Raises:
         FileNotFoundError: A file does not exist.
@@ -140,23 +222,26 @@ def read_sets(
     """
     from albert_tf.tasks.classification.data import ClassificationData
 
-    prediction_range = None
     if config.name == CUSTOM:
-        if not config.label_column and {"train", "eval"} & {*uses}:
-            raise ValueError("--label_column must be given.")
-        labels = _custom_labels(config, uses, kept_labels)
-        score_names = custom_score_names(labels)
-    else:
-        dataset = glue.find_dataset(config.name)
-        labels, score_names = dataset.labels, dataset.score_names
-        prediction_range = dataset.prediction_range
+        from albert_tf.tasks.classification import custom
+
+        return custom.read_sets(
+            config,
+            uses,
+            tokenizer=tokenizer,
+            max_seq_length=max_seq_length,
+            kept_labels=kept_labels,
+            kept=kept or Metadata(),
+            kept_settings=kept_settings or {},
+        )
+    dataset = glue.find_dataset(config.name)
     data = ClassificationData(
         name=config.name,
-        labels=labels,
-        score_names=score_names,
+        labels=dataset.labels,
+        score_names=dataset.score_names,
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
-        prediction_range=prediction_range,
+        prediction_range=dataset.prediction_range,
     )
     sets = {
         use: tuple(_read(one, use, config, data) for one in _files(config, use))
@@ -173,9 +258,6 @@ def _files(config: ClassificationConfig, use: str) -> list[SetFile]:
     folder, named = config.data_dir or "", getattr(config, f"{use}_file")
     if not folder and not named:
         raise ValueError(f"--data_dir or --{use}_file must be given.")
-    if config.name == CUSTOM:
-        path = named or examples_lib.find_split(folder, SPLITS[use])
-        return [SetFile(path=path)]
     of_glue = glue.find_dataset(config.name).files[use]
     if named:
         return [dataclasses.replace(of_glue[0], path=named)]
@@ -188,95 +270,15 @@ def _read(
     config: ClassificationConfig,
     data: "ClassificationData",
 ) -> ExampleSet:
-    is_labelled = use != "predict"
-    if config.name != CUSTOM:
-        examples = glue.read_examples(
-            glue.find_dataset(config.name),
-            one.path,
-            split=SPLITS[use],
-            is_labelled=is_labelled,
-        )
-    else:
-        columns = Columns(
-            texts=config.text_columns,
-            label=config.label_column if is_labelled else None,
-            guid=config.id_column,
-        )
-        examples = examples_lib.read_examples(
-            one.path, columns, labels=data.labels
-        )
+    examples = glue.read_examples(
+        glue.find_dataset(config.name),
+        one.path,
+        split=SPLITS[use],
+        is_labelled=use != "predict",
+    )
     if one.submission_file:
         data = dataclasses.replace(data, submission_file=one.submission_file)
     return ExampleSet(examples=examples, data=data, name=one.name)
-
-
-def custom_score_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the scores of a custom task, the primary metric first.
-
-    >>> custom_score_names(["ham", "spam"])
-    ('accuracy', 'f1', 'matthews_correlation')
-
-    Args:
-        labels: All labels; empty for regression.
-    """
-    if not labels:
-        return ("pearson", "spearman", "mean_squared_error")
-    if len(labels) == 2:
-        return ("accuracy", "f1", "matthews_correlation")
-    return ("accuracy", "f1_macro")
-
-
-def _custom_labels(
-    config: ClassificationConfig,
-    uses: Sequence[str],
-    kept_labels: Sequence[str] | None,
-) -> tuple[str, ...]:
-    """Returns all labels of a custom task; none for regression.
-
-    They are those of the flag; else, if the run does not train, those of the
-    run in the output directory; else those of the training file.
-    """
-    labels = config.labels
-    if not labels and not config.regression:
-        if kept_labels is not None and "train" not in uses:
-            return tuple(kept_labels)
-        labels = _labels_of_file(config, uses)
-    if kept_labels is not None and tuple(kept_labels) != labels:
-        raise ValueError(
-            f"The labels are {_shown(labels)}, but the run in --output_dir was "
-            f"trained with {_shown(kept_labels)}. Pass another --output_dir, "
-            "or the file that this run was trained on."
-        )
-    return labels
-
-
-def _labels_of_file(
-    config: ClassificationConfig, uses: Sequence[str]
-) -> tuple[str, ...]:
-    path = None
-    if "train" in uses or config.train_file:
-        path = _files(config, "train")[0].path
-    elif config.data_dir:
-        with contextlib.suppress(FileNotFoundError):
-            path = _files(config, "train")[0].path
-    if path is None:
-        raise ValueError(
-            "The labels are not known: there is no training file, and no run "
-            "in --output_dir. Pass --labels, --train_file, or the "
-            "--output_dir of the run that trained the model."
-        )
-    if config.label_column is None:
-        raise ValueError(
-            f"The labels must be read from {path!r}, but their column is not "
-            "known. Pass --label_column."
-        )
-    return examples_lib.read_labels(path, config.label_column)
-
-
-def _shown(labels: Sequence[str]) -> str:
-    if not labels:
-        return "numbers (regression)"
-    return table_files.shown_few(map(repr, labels))
 
 
 def make_task(
@@ -290,9 +292,12 @@ def make_task(
     """Makes the model half as `task.MakeTask` does."""
     from albert_tf.tasks.finetuning import ClassificationTask
 
+    settings = sets.data.settings
     return ClassificationTask(
         config,
-        num_labels=len(sets.data.settings["labels"]),
+        num_labels=len(settings["labels"]),
+        multi_label=settings.get("multi_label", False),
+        class_weights=settings.get("class_weights", ()),
         dropout_prob=task_config.dropout_prob,
         seed=seed,
         dtype=dtype,
@@ -302,6 +307,14 @@ def make_task(
 def export_settings(
     task_config: ClassificationConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides."""
-    del task_config, scores
-    return {"labels": tuple(sets.data.settings["labels"])}
+    """Returns the fields of the export's config that the task decides.
+
+    `scores` are those of the exported weights, empty if there are none.
+    """
+    del task_config
+    data = cast("ClassificationData", sets.data)
+    values: dict[str, Any] = {"labels": data.labels}
+    thresholds = data.label_thresholds(scores)
+    if thresholds is not None:
+        values["thresholds"] = thresholds
+    return values

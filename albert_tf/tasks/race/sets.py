@@ -63,7 +63,9 @@ class RaceConfig(FieldNames):
     predict_file: str | None = setting(
         None, f"Questions to answer, instead of RACE/test/: {_FORMATS}."
     )
-    dropout_prob: float = setting(0.1, "Dropout rate of the pooled output.")
+    dropout_prob: float = setting(
+        0.1, "Dropout rate of the pooled output.", of_weights=True
+    )
     max_qa_length: int = setting(
         ChoiceLengths.max_qa_length,
         "Maximum number of tokens of question and option together; longer "

@@ -57,6 +57,7 @@ class SquadData:
     `BeamSpanModel` in version 2.0.
 
     Args:
+        metric_language: Of `metrics.LANGUAGES`; how answers are compared.
         version_2_with_negative: Whether questions may have no answer.
         null_score_diff_threshold: Null threshold to use; None to use the
             best one for the evaluated questions.
@@ -69,6 +70,7 @@ class SquadData:
     tokenizer: Tokenizer
     lengths: WindowLengths
     limits: SpanLimits
+    metric_language: str = "en"
     version_2_with_negative: bool = False
     null_score_diff_threshold: float | None = None
     saved_threshold: float | None = None
@@ -101,11 +103,15 @@ class SquadData:
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
-        return {
+        values = {
             "task": self.name,
             **dataclasses.asdict(self.lengths),
             "tokenizer": self.tokenizer.hash,
         }
+        if self.metric_language != "en":
+            # Decides which weights are the best.
+            values["metric_language"] = self.metric_language
+        return values
 
     def questions(self, examples: Sequence[SquadExample]) -> Questions:
         """Returns examples as the questions that the other methods take."""
@@ -183,7 +189,9 @@ class SquadData:
         found = self._best_predictions(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = _threshold_curves(examples, found)["F1"].best
+            threshold = _threshold_curves(
+                examples, found, language=self.metric_language
+            )["F1"].best
         return self._scores(examples, found, threshold or 0.0)
 
     def final_texts(
@@ -277,10 +285,11 @@ class SquadData:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         found = self._best_predictions(examples, outputs)
         texts = self.final_texts(found, self.null_threshold(scores))
-        errors = worst_errors(examples, found, texts)
+        language = self.metric_language
+        errors = worst_errors(examples, found, texts, language=language)
         if not self.version_2_with_negative:
             return [errors]
-        return [threshold_chart(examples, found), errors]
+        return [threshold_chart(examples, found, language=language), errors]
 
     def _predict(
         self, question: WindowedQuestion, outputs: Outputs, rows: slice
@@ -321,19 +330,28 @@ class SquadData:
         answers = examples_lib.answer_texts(examples)
         texts = self.final_texts(found, threshold)
         if not self.version_2_with_negative:
-            return metrics.summarize(metrics.score_answers(texts, answers))
+            scores = metrics.score_answers(
+                texts, answers, language=self.metric_language
+            )
+            return metrics.summarize(scores)
         return metrics.summarize_optional(
-            metrics.score_optional_answers(texts, answers),
+            metrics.score_optional_answers(
+                texts, answers, language=self.metric_language
+            ),
             examples_lib.has_answer(examples),
         ) | {THRESHOLD_KEY: threshold}
 
 
 def threshold_chart(
-    examples: Sequence[SquadExample], found: Sequence[QuestionPrediction]
+    examples: Sequence[SquadExample],
+    found: Sequence[QuestionPrediction],
+    *,
+    language: str = "en",
 ) -> dict[str, Any]:
     """Returns a chart of the scores of version 2.0 by null threshold."""
     curves = {}
-    for name, curve in _threshold_curves(examples, found).items():
+    by_name = _threshold_curves(examples, found, language=language)
+    for name, curve in by_name.items():
         chosen = np.unique(
             np.linspace(0, len(curve.scores) - 1, MAX_POINTS).astype(int)
         )
@@ -348,10 +366,15 @@ def threshold_chart(
 
 
 def _threshold_curves(
-    examples: Sequence[SquadExample], found: Sequence[QuestionPrediction]
+    examples: Sequence[SquadExample],
+    found: Sequence[QuestionPrediction],
+    *,
+    language: str,
 ) -> dict[str, metrics.ThresholdCurve]:
     scores = metrics.score_optional_answers(
-        [one.text for one in found], examples_lib.answer_texts(examples)
+        [one.text for one in found],
+        examples_lib.answer_texts(examples),
+        language=language,
     )
     has_answer = examples_lib.has_answer(examples)
     odds = np.array([one.null_odds for one in found])
@@ -365,6 +388,8 @@ def worst_errors(
     examples: Sequence[SquadExample],
     found: Sequence[QuestionPrediction],
     texts: Sequence[str],
+    *,
+    language: str = "en",
 ) -> dict[str, Any]:
     """Returns a table of the wrong answers with the highest probabilities.
 
@@ -376,7 +401,7 @@ def worst_errors(
         for example, one, own, text in zip(
             examples, found, answers, texts, strict=True
         )
-        if not metrics.f1(text, own or [""])
+        if not metrics.f1(text, own or [""], language=language)
     ]
     wrong.sort(key=lambda row: -row[0])
     return {

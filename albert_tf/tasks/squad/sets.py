@@ -53,6 +53,13 @@ class SquadConfig(SpanLimits):
         "searches for spans by beam search, and predicts whether there is an "
         "answer.",
     )
+    metric_language: str = setting(
+        "en",
+        "How answers are compared: en by words, as SQuAD's evaluation does; zh "
+        "by characters, as that of CMRC 2018 does.",
+        choices=("en", "zh"),
+        of_weights=True,
+    )
     doc_stride: int = setting(
         WindowLengths.doc_stride,
         "Distance, in tokens, between the starts of two windows over a "
@@ -62,12 +69,20 @@ class SquadConfig(SpanLimits):
         WindowLengths.max_query_length,
         "Maximum number of tokens of a question; longer ones lose their end.",
     )
+    count_windows_as_epochs: bool = setting(
+        False,
+        "Whether an epoch of --num_train_epochs is as many windows as the "
+        "contexts have. By default, as in the original, it is as many as there "
+        "are questions, so that not all windows of long contexts are seen.",
+    )
     start_n_top: int = setting(5, "SQuAD 2.0: beam size for start positions.")
     end_n_top: int = setting(
         5, "SQuAD 2.0: beam size for end positions, per start position."
     )
     dropout_prob: float = setting(
-        0.1, "SQuAD 2.0: dropout rate before the score of no answer."
+        0.1,
+        "SQuAD 2.0: dropout rate before the score of no answer.",
+        of_weights=True,
     )
     null_score_diff_threshold: float | None = setting(
         None,
@@ -126,6 +141,7 @@ def read_sets(
             max_query_length=config.max_query_length,
         ),
         limits=config,
+        metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=saved_threshold,

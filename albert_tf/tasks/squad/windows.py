@@ -175,6 +175,11 @@ class Questions(Sequence[SquadExample]):
     def __getitem__(self, index: Any) -> Any:
         return self._examples[index]
 
+    @property
+    def num_windows(self) -> int:
+        """The number of windows of all questions, counted without keeping."""
+        return sum(len(question.windows) for question in self.split())
+
     @functools.cached_property
     def windowed(self) -> list[WindowedQuestion]:
         """The questions with their windows."""

@@ -4,10 +4,12 @@ import logging
 import numpy as np
 import pytest
 import scipy.stats
+import sklearn.metrics
 
 from albert_tf.metrics import classification
 from albert_tf.tasks.classification import data as data_lib
 from albert_tf.tasks.classification import glue
+from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 
@@ -150,6 +152,44 @@ def test_only_texts_that_do_not_fit_are_truncated_and_counted(
     assert f"1 of 2 examples are truncated to {fits} tokens" in caplog.text
 
 
+def test_predictions_can_be_written_part_by_part(make_data, tmp_path):
+    data = make_data()
+    examples, logits = make_examples(*[None] * 3), np.eye(3, dtype=np.float32)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    data.write_predictions(examples, {"logits": logits}, str(whole), {})
+
+    with data.open_predictions(str(parts), {}) as write:
+        write(examples[:2], {"logits": logits[:2]})
+        assert not (parts / "predictions.tsv").exists()
+        write(examples[2:], {"logits": logits[2:]})
+
+    for name in ("predictions.tsv", "test_results.tsv"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+    with pytest.raises(OSError), data.open_predictions(str(parts), {}) as write:
+        write(examples[:1], {"logits": logits[:1]})
+        raise OSError("no space left")
+    assert len((parts / "predictions.tsv").read_text().splitlines()) == 4
+    assert len(list(parts.iterdir())) == 2
+
+
+def test_records_are_made_of_examples_one_after_the_other(
+    make_data, monkeypatch
+):
+    monkeypatch.setattr(data_lib, "_CHUNK_SIZE", 2)
+    taken = []
+
+    def examples():
+        for example in make_examples(0, 1, 2, 0, 1):
+            taken.append(example)
+            yield example
+
+    found = make_data().records(examples(), is_training=False)
+
+    next(found)
+    assert len(taken) == 2
+    assert len(list(found)) == 4
+
+
 def test_scores_of_labels(make_data):
     logits = np.array([[3, 0, 0], [0, 3, 0], [0, 3, 0], [0, 0, 3]])
 
@@ -160,6 +200,150 @@ def test_scores_of_labels(make_data):
         "accuracy": 0.75,
         "f1_macro": pytest.approx((1 + 2 / 3 + 2 / 3) / 3),
     }
+
+
+@pytest.mark.parametrize("positive", ["fraud", "ok"])
+def test_the_f1_of_two_classes_names_its_class(positive, make_data):
+    data = make_data(
+        labels=("fraud", "ok"),
+        score_names=scores_lib.names_for(("fraud", "ok")),
+        positive_label=positive,
+        has_class_scores=True,
+    )
+    # Fraud: 1 right, 2 missed; ok: 6 right, 1 wrong.
+    logits = np.array([[2, 0], [0, 1], [0, 2], [3, 0], *[[0, 3]] * 6])
+    labels = [0, 0, 0, 1] + [1] * 6
+
+    found = data.scores(make_examples(*labels), {"logits": logits})
+
+    f1 = {"fraud": 2 / (2 + 3), "ok": 12 / (8 + 7)}
+    assert found["f1_of_fraud"] == pytest.approx(f1["fraud"])
+    assert found["f1_of_ok"] == pytest.approx(f1["ok"])
+    assert found["f1_macro"] == pytest.approx(sum(f1.values()) / 2)
+    assert found["precision_of_fraud"] == 1 / 2
+    assert found["recall_of_fraud"] == 1 / 3
+    assert found["number_of_ok"] == 7
+    is_positive = np.array(labels) == data.labels.index(positive)
+    differences = logits[:, 1] - logits[:, 0]
+    wanted = sklearn.metrics.average_precision_score(
+        is_positive, differences if positive == "ok" else -differences
+    )
+    key = f"average_precision_of_{positive}"
+    assert found[key] == pytest.approx(wanted)
+    assert found["roc_auc"] == pytest.approx(
+        sklearn.metrics.roc_auc_score(labels, differences)
+    )
+    assert not {"f1", "average_precision"} & found.keys()
+    assert data.primary_metric == "accuracy"
+    (table,) = data.report_sections(
+        make_examples(*labels), {"logits": logits}, {}
+    )
+    assert table["rows"][0] == ["fraud", "0.5", "0.333333", "0.4", "3"]
+
+
+@pytest.fixture
+def several(make_data):
+    return make_data(
+        score_names=scores_lib.names_for("abc", multi_label=True),
+        label_separator="|",
+        has_class_scores=True,
+    )
+
+
+# Probabilities 1/2, 3/4, 1/4, ...
+HALF, HIGH, LOW = 0.0, np.log(3.0), -np.log(3.0)
+SEVERAL_LOGITS = np.array(
+    [[HIGH, LOW, LOW], [HALF, HIGH, LOW], [LOW, LOW, LOW]], np.float32
+)
+SEVERAL_LABELS = ((0,), (0, 1), ())
+
+
+def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
+    examples = make_examples(*SEVERAL_LABELS)
+    outputs = {"logits": SEVERAL_LOGITS}
+
+    scores = several.scores(examples, outputs)
+    several.write_predictions(examples, outputs, str(tmp_path), scores)
+
+    assert scores["f1_micro"] == scores["accuracy"] == 1
+    # Of ham 1/4 and 1/2 are divided, of spam 1/4 and 3/4; eggs never occurs.
+    assert several.label_thresholds(scores) == pytest.approx((0.375, 0.5, 0.5))
+    assert scores["threshold_of_ham"] == pytest.approx(0.375)
+    assert scores["number_of_ham"] == 2
+    rows = (tmp_path / "predictions.tsv").read_text().splitlines()
+    assert rows[1:] == [
+        "id-0\tham\tham",
+        "id-1\tham|spam\tham|spam",
+        "id-2\t\t",
+    ]
+    first = (tmp_path / "test_results.tsv").read_text().splitlines()[0]
+    np.testing.assert_allclose(
+        list(map(float, first.split("\t"))), [0.75, 0.25, 0.25], rtol=1e-6
+    )
+
+
+def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
+    data = dataclasses.replace(several, thresholds=(0.6, 0.7, 0.2))
+    outputs = {"logits": SEVERAL_LOGITS}
+
+    scores = data.scores(make_examples(*SEVERAL_LABELS), outputs)
+    data.write_predictions(
+        make_examples(None, None, None), outputs, str(tmp_path), {}
+    )
+
+    assert not [key for key in scores if key.startswith("threshold_of_")]
+    assert scores["recall_of_ham"] == 1 / 2
+    rows = (tmp_path / "predictions.tsv").read_text().splitlines()
+    assert rows[1:] == ["id-0\tham|eggs", "id-1\tspam|eggs", "id-2\teggs"]
+
+
+def test_unknown_thresholds_are_a_half_and_that_is_told(
+    several, tmp_path, caplog
+):
+    several.write_predictions(
+        make_examples(None, None, None),
+        {"logits": SEVERAL_LOGITS},
+        str(tmp_path),
+        {},
+    )
+
+    assert "thresholds of the labels are not known; using 0.5" in caplog.text
+    rows = (tmp_path / "predictions.tsv").read_text().splitlines()
+    assert rows[1:] == ["id-0\tham", "id-1\tham|spam", "id-2\t"]
+
+
+def test_records_of_several_labels_have_a_column_for_each(several):
+    found = records(several, make_examples((0, 2), (), None))
+
+    labels = [record["label_ids"].tolist() for record in found]
+    assert labels == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert several.settings["multi_label"] is True
+
+
+def test_scaled_numbers_are_learnt_and_answered_in_their_own_units(
+    regression, tmp_path
+):
+    data = dataclasses.replace(
+        regression,
+        prediction_range=None,
+        target_mean=1_000_000.0,
+        target_scale=500.0,
+    )
+    examples = make_examples(999_500.0, 1_000_250.0)
+    outputs = {"logits": np.array([[-1.0], [0.75]], np.float32)}
+
+    found = [record["label_ids"] for record in records(data, examples)]
+    scores = data.scores(examples, outputs)
+    data.write_predictions(examples, outputs, str(tmp_path), scores)
+
+    assert found == [-1, 0.5]
+    assert scores["mean_squared_error"] == 125**2 / 2
+    for name, column in (("test_results", 0), ("predictions", 1)):
+        rows = (tmp_path / f"{name}.tsv").read_text().splitlines()[-2:]
+        numbers = [row.split("\t")[column] for row in rows]
+        assert numbers == ["999500.0", "1000375.0"]
+    assert data.settings["target_mean"] == 1_000_000
+    assert "target_mean" not in regression.settings
 
 
 def test_scores_of_numbers_are_those_before_they_are_clipped(regression):

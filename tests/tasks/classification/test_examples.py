@@ -142,7 +142,100 @@ def test_wrong_labels_of_a_file_are_refused(name, text, message, tmp_path):
         examples.read_labels(tmp_path / name, "kind")
 
 
-@pytest.mark.parametrize("ending", ["tsv", "jsonl", "tsv.gz", "json.gz"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a;b", ["a", "b"]),
+        (" a ; b;", ["a", "b"]),
+        ("", []),
+        ("a, b", ["a, b"]),
+        ('["a;b", "c"]', ["a;b", "c"]),
+        ("[]", []),
+    ],
+)
+def test_a_row_may_have_several_labels(text, expected):
+    assert examples.split_labels(text, ";", "line 1") == expected
+
+
+@pytest.mark.parametrize("text", ["[urgent]; a", '["a", 1]', '["a"'])
+def test_brackets_that_are_no_list_are_refused(text):
+    with pytest.raises(ValueError, match="line 1: .* a list of strings in JSO"):
+        examples.split_labels(text, ";", "line 1")
+
+
+def test_several_labels_become_their_places(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text('text,kinds\n"one, two","c,a,c"\nthree,\nfour,b\n')
+    columns = Columns(texts=("text",), label="kinds", separator=",")
+
+    labels = examples.read_labels(path, "kinds", separator=",")
+    found = read(path, columns, labels=labels)
+
+    assert labels == ("a", "b", "c")
+    assert [example.label for example in found] == [(0, 2), (), (1,)]
+    assert found[0].text_a == "one, two"
+
+
+def test_several_labels_may_be_lists_of_json(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"text": "a", "kinds": ["x, y", "z"]}\n')
+
+    found = read(
+        path,
+        Columns(texts=("text",), label="kinds", separator=","),
+        labels=("x, y", "z"),
+    )
+
+    assert found[0].label == (0, 1)
+    with pytest.raises(ValueError, match="line 1: the label must .*: 'z'"):
+        read(
+            path,
+            Columns(texts=("text",), label="kinds", separator=","),
+            labels=("x, y", "w"),
+        )
+
+
+def test_labels_that_look_alike_are_told(table, caplog):
+    table.write_text("kind\nspam\nspam \nSpam\nham\n1\n1.0\n2\n")
+
+    assert len(examples.read_labels(table, "kind")) == 7
+
+    assert "'Spam', 'spam', 'spam ' differ only in case, w" in caplog.text
+    assert "'1', '1.0' differ only" in caplog.text
+    assert "'2'" not in caplog.text
+    assert "'ham'" not in caplog.text
+
+
+def test_a_table_is_read_anew_each_time_it_is_predicted(tmp_path, caplog):
+    path = tmp_path / "new.csv"
+    path.write_text('id,text\na,"one\nline"\na,\nb,three\n')
+
+    stream = examples.TableStream(path, Columns(texts=("text",), guid="id"))
+
+    assert len(stream) == 3
+    assert list(stream) == list(stream)
+    # Ids are not compared, which would keep them all in memory.
+    assert [one.guid for one in stream] == ["a", "a", "b"]
+    assert "1 of 3 rows have an empty text (lines 4)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,text\na,one\nb\n", "line 3: the row must have 2 fields"),
+        ("id,text\n", "new.csv has no rows"),
+        ('id,text\n"a\tb",one\n', "line 2: the id .* has a tab"),
+    ],
+)
+def test_bad_rows_are_found_before_any_is_predicted(text, message, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=message):
+        examples.TableStream(path, Columns(texts=("text",), guid="id"))
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
 def test_a_split_is_found_by_its_name(ending, tmp_path):
     for name in (f"dev.{ending}", "train.tsv", "train.json"):
         (tmp_path / name).touch()
@@ -150,7 +243,9 @@ def test_a_split_is_found_by_its_name(ending, tmp_path):
     found = examples.find_split(tmp_path, "dev")
 
     assert found == str(tmp_path / f"dev.{ending}")
-    with pytest.raises(FileNotFoundError, match=r"no test.tsv or test.jsonl"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no test.tsv, test.csv or test"
+    ):
         examples.find_split(tmp_path, "test")
     with pytest.raises(
         ValueError, match=r"several files for train: .*train.json"

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from albert_tf.tasks import task
-from albert_tf.tasks.classification import data, glue
+from albert_tf.tasks.classification import glue, scores
 from albert_tf.tasks.classification.glue import GLUE_DATASETS, SetFile
 
 # Rows of the published files in the folder of real data: train, dev, test.
@@ -164,4 +164,4 @@ def test_an_optional_set_that_is_missing_is_skipped(tmp_path, caplog):
 
 def test_every_score_of_every_task_is_known():
     for dataset in GLUE_DATASETS.values():
-        assert set(dataset.score_names) <= set(data.SCORES)
+        assert set(dataset.score_names) <= set(scores.SCORES)

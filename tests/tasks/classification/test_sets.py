@@ -90,16 +90,6 @@ def test_a_table_is_found_in_its_folder(read, folder):
 
 
 @pytest.mark.parametrize(
-    ("labels", "primary_metric", "num_scores"),
-    [((), "pearson", 3), (("a", "b"), "accuracy", 3), ("abc", "accuracy", 2)],
-)
-def test_scores_follow_from_the_labels(labels, primary_metric, num_scores):
-    found = sets_lib.custom_score_names(labels)
-
-    assert (found[0], len(found)) == (primary_metric, num_scores)
-
-
-@pytest.mark.parametrize(
     ("values", "kept", "expected"),
     [
         ({"data_dir": "."}, None, ("ham", "spam")),
@@ -215,6 +205,32 @@ def test_a_table_that_cannot_be_used_is_refused(
             "label .* has a tab",
         ),
         (CUSTOM | {"dropout_prob": 1}, "`dropout_prob` must be .* below 1"),
+        (
+            CUSTOM | {"regression": True, "class_weights": ("balanced",)},
+            "--class_weights is for classification, --regression",
+        ),
+        (
+            CUSTOM | {"multi_label": True, "positive_label": "a"},
+            "--positive_label is for one label a row, --multi_label for any",
+        ),
+        (
+            CUSTOM | {"multi_label": True, "label_separator": " "},
+            "--label_separator must be a character other than white",
+        ),
+        (
+            CUSTOM | {"class_weights": ("1", "heavy")},
+            "--class_weights must be balanced, or numbers .*: 'heavy'",
+        ),
+        (CUSTOM | {"class_weights": ("0",)}, "numbers above 0. Received: '0'"),
+        (
+            CUSTOM | {"validation_share": 1.0},
+            "`validation_share` must be .*above 0",
+        ),
+        (CUSTOM | {"validation_seed": -1}, "`validation_seed` must be"),
+        (
+            {"task_name": "rte", "validation_share": 0.1},
+            "--validation_share needs --task_name=custom",
+        ),
     ],
 )
 def test_impossible_flags_are_refused(values, message):

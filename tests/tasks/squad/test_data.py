@@ -275,6 +275,22 @@ def test_version_1_predicts_impossible_questions(ask, asked, tmp_path):
     assert read_json(paths[0])["q3"] == "coal"
 
 
+def test_answers_in_chinese_are_compared_by_characters(ask, asked):
+    data, questions, outputs = ask(asked[:2], ["white", "is black."])
+    chinese = dataclasses.replace(data, metric_language="zh")
+
+    by_words, by_runs = (
+        one.scores(questions, outputs) for one in (data, chinese)
+    )
+
+    # Of 2 words one is right; or of 3, with the full stop.
+    assert by_words["f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
+    assert by_runs["f1"] == pytest.approx(100 * (1 + 2 / 4) / 2)
+    # Another evaluation chooses other weights.
+    assert chinese.settings["metric_language"] == "zh"
+    assert "metric_language" not in data.settings
+
+
 @pytest.mark.parametrize("cls_logits", [None, [0.0, 1.0, 2.0]])
 def test_the_report_has_the_threshold_and_the_errors(cls_logits, ask, asked):
     data, questions, outputs = ask(asked, ["snow"] * 3, cls_logits)

@@ -185,6 +185,8 @@ def test_questions_keep_their_order_and_share_the_paragraph(
     questions = Questions(asked, words, WindowLengths())
     found = questions.windowed
 
+    assert questions.num_windows == 3
+
     assert list(questions) == [question.example for question in found] == asked
     assert found[0].paragraph is found[1].paragraph
     for question in found:
@@ -192,6 +194,19 @@ def test_questions_keep_their_order_and_share_the_paragraph(
             question.example.question
         )
         assert question.offset == len(question.question_ids) + 2
+
+
+def test_windows_are_counted(make_example, words):
+    asked = [make_example(context="snow is white " * 9), make_example()]
+    lengths = WindowLengths(
+        max_seq_length=32, doc_stride=8, max_query_length=16
+    )
+
+    questions = Questions(asked, words, lengths)
+
+    counts = [len(question.windows) for question in questions.windowed]
+    assert counts[0] > counts[1] >= 1
+    assert questions.num_windows == sum(counts)
 
 
 def test_windows_leave_room_for_a_question_cut_at_its_end(

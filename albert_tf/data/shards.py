@@ -1,0 +1,236 @@
+"""The output files of a build: their names, their shares, which are finished.
+
+A shard is one output file. It holds the records of a range of the corpus'
+blocks; or, if there are more files than blocks, every n-th record of a block.
+
+Floor: data. Plain Python.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from albert_tf import files
+from albert_tf.data import corpus, sidecar
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.sidecar import BuildCounts
+from albert_tf.text.documents import Documents
+from albert_tf.text.tokenizer import Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+
+# Training takes files with such names for something else.
+_OTHER_SUFFIXES = (".json", ".partial")
+_NUM_CORPUS_FILES = 10
+# Longer lists of files are cut off in a sidecar.
+_MAX_CHARACTERS = 1000
+# What only a finished build knows, what follows from the vocabulary, and where
+# the corpus lies; `config` is compared field by field.
+_FIELDS_NOT_COMPARED = (
+    *("config", "counts", "num_bytes", "sha256"),
+    *("vocab_size", "special_ids", "forbidden_ids"),
+    *("corpus_files", "num_corpus_files"),
+)
+
+
+def output_files(
+    config: PretrainingDataConfig, inputs: Sequence[str]
+) -> list[str]:
+    """Returns the record files to write, whose names are checked.
+
+    Args:
+        config: Names the files, and the vocabulary.
+        inputs: The files of the corpus.
+
+    Raises:
+        ValueError: A file cannot be written under such a name, or without
+            overwriting an input.
+    """
+    names = [name.strip() for name in (config.output_file or "").split(",")]
+    paths = [files.check_local(name) for name in names if name]
+    vocabulary = (config.spm_model_file, config.vocab_file)
+    existing = [p for p in (*inputs, *vocabulary) if p and os.path.exists(p)]
+    for path in paths:
+        if path.endswith(os.sep) or os.path.isdir(path):
+            raise ValueError(
+                f"{path!r} is a folder. Name a file in it as output file."
+            )
+        if path.endswith(_OTHER_SUFFIXES):
+            raise ValueError(
+                f"{path!r} has the name of a sidecar or of an unfinished file. "
+                "Choose an output file without .json and .partial at the end."
+            )
+        for written in written_files(path):
+            _check_not_an_input(path, written, existing)
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise ValueError(
+            "An output file is named twice. Name each once. Received: "
+            f"{files.list_paths(paths)}."
+        )
+    return paths
+
+
+def written_files(path: str) -> list[str]:
+    """Returns what a build writes for an output file, itself included."""
+    return [path, sidecar.sidecar_path(path)]
+
+
+def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
+    if not os.path.exists(written):
+        if os.path.islink(written):
+            raise ValueError(
+                f"{written!r} is a link to a file that does not exist. Remove "
+                "it, or choose another output file."
+            )
+        return
+    for name in inputs:
+        if os.path.samefile(name, written):
+            raise ValueError(
+                f"The output file {path!r} would overwrite the input {name!r}. "
+                "Choose another output file."
+            )
+
+
+def plan(
+    config: PretrainingDataConfig,
+    tokenizer: Tokenizer,
+    documents: Documents,
+    contents: corpus.CorpusContents,
+    paths: Sequence[str],
+) -> dict[str, sidecar.Sidecar]:
+    """Divides the records over the output files, in order and evenly.
+
+    Returns:
+        By output file, its sidecar without what the build will measure.
+    """
+    shortened = dataclasses.replace(
+        config,
+        input_file=_shortened(config.input_file),
+        output_file=_shortened(config.output_file),
+    )
+    facts = {
+        "config": shortened,
+        "corpus_files": [
+            [os.path.basename(path), os.path.getsize(path)]
+            for path in documents.paths[:_NUM_CORPUS_FILES]
+        ],
+        "num_corpus_files": len(documents.paths),
+        "corpus_sha256": contents.sha256,
+        "tokenizer_hash": tokenizer.hash,
+        "vocab_size": tokenizer.vocab_size,
+        "special_ids": tokenizer.special_ids,
+        "forbidden_ids": tokenizer.forbidden_ids.tolist(),
+    }
+    shares = _shares(len(contents.block_sizes), len(paths))
+    return {
+        path: sidecar.Sidecar(**facts, blocks=blocks, part=part)
+        for path, (blocks, part) in zip(paths, shares, strict=True)
+    }
+
+
+def _shortened(text: str | None) -> str | None:
+    if text is None or len(text) <= _MAX_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CHARACTERS]}... ({len(text):,} characters)"
+
+
+def _shares(
+    num_blocks: int, num_shards: int
+) -> list[tuple[list[int], list[int]]]:
+    """Returns `blocks` and `part` of each shard, see `Sidecar`."""
+    if num_shards <= num_blocks:
+        borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
+        return [(list(b), [0, 1]) for b in itertools.pairwise(borders)]
+    # The shards of each block.
+    borders = [i * num_shards // num_blocks for i in range(num_blocks + 1)]
+    return [
+        ([block, block + 1], [part, end - first])
+        for block, (first, end) in enumerate(itertools.pairwise(borders))
+        for part in range(end - first)
+    ]
+
+
+def finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
+    """Returns the counts of a finished shard; None if it has to be built.
+
+    Raises:
+        ValueError: The file, or one in place of its sidecar, was not made by
+            this build, which would destroy it.
+    """
+    found = _read_sidecar(path)
+    if not os.path.exists(path):
+        return None
+    if found is None:
+        raise ValueError(
+            f"{path!r} exists already, and no sidecar says what made "
+            "it. Remove it, or choose another output file."
+        )
+    there, wanted = _build_settings(found), _build_settings(planned)
+    differences = [
+        f"{name} is {there[name]!r} there, {wanted[name]!r} here"
+        for name in sorted(wanted)
+        if there[name] != wanted[name]
+    ]
+    if differences:
+        raise ValueError(
+            f"{path!r} was made by another build: "
+            f"{'; '.join(differences)}. Remove it, or choose another output "
+            "file."
+        )
+    if os.path.getsize(path) != found.num_bytes:
+        _LOGGER.warning("%s was cut short; building it again.", path)
+        return None
+    return found.counts
+
+
+def _read_sidecar(path: str) -> sidecar.Sidecar | None:
+    try:
+        return sidecar.read(path)
+    except ValueError as error:
+        raise ValueError(
+            f"{sidecar.sidecar_path(path)!r} is in the place of the sidecar of "
+            f"{path!r}, and not a sidecar that this version can read. Remove "
+            "it, or choose another output file."
+        ) from error
+
+
+def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
+    others = {
+        name: value
+        for name, value in vars(values).items()
+        if name not in _FIELDS_NOT_COMPARED
+    }
+    return values.config.record_settings() | others
+
+
+def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
+    """Yields shards, each locked until the next one is asked for.
+
+    The next one is locked before the lock of the last one is released, so that
+    of two builds of the same files, the one that started first goes on.
+
+    Raises:
+        ValueError: Another process builds the shard.
+    """
+    turn = contextlib.ExitStack()
+    for number, path in enumerate(paths):
+        if number == 0:
+            turn.enter_context(_locked(path))
+        next_turn = contextlib.ExitStack()
+        with turn:
+            yield path
+            for following in paths[number + 1 : number + 2]:
+                next_turn.enter_context(_locked(following))
+        turn = next_turn
+
+
+def _locked(path: str) -> contextlib.AbstractContextManager[None]:
+    return files.locked(
+        files.lock_path(path),
+        f"Another process is building {path!r}. Wait until it ends, or choose "
+        "another output file.",
+    )

@@ -1,0 +1,128 @@
+"""Names and values of the scores of classification and regression.
+
+Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
+Floor: tasks. NumPy.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from albert_tf.metrics import classification
+
+# Of predictions.
+SCORES: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": classification.accuracy,
+    "f1": classification.f1,
+    "f1_macro": classification.f1_macro,
+    "f1_micro": classification.f1_micro,
+    "matthews_correlation": classification.matthews_correlation,
+    "pearson": classification.pearson,
+    "spearman": classification.spearman,
+    "mean_squared_error": classification.mean_squared_error,
+}
+# Of probabilities.
+AREAS = {
+    "roc_auc": classification.roc_auc,
+    "average_precision": classification.average_precision,
+}
+_MACRO = "_macro"
+# Scores of two classes that depend on which one is positive.
+_OF_ONE_CLASS = ("f1", "average_precision")
+_HALF = 0.5
+
+
+def names_for(
+    labels: Sequence[str], *, multi_label: bool = False
+) -> tuple[str, ...]:
+    """Returns the scores of a table of one's own, the primary metric first.
+
+    >>> names_for(["ham", "spam"])[:3]
+    ('accuracy', 'f1', 'f1_macro')
+
+    `labels` are all labels; none for regression. With `multi_label`, a row
+    has any number of them.
+    """
+    areas = tuple(AREAS)
+    macro = tuple(f"{name}{_MACRO}" for name in AREAS)
+    if not labels:
+        return ("pearson", "spearman", "mean_squared_error")
+    if multi_label:
+        return ("f1_micro", "f1_macro", "accuracy", *macro)
+    if len(labels) == 2:
+        return ("accuracy", "f1", "f1_macro", "matthews_correlation", *areas)
+    return ("accuracy", "f1_macro", *macro)
+
+
+def key(name: str, positive_label: str) -> str:
+    """Returns the key of a score in the results, which names its class.
+
+    >>> key("f1", "spam"), key("f1_macro", "spam"), key("f1", "")
+    ('f1_of_spam', 'f1_macro', 'f1')
+
+    Args:
+        name: Name of the score.
+        positive_label: The class that it is of; empty not to name it.
+    """
+    if positive_label and name in _OF_ONE_CLASS:
+        return f"{name}_of_{positive_label}"
+    return name
+
+
+def of_classes(
+    name: str,
+    labels: np.ndarray,
+    predictions: np.ndarray,
+    probabilities: np.ndarray,
+) -> float:
+    """Returns one score of N examples with K labels.
+
+    Args:
+        name: Of `SCORES`; or of `AREAS`, for two classes; or of `AREAS` with
+            `_macro`, the mean of one against all others.
+        labels: Int `[N]`; or 0 and 1 `[N, K]`, of rows with several.
+        predictions: Of the same shape.
+        probabilities: Float `[N, K]`.
+    """
+    if name in SCORES:
+        return SCORES[name](labels, predictions)
+    if name in AREAS:
+        return AREAS[name](labels, probabilities[:, 1])
+    if labels.ndim == 1:
+        labels = labels[:, None] == np.arange(probabilities.shape[1])
+    area = AREAS[name.removesuffix(_MACRO)]
+    return classification.mean_over_classes(area, labels, probabilities)
+
+
+def best_thresholds(
+    labels: np.ndarray, probabilities: np.ndarray
+) -> tuple[float, ...]:
+    """Returns for each label the threshold with the best F1.
+
+    It lies halfway between two probabilities; of equally good ones it is the
+    one nearest to 1/2. A label that does not occur gets 1/2.
+
+    Args:
+        labels: 0 and 1, `[N, K]`.
+        probabilities: Float `[N, K]`.
+    """
+    columns = zip(labels.T, probabilities.T, strict=True)
+    return tuple(_best_threshold(*own) for own in columns)
+
+
+def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
+    if not labels.any():
+        return _HALF
+    order = np.argsort(-probabilities, kind="stable")
+    values = probabilities[order].astype(np.float64)
+    num_right = np.cumsum(labels[order])
+    # With the first n + 1 predicted: F1 = 2 right / (predicted + true).
+    f1 = 2 * num_right / (np.arange(1, len(values) + 1) + num_right[-1])
+    below = np.append(values[1:], 0.0)
+    thresholds = (values + below) / 2
+    # There is no threshold between equal ones.
+    f1[:-1][values[1:] == values[:-1]] = -math.inf
+    best = np.flatnonzero(f1 == f1.max())
+    nearest = best[np.argmin(np.abs(thresholds[best] - _HALF))]
+    return float(thresholds[nearest])

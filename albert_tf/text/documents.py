@@ -1,0 +1,244 @@
+"""Reads text files and JSON lines as documents, for vocabularies and records.
+
+Data flow: files -> [this file] -> documents -> sentences.
+Floor: text. Plain Python and NumPy; the text is streamed.
+
+A text file has one sentence a line; a blank line ends a document. A file of
+JSON lines has one document a line, such as `{"text": ...}`, which is split
+into sentences. Either may be compressed (`.gz`). A file holds JSON lines if
+its name says so, or else if its first line is a JSON object.
+
+Differs: in google-research/albert, a document continues in the next file if
+its file does not end with a blank line.
+"""
+
+import dataclasses
+import itertools
+import json
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import sentencex
+
+from albert_tf import checks, files
+from albert_tf.settings import setting
+
+# Longer documents are split, so that a file without blank lines need not fit
+# in memory.
+DOCUMENT_CHARACTERS = 2**20
+
+_JSON_NAMES = (".jsonl", ".ndjson", ".json")
+_SENTENCE_LANGUAGE = "en"
+# A token of English text has four characters, one of Chinese, Japanese or
+# Korean text has one.
+_CJK_SIZE = 4
+# From radicals to ideographs, Hangul syllables, compatibility ideographs, and
+# the planes of rare ideographs.
+_CJK_RANGES = (
+    (0x2E80, 0xA000),
+    (0xAC00, 0xD7B0),
+    (0xF900, 0xFB00),
+    (0x20000, 0x40000),
+)
+
+_FIRST_CJK = chr(_CJK_RANGES[0][0])
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """Settings that name a text: a part of every config that reads one.
+
+    Raises:
+        ValueError: A value is impossible; the message names the field.
+    """
+
+    input_file: str | None = setting(
+        None,
+        "Text files: globs, separated by commas. Text has one sentence a line "
+        "and a blank line between documents; JSON lines (.jsonl, .json) have "
+        "one object with a text a line; .gz is decompressed.",
+    )
+    text_field: str = setting(
+        "text", "Field of a JSON line that holds the text of a document."
+    )
+    max_bad_lines: int = setting(
+        0,
+        "Largest number of bad lines (not UTF-8, not JSON, without a text) "
+        "that are counted and skipped; the next one is an error.",
+    )
+
+    def __post_init__(self) -> None:
+        checks.check_integer("max_bad_lines", self.max_bad_lines, at_least=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Document:
+    """One document: sentences, one a line, if `is_split`; or running text."""
+
+    text: str
+    is_split: bool
+
+    def sentences(self) -> list[str]:
+        """Returns the sentences; some may be blank."""
+        if self.is_split:
+            return self.text.split("\n")
+        return sentencex.segment(_SENTENCE_LANGUAGE, self.text)
+
+    @property
+    def size(self) -> int:
+        """Characters, those of Chinese, Japanese or Korean text times 4.
+
+        It grows with the number of tokens in every language.
+        """
+        return _size(self.text)
+
+
+class Documents:
+    """The documents of text files, in order; they can be read several times.
+
+    Args:
+        settings: Names the files.
+
+    Attributes:
+        paths: The files.
+        num_bad_lines: Lines that the last reading has skipped.
+
+    Raises:
+        FileNotFoundError: No file matches.
+    """
+
+    def __init__(self, settings: CorpusSettings) -> None:
+        self.paths = files.expand_globs(settings.input_file or "")
+        self.num_bad_lines = 0
+        self._settings = settings
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents.
+
+        Raises:
+            FileNotFoundError: A file does not exist.
+            ValueError: There are more than `max_bad_lines` bad lines; the
+                message names file and line. Or a `.gz` file is damaged.
+        """
+        self.num_bad_lines = 0
+        for path in self.paths:
+            numbered = files.read_numbered_lines(path, on_bad_line=self._skip)
+            # Blank lines before the first sentence end no document.
+            first = next((x for x in numbered if not _is_blank(x[1])), None)
+            if first is None:
+                continue
+            lines = itertools.chain([first], numbered)
+            if _holds_json(path, first[1]):
+                yield from self._json_documents(path, lines)
+            else:
+                yield from _text_documents(line for _, line in lines)
+
+    def _json_documents(
+        self, path: str, lines: Iterator[tuple[int, str]]
+    ) -> Iterator[Document]:
+        for number, line in lines:
+            if _is_blank(line):
+                continue
+            try:
+                text = _json_text(line, self._settings.text_field)
+            except ValueError as error:
+                self._skip(f"{path!r}, line {number} {error}")
+                continue
+            for part in _parts(text):
+                yield Document(text=part, is_split=False)
+
+    def _skip(self, message: str) -> None:
+        """Counts a bad line; raises ValueError if there are too many."""
+        self.num_bad_lines += 1
+        if self.num_bad_lines > self._settings.max_bad_lines:
+            raise ValueError(
+                f"{message} Correct the line, or skip such lines with "
+                f"`max_bad_lines`. Received: "
+                f"max_bad_lines={self._settings.max_bad_lines}."
+            )
+        _LOGGER.debug("Skipped: %s", message)
+
+
+def _holds_json(path: str, first_line: str) -> bool:
+    name = path.removesuffix(".gz").lower()
+    if name.endswith(_JSON_NAMES):
+        return True
+    try:
+        # A first line of text that is such an object is no sentence.
+        return first_line.startswith("{") and bool(json.loads(first_line))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
+    sentences: list[str] = []
+    size = 0
+    for line in lines:
+        if not _is_blank(line):
+            sentences.append(line)
+            size += _size(line)
+            if size < DOCUMENT_CHARACTERS:
+                continue
+        if sentences:
+            yield Document(text="\n".join(sentences), is_split=True)
+            sentences, size = [], 0
+    if sentences:
+        yield Document(text="\n".join(sentences), is_split=True)
+
+
+def _json_text(line: str, field: str) -> str:
+    example = f'A file of JSON lines has one object a line, {{"{field}": ...}}.'
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON ({error}). {example}") from error
+    text = value.get(field) if isinstance(value, dict) else None
+    if not isinstance(text, str) or not _is_text(text):
+        raise ValueError(
+            f"has no {field!r} that is a string of Unicode characters. "
+            f"{example} `text_field` names another field."
+        )
+    return text
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Splits a text that is too long, at white space if there is any."""
+    limit = max(1, DOCUMENT_CHARACTERS * len(text) // max(1, _size(text)))
+    start = 0
+    while start < len(text):
+        end = start + limit
+        if end < len(text):
+            space = max(text.rfind(mark, start, end) for mark in "\n ")
+            end = space + 1 if space > start else end
+        part = text[start:end]
+        if not _is_blank(part):
+            yield part
+        start = end
+
+
+def _size(text: str) -> int:
+    if text.isascii() or max(text) < _FIRST_CJK:
+        return len(text)
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    is_cjk = np.zeros(len(points), bool)
+    for first, end in _CJK_RANGES:
+        is_cjk |= (points >= first) & (points < end)
+    # Foreign names in a text of another script do not count.
+    is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)
+    return len(text) * (_CJK_SIZE if is_mostly_cjk else 1)
+
+
+def _is_blank(line: str) -> bool:
+    return not line or line.isspace()
+
+
+def _is_text(text: str) -> bool:
+    """Returns whether UTF-8 can encode it: JSON may have lone surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

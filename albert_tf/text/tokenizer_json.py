@@ -1,0 +1,185 @@
+"""Reads the `tokenizer.json` of an ALBERT as a SentencePiece model.
+
+Folders of Hugging Face's transformers may have this file only. It lists the
+pieces and scores of the SentencePiece model that it was made of, and the steps
+around it. From a file whose steps are all ALBERT's, the model follows.
+
+Data flow: tokenizer.json -> [this file] -> a SentencePiece model's bytes.
+Floor: text. Plain Python and the SentencePiece library.
+
+Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
+"""
+
+import base64
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_tf import files
+from albert_tf.text import special_tokens
+
+# The class is created on import, so that a type checker does not see it.
+_Model: Any = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
+_WORD_MARK = "▁"
+_NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
+# What may be replaced, and by what.
+_REPLACEMENTS = (
+    ({"String": "``"}, '"'),
+    ({"String": "''"}, '"'),
+    (
+        {"Regex": " {2,}"},
+        " ",
+    ),
+)
+# transformers lowers the scores of pieces such as `▁25,` by this much, so that
+# the comma stands alone.
+_LOWERED_BY = 100.0
+
+
+def read_model(path: files.Path) -> bytes:
+    """Returns the SentencePiece model that a `tokenizer.json` was made of.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is damaged; or it describes another tokenizer than
+            ALBERT's, whose results a SentencePiece model need not give.
+    """
+    values, name = files.read_json_object(path), os.fspath(path)
+    try:
+        unmet = _unmet_conditions(values)
+        model = None if unmet else _model(values)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+        raise ValueError(
+            f"{name!r} is damaged, or not a tokenizer ({type(e).__name__}: "
+            f"{e}). Copy it again."
+        ) from e
+    if model is None:
+        raise ValueError(
+            f"{name!r} is not the tokenizer of an ALBERT: {', '.join(unmet)}. "
+            "Pass the SentencePiece model (spiece.model) of the checkpoint as "
+            "--spm_model_file, or its WordPiece vocabulary as --vocab_file."
+        )
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def lower_cases(path: files.Path) -> bool:
+    """Returns whether a `tokenizer.json` lower-cases text; errors as above."""
+    read_model(path)
+    steps = _steps(files.read_json_object(path), "normalizer")
+    return any(step["type"] == "Lowercase" for step in steps)
+
+
+def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Returns the steps of a normalizer or pre-tokenizer, one after another."""
+    step = values.get(name)
+    if step is None:
+        return []
+    if step["type"] == "Sequence":
+        steps = step.get("normalizers") or step["pretokenizers"]
+        return [{**one} for one in steps]
+    return [{**step}]
+
+
+def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
+    model = values["model"]
+    normalizers = _steps(values, "normalizer")
+    kinds = [step["type"] for step in normalizers]
+    splits = _steps(values, "pre_tokenizer")
+    marks = [step for step in splits if step["type"] == "Metaspace"]
+    if model["type"] != "Unigram":
+        return [f"its model is {model['type']} and not Unigram"]
+    other = [s["type"] for s in normalizers if not _is_known(s)]
+    is_met = {
+        "byte_fallback is on": not model.get("byte_fallback"),
+        f"it normalizes by {', '.join(other)}": not other,
+        "it keeps accents": {"NFKD", "StripAccents"} <= {*kinds},
+        "it lacks the rules of its model (Precompiled)": (
+            kinds.count("Precompiled") == 1
+        ),
+        "it does not split text into words marked by ▁ (Metaspace)": (
+            len(marks) == 1
+            and _marks_words(marks[0])
+            and {s["type"] for s in splits} <= {"Metaspace", "WhitespaceSplit"}
+        ),
+        "it has tokens outside its vocabulary": all(
+            [token["content"]] == [row[0] for row in _row(model, token["id"])]
+            for token in values.get("added_tokens") or ()
+        ),
+    }
+    return [problem for problem, is_true in is_met.items() if not is_true]
+
+
+def _is_known(step: Mapping[str, Any]) -> bool:
+    if step["type"] == "Replace":
+        return (step["pattern"], step["content"]) in _REPLACEMENTS
+    return step["type"] in _NORMALIZERS
+
+
+def _marks_words(step: Mapping[str, Any]) -> bool:
+    return (
+        step["replacement"] == _WORD_MARK
+        and step.get("add_prefix_space") is not False
+        and step.get("prepend_scheme") != "never"
+        and step.get("split") is not False
+    )
+
+
+def _row(model: Mapping[str, Any], token_id: int) -> list[Any]:
+    return list(model["vocab"][token_id : token_id + 1])
+
+
+def _model(values: Mapping[str, Any]) -> Any:
+    vocab: list[tuple[str, float]] = [
+        (str(piece), float(score)) for piece, score in values["model"]["vocab"]
+    ]
+    kinds = _kinds(values, vocab)
+    lowest = min(
+        score
+        for (piece, score), kind in zip(vocab, kinds, strict=True)
+        if kind == _Model.SentencePiece.NORMAL and not _is_number_comma(piece)
+    )
+    model = _Model()
+    for (piece, score), kind in zip(vocab, kinds, strict=True):
+        if _is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
+            score += _LOWERED_BY
+        model.pieces.add(piece=piece, score=score, type=kind)
+    for step in _steps(values, "normalizer"):
+        if step["type"] == "Precompiled":
+            charsmap = base64.b64decode(step["precompiled_charsmap"])
+            model.normalizer_spec.precompiled_charsmap = charsmap
+    model.normalizer_spec.name = "nmt_nfkc"
+    model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
+    model.trainer_spec.vocab_size = len(vocab)
+    model.trainer_spec.unk_id = values["model"]["unk_id"]
+    # Stored here, so that the ids of other tokens are not taken for them.
+    model.trainer_spec.bos_id = model.trainer_spec.eos_id = -1
+    return model
+
+
+def _kinds(
+    values: Mapping[str, Any], vocab: list[tuple[str, float]]
+) -> list[int]:
+    """Returns the type of each piece.
+
+    The score of a user-defined piece is 0, and that of no other one in text.
+    """
+    types = _Model.SentencePiece
+    control = {*special_tokens.SENTENCEPIECE_NAMES} | {
+        token["content"]
+        for token in values.get("added_tokens") or ()
+        if token.get("special")
+    }
+    kinds = [
+        types.CONTROL
+        if piece in control
+        else (types.NORMAL if score else types.USER_DEFINED)
+        for piece, score in vocab
+    ]
+    kinds[values["model"]["unk_id"]] = types.UNKNOWN
+    return kinds
+
+
+def _is_number_comma(piece: str) -> bool:
+    return piece.endswith(",") and piece[-2:-1].isdigit()

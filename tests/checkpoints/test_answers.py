@@ -1,0 +1,179 @@
+"""Raw text gets the same answers before and after a conversion.
+
+Between every two formats, for each kind of model. What a format cannot hold is
+refused, or printed.
+"""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import conversion, load, metadata, tf1, vocabulary
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.conversion_config import FORMATS, ConversionConfig
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import (
+    ClassifierModel,
+    MultipleChoiceModel,
+)
+from albert_tf.modeling.span_models import SpanModel
+from tests import tiny
+from tests.checkpoints.weights import weights_of
+
+_TEXTS = ["The Snow fell, ALL night.", "Zoë walked home: 25, or 1,234 steps?"]
+_CONFIG = tiny.config(vocab_size=300, max_position_embeddings=32)
+
+
+def _classifier(config, num_labels=3):
+    return ClassifierModel(config, num_labels=num_labels, seed=1)
+
+
+# A model, its config, what is known of it, and formats that refuse it.
+_MODELS = {
+    "cased": (
+        _classifier,
+        {"num_attention_heads": 4, "num_hidden_groups": 3},
+        {"do_lower_case": False, "labels": ("bad", "so-so", "good")},
+        (),
+    ),
+    "labels": (
+        _classifier,
+        {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1},
+        {"labels": ("a", "b", "c"), "multi_label": True},
+        (),
+    ),
+    "relu": (
+        _classifier,
+        {"hidden_act": "relu", "hidden_dropout_prob": 0.1},
+        {"do_lower_case": True},
+        ("keras_hub",),
+    ),
+    "regression": (
+        lambda config: _classifier(config, num_labels=1),
+        {"parameter_sharing": "none"},
+        {"labels": (), "task": "stsb"},
+        (),
+    ),
+    "choice": (MultipleChoiceModel, {}, {"task": "race"}, ()),
+    "spans": (SpanModel, {}, {"null_from_cls": True}, ()),
+    "pretraining": (PretrainingModel, {}, {"do_lower_case": False}, ()),
+}
+
+
+def _convert(source, target, output_format):
+    return conversion.convert(
+        ConversionConfig(
+            input_path=str(source),
+            output_path=str(target),
+            output_format=output_format,
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, tiny_spm_model):
+    """Writes a model of `_MODELS` in a format; each is written once."""
+    made = {}
+
+    def write(name, output_format):
+        if (name, output_format) not in made:
+            made[name, output_format] = _make(name, output_format)
+        return made[name, output_format]
+
+    def _make(name, output_format):
+        folder = tmp_path_factory.mktemp(name)
+        make, change, known, _ = _MODELS[name]
+        model = make(dataclasses.replace(_CONFIG, **change))
+        ours = folder / "ours"
+        ours.mkdir()
+        source = Checkpoint(
+            arrays=weights_of(model),
+            config=model.config,
+            vocabulary=str(tiny_spm_model),
+            metadata=Metadata(**known),
+        )
+        tf1.write_ours(str(ours), source)
+        _convert(ours, folder / output_format, output_format)
+        return folder / output_format
+
+    return write
+
+
+def _answers(path):
+    """Returns what the model at a path answers to the texts."""
+    source = load.read(path)
+    batch = vocabulary.load_tokenizer(source).batch(_TEXTS, max_seq_length=24)
+    length = batch["input_ids"].shape
+    positions = np.broadcast_to(np.arange(length[1], dtype="int32"), length)
+    batch["masked_lm_positions"] = positions
+    model = load.load_model(path)
+    if isinstance(model, MultipleChoiceModel):
+        batch = {name: array[None] for name, array in batch.items()}
+    outputs = {name: np.asarray(a) for name, a in model(batch).items()}
+    names = None
+    if "task" in source.heads:
+        number = len(source.weights["output_bias"])
+        names = metadata.find_labels(source.metadata, number, where="x")
+    known = source.metadata
+    return outputs, (names, known.multi_label, known.null_from_cls)
+
+
+def _check(written, tmp_path, name, first, second):
+    refusing = _MODELS[name][3]
+    if first in refusing:
+        pytest.skip(f"{first} does not hold this model")
+    before = written(name, first)
+    if second in refusing:
+        with pytest.raises(ValueError, match="cannot express"):
+            _convert(before, tmp_path / "out", second)
+        return
+
+    summary = _convert(before, tmp_path / "out", second)
+
+    old, meaning = _answers(before)
+    new, new_meaning = _answers(tmp_path / "out")
+    assert meaning == new_meaning
+    printed = {*summary.left_out}
+    lost = {
+        "sentence_order_logits": "cls/seq_relationship/output_bias",
+        "start_logits": "cls/squad/output_bias",
+        "end_logits": "cls/squad/output_bias",
+    }
+    for output in old:
+        if lost.get(output) in printed:
+            continue
+        np.testing.assert_allclose(
+            new[output], old[output], atol=1e-5, err_msg=output
+        )
+
+
+_PAIRS = [*itertools.product(FORMATS, repeat=2)]
+
+
+@pytest.mark.parametrize(("first", "second"), _PAIRS)
+def test_a_cased_classifier_answers_its_labels(
+    first, second, written, tmp_path
+):
+    _check(written, tmp_path, "cased", first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), _PAIRS)
+@pytest.mark.parametrize("name", [name for name in _MODELS if name != "cased"])
+def test_every_model_answers_the_same(name, first, second, written, tmp_path):
+    _check(written, tmp_path, name, first, second)
+
+
+def test_lower_casing_and_labels_change_the_answers(written, tmp_path):
+    """The comparison above would notice."""
+    path = written("cased", "keras")
+    (path / "metadata.json").rename(tmp_path / "metadata.json")
+    outputs, (names, _, _) = _answers(path)
+    (tmp_path / "metadata.json").rename(path / "metadata.json")
+    cased, (known, _, _) = _answers(path)
+
+    assert np.abs(cased["logits"] - outputs["logits"]).max() > 1e-3
+    assert (names, known) == (("0", "1", "2"), ("bad", "so-so", "good"))

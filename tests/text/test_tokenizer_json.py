@@ -1,0 +1,158 @@
+"""A `tokenizer.json` gives what the SentencePiece model gives it is made of."""
+
+import json
+import random
+
+import pytest
+from sentencepiece import sentencepiece_model_pb2
+
+from albert_tf.text import tokenizer, tokenizer_json
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from tests.text.tokenizer_files import is_number_comma, write_tokenizer_json
+
+_TEXTS = [
+    "",
+    " The Snow fell, ALL night.\n",
+    "In 1,234 or 25, 25,000 and 1984, Zoë (née) paid £3.50 – €4-5!",
+    "½ ﬁ １２３ 漢字 \u200b\x01 A\u0301 ﷺ [CLS] [MASK] <pad> <unk> </s>",
+    "“quoted” it's 3,4,5, x25,y 25,, ▁the ▁ .",
+]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_pieces_scores_and_rules_are_those_of_the_model(
+    is_old, tiny_spm_model, tmp_path
+):
+    path = tmp_path / "tokenizer.json"
+    model = write_tokenizer_json(path, tiny_spm_model, is_old=is_old)
+
+    found = sentencepiece_model_pb2.ModelProto.FromString(
+        tokenizer_json.read_model(path)
+    )
+
+    pieces, wanted = (
+        [(p.piece, p.score, p.type) for p in one.pieces]
+        for one in (found, model)
+    )
+    assert pieces == wanted
+    rules, wanted = (
+        one.normalizer_spec.precompiled_charsmap for one in (found, model)
+    )
+    assert rules == wanted
+    assert tokenizer_json.read_model(path) == tokenizer_json.read_model(path)
+
+
+def _texts(corpus):
+    rng = random.Random(3)
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    digits = [f"x{rng.randint(0, 10**6):,}, {n}," for n in range(99)]
+    marks = ["".join(rng.choices("aT1, .(é–漢-\u0301", k=20)) for _ in lines]
+    return [*_TEXTS, *lines, *digits, *marks]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_texts_have_the_ids_of_the_model(
+    do_lower_case, tiny_spm_model, tiny_corpus, tmp_path
+):
+    path = tmp_path / "tokenizer.json"
+    write_tokenizer_json(path, tiny_spm_model, do_lower_case=do_lower_case)
+    texts = _texts(tiny_corpus)
+    ours, theirs = (
+        tokenizer.load_tokenizer(
+            spm_model_file=file, do_lower_case=do_lower_case
+        )
+        for file in (path, tiny_spm_model)
+    )
+
+    for text in texts:
+        found = ours.encode_with_offsets(text)
+        assert found == theirs.encode_with_offsets(text)
+    assert tokenizer_json.lower_cases(path) == do_lower_case
+
+
+def test_texts_have_the_ids_of_the_released_model(shared_data, tmp_path):
+    model_file = shared_data / "data" / "spm" / "30k-clean.model"
+    path = tmp_path / "tokenizer.json"
+    model = write_tokenizer_json(path, model_file)
+    golden = shared_data / "golden" / "tokenization" / "sentencepiece.json"
+    texts = [*_TEXTS, *_strings(json.loads(golden.read_text()))]
+
+    found = SentencePieceTokenizer(path)
+
+    commas = [p for p in model.pieces if is_number_comma(p.piece)]
+    assert len(commas) > 100
+    wanted = SentencePieceTokenizer(model_file)
+    for ours, theirs in zip(
+        found.encode_batch(texts), wanted.encode_batch(texts), strict=True
+    ):
+        assert ours.tolist() == theirs.tolist()
+
+
+def _strings(values):
+    """Returns all texts in a JSON value."""
+    if isinstance(values, str):
+        return [values]
+    if isinstance(values, dict):
+        values = values.values()
+    if not isinstance(values, list | type({}.values())):
+        return []
+    return [text for value in values for text in _strings(value)]
+
+
+def _without(kind):
+    def edit(values):
+        steps = values["normalizer"]["normalizers"]
+        steps[:] = [step for step in steps if step["type"] != kind]
+
+    return edit
+
+
+def _add(**step):
+    return lambda v: v["normalizer"]["normalizers"].append(step)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda v: v["model"].update(type="BPE"), "model is BPE and not Unig"),
+        (lambda v: v["model"].update(byte_fallback=True), "byte_fallback is"),
+        (_add(type="NFC"), "it normalizes by NFC"),
+        (
+            _add(type="Replace", pattern={"String": "a"}, content="b"),
+            "it normalizes by Replace",
+        ),
+        (_without("StripAccents"), "it keeps accents"),
+        (_without("Precompiled"), r"lacks the rules of its model \(Pre"),
+        (lambda v: v.update(normalizer=None), "keeps accents, it lacks"),
+        (
+            lambda v: v["pre_tokenizer"].update(prepend_scheme="never"),
+            r"marked by ▁ \(Metaspace\)",
+        ),
+        (lambda v: v.update(pre_tokenizer=None), r"\(Metaspace\)"),
+        (
+            lambda v: v["added_tokens"].append({"id": 300, "content": "new"}),
+            "it has tokens outside its vocabulary",
+        ),
+    ],
+)
+def test_the_tokenizer_of_another_model_is_refused(
+    edit, words, tiny_spm_model, tmp_path
+):
+    path = tmp_path / "tokenizer.json"
+    write_tokenizer_json(path, tiny_spm_model)
+    values = json.loads(path.read_text())
+    edit(values)
+    path.write_text(json.dumps(values))
+
+    with pytest.raises(ValueError, match=f"{words}.*Pass the Sen") as caught:
+        tokenizer.load_tokenizer(spm_model_file=path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model": 1}', '{"model": {}}', "{"])
+def test_a_damaged_file_is_an_error(text, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=r"tokenizer\.json.* is damaged"):
+        tokenizer_json.read_model(path)

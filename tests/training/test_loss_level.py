@@ -1,0 +1,60 @@
+"""When the loss of a step is out of line with those before it."""
+
+import math
+
+import pytest
+
+from albert_tf.training import loss_level
+from albert_tf.training.loss_level import LossLevel
+
+
+def level_after(losses):
+    level = LossLevel()
+    for loss in losses:
+        assert level.problem(loss) is None
+        level.update(loss)
+    return level
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("detects_jumps", [True, False])
+def test_a_loss_that_is_not_finite_is_a_problem_at_any_step(
+    detects_jumps, loss
+):
+    problem = LossLevel().problem(loss, detects_jumps=detects_jumps)
+
+    assert problem == f"the loss is {loss}"
+
+
+H = loss_level.HORIZON
+
+
+@pytest.mark.parametrize(
+    ("losses", "smooth", "jump"),
+    [
+        pytest.param([2.0] * (H - 1), 1000.0, None, id="level_not_yet_known"),
+        pytest.param([4.0] * H, 6.0, 6.01, id="half_of_the_level"),
+        # The mean absolute deviation is 1, so 2 + 8 x 1 = 10 is the limit.
+        pytest.param([1.0, 3.0] * (5 * H), 9.5, 10.5, id="noisy"),
+        pytest.param([0.001] * (2 * H), 0.9, 1.1, id="hard_example"),
+    ],
+)
+def test_a_jump_leaves_the_level_and_its_noise(losses, smooth, jump):
+    level = level_after(losses)
+
+    assert level.problem(smooth) is None
+    if jump:
+        assert level.problem(jump).startswith(
+            f"the loss jumped to {jump:.4g} from a running level of "
+        )
+        assert level.problem(jump, detects_jumps=False) is None
+
+
+def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
+    level = level_after([1.0, 2.0, 3.0])
+    assert level.mean == pytest.approx(2.0)
+    assert level.num_steps == 3
+
+    falling = level_after([10.0] * 50 + [5.0] * 200)
+
+    assert falling.mean == pytest.approx(5.0, abs=5 * 0.98**199)
