@@ -106,7 +106,15 @@ class Checkpointer:
             ValueError: The checkpoint belongs to another model or optimizer,
                 or is damaged.
         """
-        arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
+        try:
+            arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
+            state = files.read_json_object(os.path.join(path, _STATE_FILE))
+        except (ValueError, FileNotFoundError) as error:
+            raise ValueError(
+                f"{error} Or remove the folder {path!r}: the run then goes on "
+                "from the checkpoint before it, or starts anew if there is "
+                "none."
+            ) from error
         for name, variable in (self._weights | self._slots).items():
             if name not in arrays or arrays[name].shape != variable.shape:
                 raise ValueError(
@@ -115,7 +123,7 @@ class Checkpointer:
                     "or optimizer. Pass another --output_dir."
                 )
             variable.assign(arrays[name])
-        return files.read_json_object(os.path.join(path, _STATE_FILE))
+        return state
 
 
 def _named_slots(

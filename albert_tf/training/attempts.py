@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf import files
@@ -42,10 +41,26 @@ ATTEMPTS_FILE = "attempts.json"
 _SEED_DISTANCE = 1_000_003
 _WARMUP_SHARE = 0.1
 _LONGEST_WARMUP = 0.5
+# Files that a failed attempt takes with it, and those that it gets a copy of.
+_OF_ATTEMPT = (
+    run_checkpoints.CHECKPOINTS_FOLDER,
+    run_checkpoints.BEST_FOLDER,
+    metric_log.FILE_NAME,
+    "events.out.tfevents*",
+)
+_OF_RUN = (
+    run_folder.FINGERPRINT_FILE,
+    run_folder.CONFIG_FILE,
+    run_folder.FLAGS_FILE,
+)
 
 
 class AllAttemptsFailed(ValueError):
     """Every attempt of a run was degenerate; the message lists them."""
+
+
+class ModelDegenerate(ValueError):
+    """A trained model is degenerate; the message says how this shows."""
 
 
 class SingleRun:
@@ -69,9 +84,9 @@ class SingleRun:
         """Trains if there are examples to train on; evaluates and predicts.
 
         Returns:
-            Scores and `global_step`; and `collapse.CONSTANT_KEY`, 1, if the
-            predictions are constant and `on_collapse` does not restart the
-            run. None if a signal stopped the training.
+            Scores, `loss` and `global_step`; and `collapse.DEGENERATE`, 1, if
+            the model is degenerate and `on_collapse` accepts it. None if a
+            signal stopped the training.
         """
         config, train_set = self._config, self._sets.train
         if train_set is None:
@@ -86,10 +101,10 @@ class SingleRun:
             attempt = attempts.config(config)
             task = self._create_task(attempt)
             try:
-                if not self._train(attempt, train_set, folder, task, attempts):
+                if not self._train(attempt, train_set, folder, task):
                     return None
                 return self.use(self._weights_to_use(), task)
-            except collapse.RunCollapsed as problem:
+            except ModelDegenerate as problem:
                 attempts = self._fail(attempts, folder, str(problem))
 
     def _weights_to_use(self) -> str:
@@ -113,24 +128,13 @@ class SingleRun:
         train_set: RecordSet,
         folder: RunFolder,
         task: FinetuningTask,
-        attempts: "Attempts",
     ) -> bool:
         """Trains one attempt; returns whether it is finished."""
         sets = self._sets
-        evaluator = on_checkpoint = None
+        evaluator = None
         if sets.evaluation:
             evaluator = results.FinetuningEvaluator(
                 config, sets.evaluation, self._predictor(task)
-            )
-        chance = _chance_loss(train_set)
-        # A chance level of 0 means that there is nothing to learn.
-        if config.on_collapse == "restart" and chance > 0:
-            on_checkpoint = functools.partial(
-                collapse.check,
-                config=config,
-                strategy=self._strategy,
-                chance=chance,
-                is_last_attempt=attempts.number >= config.max_restarts,
             )
         is_finished = train.train(
             config,
@@ -145,7 +149,6 @@ class SingleRun:
                 self._padding,
             ),
             evaluator=evaluator,
-            on_checkpoint=on_checkpoint,
         )
         if is_finished:
             _LOGGER.info("Training is finished.")
@@ -166,7 +169,8 @@ class SingleRun:
         JSON values, are written in place of the scores.
 
         Raises:
-            RunCollapsed: The predictions of a trained model are constant.
+            ModelDegenerate: It has just been trained, and `on_collapse` is
+                `restart`.
         """
         config, sets = self._config, self._sets
         task = task or self._create_task(config)
@@ -177,15 +181,16 @@ class SingleRun:
             predictor, sets.evaluation, config.eval_batch_size
         )
         scores = results.scores_of(sets.evaluation, outputs)
-        found = dict(scores)
-        problem = sets.evaluation and results.constant_predictions(
-            sets.evaluation[0], outputs
-        )
-        if problem and self._restarts_degenerate_runs():
-            raise collapse.RunCollapsed(problem)
+        judgement = results.judge(sets.evaluation, outputs)
+        found = scores | (judgement.scores if judgement else {})
+        if judgement and judgement.is_degenerate:
+            _LOGGER.warning("%s: on the evaluation set, %s.", path, judgement)
+        problem = self._problem(task, path, judgement)
+        if problem and config.on_collapse == "restart":
+            raise ModelDegenerate(problem)
         if problem:
-            _LOGGER.warning("%s The model has learnt nothing useful.", problem)
-            found[collapse.CONSTANT_KEY] = 1.0
+            _LOGGER.warning("The model is degenerate: %s.", problem)
+            found[collapse.DEGENERATE] = 1.0
         found["global_step"] = load.global_step(path)
         # All workers compute before one of them writes.
         outputs = results.predict(
@@ -198,12 +203,44 @@ class SingleRun:
         )
         return found
 
-    def _restarts_degenerate_runs(self) -> bool:
-        return (
-            self._sets.train is not None
-            and self._config.on_collapse == "restart"
-            and self._config.num_train_steps >= collapse.LEAST_STEPS
+    def _problem(
+        self,
+        task: FinetuningTask,
+        path: str,
+        of_evaluation: collapse.Judgement | None,
+    ) -> str | None:
+        """Says why the model that has been trained is degenerate, if it is.
+
+        It is not if the evaluation of the weights at `path` is above chance,
+        or if the last evaluation of the training was: the primary metric may
+        prefer worse weights. Where that is not known, and for a model that has
+        learnt what does not help on other records, its newest weights and the
+        records that it was trained on decide.
+        """
+        config, train_set = self._config, self._sets.train
+        if train_set is None or config.num_train_steps < collapse.LEAST_STEPS:
+            return None
+        key = f"eval_{collapse.ABOVE_CHANCE}"
+        lines = metric_log.read_lines(config.output_dir)
+        is_sound = [line[key] for line in lines if key in line][-1:]
+        if of_evaluation:
+            is_sound.append(not of_evaluation.is_degenerate)
+        if any(is_sound):
+            return None
+        newest = run_checkpoints.latest_checkpoint(config.output_dir) or path
+        load.load_checkpoint(task.model, newest)
+        columns = records.sample(train_set.columns)
+        outputs = self._predictor(task).run(
+            columns,
+            # A number that the replicas divide.
+            batch_size=config.train_batch_size
+            // config.gradient_accumulation_steps,
         )
+        load.load_checkpoint(task.model, path)
+        judgement = collapse.judge(columns, outputs)
+        if judgement is None or not judgement.is_degenerate:
+            return None
+        return f"on records it was trained on, {judgement}"
 
     def _predictor(self, task: FinetuningTask) -> results.Predictor:
         return results.Predictor(task, self._strategy, self._padding)
@@ -225,17 +262,22 @@ class SingleRun:
         )
         raise AllAttemptsFailed(
             f"All {attempts.number} attempts of the run in "
-            f"{self._config.output_dir!r} failed, so there is no result. "
-            f"Attempt {problems}. Lower --learning_rate, train longer, start "
-            "from a better --init_checkpoint, or pass --on_collapse=ignore, "
-            "with another --output_dir."
+            f"{self._config.output_dir!r} gave a degenerate model, so there "
+            f"is no result. Attempt {problems}. Lower --learning_rate, train "
+            "longer, start from a better --init_checkpoint, or pass "
+            "--on_collapse=ignore, with another --output_dir. The models are "
+            f"kept in {os.path.join(self._config.output_dir, 'attempt-*')!r}."
         )
 
     def _fail(
         self, attempts: "Attempts", folder: RunFolder, problem: str
     ) -> "Attempts":
-        _LOGGER.warning("Attempt %d failed: %s", attempts.number + 1, problem)
-        problem = problem.split(". ")[0].rstrip(".")
+        _LOGGER.warning(
+            "Attempt %d gave a degenerate model, which is kept in %s: %s.",
+            attempts.number + 1,
+            attempts.folder(folder.path),
+            problem,
+        )
         if self._is_chief:
             with folder.locked():
                 fail_attempt(folder.path, attempts, problem)
@@ -251,20 +293,12 @@ class SingleRun:
         return failed
 
 
-def _chance_loss(train_set: RecordSet) -> float:
-    labels = train_set.labels
-    if labels is None:
-        # Such records are answered by a position in the sequence.
-        return float(np.mean(np.log(train_set.columns.lengths)))
-    return collapse.chance_loss(labels)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attempts:
     """The attempts of a run that restarts when it is degenerate.
 
     Args:
-        problems: Why each earlier attempt failed.
+        problems: Why the model of each earlier attempt is degenerate.
         is_cleared: Whether the files of the last one have been put aside.
     """
 
@@ -275,6 +309,10 @@ class Attempts:
     def number(self) -> int:
         """Number of the current attempt, from 0."""
         return len(self.problems)
+
+    def folder(self, output_dir: str) -> str:
+        """Returns where the current attempt is kept if it fails."""
+        return os.path.join(output_dir, f"attempt-{self.number + 1}")
 
     def config(self, config: FinetuningConfig) -> FinetuningConfig:
         """Returns the settings of the current attempt.
@@ -311,30 +349,27 @@ def read_attempts(output_dir: str) -> Attempts:
 
 
 def fail_attempt(output_dir: str, attempts: Attempts, problem: str) -> None:
-    """Records that the current attempt failed and makes room for the next.
+    """Records that the current attempt failed, and puts its files aside.
 
-    The log is kept as `attempt-<number>.jsonl`; checkpoints are removed. The
-    caller holds the lock of the directory.
+    Its folder is that of a run, too: its models can be evaluated, exported
+    and converted. The caller holds the lock of the directory.
     """
     failed = Attempts(problems=(*attempts.problems, problem), is_cleared=False)
     _write(output_dir, failed)
     _clear(output_dir, failed)
 
 
-def _clear(output_dir: str, attempts: Attempts) -> Attempts:
-    log = os.path.join(output_dir, metric_log.FILE_NAME)
-    with contextlib.suppress(FileNotFoundError):
-        kept = f"attempt-{attempts.number - 1}.jsonl"
-        os.replace(log, os.path.join(output_dir, kept))
-    for name in (
-        run_checkpoints.CHECKPOINTS_FOLDER,
-        run_checkpoints.BEST_FOLDER,
-    ):
-        shutil.rmtree(os.path.join(output_dir, name), ignore_errors=True)
-    pattern = os.path.join(glob.escape(output_dir), "events.out.tfevents*")
-    for path in glob.glob(pattern):
-        os.remove(path)
-    cleared = dataclasses.replace(attempts, is_cleared=True)
+def _clear(output_dir: str, failed: Attempts) -> Attempts:
+    folder = Attempts(problems=failed.problems[:-1]).folder(output_dir)
+    os.makedirs(folder, exist_ok=True)
+    for name in _OF_RUN:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy2(os.path.join(output_dir, name), folder)
+    for pattern in _OF_ATTEMPT:
+        # A kill may have interrupted an earlier call: the rest is left.
+        for path in glob.glob(os.path.join(glob.escape(output_dir), pattern)):
+            os.replace(path, os.path.join(folder, os.path.basename(path)))
+    cleared = dataclasses.replace(failed, is_cleared=True)
     _write(output_dir, cleared)
     return cleared
 

@@ -20,19 +20,19 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.checkpoints import load, metadata, run_checkpoints
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
     attempts,
     collapse,
     distribution,
+    loop,
     records,
     report,
     run_config,
     run_folder,
     train,
 )
-from albert_tf.training.loop import TrainingDiverged
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -50,9 +50,9 @@ def run(
     the task for the sets to predict, and `report.html`.
 
     Returns:
-        Scores of the best weights and `global_step`. With several seeds, the
-        medians, with `<key>_std` and `<key>_best` beside them. None if a
-        signal stopped the training.
+        Scores of the best weights, their `loss` and `global_step`. With
+        several seeds, the medians, with `<key>_std` and `<key>_best` beside
+        them. None if a signal stopped the training.
 
     Raises:
         FileNotFoundError: A file is missing.
@@ -114,12 +114,8 @@ def _run_seeds(
             found = single.run()
             if found is None:
                 return None
-            if found.pop(collapse.CONSTANT_KEY, None):
-                raise attempts.AllAttemptsFailed(
-                    "Its predictions are constant."
-                )
             scores[seed] = found
-        except (attempts.AllAttemptsFailed, TrainingDiverged) as problem:
+        except (attempts.AllAttemptsFailed, loop.TrainingDiverged) as problem:
             failures[seed] = str(problem)
             _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
         gc.collect()  # the model of this seed, which refers to itself
@@ -139,8 +135,13 @@ def _run_seeds(
         )
 
     # 3. The best weights, and the results of all seeds.
-    primary_metric = sets.data.primary_metric
-    best = max(scores, key=lambda seed: scores[seed][primary_metric])
+    metric = sets.data.primary_metric
+    # Some are known only to the log.
+    if config.best_metric and all(
+        config.best_metric in s for s in scores.values()
+    ):
+        metric = config.best_metric
+    best = max(scores, key=lambda seed: loop.rank(metric, scores[seed][metric]))
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
     if is_chief:
         _copy_best_weights(config.output_dir_of_seed(best), path)
@@ -161,7 +162,12 @@ def _details(
     seeds = {}
     for seed, own in scores.items():
         past = attempts.read_attempts(config.output_dir_of_seed(seed))
-        seeds[str(seed)] = {**own, "restarts": past.number}
+        flag = own.get(collapse.DEGENERATE, 0.0)
+        seeds[str(seed)] = {
+            **own,
+            collapse.DEGENERATE: flag,
+            "restarts": past.number,
+        }
     failed = {str(seed): problem for seed, problem in failures.items()}
     return {report.SEEDS_KEY: seeds, report.FAILED_SEEDS_KEY: failed}
 
@@ -185,7 +191,7 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        if key == _STEP:
+        if key in (_STEP, collapse.DEGENERATE):
             continue
         values = [own[key] for own in scores.values()]
         results[key] = statistics.median(values)
@@ -256,7 +262,7 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         path = run_folder.weights_to_use(
             config.output_dir, config.init_checkpoint, is_training=False
         )
-        _check_labels(path, sets)
+        _check_meaning(path, sets)
         return
     kept = run_folder.read_fingerprint(config.output_dir)
     run_folder.finetuning_folder(
@@ -267,14 +273,44 @@ def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         load.global_step(config.init_checkpoint)
 
 
-def _check_labels(path: str, sets: Sets[ExampleSet]) -> None:
-    """Checks that weights have the labels and the tokenizer of the task."""
+def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
+    """Checks that weights have the labels and the tokenizer of the task.
+
+    Other settings that they were trained with may differ; that is logged.
+    """
     load.global_step(path)
-    kept = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
-    for name in ("labels", "tokenizer"):
-        theirs, ours = kept.get(name), sets.data.settings.get(name)
-        if None not in (theirs, ours) and theirs != ours:
-            raise ValueError(
-                f"The weights of {path!r} were trained with {name}={theirs!r}. "
-                f"Received: {name}={ours!r}. Pass what they were trained with."
-            )
+    known = metadata.read(path)
+    run = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
+    ours = sets.data.settings
+    labels = ours.get("labels")
+    if known.labels is not None and labels is not None:
+        # Other formats may give the same labels other names.
+        fold = str if run else str.casefold
+        theirs, wanted = [*map(fold, known.labels)], [*map(fold, labels)]
+        message = (
+            f"The weights of {path!r} were trained with labels="
+            f"{list(known.labels)!r}. Received: labels={labels!r}."
+        )
+        if theirs != wanted and (run or {*theirs} & {*wanted}):
+            raise ValueError(f"{message} Pass what they were trained with.")
+        if theirs != wanted:
+            _LOGGER.warning(message)
+    lower_case = sets.data.tokenizer.do_lower_case
+    if known.do_lower_case not in (None, lower_case):
+        raise ValueError(
+            f"The weights of {path!r} were trained with do_lower_case="
+            f"{known.do_lower_case}. Received: do_lower_case={lower_case}."
+        )
+    run_folder.check_vocabulary(path, ours.get(run_folder.TOKENIZER))
+    different = [
+        f"{name}={run[name]!r} (now {ours[name]!r})"
+        for name in sorted(run.keys() & ours.keys())
+        if name not in ("labels", run_folder.TOKENIZER)
+        and run[name] != ours[name]
+    ]
+    if different:
+        _LOGGER.warning(
+            "The weights of %s were trained with %s.",
+            path,
+            ", ".join(different),
+        )

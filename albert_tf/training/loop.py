@@ -75,13 +75,9 @@ class Evaluator(Protocol):
     Attributes:
         primary_metric: Key of the score that selects the best checkpoint,
             unless `best_metric` names another; see `rank`.
-        disqualifying_metric: Key of a score that, if it is not 0, keeps an
-            evaluation from being the best, and from counting towards early
-            stopping before there is a best one; "" for none.
     """
 
     primary_metric: str
-    disqualifying_metric: str
 
     def evaluate(self) -> dict[str, float]:
         """Returns the scores of the current weights."""
@@ -383,9 +379,6 @@ class TrainingLoop:
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores)
         metric = self._best_metric(self._evaluator, scores)
-        if scores.get(self._evaluator.disqualifying_metric):
-            state.evaluations_since_best += state.best_score is not None
-            return
         score, loss = scores[metric], _loss_of(scores)
         progress = math.inf
         if state.best_score is not None:

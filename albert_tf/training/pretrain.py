@@ -181,8 +181,6 @@ class Evaluator:
     iterated over.
     """
 
-    disqualifying_metric = ""
-
     def __init__(
         self,
         task: Task,

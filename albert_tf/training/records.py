@@ -24,6 +24,8 @@ from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
 
+# Records of a training set that a model is judged by.
+SAMPLE_SIZE = 1000
 BUCKET_WIDTH = 16
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
@@ -183,6 +185,19 @@ def _check_ids(label: str, examples: Examples) -> None:
             f"{len(repeated)} ids of the {label} examples occur more than "
             f"once, the first is {repeated[0]!r}. Give each example its own id."
         )
+
+
+def sample(columns: RecordColumns) -> RecordColumns:
+    """Returns at most `SAMPLE_SIZE` records, always the same ones."""
+    rng = np.random.default_rng(0)
+    size = min(SAMPLE_SIZE, columns.num_records)
+    chosen = np.sort(rng.choice(columns.num_records, size, replace=False))
+    longest = int(columns.lengths.max())
+    rows = (
+        {name: values[0] for name, values in columns.padded([i], n).items()}
+        for i, n in zip(chosen, columns.lengths[chosen].tolist(), strict=True)
+    )
+    return feature_cache.collect(rows, columns.specs, max_seq_length=longest)
 
 
 def padding_for(

@@ -35,7 +35,13 @@ _MAX_TEXT_CHARACTERS = 300
 _EVAL = "eval_"
 # Logged by evaluations, but not on the scale of the scores.
 _NOT_SCORES = frozenset(
-    ["constant_predictions", "mean_squared_error", "null_threshold"]
+    [
+        "above_chance",
+        "constant_predictions",  # of earlier versions
+        "loss",
+        "mean_squared_error",
+        "null_threshold",
+    ]
 )
 
 _SIZE_INCHES = (7.5, 3.2)

@@ -1,10 +1,11 @@
-"""Results of a fine-tuned model: outputs, scores, verdict, files, report.
+"""Results of a fine-tuned model: outputs, scores, files, report.
 
 Data flow: records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import math
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import tensorflow as tf
 
+from albert_tf import files
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
@@ -121,6 +123,7 @@ class Predictor:
             in_order = [values[position] for position in order]
             is_ragged = name in self._task.sequence_outputs
             results[name] = in_order if is_ragged else np.stack(in_order)
+        _report_not_finite(results)
         return results
 
     def _outputs_of_replicas(
@@ -140,6 +143,24 @@ class Predictor:
         if self._has_workers:
             parts = parts[:1]  # each has all rows
         return np.concatenate([part.numpy() for part in parts])
+
+
+def _report_not_finite(outputs: Outputs) -> None:
+    """Warns of records that have no answer, such as by overflows."""
+    bad = [
+        index
+        for index, rows in enumerate(zip(*outputs.values(), strict=True))
+        if not all(np.isfinite(row).all() for row in rows)
+    ]
+    if bad:
+        _LOGGER.warning(
+            "%d of %d records, the first is number %d, have outputs that are "
+            "not numbers, so their predictions mean nothing. Pass "
+            "--precision=float32.",
+            len(bad),
+            len(next(iter(outputs.values()))),
+            bad[0] + 1,
+        )
 
 
 def _from_all(values: tf.Tensor) -> tf.Tensor:
@@ -169,23 +190,23 @@ class FinetuningEvaluator:
         self._sets = sets
         self._predictor = predictor
         self.primary_metric = sets[0].data.primary_metric
-        # A short trial run may well predict a constant.
-        is_trial = config.num_train_steps < collapse.LEAST_STEPS
-        self.disqualifying_metric = "" if is_trial else collapse.CONSTANT_KEY
 
     def evaluate(self) -> dict[str, float]:
-        """Returns the scores of the current weights, and the verdict on them.
+        """Returns the scores of the current weights.
 
-        The verdict is `collapse.CONSTANT_KEY`, 1 if the predictions of the
-        first set are constant; there is none if it is too small to judge.
+        Where the first set can be judged, there are also its `loss` and
+        `collapse.ABOVE_CHANCE`.
         """
         outputs = predict(
             self._predictor, self._sets, self._config.eval_batch_size
         )
         scores = scores_of(self._sets, outputs)
-        if can_be_judged(self._sets[0]):
-            problem = constant_predictions(self._sets[0], outputs)
-            scores[collapse.CONSTANT_KEY] = float(problem is not None)
+        judgement = judge(self._sets, outputs)
+        if judgement:
+            is_above = {
+                collapse.ABOVE_CHANCE: float(not judgement.is_degenerate)
+            }
+            scores |= judgement.scores | is_above
         return scores
 
 
@@ -262,31 +283,14 @@ def scores_of(
     return scores
 
 
-def constant_predictions(
-    records: RecordSet, outputs: OutputsByRecords
-) -> str | None:
-    """Returns a sentence if a set's predictions are constant, else None.
-
-    See `collapse.are_constant`. A set that is too small is not judged.
-    """
-    if not can_be_judged(records):
+def judge(
+    sets: Sequence[RecordSet], outputs: OutputsByRecords
+) -> collapse.Judgement | None:
+    """Compares a model with chance on the first set; see `collapse.judge`."""
+    if not sets:
         return None
-    own = outputs[records.fingerprint]
-    if not collapse.are_constant(own, records.labels):
-        return None
-    which = "All" if collapse.are_constant(own) else "All but a few of"
-    return (
-        f"{which} {records.columns.num_records} records of the evaluation set "
-        "got the same prediction."
-    )
-
-
-def can_be_judged(records: RecordSet) -> bool:
-    """Returns whether constant predictions of a set are a bad sign."""
-    if records.columns.num_records < collapse.LEAST_RECORDS:
-        return False
-    labels = records.labels
-    return labels is None or bool((labels != labels[0]).any())
+    first = sets[0]
+    return collapse.judge(first.columns, outputs[first.fingerprint])
 
 
 def write(
@@ -298,11 +302,17 @@ def write(
 ) -> None:
     """Writes predictions and, if there was an evaluation, its results.
 
+    Those of a set that is evaluated and predicted are written once.
     `scores` are those that `scores_of` returns; `results`, JSON values, are the
     content of `eval_results.json` and of the report.
     """
-    folders = [("eval", one) for one in sets.evaluation]
-    folders += [("", one) for one in sets.prediction]
+    folders = [("", one) for one in sets.prediction]
+    predicted = {one.fingerprint for one in sets.prediction}
+    folders += [
+        ("eval", one)
+        for one in sets.evaluation
+        if one.fingerprint not in predicted
+    ]
     for use, one in folders:
         name = "_".join(filter(None, (use, one.name)))
         folder = os.path.join(config.output_dir, name)
@@ -312,18 +322,25 @@ def write(
         )
         if not use:
             _LOGGER.info("Predictions: %s.", ", ".join(paths))
-    if sets.evaluation:
-        run_folder.write_results(config.output_dir, results)
-        _write_report(config, sets.evaluation[0], outputs, scores, results)
+    if not sets.evaluation:
+        return
+    path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
+    kept = files.read_json_object(path, missing_ok=True)
+    if report.SEEDS_KEY in kept and report.SEEDS_KEY not in results:
+        _LOGGER.warning("%s has the results of all seeds and is kept.", path)
+        return
+    run_folder.write_results(config.output_dir, results)
+    _write_report(config, sets, outputs, scores, results)
 
 
 def _write_report(
     config: FinetuningConfig,
-    main: RecordSet,
+    sets: Sets[RecordSet],
     outputs: OutputsByRecords,
     scores: Mapping[str, float],
     results: Mapping[str, Any],
 ) -> None:
+    main = sets.evaluation[0]
     own = outputs[main.fingerprint]
     labels, logits = main.labels, own.get("logits")
     sections: list[report.Section] = [
@@ -347,10 +364,7 @@ def _write_report(
         task_name=main.data.name,
         facts={
             "evaluated examples": len(main.examples),
-            "initial checkpoint": config.init_checkpoint or "none",
-            "training steps": config.num_train_steps,
-            "batch size": config.train_batch_size,
-            "learning rate": config.learning_rate,
+            **_facts_of_training(config, is_training=sets.train is not None),
         },
         results=results,
         logs={
@@ -361,3 +375,28 @@ def _write_report(
         primary_metric=main.data.primary_metric,
         sections=sections,
     )
+
+
+def _facts_of_training(
+    config: FinetuningConfig, *, is_training: bool
+) -> dict[str, object]:
+    """Returns the settings of the run that trained the model, by their names.
+
+    Without training, they are those of the run in the output directory.
+    """
+    run = run_folder.read_fingerprint(config.output_dir)
+    settings = dataclasses.asdict(config)
+    if not is_training and config.num_seeds == 1:
+        start = {"init_checkpoint": config.init_checkpoint}
+        settings = run or start
+    names = {
+        "initial checkpoint": "init_checkpoint",
+        "training steps": "num_train_steps",
+        "batch size": "train_batch_size",
+        "learning rate": "learning_rate",
+    }
+    return {
+        shown: "none" if settings[name] is None else settings[name]
+        for shown, name in names.items()
+        if name in settings
+    }

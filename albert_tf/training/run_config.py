@@ -297,9 +297,9 @@ class FinetuningConfig(RunConfig):
     )
     on_collapse: str = setting(
         "restart",
-        "What to do with a degenerate run (constant predictions, or a loss "
-        "that stays at chance level): restart it with another seed and a "
-        "longer warm-up, or ignore it.",
+        "What to do if the model knows no more than the label frequencies: "
+        "restart the run with another seed and a longer warm-up, or ignore "
+        "it.",
         choices=ON_COLLAPSE,
     )
     max_restarts: int = setting(

@@ -173,7 +173,8 @@ def python_outputs(exported, examples, *, is_version_2):
             name: [row[:size] for row, size in zip(rows, sizes, strict=True)]
             for name, rows in outputs.items()
         }
-    return data, questions, outputs, data.predict(questions, outputs)
+    found = list(data.predict(questions, outputs))
+    return data, questions, outputs, found
 
 
 def check_equal(exported, pairs, *, is_version_2):

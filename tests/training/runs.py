@@ -202,7 +202,7 @@ class WordData:
     """Whether a sequence has high ids or low ones: records, scores."""
 
     name = "words"
-    tokenizer = types.SimpleNamespace(vocab_size=V)
+    tokenizer = types.SimpleNamespace(vocab_size=V, do_lower_case=True)
     primary_metric = "accuracy"
     array_specs = (
         features.ArraySpec(name="input_ids", dtype="int32", is_sequence=True),

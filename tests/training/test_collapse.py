@@ -1,198 +1,256 @@
-"""Which runs count as degenerate."""
-
-import contextlib
-import json
+"""Which models count as degenerate, by their outputs."""
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_tf.training import collapse, metric_log
-from tests.training import runs
+from albert_tf.data import feature_cache
+from albert_tf.features import ArraySpec
+from albert_tf.training import collapse
 
-STEPS = 100
-
-
-def lines(losses, flags=(), interval=5):
-    """A log: a loss every `interval` steps, evaluations at the same steps."""
-    found = []
-    for number, loss in enumerate(losses, start=1):
-        found.append({"step": number * interval, "loss": loss})
-        if number <= len(flags) and flags[number - 1] is not None:
-            flag = {"eval_constant_predictions": flags[number - 1]}
-            found.append({"step": number * interval, **flag})
-    return found
+N = 1000
 
 
-def problem(log, num_train_steps=STEPS, num_warmup_steps=10, chance=0.6931):
-    return collapse.problem(
-        log,
-        num_train_steps=num_train_steps,
-        num_warmup_steps=num_warmup_steps,
-        chance=chance,
+def columns(**fields):
+    """Records of 100 tokens with these fields, `[N]`."""
+    number = len(next(iter(fields.values())))
+    specs = [ArraySpec(name="input_ids", dtype="int32", is_sequence=True)]
+    for name, values in fields.items():
+        kind = "int32" if values.dtype.kind == "i" else "float32"
+        shape = values.shape[1:]
+        specs.append(ArraySpec(name=name, dtype=kind, shape=shape))
+    rows = (
+        {"input_ids": np.ones(100)} | {name: v[i] for name, v in fields.items()}
+        for i in range(number)
     )
+    return feature_cache.collect(rows, tuple(specs), max_seq_length=100)
 
 
-def test_a_loss_at_chance_level_is_a_problem_from_half_way():
-    stuck = [1.5, 1.2, *[0.695] * 18]
-
-    assert problem(lines(stuck[:9])) is None
-    assert problem(lines(stuck[:10])) == (
-        "the loss is 0.695, and that at chance level is 0.6931"
-    )
+def judge(labels, outputs):
+    return collapse.judge(columns(label_ids=labels), {"logits": outputs})
 
 
-@pytest.mark.parametrize("interval", [50, 93, 100])
-def test_the_first_line_alone_does_not_say_where_the_loss_is(interval):
-    # It is the mean from the start on: here of a loss that falls to nothing.
-    first = lines([2.8], interval=interval)
+def labels_of(positive, number=N):
+    """Labels of which this share is 1."""
+    return (np.arange(number) < positive * number).astype(np.int32)
 
-    assert problem(first, num_train_steps=93, chance=2.7) is None
-    more = [*first, {"step": interval + 50, "loss": 2.8}]
-    assert problem(more, num_train_steps=93, chance=2.7)
+
+def logits_of(labels, *, signal, shift=0.0):
+    """Logits that say 0 for every record if the shift is low enough."""
+    noise = np.random.default_rng(0).normal(size=len(labels))
+    ones = shift + noise + signal * labels
+    return np.stack([np.zeros(len(labels)), ones], axis=-1).astype("float32")
+
+
+@pytest.mark.parametrize("positive", [0.01, 0.036, 0.1, 0.5])
+@pytest.mark.parametrize("shift", [-9, -4, 0, 6])
+def test_a_model_that_ranks_well_is_sound_whatever_labels_it_predicts(
+    positive, shift
+):
+    labels = labels_of(positive)
+
+    found = judge(labels, logits_of(labels, signal=2.5, shift=shift))
+
+    assert not found.is_degenerate
+    if shift == -9:
+        assert found.loss > found.chance_loss
+
+
+def test_the_loss_below_chance_level_is_enough():
+    # One positive of 100: the best ranking of so few may be chance.
+    labels = labels_of(0.01, 100)
+    assert judge(labels, logits_of(labels, signal=7, shift=-20)).is_degenerate
+
+    found = judge(labels, logits_of(labels, signal=7, shift=-5))
+
+    assert found.loss < 0.7 * found.chance_loss
+    assert not found.is_degenerate
+
+
+@pytest.mark.parametrize("positive", [0.01, 0.5])
+@pytest.mark.parametrize(
+    "logits",
+    [
+        np.zeros((N, 2)),
+        np.tile([0.0, -4.6], (N, 1)),
+        np.tile([9.0, -9.0], (N, 1)),
+        np.full((N, 2), np.nan),
+        np.random.default_rng(1).normal(size=(N, 2)),
+        30 * np.random.default_rng(2).normal(size=(N, 2)),
+    ],
+)
+def test_outputs_that_do_not_depend_on_the_labels_are_degenerate(
+    positive, logits
+):
+    assert judge(labels_of(positive), logits).is_degenerate
+
+
+def test_rounding_errors_that_happen_to_rank_are_none():
+    labels = labels_of(0.1)
+    logits = np.stack([np.zeros(N), -2.2 + 1e-6 * labels], axis=-1)
+
+    assert judge(labels, logits).is_degenerate
+
+
+def test_one_recognized_label_of_20_is_enough():
+    labels = (np.arange(N) % 20).astype(np.int32)
+    logits = 3 * np.random.default_rng(0).normal(size=(N, 20))
+    assert judge(labels, logits).is_degenerate
+
+    logits[:, 7] += 5 * (labels == 7)
+
+    found = judge(labels, logits)
+    assert found.loss > found.chance_loss
+    assert not found.is_degenerate
 
 
 @pytest.mark.parametrize(
-    "log",
-    [
-        pytest.param([], id="no_log"),
-        pytest.param(lines(np.linspace(0.7, 0.6, 20)), id="falling"),
-        pytest.param(
-            lines([0.7, 0.7, *[None] * 3, *[0.5] * 10]), id="not_finite"
-        ),
-        pytest.param(lines([0.6] * 20), id="knows_the_task_already"),
-    ],
+    ("mean", "spread"), [(0.00025, 0.0001), (2.5, 1.5), (1e6, 500)]
 )
-def test_other_runs_have_no_problem(log):
-    assert problem(log) is None
+@pytest.mark.parametrize("unit", [1, 100])
+def test_numbers_are_judged_by_the_spread_of_the_labels(mean, spread, unit):
+    rng = np.random.default_rng(0)
+    labels = (mean + spread * rng.normal(size=N)).astype(np.float32)
+    errors = spread * rng.normal(size=N)
+
+    good = judge(labels, (labels + errors / 10)[:, None])
+    shrunk = judge(labels, (mean + (labels - mean + errors) / 50)[:, None])
+    biased = judge(labels, (unit * (labels + errors))[:, None])
+    constant = judge(labels, np.full((N, 1), mean))
+    unrelated = judge(labels, (mean + errors)[:, None])
+
+    for one in (good, shrunk, biased):
+        assert not one.is_degenerate
+    assert good.loss < 0.02 * good.chance_loss
+    assert constant.is_degenerate
+    assert unrelated.is_degenerate
+    assert judge(labels, -labels[:, None]).is_degenerate
+
+
+def test_a_choice_is_judged_as_a_label():
+    labels = np.random.default_rng(0).integers(0, 4, N, dtype=np.int32)
+    logits = np.random.default_rng(1).normal(size=(N, 4))
+    assert judge(labels, logits).is_degenerate
+
+    logits[np.arange(N), labels] += 0.5
+
+    assert not judge(labels, logits).is_degenerate
+
+
+def test_of_several_labels_one_is_enough():
+    labels = np.random.default_rng(0).random((N, 3)) < [0.5, 0.02, 0.1]
+    logits = 3 * np.random.default_rng(1).normal(size=(N, 3))
+    nothing = judge(labels.astype(np.float32), np.tile([0, -4, -2], (N, 1)))
+    assert nothing.is_degenerate
+    assert nothing.loss == pytest.approx(nothing.chance_loss, rel=0.01)
+    assert judge(labels.astype(np.float32), logits).is_degenerate
+
+    logits[:, 1] += 5 * labels[:, 1]
+
+    assert not judge(labels.astype(np.float32), logits).is_degenerate
 
 
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ([0, 1, 0, 1], np.log(2)),
-        ([3, 3, 3, 3], 0),
-        ([0, 0, 0, 1], -0.75 * np.log(0.75) - 0.25 * np.log(0.25)),
-        ([0.0, 2.0, 4.0], 8 / 3),
+        ([0, 1] * 8, np.log(2)),
+        ([0, 0, 0, 1] * 4, -0.75 * np.log(0.75) - 0.25 * np.log(0.25)),
+        ([0.0, 2.0, 4.0] * 6, 8 / 3),
     ],
 )
-def test_labels_alone_give_their_entropy_or_their_variance(labels, expected):
-    assert collapse.chance_loss(np.array(labels)) == pytest.approx(expected)
-
-
-def test_three_constant_evaluations_in_a_row_are_a_problem():
-    losses = [0.7, 0.7, *[0.68] * 18]
-    constant = "3 evaluations in a row predicted the same for all records"
-
-    assert problem(lines(losses[:4], [1] * 4)) is None  # a fifth of the run
-    assert problem(lines(losses[:5], [1] * 5)) == constant
-    assert problem(lines(losses[:5], [1, 1, 1, 0, 1])) is None
-    assert problem(lines(losses[:5], [None, None, None, 1, 1])) is None
-    assert problem(lines([0.7, 0.7, 0.6, 0.5, 0.5], [1] * 5)) is None
-
-
-def test_a_run_is_not_judged_before_its_warm_up_has_ended():
-    log = lines([0.7] * 15, [1] * 15)
-
-    assert problem(log, num_warmup_steps=70) is None
-    assert problem(log, num_warmup_steps=60)
-
-
-@pytest.mark.parametrize(("num_steps", "is_judged"), [(49, False), (50, True)])
-def test_short_runs_are_not_judged(num_steps, is_judged):
-    log = lines([0.7] * 9)
-
-    assert bool(problem(log, num_train_steps=num_steps)) == is_judged
-
-
-ZEROS = np.zeros((4, 3), np.float32)
-VARIED = np.eye(4, 3, dtype=np.float32)
-
-
-@pytest.mark.parametrize(
-    ("outputs", "expected"),
-    [
-        ({"logits": ZEROS + [0, 1, 0]}, True),
-        ({"logits": VARIED}, False),
-        ({"logits": np.array([[2.0], [2.001]])}, True),
-        ({"logits": np.array([[2.0], [2.01]])}, False),
-        ({"cls_logits": np.array([0.1, 0.9])}, False),
-        ({"index": np.array([[3, 1], [3, 2]])}, True),
-        ({"index": np.array([[3, 1], [2, 1]])}, False),
-        ({"start": [np.array([0, 1]), np.array([0, 1, 0])]}, True),
-        ({"start": [np.array([0, 1]), np.array([1, 0, 0])]}, False),
-        ({"logits": ZEROS, "index": np.array([[3], [2]])}, False),
-        ({"none": np.zeros((4, 0))}, True),
-    ],
-)
-def test_outputs_are_constant_if_all_of_them_are(outputs, expected):
-    assert collapse.are_constant(outputs) == expected
-
-
-def predictions(num_records, num_others):
-    logits = np.zeros((num_records, 2), np.float32)
-    logits[:num_others, 1] = 1
-    return {"logits": logits}
-
-
-@pytest.mark.parametrize(
-    ("num_others", "num_labels", "expected"),
-    [(6, 131, True), (7, 131, False), (1, 20, True), (1, 19, False)],
-)
-def test_a_handful_of_other_predictions_is_none(
-    num_others, num_labels, expected
+def test_the_loss_at_chance_level_is_that_of_the_label_frequencies(
+    labels, expected
 ):
-    labels = np.arange(277) < num_labels
-    outputs = predictions(277, num_others)
+    width = 1 if isinstance(labels[0], float) else 2
 
-    assert collapse.are_constant(outputs, labels.astype(int)) == expected
-    assert not collapse.are_constant(outputs)
+    found = judge(np.array(labels), np.zeros((len(labels), width)))
 
-
-def test_numbers_that_hardly_differ_beside_the_true_ones_are_constant():
-    labels = np.linspace(0, 5, 20, dtype=np.float32)
-    outputs = {"logits": (2 + 0.04 * labels)[:, None]}
-
-    assert collapse.are_constant(outputs, labels)
-    assert not collapse.are_constant(outputs, labels / 2)
-    assert not collapse.are_constant(outputs)
-
-
-def test_labels_say_nothing_of_other_outputs():
-    several = predictions(40, 1) | {"start": np.arange(40)[:, None]}
-    ragged = {"start": [np.array([1, 0])] * 39 + [np.array([0, 1])]}
-
-    assert not collapse.are_constant(several, np.arange(40) % 2)
-    assert not collapse.are_constant(ragged, np.arange(40) % 2)
-    assert not collapse.are_constant(predictions(40, 1), np.arange(80) % 2)
+    assert found.chance_loss == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("step", "settings", "is_last_attempt", "is_ended"),
+    ("labels", "outputs"),
     [
-        (50, {}, False, True),
-        (50, {}, True, False),
-        (100, {}, True, True),
-        (50, {"start_warmup_step": 20, "num_warmup_steps": 30}, False, False),
+        (labels_of(0.5, 15), {"logits": np.zeros((15, 2))}),
+        (labels_of(0.0), {"logits": np.zeros((N, 2))}),
+        (np.zeros(N, np.float32), {"logits": np.zeros((N, 1))}),
+        (labels_of(0.5), {"something": np.zeros(N)}),
     ],
 )
-def test_a_degenerate_run_is_ended_but_the_last_attempt_goes_on(
-    step, settings, is_last_attempt, is_ended, tmp_path
-):
-    config = runs.run_config(
-        num_train_steps=STEPS, output_dir=str(tmp_path), **settings
-    )
-    log = lines([0.7] * (step // 5))
-    (tmp_path / metric_log.FILE_NAME).write_text(
-        "".join(f"{json.dumps(line)}\n" for line in log)
-    )
-    ended = pytest.raises(collapse.RunCollapsed, match=f"At step {step}, the l")
+def test_small_sets_and_sets_of_one_label_are_not_judged(labels, outputs):
+    assert collapse.judge(columns(label_ids=labels), outputs) is None
 
-    with ended if is_ended else contextlib.nullcontext():
-        collapse.check(
-            step,
-            config=config,
-            strategy=tf.distribute.get_strategy(),
-            chance=0.6931,
-            is_last_attempt=is_last_attempt,
-        )
+
+def test_records_without_labels_are_not_judged():
+    # The windows of an evaluation: the answers of its questions are no part.
+    windows = columns(start_positions=np.zeros(N, np.int32))
+
+    assert collapse.judge(windows, {"start_logits": [np.zeros(9)] * N}) is None
+    assert collapse.judge(columns(other=labels_of(0.5)), {}) is None
+
+
+def test_a_degenerate_model_is_described():
+    assert str(judge(labels_of(0.5), np.zeros((N, 2)))) == (
+        "the loss is 0.6931 (0.6931 at chance level), and the ranking of 1000 "
+        "records is no better than by chance"
+    )
+
+
+@pytest.fixture
+def starts():
+    """Where the answers of half of the windows start; 0 for the others."""
+    rng = np.random.default_rng(0)
+    found = rng.integers(20, 99, N, dtype=np.int32)
+    return np.where(np.arange(N) % 2, found, 0).astype(np.int32)
+
+
+def span_logits(starts, *, rightness):
+    logits = np.random.default_rng(1).normal(size=(len(starts), 100))
+    logits[np.arange(len(starts)), starts] += rightness
+    return list(logits)
+
+
+@pytest.mark.parametrize(
+    ("rightness", "is_degenerate"), [(0, True), (4, False), (30, False)]
+)
+def test_spans_are_judged_by_where_they_start(rightness, is_degenerate, starts):
+    windows = columns(start_positions=starts)
+    logits = span_logits(starts, rightness=rightness)
+
+    found = collapse.judge(windows, {"start_logits": logits})
+
+    assert found.is_degenerate == is_degenerate
+
+
+@pytest.mark.parametrize("position", [0, 25, 99])
+def test_the_same_span_everywhere_is_degenerate(position, starts):
+    constant = span_logits(np.full(N, position), rightness=30)
+
+    found = collapse.judge(
+        columns(start_positions=starts), {"start_logits": constant}
+    )
+
+    assert found.is_degenerate
+
+
+@pytest.mark.parametrize(
+    ("found_starts", "null_signal", "is_degenerate"),
+    [("none", 0, True), ("none", 1, False), ("right", 0, False)],
+)
+def test_of_a_beam_search_starts_or_answerability_must_be_right(
+    found_starts, null_signal, is_degenerate, starts
+):
+    top = np.zeros((N, 2), np.int32)
+    top[:, 0] = starts if found_starts == "right" else 0
+    top[:, 1] = 25
+    noise = np.random.default_rng(2).normal(size=N)
+
+    found = collapse.judge(
+        columns(start_positions=starts),
+        {
+            "start_top_index": top,
+            "start_top_log_probs": np.log(np.tile([0.5, 0.2], (N, 1))),
+            "cls_logits": noise + null_signal * (starts == 0),
+        },
+    )
+
+    assert found.is_degenerate == is_degenerate

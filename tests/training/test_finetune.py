@@ -1,14 +1,19 @@
 """Whole fine-tuning runs of a tiny model on a task that is easily learnt."""
 
+import dataclasses
 import json
 import math
 import os
+import pathlib
+import re
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints import metadata
+from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import finetune
 from tests.training import runs
 
@@ -37,7 +42,7 @@ def trained(tmp_path_factory):
 def test_a_run_learns_and_leaves_what_was_promised(trained):
     one, scores = trained
 
-    assert set(scores) == {"accuracy", "global_step"}
+    assert set(scores) == {"accuracy", "loss", "global_step"}
     assert scores["accuracy"] > 0.8
     assert read_json(one.output_dir, "eval_results.json") == scores
     assert {"best", "checkpoints", "metrics.jsonl", "report.html"} < set(
@@ -66,7 +71,8 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
     assert set(lines[2]) == {
         "step",
         "eval_accuracy",
-        "eval_constant_predictions",
+        "eval_loss",
+        "eval_above_chance",
     }
 
 
@@ -144,81 +150,41 @@ def mute_task():
     return MuteTask
 
 
-@pytest.fixture
-def early_mute_task():
-    """A task whose evaluations are constant, but for the last of 3."""
-
-    class EarlyMuteTask(runs.WordTask):
-        num_evaluations = 0
-
-        def outputs(self, batch):
-            outputs = super().outputs(batch)
-            is_mute = tf.py_function(self._is_mute, [], tf.bool)
-            # All are taken for the label that is more frequent.
-            mute = 0 * outputs["logits"] + tf.constant([[0.0, 9.0]])
-            outputs["logits"] = tf.where(is_mute, mute, outputs["logits"])
-            return outputs | {"token_sums": 0 * outputs["token_sums"]}
-
-        @staticmethod
-        def _is_mute():
-            return EarlyMuteTask.num_evaluations < 3
-
-    return EarlyMuteTask
-
-
-def test_an_evaluation_with_one_prediction_is_never_the_best(
-    job, early_mute_task
+def test_a_run_that_does_not_learn_is_restarted_and_kept(
+    job, mute_task, caplog
 ):
-    class Flattering(runs.WordData):
-        def scores(self, examples, outputs):
-            early_mute_task.num_evaluations += 1
-            is_constant = len(set(np.argmax(outputs["logits"], -1))) == 1
-            return {"accuracy": 1.0 if is_constant else 0.5}
-
-    one = job(
-        make_task=early_mute_task, data=Flattering(), early_stopping_patience=1
-    )
-    early_mute_task.num_evaluations = 1
-
-    scores = one.run()
-
-    lines = [x for x in runs.lines_of(one.output_dir) if "eval_accuracy" in x]
-    assert [x["eval_constant_predictions"] for x in lines] == [1, 1, 0]
-    assert scores == {"accuracy": 0.5, "global_step": 60}
-
-
-def test_a_run_that_predicts_one_thing_is_restarted(job, mute_task, caplog):
     restarted = job(make_task=mute_task)
 
     scores = restarted.run()
 
     assert scores["accuracy"] > 0.8
+    assert "degenerate" not in scores
     assert "Restarting with random_seed=1012348, num_warmup_steps=10." in (
         caplog.text
     )
     assert "random_seed=2012351, num_warmup_steps=20." in caplog.text
     first, _ = read_json(restarted.output_dir, "attempts.json")["problems"]
-    assert first == (
-        "All 30 records of the evaluation set got the same prediction"
-    )
-    assert os.path.exists(os.path.join(restarted.output_dir, "attempt-1.jsonl"))
+    assert first.startswith("on records it was trained on, the loss is 0.69")
+    kept = os.path.join(restarted.output_dir, "attempt-2")
+    assert f"degenerate model, which is kept in {kept}: on re" in caplog.text
     assert restarted.run() == scores
+    # It is a run's folder, whose weights can still be used.
+    alone = restarted.replace(
+        output_dir=kept, train=None, make_task=runs.WordTask
+    )
+    assert alone.run()["global_step"] in (20, 40, 60)
 
 
 def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
     mute_task.num_mute = 10
-    stuck = job(
-        make_task=mute_task,
-        max_restarts=1,
-        save_checkpoints_steps=5,
-        learning_rate=1e-5,
-    )
+    stuck = job(make_task=mute_task, max_restarts=1)
 
     for _ in range(2):  # the second time, nothing is trained again
         with pytest.raises(
             ValueError,
-            match=r"All 2 attempts .* no result\. Attempt 1: At step 15, 3 "
-            "evaluations .* predicted the same for all records; 2: At step 60",
+            match=r"All 2 attempts .* gave a degenerate model, so there is no "
+            r"result\. Attempt 1: on records it was trained on, .*; 2: on .*"
+            r"The models are kept in .*attempt-\*",
         ):
             stuck.run()
 
@@ -226,20 +192,79 @@ def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
     assert mute_task.num_mute == 8
 
 
-@pytest.mark.parametrize(
-    "changes", [{"on_collapse": "ignore"}, {"num_train_steps": 6}]
-)
-def test_constant_predictions_may_be_ignored(changes, job, mute_task, caplog):
-    ignored = job(make_task=mute_task, **changes)
+def test_a_degenerate_model_may_be_accepted(job, mute_task, caplog):
+    accepted = job(make_task=mute_task, on_collapse="ignore")
 
-    scores = ignored.run()
+    scores = accepted.run()
 
     assert 0 < scores["accuracy"] < 1
-    assert scores["constant_predictions"] == 1
-    assert read_json(ignored.output_dir, "eval_results.json") == scores
-    assert "got the same prediction. The model has learnt nothing" in (
-        caplog.text
-    )
+    assert scores["degenerate"] == 1
+    assert read_json(accepted.output_dir, "eval_results.json") == scores
+    assert "The model is degenerate: on records it was trained" in caplog.text
+
+
+def test_a_short_trial_is_not_judged(job, mute_task):
+    scores = job(make_task=mute_task, num_train_steps=6).run()
+
+    assert set(scores) == {"accuracy", "loss", "global_step"}
+
+
+def test_a_run_without_evaluation_is_judged_by_what_it_was_trained_on(
+    job, mute_task
+):
+    # A batch size of evaluations that two replicas do not divide.
+    settings = {"evaluation": (), "strategy": "mirrored", "eval_batch_size": 7}
+    assert job("sound", **settings).run() == {"global_step": 60}
+    mute_task.num_mute = 10
+
+    with pytest.raises(ValueError, match="Attempt 1: on records it was train"):
+        job(make_task=mute_task, max_restarts=0, **settings).run()
+
+
+def test_a_model_that_learnt_only_its_training_set_is_a_result(job, caplog):
+    wrong = [
+        dataclasses.replace(x, label=1 - x.label) for x in runs.sentences(30, 2)
+    ]
+    misled = job(evaluation=(ExampleSet(examples=wrong, data=runs.WordData()),))
+
+    scores = misled.run()
+
+    assert set(scores) == {"accuracy", "loss", "global_step"}
+    assert "on the evaluation set, the loss is" in caplog.text
+    assert not os.path.exists(os.path.join(misled.output_dir, "attempts.json"))
+
+
+def test_the_primary_metric_chooses_the_best_weights_whatever_they_know(
+    job, caplog
+):
+    class EarlyMuteTask(runs.WordTask):
+        """Mute in the first of three evaluations, and after the training."""
+
+        num_evaluations = 0
+
+        def outputs(self, batch):
+            outputs = super().outputs(batch)
+            is_mute = tf.py_function(self._is_mute, [], tf.bool)
+            logits = outputs["logits"]
+            return outputs | {"logits": tf.where(is_mute, 0 * logits, logits)}
+
+        @staticmethod
+        def _is_mute():
+            return EarlyMuteTask.num_evaluations in (0, 3)
+
+    class Flattering(runs.WordData):
+        def scores(self, examples, outputs):
+            EarlyMuteTask.num_evaluations += 1
+            return {"accuracy": 1 / EarlyMuteTask.num_evaluations}
+
+    one = job(make_task=EarlyMuteTask, data=Flattering())
+
+    scores = one.run()
+
+    assert (scores["accuracy"], scores["global_step"]) == (0.25, 20)
+    lines = [x for x in runs.lines_of(one.output_dir) if "eval_accuracy" in x]
+    assert [x["eval_above_chance"] for x in lines] == [0, 1, 1]
+    assert "best: on the evaluation set, the loss is 0.69" in caplog.text
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +295,7 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     best = f"seed-{scores['best_seed']}"
     assert read_json(several.output_dir, best, "eval_results.json") == {
         "accuracy": scores["accuracy_best"],
+        "loss": scores["loss_best"],
         "global_step": scores["global_step"],
     }
     assert read_json(several.output_dir, "eval", "predictions.json") == (
@@ -281,19 +307,13 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
 
 
 NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
-IGNORE = {"on_collapse": "ignore", "num_train_steps": 50}
 
 
 @pytest.mark.parametrize(
-    ("changes", "failure", "restarts"),
-    [
-        (NO_RESTART, "All 1 attempts of the run in", [0]),
-        (IGNORE, "Its predictions are constant.", [0]),
-        ({}, None, [1, 0]),
-    ],
+    ("changes", "restarts"), [(NO_RESTART, [0]), ({}, [1, 0])]
 )
 def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
-    changes, failure, restarts, job, mute_task, caplog
+    changes, restarts, job, mute_task, caplog
 ):
     mute_task.num_mute = 1
     several = job(make_task=mute_task, num_seeds=2, **changes)
@@ -303,15 +323,36 @@ def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
     results = read_json(several.output_dir, "eval_results.json")
     seeds = results["seeds"].values()
     assert [own["restarts"] for own in seeds] == restarts
+    assert [own["degenerate"] for own in seeds] == [0] * len(restarts)
     assert scores["num_seeds"] == len(restarts)
     assert scores["num_failed_seeds"] == 2 - len(restarts)
-    if failure:
+    if changes:
         assert scores["accuracy_std"] == 0
         assert list(results["seeds"]) == ["12346"]
         ((seed, text),) = results["failed_seeds"].items()
         assert seed == "12345"
-        assert text.startswith(failure)
+        assert text.startswith("All 1 attempts of the run in")
         assert "1 of 2 seeds give no result and are left out" in caplog.text
+
+
+@pytest.mark.parametrize("num_mute", [1, 2])
+def test_accepted_degenerate_seeds_count(num_mute, job, mute_task):
+    mute_task.num_mute = num_mute
+    several = job(
+        make_task=mute_task,
+        num_seeds=2,
+        on_collapse="ignore",
+        num_train_steps=50,
+    )
+
+    scores = several.run()
+
+    assert scores["num_seeds"] == 2
+    assert scores["num_failed_seeds"] == 0
+    assert "degenerate" not in scores
+    seeds = read_json(several.output_dir, "eval_results.json")["seeds"]
+    flags = [own["degenerate"] for own in seeds.values()]
+    assert flags == [1] * num_mute + [0] * (2 - num_mute)
 
 
 @pytest.mark.parametrize(
@@ -348,6 +389,16 @@ def test_a_run_that_diverges_keeps_what_it_has_learnt(job):
     assert os.listdir(os.path.join(one.output_dir, "checkpoints"))
     trained = one.replace(train=None, make_task=runs.WordTask)
     assert trained.run()["global_step"] in (20, 40)
+
+
+def test_a_set_that_is_evaluated_and_predicted_is_written_once(job):
+    one = job(num_train_steps=2)
+    one = one.replace(prediction=one.sets.evaluation)
+
+    assert one.run()
+
+    assert len(read_json(one.output_dir, "predictions.json")) == 30
+    assert not os.path.exists(os.path.join(one.output_dir, "eval"))
 
 
 def test_a_second_evaluation_set_has_its_name_behind_its_keys(job):
@@ -425,20 +476,184 @@ def test_a_finished_run_of_seeds_is_repeated_or_gets_more(seeds_run, tmp_path):
     assert several.replace(num_seeds=3).run()["num_seeds"] == 3
 
 
-def test_weights_of_other_labels_are_not_used(trained, job):
-    swapped = job(
-        init_checkpoint=os.path.join(trained[0].output_dir, "best"),
-        train=None,
-        evaluation=(),
-        prediction=(runs.example_set(5, seed=3),),
-    ).replace(data=runs.WordData(labels=["high", "low"]))
+def test_the_results_of_all_seeds_are_not_replaced_by_those_of_one(
+    seeds_run, tmp_path, caplog
+):
+    finished, scores = seeds_run
+    shutil.copytree(finished.output_dir, tmp_path / "run")
+    before = read_json(tmp_path / "run", "eval_results.json")
+    alone = finished.replace(
+        output_dir=str(tmp_path / "run"), num_seeds=1, train=None
+    )
 
-    with pytest.raises(
-        ValueError, match=r"trained with labels=\['low', 'high'\]\. Received"
+    assert alone.run()["accuracy"] == scores["accuracy_best"]
+
+    assert read_json(tmp_path / "run", "eval_results.json") == before
+    assert "has the results of all seeds and is kept." in caplog.text
+
+
+def test_a_report_has_the_settings_that_the_model_was_trained_with(
+    trained, tmp_path
+):
+    shutil.copytree(trained[0].output_dir, tmp_path / "run")
+    alone = trained[0].replace(
+        output_dir=str(tmp_path / "run"),
+        train=None,
+        num_train_steps=77,
+        num_warmup_steps=0,
+        learning_rate=0.5,
+    )
+
+    alone.run()
+
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    rows = re.findall("<t[hd][^>]*>([^<]*)</t[hd]>", report)
+    facts = dict(zip(rows[::2], rows[1::2], strict=False))
+    assert facts["training steps"] == "60"
+    assert facts["learning rate"] == "0.01"
+
+
+@pytest.fixture
+def weights(trained, tmp_path):
+    """A copy of the weights of the run, outside of its folder."""
+    folder = tmp_path / "weights"
+    shutil.copytree(os.path.join(trained[0].output_dir, "best"), folder)
+    return folder
+
+
+def test_other_weights_do_not_replace_the_results_of_a_run(
+    trained, weights, tmp_path
+):
+    one, scores = trained
+    files = {p: p.stat().st_mtime_ns for p in walk(one.output_dir)}
+    other = one.replace(train=None, init_checkpoint=str(weights))
+    earlier = os.path.join(one.output_dir, "checkpoints", "step-00000020")
+
+    for changes in (
+        {},
+        {"evaluation": ()},
+        {"init_checkpoint": earlier},
     ):
-        swapped.run()
-    assert not os.path.exists(swapped.output_dir)
-    assert swapped.replace(data=DATA).run()
+        with pytest.raises(
+            ValueError, match="has the results of its own run.*another --output"
+        ):
+            other.replace(**changes).run()
+    assert files == {p: p.stat().st_mtime_ns for p in walk(one.output_dir)}
+    elsewhere = other.replace(output_dir=str(tmp_path / "elsewhere"))
+    assert elsewhere.run() == scores
+
+
+def walk(folder):
+    return [p for p in pathlib.Path(folder).rglob("*") if p.is_file()]
+
+
+@pytest.fixture
+def predict(job, weights):
+    """A function that predicts with the copied weights and other settings."""
+
+    def run(**settings):
+        return job(
+            init_checkpoint=str(weights),
+            train=None,
+            evaluation=(),
+            prediction=(runs.example_set(5, seed=3),),
+        ).replace(data=runs.WordData(**settings))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("known", "settings", "message"),
+    [
+        (
+            {"labels": ("low", "high")},
+            {"labels": ["high", "low"]},
+            r"trained with labels=\['low', 'high'\]\. Received: labels=\['hi",
+        ),
+        (
+            {"labels": ("LOW", "HIGH")},
+            {"labels": ["high", "low"]},
+            r"trained with labels=\['LOW', 'HIGH'\]",
+        ),
+        (
+            {"tokenizer_hash": "1a2b"},
+            {"tokenizer": "3c4d"},
+            "trained with another vocabulary, or with other lower-casing",
+        ),
+        (
+            {"do_lower_case": False},
+            {},
+            "trained with do_lower_case=False. Received: do_lower_case=True",
+        ),
+    ],
+)
+def test_weights_of_another_meaning_are_not_used(
+    known, settings, message, predict, weights
+):
+    metadata.write(weights, metadata.Metadata(**known))
+    one = predict(**settings)
+
+    with pytest.raises(ValueError, match=message):
+        one.run()
+    assert not os.path.exists(one.output_dir)
+
+
+def test_labels_of_another_format_may_have_other_names(
+    predict, weights, caplog
+):
+    names = metadata.Metadata(labels=("NEGATIVE", "POSITIVE"))
+    metadata.write(weights, names)
+
+    assert predict(labels=["0", "1"]).run()
+
+    assert "trained with labels=['NEGATIVE', 'POSITIVE']. Rec" in caplog.text
+
+
+def test_other_settings_than_in_training_are_reported(trained, predict, caplog):
+    own = predict(labels=["low", "high"], max_seq_length=12).replace(
+        init_checkpoint=trained[0].output_dir
+    )
+
+    assert own.run()
+
+    assert "were trained with max_seq_length=16 (now 12)." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.ckpt.data-00000-of-00001", b"1", "is damaged or incomplete"),
+        ("model.ckpt.index", b"", "is damaged or incomplete"),
+        ("model.ckpt.index", None, "There is no checkpoint"),
+        ("state.json", b'{"step": ', "state.json is damaged"),
+        ("state.json", None, "There is no file"),
+    ],
+)
+def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(
+    name, content, message, trained, tmp_path
+):
+    shutil.copytree(trained[0].output_dir, tmp_path / "run")
+    one = trained[0].replace(output_dir=str(tmp_path / "run"))
+    newest = tmp_path / "run" / "checkpoints" / "step-00000060"
+    path = newest / name
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+
+    with pytest.raises(ValueError, match=f"{message}.*Or remove the folder"):
+        one.run()
+    shutil.rmtree(newest)
+    assert one.run() == trained[1]
+
+
+def test_damaged_best_weights_are_not_evaluated(trained, tmp_path):
+    shutil.copytree(trained[0].output_dir, tmp_path / "run")
+    alone = trained[0].replace(output_dir=str(tmp_path / "run"), train=None)
+    path = tmp_path / "run" / "best" / "model.ckpt.data-00000-of-00001"
+    path.write_bytes(path.read_bytes()[:100])
+
+    with pytest.raises(ValueError, match="best.*is damaged or incomplete"):
+        alone.run()
 
 
 @pytest.mark.parametrize("num_seeds", [1, 2])

@@ -67,13 +67,11 @@ class Run:
         changes: See `make_examples`.
         scores: What evaluations return, by step: the accuracy, or it and the
             loss.
-        disqualified: Steps of the evaluations that are never the best.
         on_checkpoint: See `loop.TrainingLoop`.
         log: Arguments of `Log`.
     """
 
     primary_metric = "accuracy"
-    disqualifying_metric = "constant"
 
     def __init__(
         self,
@@ -81,7 +79,6 @@ class Run:
         *,
         changes=None,
         scores=None,
-        disqualified=(),
         on_checkpoint=None,
         **log,
     ):
@@ -89,7 +86,7 @@ class Run:
         self.task = trainer.task
         self.examples = make_examples(200, changes or {})
         self.positions = []
-        self.scores, self.disqualified = scores, disqualified
+        self.scores = scores
         checkpointer = train_state.Checkpointer(
             self.folder,
             model=trainer.task.model,
@@ -117,12 +114,10 @@ class Run:
         return tf.data.Dataset.from_tensor_slices(rest)
 
     def evaluate(self):
-        step = self.loop.state.step
-        found = self.scores[step]
+        found = self.scores[self.loop.state.step]
         accuracy, *loss = found if isinstance(found, tuple) else (found,)
         return {
             "accuracy": accuracy,
-            "constant": float(step in self.disqualified),
             **({"loss": loss[0]} if loss else {}),
         }
 
@@ -147,7 +142,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path):
     """A function that makes a run in the directory of that name."""
-    arguments = {"changes", "scores", "disqualified", "on_checkpoint"}
+    arguments = {"changes", "scores", "on_checkpoint"}
     arguments |= {"at_step", "action"}
 
     def make(name, *, like_pretraining=True, **options):
@@ -528,22 +523,10 @@ def test_the_state_of_a_run_survives_json():
     assert state.data_position == 5
 
 
-@pytest.mark.parametrize(
-    ("scores", "disqualified", "best", "last"),
-    [
-        # Of equal scores the later one is the best, but it is no progress.
-        ([0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9], (), 6, 6),
-        # A disqualified evaluation is never the best. It counts towards early
-        # stopping once there is a better one before it, as here at step 8.
-        ([0.9, 0.9, 0.9, 0.5, 0.9, 0.4, 0.6], (0, 2, 4, 8), 6, 10),
-    ],
-)
-def test_training_ends_after_evaluations_without_a_better_score(
-    scores, disqualified, best, last, run
-):
+def test_training_ends_after_evaluations_without_a_better_score(run):
+    scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
     options = {
         "scores": dict(zip(range(0, 14, 2), scores, strict=True)),
-        "disqualified": disqualified,
         "early_stopping_patience": 2,
         "save_checkpoints_steps": 2,
     }
@@ -551,9 +534,10 @@ def test_training_ends_after_evaluations_without_a_better_score(
     for _ in range(2):  # the second time, nothing is trained
         one = run("one", **options)
         assert one.go()
-        assert one.loop.state.step == last
+        assert one.loop.state.step == 6
         assert one.loop.state.best_score == 0.5
-        assert one.stored("best")["global_step"] == best
+        # Of equal scores the later one is the best, but it is no progress.
+        assert one.stored("best")["global_step"] == 6
 
 
 @pytest.mark.parametrize(
@@ -611,8 +595,7 @@ def test_an_unknown_metric_is_refused_before_the_first_step(run):
 
         with pytest.raises(
             ValueError,
-            match="no score 'f1' .* --best_metric one of accuracy, constant, "
-            "loss",
+            match="no score 'f1' .* --best_metric one of accuracy, loss",
         ):
             one.go()
         assert one.loop.state.step == 0

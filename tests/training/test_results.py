@@ -41,39 +41,6 @@ def record_set():
     return make
 
 
-def outputs_of(predictions):
-    return {"own": {"logits": np.eye(2, dtype=np.float32)[predictions]}}
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [([0, 1] * 8, True), ([1] * 16, False), ([0, 1] * 7, False), (None, True)],
-)
-def test_only_large_sets_of_several_labels_are_judged(
-    labels, expected, record_set
-):
-    records = record_set(labels)
-    outputs = outputs_of([0] * records.columns.num_records)
-
-    assert results.can_be_judged(records) == expected
-    assert bool(results.constant_predictions(records, outputs)) == expected
-
-
-@pytest.mark.parametrize(
-    ("num_others", "words"),
-    [(0, "All 40 records"), (1, "All but a few of 40"), (2, None)],
-)
-def test_a_verdict_says_how_many_predictions_are_the_same(
-    num_others, words, record_set
-):
-    outputs = outputs_of([1] * num_others + [0] * (40 - num_others))
-
-    verdict = results.constant_predictions(record_set([0, 1] * 20), outputs)
-
-    assert (verdict or "").startswith(words or "")
-    assert bool(verdict) == bool(words)
-
-
 @pytest.fixture
 def predictor():
     """A predictor that always says 0, and remembers what it was asked."""
@@ -99,15 +66,11 @@ def test_outputs_that_are_known_are_not_computed_again(record_set, predictor):
 
 
 @pytest.mark.parametrize(
-    ("num_train_steps", "labels", "disqualifying", "flags"),
-    [
-        (50, [0, 1] * 8, "constant_predictions", [1.0]),
-        (49, [0, 1] * 8, "", [1.0]),
-        (50, [0, 1] * 7, "constant_predictions", []),
-    ],
+    ("labels", "share_of_0"),
+    [([0, 1] * 8, 1 / 2), ([0] * 15 + [1], 15 / 16), ([0, 1] * 7, None)],
 )
-def test_evaluations_compute_anew_and_say_whether_predictions_are_constant(
-    num_train_steps, labels, disqualifying, flags, job, record_set, predictor
+def test_evaluations_compute_anew_and_compare_with_chance(
+    labels, share_of_0, job, record_set, predictor
 ):
     class Data:
         primary_metric = "accuracy"
@@ -117,18 +80,20 @@ def test_evaluations_compute_anew_and_say_whether_predictions_are_constant(
             return {"accuracy": 0.5}
 
     evaluator = results.FinetuningEvaluator(
-        job(num_train_steps=num_train_steps).config,
-        [record_set(labels, data=Data())],
-        predictor,
+        job().config, [record_set(labels, data=Data())], predictor
     )
 
     for _ in range(2):
         scores = evaluator.evaluate()
 
     assert evaluator.primary_metric == "accuracy"
-    assert evaluator.disqualifying_metric == disqualifying
     assert scores.pop("accuracy") == 0.5
-    assert list(scores.values()) == flags
+    if share_of_0:
+        # The logits are 1 and 0 for all records.
+        loss = np.log(1 + np.e) - share_of_0
+        assert scores.pop("loss") == pytest.approx(loss)
+        assert scores.pop("above_chance") == 0
+    assert not scores
     assert predictor.calls == [4, 4]
 
 
@@ -146,10 +111,10 @@ def columns():
 def outputs(columns):
     """A function of the strategy and the width of a bucket."""
 
-    def run(strategy=None, bucket_width=4):
+    def run(strategy=None, bucket_width=4, make_task=runs.WordTask):
         strategy = strategy or tf.distribute.get_strategy()
         with strategy.scope():
-            task = runs.WordTask(runs.config(), seed=3, dtype="float32")
+            task = make_task(runs.config(), seed=3, dtype="float32")
         predictor = results.Predictor(
             task,
             strategy,
@@ -172,6 +137,26 @@ def test_outputs_are_those_of_each_record_alone(outputs, columns):
         np.testing.assert_array_equal(
             found["token_sums"][index], alone["token_sums"][0]
         )
+
+
+def test_outputs_that_are_not_numbers_are_reported(outputs, caplog):
+    outputs()
+    assert "not numbers" not in caplog.text
+
+    class Overflowing(runs.WordTask):
+        def outputs(self, batch):
+            found = super().outputs(batch)
+            is_long = tf.reduce_sum(batch["input_mask"], -1) == runs.S
+            found["logits"] = tf.where(is_long[:, None], np.inf, 0.0)
+            return found
+
+    outputs(make_task=Overflowing)
+
+    lengths = [len(one.tokens) for one in runs.sentences(13)]
+    number = lengths.count(runs.S)
+    assert number
+    assert f"{number} of 13 records, the first is number " in caplog.text
+    assert f"number {lengths.index(runs.S) + 1}, have outputs" in caplog.text
 
 
 @pytest.mark.parametrize("bucket_width", [4, runs.S])

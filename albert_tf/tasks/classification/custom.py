@@ -45,7 +45,7 @@ def read_sets(
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
         config = _as_trained(config, kept)
-        _check_texts(config, max_seq_length, kept_settings)
+        _check_texts(config, kept_settings)
     labels = _find_labels(config, uses, kept, kept_labels)
     _check_separator(config, labels)
     examples = _read_examples(config, uses, labels)
@@ -91,11 +91,7 @@ def _as_trained(
     return config
 
 
-def _check_texts(
-    config: ClassificationConfig,
-    max_seq_length: int,
-    kept: Mapping[str, Any],
-) -> None:
+def _check_texts(config: ClassificationConfig, kept: Mapping[str, Any]) -> None:
     """Checks that texts are given as the weights in use have learnt them."""
     columns, known = [*config.text_columns], kept.get("text_columns")
     if known and (
@@ -107,14 +103,6 @@ def _check_texts(
             f"{','.join(known)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order; their names may "
             "differ."
-        )
-    length = kept.get("max_seq_length")
-    if length and length != max_seq_length:
-        _logger.warning(
-            "The weights in use were trained with --max_seq_length=%d. "
-            "Received: %d, so longer texts are cut elsewhere.",
-            length,
-            max_seq_length,
         )
 
 

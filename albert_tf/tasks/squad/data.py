@@ -44,6 +44,7 @@ SCORES_FILE = "predict_results.json"
 THRESHOLD_KEY = "null_threshold"
 MAX_ERRORS = 20
 MAX_POINTS = 200
+_INDENT = 4
 _DEFAULT_THRESHOLD = 0.0
 _NONE = "(none)"
 
@@ -140,18 +141,22 @@ class SquadData:
 
     def predict(
         self, examples: Questions, outputs: Outputs
-    ) -> list[QuestionPrediction]:
-        """Returns the prediction for each question, without a null threshold.
+    ) -> Iterator[QuestionPrediction]:
+        """Yields the prediction for each question, without a null threshold.
 
         Takes the outputs for all their windows, in the order of the records.
         """
-        found = []
         row = 0
         for question in examples.windowed:
             own = slice(row, row + len(question.windows))
-            found.append(self._predict(question, outputs, own))
+            yield self._predict(question, outputs, own)
             row = own.stop
-        return found
+
+    def _best_predictions(
+        self, examples: Questions, outputs: Outputs
+    ) -> list[QuestionPrediction]:
+        """Returns what `predict` yields, only the best answer of each."""
+        return [one.best() for one in self.predict(examples, outputs)]
 
     def null_threshold(self, scores: Mapping[str, float]) -> float:
         """Returns the null threshold of version 2.0 that predictions use.
@@ -181,7 +186,7 @@ class SquadData:
             questions with and without an answer, and `null_threshold`, the
             one with the highest F1 unless it is given.
         """
-        found = self.predict(examples, outputs)
+        found = self._best_predictions(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
             threshold = _threshold_curves(
@@ -215,7 +220,8 @@ class SquadData:
         in version 2.0, `null_odds.json` the null odds. If all true answers
         are known, `predict_results.json` has the scores of the predictions.
         """
-        found = self.predict(examples, outputs)
+        n_best_path = os.path.join(output_dir, N_BEST_FILE)
+        found = self._write_n_best(n_best_path, examples, outputs)
         threshold = self.null_threshold(scores)
         if (
             self.version_2_with_negative
@@ -229,7 +235,6 @@ class SquadData:
             )
         content: dict[str, Any] = {
             PREDICTIONS_FILE: self.final_texts(found, threshold),
-            N_BEST_FILE: [list(map(_span_row, one.spans)) for one in found],
         }
         if self.version_2_with_negative:
             content[NULL_ODDS_FILE] = [one.null_odds for one in found]
@@ -245,8 +250,31 @@ class SquadData:
         paths = []
         for name, values in content.items():
             paths.append(os.path.join(output_dir, name))
-            files.write_text(paths[-1], json.dumps(values, indent=4) + "\n")
-        return paths
+            text = json.dumps(values, indent=_INDENT)
+            files.write_text(paths[-1], f"{text}\n")
+        return [*paths, n_best_path]
+
+    def _write_n_best(
+        self, path: str, examples: Questions, outputs: Outputs
+    ) -> list[QuestionPrediction]:
+        """Writes the answers of one question after the other.
+
+        Returns:
+            The predictions with only the best answer: all answers of many
+            questions would fill the memory.
+        """
+        found: list[QuestionPrediction] = []
+        with files.atomic_write(path) as file:
+            for example, one in zip(
+                examples, self.predict(examples, outputs), strict=True
+            ):
+                rows = {example.guid: [*map(_span_row, one.spans)]}
+                # Without the braces of the object: `{` and `\n}`.
+                item = json.dumps(rows, indent=_INDENT)[1:-2]
+                file.write(f"{',' if found else '{'}{item}".encode())
+                found.append(one.best())
+            file.write(b"\n}\n")
+        return found
 
     def report_sections(
         self,
@@ -255,7 +283,7 @@ class SquadData:
         scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
-        found = self.predict(examples, outputs)
+        found = self._best_predictions(examples, outputs)
         texts = self.final_texts(found, self.null_threshold(scores))
         language = self.metric_language
         errors = worst_errors(examples, found, texts, language=language)

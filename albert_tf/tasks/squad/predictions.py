@@ -89,6 +89,10 @@ class QuestionPrediction:
         """The best answer."""
         return self.spans[0].text
 
+    def best(self) -> "QuestionPrediction":
+        """Returns the prediction with only its best answer."""
+        return dataclasses.replace(self, spans=self.spans[:1])
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Spans:

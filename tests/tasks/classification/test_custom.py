@@ -157,18 +157,6 @@ def test_texts_come_in_the_order_of_the_training(known, given, is_right, read):
         predict()
 
 
-def test_another_length_than_that_of_the_training_is_told(read, caplog):
-    for length in (12, 64):
-        read(
-            "predict",
-            labels=("a", "b"),
-            kept_settings={"max_seq_length": length},
-        )
-
-    assert "trained with --max_seq_length=64. Received: 12" in caplog.text
-    assert "=12." not in caplog.text
-
-
 def test_texts_on_both_sides_are_told(read, caplog):
     read("train", "eval")
 

@@ -3,6 +3,7 @@ import dataclasses
 import json
 import logging
 import pathlib
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -203,7 +204,35 @@ def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
     assert read_json(tmp_path / "null_odds.json") == odds
     assert read_json(tmp_path / "predict_results.json") == scores
     n_best = read_json(tmp_path / "nbest_predictions.json")
+    assert list(n_best) == ["q1", "q2", "q3"]
     assert n_best["q3"][0]["text"] == "coal"
+
+
+def test_the_answers_of_many_questions_are_not_in_memory_at_once(
+    ask, make_example, tmp_path
+):
+    number = 300
+    data, questions, outputs = ask(
+        [
+            make_example(
+                guid=f"q{i}", context="snow is white and coal is black " * 3
+            )
+            for i in range(number)
+        ],
+        ["white"] * number,
+        limits=SpanLimits(n_best_size=20, max_answer_length=8),
+    )
+
+    tracemalloc.start()
+    data.write_predictions(questions, outputs, str(tmp_path), {})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    path = tmp_path / "nbest_predictions.json"
+    text = path.read_text("utf-8")
+    assert len(text) > 500_000
+    assert peak < len(text)
+    assert text == json.dumps(json.loads(text), indent=4) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -506,7 +535,7 @@ def test_version_2_without_a_threshold_equals_the_recorded_files(golden_data):
     )
     wanted = read_json(golden.folder / "metrics.json")
 
-    predictions = data.predict(asked, outputs)
+    predictions = list(data.predict(asked, outputs))
     tuned = data.scores(asked, outputs)
     always = dataclasses.replace(data, null_score_diff_threshold=1e9)
     answered = always.scores(asked, outputs)

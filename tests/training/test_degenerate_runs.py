@@ -1,0 +1,363 @@
+"""Whole runs on small texts: which of them count as degenerate.
+
+Imbalanced sets that can be learnt, and runs that learn nothing, because their
+learning rate is too high or because all their texts are the same.
+"""
+
+import dataclasses
+import functools
+import logging
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from albert_tf.config import AlbertConfig
+from albert_tf.tasks.classification import scores as scores_lib
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
+from albert_tf.tasks.finetuning import (
+    BeamSpanTask,
+    ClassificationTask,
+    MultipleChoiceTask,
+    SpanTask,
+)
+from albert_tf.tasks.race.data import MultipleChoiceData
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.examples import Answer, SquadExample
+from albert_tf.tasks.squad.predictions import SpanLimits
+from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.text import tokenizer as tokenizer_lib
+from albert_tf.training import attempts, collapse, finetune
+from albert_tf.training.run_config import FinetuningConfig
+
+_LOGGER = logging.getLogger(__name__)
+
+S = 32
+WORDS = ("river", "bridge", "clock", "water", "light", "garden", "winter")
+WORDS += ("morning", "road", "house", "people", "children", "window", "station")
+# Words that decide, one for each of 20 labels.
+SIGNS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+SIGNS += ("ten", "red", "green", "blue", "white", "black", "gold", "iron")
+SIGNS += ("glass", "stone", "wood")
+# By share of positives: that of texts with the sign, and the probability to be
+# positive with and without it. No text is more likely positive than not.
+SIGN_SHARES = {
+    0.01: (0.02, 0.45, 0.001),
+    0.036: (0.10, 0.30, 0.0067),
+    0.1: (0.20, 0.40, 0.025),
+    0.5: (0.50, 0.80, 0.2),
+}
+SCALES = {"small": (0.00025, 0.0001), "medium": (2.5, 1.0), "large": (1e6, 500)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run of the table.
+
+    Args:
+        task: `positive`, `labels`, `numbers`, `choices`, `spans`, `beams`.
+        of: Share of positives, or scale of numbers.
+        problem: Why nothing is learnt: `rate`, or `texts` that are the same.
+    """
+
+    task: str
+    of: object = None
+    problem: str = ""
+    seed: int = 0
+
+    def __str__(self):
+        return " ".join(map(str, filter(None, dataclasses.astuple(self))))
+
+
+def text_of(rng, *signs):
+    words = [*rng.choice(WORDS, int(rng.integers(3, 7))), *signs]
+    return " ".join(rng.permutation(words).tolist())
+
+
+def positive_examples(case, rng, number):
+    share, *positives = SIGN_SHARES[case.of]
+    counts = (round(share * number), round((1 - share) * number))
+    for count, positive, signs in zip(
+        counts, positives, (SIGNS[:1], ()), strict=True
+    ):
+        for i in range(count):
+            yield text_of(rng, *signs), int(i < round(positive * count))
+
+
+def label_examples(case, rng, number):
+    for _ in range(number):
+        label = int(rng.integers(20))
+        # A fifth of the texts have the sign of another label.
+        sign = label if rng.random() < 0.8 else int(rng.integers(20))
+        yield text_of(rng, SIGNS[sign]), label
+
+
+def number_examples(case, rng, number):
+    mean, spread = SCALES[case.of]
+    for _ in range(number):
+        sign = int(rng.integers(3))
+        value = mean + spread * (sign - 1 + 0.5 * rng.normal())
+        yield text_of(rng, SIGNS[sign]), float(value)
+
+
+EXAMPLES = {
+    "positive": positive_examples,
+    "labels": label_examples,
+    "numbers": number_examples,
+}
+
+
+def classification(case, rng, tokenizer):
+    labels = {"positive": 2, "labels": 20, "numbers": 0}[case.task]
+    names = tuple(f"label {i:02}" for i in range(labels))
+    mean, spread = SCALES.get(case.of, (0, 1))
+    data = ClassificationData(
+        name="custom",
+        labels=names,
+        score_names=scores_lib.names_for(names, multi_label=False),
+        tokenizer=tokenizer,
+        max_seq_length=S,
+        target_mean=mean,
+        target_scale=spread,
+    )
+    sets = [
+        [
+            ClassificationExample(guid=str(i), text_a=text, label=label)
+            for i, (text, label) in enumerate(
+                EXAMPLES[case.task](case, rng, number)
+            )
+        ]
+        for number in (4000, 2000)
+    ]
+    make_task = functools.partial(ClassificationTask, num_labels=labels)
+    return data, sets, make_task
+
+
+def choices(case, rng, tokenizer):
+    data = MultipleChoiceData(
+        tokenizer=tokenizer,
+        lengths=ChoiceLengths(max_seq_length=S, max_qa_length=16),
+    )
+    sets = [[], []]
+    for index in range(1000):
+        label = int(rng.integers(4))
+        options = [text_of(rng) for _ in range(4)]
+        options[label] = text_of(rng, SIGNS[0])
+        sets[index % 2].append(
+            MultipleChoiceExample(
+                guid=str(index),
+                passage_id=str(index),
+                article=text_of(rng),
+                question="",
+                options=tuple(options),
+                label=label,
+            )
+        )
+    return data, sets, MultipleChoiceTask
+
+
+def spans(case, rng, tokenizer):
+    is_optional = case.task == "beams"
+    data = SquadData(
+        tokenizer=tokenizer,
+        lengths=WindowLengths(
+            max_seq_length=S, doc_stride=8, max_query_length=8
+        ),
+        limits=SpanLimits(n_best_size=3, max_answer_length=4),
+        version_2_with_negative=is_optional,
+    )
+    sets = [[], []]
+    for index in range(1000):
+        has_answer = not is_optional or index % 4 < 2
+        context = text_of(rng, *([SIGNS[0]] if has_answer else []))
+        answers = ()
+        if has_answer:
+            place = f" {context} ".index(f" {SIGNS[0]} ")
+            answers = (Answer(text=SIGNS[0], start=place),)
+        sets[index % 2].append(
+            SquadExample(
+                guid=str(index),
+                question="what",
+                context=context,
+                answers=answers,
+            )
+        )
+    sets = [data.questions(one) for one in sets]
+    return data, sets, BeamSpanTask if is_optional else SpanTask
+
+
+def same_texts(examples):
+    """Gives all examples the text of the first one."""
+    changes = {"text_a": examples[0].text_a}
+    return [dataclasses.replace(one, **changes) for one in examples]
+
+
+MAKERS = {"choices": choices, "spans": spans, "beams": spans}
+
+
+def arguments(case, folder, tokenizer, **changes):
+    """Returns what `finetune.run` takes."""
+    make = MAKERS.get(case.task, classification)
+    data, sets, make_task = make(
+        case, np.random.default_rng(case.seed), tokenizer
+    )
+    if case.problem == "texts":
+        sets = [same_texts(one) for one in sets]
+    is_too_high = case.problem == "rate"
+    settings = {
+        "learning_rate": 5.0 if is_too_high else 0.003,
+        "num_train_steps": 500 if case.task == "positive" else 300,
+        "num_warmup_steps": 0 if is_too_high else 20,
+    }
+    config = FinetuningConfig(
+        albert_config=AlbertConfig(
+            vocab_size=tokenizer.vocab_size,
+            embedding_size=8,
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=S,
+            initializer_range=0.2,
+            hidden_dropout_prob=0,
+            attention_probs_dropout_prob=0,
+        ),
+        output_dir=str(folder / str(case)),
+        optimizer="adamw",
+        train_batch_size=32,
+        eval_batch_size=100,
+        save_checkpoints_steps=100,
+        strategy="one",
+        max_seq_length=S,
+        max_restarts=0,
+        random_seed=case.seed,
+        do_train=True,
+        **settings | changes,
+    )
+    train, evaluation = (ExampleSet(examples=one, data=data) for one in sets)
+    return config, Sets(train=train, evaluation=(evaluation,)), make_task
+
+
+def load_tokenizer(folder):
+    """A tokenizer with an id for every word."""
+    vocabulary = folder / "vocab.txt"
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *SIGNS]
+    vocabulary.write_text("".join(f"{token}\n" for token in tokens))
+    return tokenizer_lib.load_tokenizer(vocab_file=str(vocabulary))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A function that runs a case.
+
+    Returns its scores, None if it is degenerate; and the last judgement, with
+    the records and the outputs that were judged.
+    """
+    tokenizer = load_tokenizer(tmp_path)
+    judged = []
+
+    def judge(columns, outputs, judge=collapse.judge):
+        judged.append((judge(columns, outputs), columns, outputs))
+        return judged[-1][0]
+
+    monkeypatch.setattr(collapse, "judge", judge)
+
+    def run_case(case):
+        judged.clear()
+        try:
+            scores = finetune.run(*arguments(case, tmp_path, tokenizer))
+        except attempts.AllAttemptsFailed:
+            scores = None
+        return scores, *[one for one in judged if one[0]][-1]
+
+    return run_case
+
+
+def figures(scores, judgement, columns, outputs):
+    """Describes a run for the table."""
+    rank = ""
+    if "label_ids" in columns.values:
+        labels, logits = columns.field("label_ids"), outputs["logits"]
+        if logits.shape[1] == 1:
+            rank = np.corrcoef(labels, logits[:, 0])[0, 1]
+        elif len(set(labels)) == logits.shape[1]:
+            shown = np.exp(logits - logits.max(-1, keepdims=True))
+            shown /= shown.sum(-1, keepdims=True)
+            rank = sklearn.metrics.roc_auc_score(
+                labels,
+                shown[:, 1] if shown.shape[1] == 2 else shown,
+                multi_class="ovr",
+            )
+    verdict = "none" if scores is None else "result"
+    metric = "" if scores is None else next(iter(scores.values()))
+    return (
+        f"{verdict:7} {metric:<8.4} {judgement.loss:<10.4g} "
+        f"{judgement.chance_loss:<10.4g} {rank:.3}"
+    )
+
+
+LEARNT = [
+    *(Case(task="positive", of=0.01, seed=seed) for seed in range(3)),
+    *(Case(task="positive", of=0.036, seed=seed) for seed in range(4)),
+    *(Case(task="positive", of=0.1, seed=seed) for seed in range(3)),
+    *(Case(task="labels", seed=seed) for seed in range(3)),
+    *(
+        Case(task="numbers", of=scale, seed=seed)
+        for scale in SCALES
+        for seed in range(2)
+    ),
+    Case(task="choices"),
+    Case(task="choices", seed=1),
+    Case(task="spans"),
+    Case(task="spans", seed=1),
+    Case(task="beams"),
+    Case(task="beams", seed=1),
+]
+FAILED = [
+    *(
+        Case(task="positive", of=share, problem="rate", seed=seed)
+        for share in (0.036, 0.5)
+        for seed in range(2)
+    ),
+    Case(task="labels", problem="rate"),
+    Case(task="numbers", of="medium", problem="rate"),
+    Case(task="choices", problem="rate"),
+    Case(task="spans", problem="rate"),
+    Case(task="beams", problem="rate"),
+    *(Case(task="positive", of=s, problem="texts") for s in SIGN_SHARES),
+    Case(task="labels", problem="texts"),
+    *(Case(task="numbers", of=scale, problem="texts") for scale in SCALES),
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(task="positive", of=0.036),
+        Case(task="numbers", of="large"),
+        Case(task="positive", of=0.5, problem="rate"),
+        Case(task="numbers", of="small", problem="texts"),
+    ],
+    ids=str,
+)
+def test_a_run_is_degenerate_if_it_learns_nothing(case, run):
+    scores, *_ = run(case)
+
+    assert (scores is None) == bool(case.problem)
+
+
+@pytest.mark.slow
+def test_of_40_runs_those_that_learn_are_results_and_no_others(run):
+    cases = [*LEARNT, *FAILED]
+    wrong = []
+    for case in cases:
+        scores, *judged = run(case)
+        _LOGGER.info("%-24s %s", case, figures(scores, *judged))
+        if (scores is None) != bool(case.problem):
+            wrong.append(str(case))
+
+    assert len(cases) == 40
+    assert not wrong
