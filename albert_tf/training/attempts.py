@@ -196,8 +196,14 @@ class SingleRun:
         outputs = results.predict(
             predictor, sets.prediction, config.predict_batch_size, outputs
         )
-        if self._is_chief:
-            results.write(config, sets, outputs, scores, own_results or found)
+        distribution.run_in_chief(
+            self._strategy,
+            functools.partial(
+                results.write,
+                *(config, sets, outputs, scores),
+                own_results or found,
+            ),
+        )
         results.write_streams(
             config, sets.streams, predictor, scores, is_chief=self._is_chief
         )
@@ -246,11 +252,12 @@ class SingleRun:
         return results.Predictor(task, self._strategy, self._padding)
 
     def _read_attempts(self, folder: RunFolder) -> "Attempts":
-        if self._is_chief:
+        def prepare() -> None:
             folder.check()
             # Completes what a kill may have interrupted.
             read_attempts(folder.path)
-        distribution.wait_for_all(self._strategy)
+
+        distribution.run_in_chief(self._strategy, prepare)
         return read_attempts(folder.path)
 
     def _check_attempts(self, attempts: "Attempts") -> None:
@@ -278,10 +285,12 @@ class SingleRun:
             attempts.folder(folder.path),
             problem,
         )
-        if self._is_chief:
+
+        def put_aside() -> None:
             with folder.locked():
                 fail_attempt(folder.path, attempts, problem)
-        distribution.wait_for_all(self._strategy)
+
+        distribution.run_in_chief(self._strategy, put_aside)
         failed = Attempts(problems=(*attempts.problems, problem))
         if failed.number <= self._config.max_restarts:
             attempt = failed.config(self._config)

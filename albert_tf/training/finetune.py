@@ -9,6 +9,7 @@ Source: google-research/albert, the `main` of `run_classifier.py`,
 """
 
 import dataclasses
+import functools
 import gc
 import logging
 import os
@@ -92,13 +93,15 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
+
     # 1. The directory of all seeds.
-    is_chief = distribution.is_chief(strategy)
-    if is_chief:
+    def claim() -> None:
         folder = run_folder.finetuning_folder(config, sets.data)
         folder.check()
         os.makedirs(config.output_dir, exist_ok=True)
         folder.claim(config)
+
+    distribution.run_in_chief(strategy, claim)
 
     # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
@@ -143,9 +146,12 @@ def _run_seeds(
         metric = config.best_metric
     best = max(scores, key=lambda seed: loop.rank(metric, scores[seed][metric]))
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-    if is_chief:
-        _copy_best_weights(config.output_dir_of_seed(best), path)
-    distribution.wait_for_all(strategy)
+    distribution.run_in_chief(
+        strategy,
+        functools.partial(
+            _copy_best_weights, config.output_dir_of_seed(best), path
+        ),
+    )
     results = summary(scores, best, num_failed=len(failures))
     attempts.SingleRun(
         config, dataclasses.replace(sets, train=None), make_task, strategy

@@ -65,9 +65,24 @@ def open_sets(
         ValueError: Examples give no record or share an id, or a record is not
             as the task specifies; the message names the set.
     """
-    is_chief = distribution.is_chief(strategy)
-    if not is_chief:
-        distribution.wait_for_all(strategy)
+    open_all = functools.partial(_open_all, config, sets)
+    opened = distribution.run_in_chief(strategy, open_all) or open_all()
+    if train := opened.train:
+        _tell_share_seen(config, train)
+        num_records = train.columns.num_records
+        if config.train_batch_size > num_records:
+            _LOGGER.warning(
+                "A training batch has %d records, but there are only %d, so "
+                "some occur several times in it. Lower --train_batch_size.",
+                config.train_batch_size,
+                num_records,
+            )
+    return opened
+
+
+def _open_all(
+    config: FinetuningConfig, sets: Sets[ExampleSet]
+) -> Sets[RecordSet]:
     train = _open(config, sets.train, "train") if sets.train else None
     evaluation = tuple(_open(config, s, "eval") for s in sets.evaluation)
     # SQuAD predicts and evaluates the same questions.
@@ -80,17 +95,6 @@ def open_sets(
         for s in sets.prediction
         if s not in streams
     )
-    if is_chief:
-        distribution.wait_for_all(strategy)
-    if train:
-        _tell_share_seen(config, train)
-    if train and config.train_batch_size > train.columns.num_records:
-        _LOGGER.warning(
-            "A training batch has %d records, but there are only %d, so some "
-            "occur several times in it. Lower --train_batch_size.",
-            config.train_batch_size,
-            train.columns.num_records,
-        )
     return Sets(
         train=train,
         evaluation=evaluation,
