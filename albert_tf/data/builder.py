@@ -261,8 +261,8 @@ def _write_shards(
     ) as progress:
         for path, own_sizes in zip(pending, sizes, strict=True):
             with (
-                files.atomic_write(path) as file,
                 record_index.index_writer(path) as index,
+                files.atomic_write(path) as file,
             ):
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for size in own_sizes:
@@ -279,7 +279,7 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                # Sidecar and index come first: no record file is ever without.
+                # The sidecar comes first: no record file is ever without one.
                 sidecar.write(path, finished)
                 index.finish(finished.sha256)
             built += counts
