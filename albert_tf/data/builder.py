@@ -242,8 +242,8 @@ def _write_shards(
             for written in shards.written_files(path):
                 files.remove_partials(written)
             with (
-                files.atomic_write(path) as file,
                 record_index.index_writer(path) as index,
+                files.atomic_write(path) as file,
             ):
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for number in range(*shard.blocks):
@@ -262,7 +262,7 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                # Sidecar and index come first: no record file is ever without.
+                # The sidecar comes first: no record file is ever without one.
                 sidecar.write(path, finished)
                 index.finish(finished.sha256)
             built[path] = counts

@@ -24,6 +24,10 @@ ON_DIVERGENCE = ("stop", "rollback")
 ON_COLLAPSE = ("restart", "ignore")
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
+_AS_BUILT = (
+    " Default: as the records were built; only those of --masking=dynamic can "
+    "be read with another value."
+)
 # The metric that selects the best weights by default, as in the reference.
 PRIMARY_METRICS = {
     "mlm": "masked_lm_accuracy",
@@ -187,22 +191,21 @@ class PretrainingConfig(RunConfig):
         512, "Sequence length; must equal that of the records."
     )
     max_predictions_per_seq: int | None = setting(
-        None,
-        "Maximum number of masked tokens per sequence. As of the next four "
-        "flags, the default is the records' own value, and only records of "
-        "--masking=dynamic can be read with another one.",
+        None, "Maximum number of masked tokens per sequence." + _AS_BUILT
     )
-    masked_lm_prob: float | None = setting(None, "Share of tokens to mask.")
+    masked_lm_prob: float | None = setting(
+        None, "Share of tokens to mask." + _AS_BUILT
+    )
     ngram: int | None = setting(
-        None, "Longest n-gram of words that is masked together."
+        None, "Longest n-gram of words that is masked together." + _AS_BUILT
     )
     favor_shorter_ngram: bool | None = setting(
         None,
         "Whether an n-gram of n words has a probability proportional to 1/n; "
-        "otherwise the same probabilities in reverse.",
+        "otherwise the same probabilities in reverse." + _AS_BUILT,
     )
     do_whole_word_mask: bool | None = setting(
-        None, "Whether whole words are masked, or single tokens."
+        None, "Whether whole words are masked, or single tokens." + _AS_BUILT
     )
     verify_records: bool = setting(
         False,

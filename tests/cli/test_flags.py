@@ -295,12 +295,12 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
     [
         (ClassificationConfig(task_name="rte"), {"positive_label"}),
         (RaceConfig(), set()),
-        (SquadConfig(), {"metric_language"}),
+        (SquadConfig(), set()),
     ],
 )
 def test_the_dropout_of_a_task_makes_another_run(config, others):
     found = settings.of_weights(config)
 
     assert found["dropout_prob"] == 0.1
-    # They decide which weights are the best.
+    # It decides which weights are the best.
     assert set(found) == {"dropout_prob"} | others

@@ -58,7 +58,6 @@ class SquadConfig(SpanLimits):
         "How answers are compared: en by words, as SQuAD's evaluation does; zh "
         "by characters, as that of CMRC 2018 does.",
         choices=("en", "zh"),
-        of_weights=True,
     )
     doc_stride: int = setting(
         WindowLengths.doc_stride,
