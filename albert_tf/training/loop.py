@@ -50,9 +50,6 @@ class TrainingDiverged(ValueError):
 
 # Returns the endless stream of batches after the given number of global ones.
 BatchesFrom = Callable[[int], Iterable[Batch]]
-# Called with the step after the evaluation and before the checkpoint; may raise
-# to end the run without it.
-OnCheckpoint = Callable[[int], None]
 
 
 def rank(metric: str, score: float) -> float:
@@ -143,7 +140,6 @@ class TrainingLoop:
         log: metric_log.MetricLog,
         batches_from: BatchesFrom,
         evaluator: Evaluator | None = None,
-        on_checkpoint: OnCheckpoint | None = None,
     ) -> None:
         self._config = config
         self._train_step = train_step
@@ -151,7 +147,6 @@ class TrainingLoop:
         self._log = log
         self._batches_from = batches_from
         self._evaluator = evaluator
-        self._on_checkpoint = on_checkpoint
         self._is_chief = distribution.is_chief(train_step.strategy)
         self._steps_per_call = (
             config.iterations_per_loop
@@ -283,8 +278,6 @@ class TrainingLoop:
             self._record(row, seconds, bar)
         if self._is_checkpoint_due():
             self._evaluate()
-            if self._on_checkpoint:
-                self._on_checkpoint(state.step)
             if self._is_finished() and state.window:
                 # The evaluation has ended the run early.
                 self._write_window(bar)

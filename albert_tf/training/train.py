@@ -23,7 +23,6 @@ from albert_tf.training import distribution, metric_log, step
 from albert_tf.training.loop import (
     BatchesFrom,
     Evaluator,
-    OnCheckpoint,
     RunState,
     TrainingLoop,
 )
@@ -41,7 +40,6 @@ def train(
     strategy: tf.distribute.Strategy,
     batches_from: BatchesFrom,
     evaluator: Evaluator | None = None,
-    on_checkpoint: OnCheckpoint | None = None,
 ) -> bool:
     """Trains a task, or resumes its training.
 
@@ -111,7 +109,6 @@ def train(
                 log=log,
                 batches_from=batches_from,
                 evaluator=evaluator,
-                on_checkpoint=on_checkpoint,
             ).run(state)
 
 

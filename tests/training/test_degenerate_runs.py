@@ -13,6 +13,7 @@ import pytest
 import sklearn.metrics
 
 from albert_tf.config import AlbertConfig
+from albert_tf.metrics import classification as metrics
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -282,7 +283,7 @@ def figures(scores, judgement, columns, outputs):
     if "label_ids" in columns.values:
         labels, logits = columns.field("label_ids"), outputs["logits"]
         if logits.shape[1] == 1:
-            rank = np.corrcoef(labels, logits[:, 0])[0, 1]
+            rank = metrics.spearman(labels, logits[:, 0])
         elif len(set(labels)) == logits.shape[1]:
             shown = np.exp(logits - logits.max(-1, keepdims=True))
             shown /= shown.sum(-1, keepdims=True)
@@ -291,10 +292,10 @@ def figures(scores, judgement, columns, outputs):
                 shown[:, 1] if shown.shape[1] == 2 else shown,
                 multi_class="ovr",
             )
-    verdict = "none" if scores is None else "result"
+    verdict = "degenerate" if scores is None else "result"
     metric = "" if scores is None else next(iter(scores.values()))
     return (
-        f"{verdict:7} {metric:<8.4} {judgement.loss:<10.4g} "
+        f"{verdict:10} {metric:<8.4} {judgement.loss:<10.4g} "
         f"{judgement.chance_loss:<10.4g} {rank:.3}"
     )
 
@@ -325,11 +326,11 @@ FAILED = [
     Case(task="labels", problem="rate"),
     Case(task="numbers", of="medium", problem="rate"),
     Case(task="choices", problem="rate"),
-    Case(task="spans", problem="rate"),
     Case(task="beams", problem="rate"),
     *(Case(task="positive", of=s, problem="texts") for s in SIGN_SHARES),
     Case(task="labels", problem="texts"),
-    *(Case(task="numbers", of=scale, problem="texts") for scale in SCALES),
+    Case(task="numbers", of="small", problem="texts"),
+    Case(task="numbers", of="large", problem="texts"),
 ]
 
 

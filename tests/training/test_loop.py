@@ -67,7 +67,6 @@ class Run:
         changes: See `make_examples`.
         scores: What evaluations return, by step: the accuracy, or it and the
             loss.
-        on_checkpoint: See `loop.TrainingLoop`.
         log: Arguments of `Log`.
     """
 
@@ -79,7 +78,6 @@ class Run:
         *,
         changes=None,
         scores=None,
-        on_checkpoint=None,
         **log,
     ):
         self.folder = trainer.config.output_dir
@@ -105,7 +103,6 @@ class Run:
             log=Log(self.folder, last_step=last_step, **log),
             batches_from=self.starting_at,
             evaluator=self if scores else None,
-            on_checkpoint=on_checkpoint,
         )
 
     def starting_at(self, position):
@@ -142,7 +139,7 @@ class Run:
 @pytest.fixture
 def run(tmp_path):
     """A function that makes a run in the directory of that name."""
-    arguments = {"changes", "scores", "on_checkpoint"}
+    arguments = {"changes", "scores"}
     arguments |= {"at_step", "action"}
 
     def make(name, *, like_pretraining=True, **options):
@@ -627,19 +624,3 @@ def test_a_fine_tuning_is_not_evaluated_before_its_first_step(run):
     scores = {5: 0.1, 10: 0.2, 12: 0.3}
 
     assert run("one", scores=scores, like_pretraining=False).go()
-
-
-def test_a_callback_before_a_checkpoint_may_end_the_run(run):
-    steps = []
-
-    def end(step):
-        steps.append(step)
-        if step == 10:
-            raise Killed
-
-    one = run("one", on_checkpoint=end)
-    with pytest.raises(Killed):
-        one.go()
-
-    assert steps == [5, 10]
-    assert one.checkpoints() == ["step-00000000", "step-00000005"]

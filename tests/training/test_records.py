@@ -3,9 +3,11 @@
 import dataclasses
 import os
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.data import feature_cache
 from albert_tf.training import distribution, records
 from tests.training import runs
 
@@ -156,3 +158,30 @@ def test_each_seed_has_an_order_of_its_own(small):
         return [one["input_ids"].numpy().tolist() for one in found.take(3)]
 
     assert first_batches(1) == first_batches(1) != first_batches(2)
+
+
+def test_a_sample_is_some_of_the_records_and_always_the_same(monkeypatch):
+    data = runs.WordData()
+    columns = feature_cache.collect(
+        data.records(runs.sentences(20), is_training=True),
+        data.array_specs,
+        max_seq_length=runs.S,
+    )
+    whole = records.sample(columns)
+    for name, values in columns.values.items():
+        np.testing.assert_array_equal(whole.values[name], values)
+
+    monkeypatch.setattr(records, "SAMPLE_SIZE", 7)
+    part, again = records.sample(columns), records.sample(columns)
+
+    def rows(columns):
+        return {
+            tuple(columns.padded([i], runs.S)["input_ids"][0])
+            for i in range(columns.num_records)
+        }
+
+    assert part.num_records == 7
+    assert rows(part) < rows(columns)
+    np.testing.assert_array_equal(
+        part.values["input_ids"], again.values["input_ids"]
+    )
