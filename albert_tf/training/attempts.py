@@ -77,7 +77,6 @@ class SingleRun:
         self._sets = sets
         self._make_task = make_task
         self._strategy = strategy
-        self._is_chief = distribution.is_chief(strategy)
         self._padding = records.padding_for(config, strategy)
 
     def run(self) -> dict[str, float] | None:
@@ -205,7 +204,7 @@ class SingleRun:
             ),
         )
         results.write_streams(
-            config, sets.streams, predictor, scores, is_chief=self._is_chief
+            config, sets.streams, predictor, scores, self._strategy
         )
         return found
 
