@@ -40,8 +40,9 @@ _COUNTED = ("updates", "seconds", "examples", "tokens")
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_IS_LOSS = re.compile("(.+_)?loss$")
-_LOWER_IS_BETTER = re.compile(r"(^|_)(loss|mean_squared_error)(_|$)")
+# A score of one class, `f1_of_loss`, is none, whatever the class is called.
+_IS_LOSS = re.compile("(?!.*_of_)(.+_)?loss$")
+_LOWER_IS_BETTER = re.compile(r"(?!.*_of_)(.+_)?(loss|mean_squared_error)(_|$)")
 
 
 class TrainingDiverged(ValueError):
@@ -66,7 +67,7 @@ def rank(metric: str, score: float) -> float:
     """
     if math.isnan(score):
         return -math.inf
-    return -score if _LOWER_IS_BETTER.search(metric) else score
+    return -score if _LOWER_IS_BETTER.match(metric) else score
 
 
 class Evaluator(Protocol):

@@ -584,6 +584,34 @@ def test_another_metric_may_select_the_best(metric, best, run):
     assert one.stored("best")["global_step"] == best
 
 
+@pytest.mark.parametrize(
+    ("name", "is_loss"),
+    [
+        ("loss", True),
+        ("masked_lm_loss", True),
+        ("mean_squared_error", True),
+        ("f1_of_loss", False),
+        ("recall_of_net_loss", False),
+        ("accuracy", False),
+    ],
+)
+def test_a_class_may_be_called_loss(name, is_loss):
+    assert loop.rank(name, 0.5) == (-0.5 if is_loss else 0.5)
+
+
+def test_scores_of_a_class_called_loss_decide_no_tie(run):
+    one = run("one", scores={0: (0.1, 9.0), 5: (0.5, 8.0), 12: (0.5, 7.0)})
+    one.scores[10] = (0.5, 7.5)
+    plain, f1s = one.evaluate, {0: 0.0, 5: 0.1, 10: 0.5, 12: 0.9}
+    one.evaluate = lambda: (
+        plain() | {"recall_of_loss": 10 * f1s[one.loop.state.step]}
+    )
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == 12
+
+
 def test_an_unknown_metric_is_refused_before_the_first_step(run):
     for like_pretraining in (True, False):
         one = run(
