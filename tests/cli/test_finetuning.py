@@ -272,6 +272,7 @@ def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
 def test_an_export_has_the_threshold_of_the_best_of_several_seeds(run):
     os.makedirs("run/best")
     scores = {"null_threshold": -1.5, "null_threshold_best": -2.5}
+    scores["num_seeds"] = 2
 
     (config,) = run("--export_dir=served", scores=scores).exported
 

@@ -604,6 +604,19 @@ def test_a_label_named_loss_is_not_a_loss(metric, is_lower_better):
     assert loop.loss_of({"loss": 2.0, "f1_of_loss": 0.5}) == 2.0
 
 
+def test_scores_of_a_class_called_loss_decide_no_tie(run):
+    one = run("one", scores={0: (0.1, 9.0), 5: (0.5, 8.0), 12: (0.5, 7.0)})
+    one.scores[10] = (0.5, 7.5)
+    plain, f1s = one.evaluate, {0: 0.0, 5: 0.1, 10: 0.5, 12: 0.9}
+    one.evaluate = lambda: (
+        plain() | {"recall_of_loss": 10 * f1s[one.loop.state.step]}
+    )
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == 12
+
+
 def test_an_unknown_metric_is_refused_before_the_first_step(run):
     for like_pretraining in (True, False):
         one = run(

@@ -68,6 +68,8 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Where the texts of a table of one's own come from.
         class_weights: Weights of the labels in the loss; empty for 1.
+        validation: Share and seed of the rows that are held out of the
+            training file; None if all are trained on.
     """
 
     name: str
@@ -85,6 +87,7 @@ class ClassificationData:
     target_scale: float = 1.0
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
+    validation: tuple[float, int] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -136,6 +139,8 @@ class ClassificationData:
             values["text_columns"] = list(self.text_columns)
         if self.class_weights:
             values["class_weights"] = list(self.class_weights)
+        if self.validation:
+            values["validation"] = list(self.validation)
         return values
 
     def records(
@@ -172,7 +177,7 @@ class ClassificationData:
         """Returns the task's scores, from `logits`, float `[N, K]`.
 
         For rows with several labels, the thresholds that the predictions are
-        made with are among them, unless they were given.
+        made with are among them.
 
         Raises:
             ValueError: An example has no label, or there is none.
@@ -186,8 +191,9 @@ class ClassificationData:
             }
         probabilities = self._probabilities(outputs)
         found, thresholds = {}, self.thresholds
-        if self.is_multi_label and thresholds is None:
-            thresholds = scores_lib.best_thresholds(labels, probabilities)
+        if self.is_multi_label:
+            if thresholds is None:
+                thresholds = scores_lib.best_thresholds(labels, probabilities)
             found = self._threshold_scores(thresholds)
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
