@@ -239,6 +239,11 @@ def _run_length(
             "--count_windows_as_epochs is for --num_train_epochs, but "
             "--num_train_steps is given. Pass only one of them."
         )
+    if counts_windows and epochs is None:
+        raise ValueError(
+            "--count_windows_as_epochs is for --num_train_epochs, but --preset "
+            "determines the number of steps. Pass --num_train_epochs, too."
+        )
     if epochs is not None and not values["num_train_steps"].present:
         checks.check_number("num_train_epochs", epochs, above=0)
         batch_size = values.train_batch_size

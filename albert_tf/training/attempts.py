@@ -63,6 +63,13 @@ class ModelDegenerate(ValueError):
     """A trained model is degenerate; the message says how this shows."""
 
 
+def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
+    """Returns the output directory of a run that trains with one seed."""
+    train = sets.train.fingerprint if sets.train else None
+    evaluation = sets.evaluation[0].fingerprint if sets.evaluation else None
+    return run_folder.finetuning_folder(config, sets.data, train, evaluation)
+
+
 class SingleRun:
     """A run with one seed: attempts, best weights, scores."""
 
@@ -90,9 +97,7 @@ class SingleRun:
         config, train_set = self._config, self._sets.train
         if train_set is None:
             return self.use(self._weights_to_use())
-        folder = run_folder.finetuning_folder(
-            config, train_set.data, train_set.fingerprint
-        )
+        folder = folder_of(config, self._sets)
         attempts = self._read_attempts(folder)
         while True:
             self._check_attempts(attempts)

@@ -104,9 +104,8 @@ def _run_seeds(
         folder = run_folder.finetuning_folder(config, sets.data)
         folder.check()
         # Each seed, before what is refused is recorded.
-        own_records = sets.train.fingerprint if sets.train else None
         for one in config.seed_configs():
-            run_folder.finetuning_folder(one, sets.data, own_records).check()
+            attempts.folder_of(one, sets).check()
         os.makedirs(config.output_dir, exist_ok=True)
         folder.claim(config)
 

@@ -191,6 +191,13 @@ class TrainingLoop:
             )
             with bar:
                 self._train(bar)
+        if self._stops_early():
+            _LOGGER.info(
+                "Stopped early at step %d, after %d evaluations without a "
+                "better score. A larger --early_stopping_patience goes on.",
+                self.state.step,
+                self.state.evaluations_since_best,
+            )
         return self._is_finished()
 
     def _start(self) -> None:

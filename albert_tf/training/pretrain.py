@@ -106,6 +106,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     distribution.wait_for_all(strategy)
     path = _weights_to_evaluate(config, folder)
     load.load_checkpoint(task.model, path)
+    _LOGGER.info("Using the weights of %s.", path)
     scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
     if distribution.is_chief(strategy):
         run_folder.write_results(config.output_dir, scores)

@@ -203,6 +203,10 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
         ("--spm_model_file=", "--spm_model_file or --vocab_file must be"),
         ("--nodo_train", "There is nothing to do: pass --do_train"),
         (
+            "--preset=paper --count_windows_as_epochs",
+            "--preset determines the number of steps. Pass --num_train_epochs,",
+        ),
+        (
             "--train_step=5 --count_windows_as_epochs",
             "--count_windows_as_epochs is for --num_train_epochs, but",
         ),

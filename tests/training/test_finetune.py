@@ -454,6 +454,10 @@ def test_the_folder_of_another_run_is_refused(trained):
     assert os.listdir(one.output_dir) == names
     with pytest.raises(ValueError, match="another run, with records="):
         one.replace(train=runs.example_set(40, seed=9, data=DATA)).run()
+    # They select the best weights.
+    others = (runs.example_set(30, seed=9, data=DATA),)
+    with pytest.raises(ValueError, match="another run, with eval_records="):
+        one.replace(evaluation=others).run()
 
 
 def test_a_seed_of_other_settings_is_refused_before_anything_is_written(

@@ -521,7 +521,8 @@ def test_the_state_of_a_run_survives_json():
     assert state.data_position == 5
 
 
-def test_training_ends_after_evaluations_without_a_better_score(run):
+def test_training_ends_after_evaluations_without_a_better_score(run, caplog):
+    caplog.set_level("INFO")
     scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
     options = {
         "scores": dict(zip(range(0, 14, 2), scores, strict=True)),
@@ -530,8 +531,10 @@ def test_training_ends_after_evaluations_without_a_better_score(run):
     }
 
     for _ in range(2):  # the second time, nothing is trained
+        caplog.clear()
         one = run("one", **options)
         assert one.go()
+        assert "Stopped early at step 6, after 2 evaluations" in caplog.text
         assert one.loop.state.step == 6
         assert one.loop.state.best_score == 0.5
         # Of equal scores the later one is the best, but it is no progress.

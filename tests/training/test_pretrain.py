@@ -135,6 +135,7 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
 
     assert pretrain.run(done) == scores
     assert "Training is finished after 6 steps." in caplog.text
+    assert "Using the weights of " in caplog.text
     assert runs.lines_of(done.output_dir) == lines
     evaluations = {
         line["step"]: line["eval_masked_lm_accuracy"]
