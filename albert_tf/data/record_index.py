@@ -89,6 +89,17 @@ def index_writer(record_path: files.Path) -> Iterator[IndexWriter]:
     """Gives the writer of the index of a record file that is being written.
 
     Raises:
+        ValueError: As `check_replaceable`.
+    """
+    check_replaceable(record_path)
+    with files.atomic_write(index_path(record_path)) as file:
+        yield IndexWriter(file)
+
+
+def check_replaceable(record_path: files.Path) -> None:
+    """Checks that an index of a record file can be written.
+
+    Raises:
         ValueError: Another file has the name of the index.
     """
     path = index_path(record_path)
@@ -97,8 +108,6 @@ def index_writer(record_path: files.Path) -> Iterator[IndexWriter]:
             f"{path!r} exists already, and is not the index of a record file. "
             "Move it, or choose another output file."
         )
-    with files.atomic_write(path) as file:
-        yield IndexWriter(file)
 
 
 def read_footer(

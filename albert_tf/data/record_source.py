@@ -108,8 +108,7 @@ class RecordSource:
         num_records: N; records are numbered from 0 to N - 1.
         paths: The file of each content, by its digest.
         fingerprint: Hexadecimal digest of the content of all files in their
-            order, and of the mask settings, so that a run can detect that its
-            data changed.
+            order, so that a run can detect that its data changed.
     """
 
     def __init__(self, opened: list[_CheckedFile]) -> None:
@@ -215,9 +214,9 @@ def open_records(
     described = _best_described(opened)
     for other in opened:
         _check_agreement(described, other)
+        _check_expected(other, {"max_seq_length": max_seq_length, **chosen})
         if verify:
             _verify(other)
-    _check_expected(described, {"max_seq_length": max_seq_length, **chosen})
     source = RecordSource(opened)
     _check_sample(source, vocab_size)
     return source

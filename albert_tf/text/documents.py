@@ -173,7 +173,8 @@ def _holds_json(path: str, first_line: str) -> bool:
         return True
     try:
         # A first line of text that is such an object is no sentence.
-        return first_line.startswith("{") and bool(json.loads(first_line))
+        is_object = first_line.lstrip().startswith("{")
+        return is_object and bool(json.loads(first_line))
     except (ValueError, RecursionError):
         return False
 

@@ -142,11 +142,14 @@ def _primary_metric(config: PretrainingConfig) -> str:
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
-    """Returns a digest of the records that are evaluated."""
+    """Returns what identifies the records that are evaluated, and how."""
     number = _num_evaluated(config, records)
-    if number == records.num_records:
-        return records.fingerprint
-    return f"the first {number} of {records.fingerprint}"
+    evaluated = records.fingerprint
+    if number < records.num_records:
+        evaluated = f"the first {number} of {evaluated}"
+    if records.mask_settings:
+        evaluated += f" with the masks {records.mask_settings}"
+    return evaluated
 
 
 def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
