@@ -25,7 +25,7 @@ from albert_tf.data import masking, record_files, sidecar
 _LOGGER = logging.getLogger(__name__)
 
 _OTHER_SUFFIXES = (".json", ".index", ".partial")
-_SAMPLE_SIZE = 256
+_SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
 _LARGE_PART = 2 / 3
@@ -135,7 +135,10 @@ class RecordSource:
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
-        return [self._record(int(index)) for index in indices]
+        places = [self._place(int(index)) for index in indices]
+        for file in {file for file, _ in places}:
+            file.check_size()
+        return [file.get(number) for file, number in places]
 
     def sample(self) -> Sample:
         """Returns what records that are spread evenly over the source hold."""
@@ -157,14 +160,15 @@ class RecordSource:
             largest_id = max(largest_id, int(ids.max(initial=0)))
         return Sample(num_masked / num_tokens, largest_id)
 
-    def _record(self, index: int) -> bytes:
+    def _place(self, index: int) -> tuple[record_files.RecordFile, int]:
+        """Returns the file of a record, and its number there."""
         if not 0 <= index < self.num_records:
             raise IndexError(
                 f"There is no record {index}: the source has "
                 f"{self.num_records} records, numbered from 0."
             )
         file = bisect.bisect_right(self._first_numbers, index) - 1
-        return self._files[file].get(index - self._first_numbers[file])
+        return self._files[file], index - self._first_numbers[file]
 
 
 def open_records(

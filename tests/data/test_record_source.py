@@ -272,6 +272,15 @@ def test_every_file_is_verified_if_asked(write_records):
             record_source.open_records(path, verify=True)
 
 
+def test_a_file_that_is_cut_short_after_it_was_opened_is_noticed(two_files):
+    source = record_source.open_records(two_files)
+    os.truncate(two_files[1], 0)
+
+    assert _numbers(source, [0]) == [20]
+    with pytest.raises(ValueError, match="b.tf_record' was cut short after"):
+        source.get([0, 4])
+
+
 def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
     for suffix in ("", ".json"):
         shutil.copy(f"{two_files[0]}{suffix}", tmp_path / f"copy{suffix}")
