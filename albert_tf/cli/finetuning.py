@@ -14,7 +14,7 @@ from typing import Any
 from absl import flags
 
 from albert_tf import checks, files, settings
-from albert_tf.checkpoints import metadata
+from albert_tf.checkpoints.metadata import of_best_seed
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -159,9 +159,7 @@ def run(
         export = dataclasses.replace(
             export,
             init_checkpoint=_weights_in_use(config),
-            **task.export_settings(
-                task_config, sets, metadata.of_best_seed(scores)
-            ),
+            **task.export_settings(task_config, sets, of_best_seed(scores)),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0

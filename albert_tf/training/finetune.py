@@ -98,18 +98,10 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
-
     # 1. The directory of all seeds.
-    def claim() -> None:
-        folder = run_folder.finetuning_folder(config, sets.data)
-        folder.check()
-        # Each seed, before what is refused is recorded.
-        for one in config.seed_configs():
-            attempts.folder_of(one, sets).check()
-        os.makedirs(config.output_dir, exist_ok=True)
-        folder.claim(config)
-
-    distribution.run_in_chief(strategy, claim)
+    distribution.run_in_chief(
+        strategy, functools.partial(_claim_folders, config, sets)
+    )
 
     # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
@@ -163,6 +155,16 @@ def _run_seeds(
         config, dataclasses.replace(sets, train=None), make_task, strategy
     ).use(path, own_results=results | _details(config, scores, failures))
     return results
+
+
+def _claim_folders(config: FinetuningConfig, sets: Sets[RecordSet]) -> None:
+    """Claims the directory of all seeds, after it and theirs are checked."""
+    folder = run_folder.finetuning_folder(config, sets.data)
+    folder.check()
+    for one in config.seed_configs():
+        attempts.folder_of(one, sets).check()
+    os.makedirs(config.output_dir, exist_ok=True)
+    folder.claim(config)
 
 
 def _details(

@@ -13,13 +13,7 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +33,6 @@ _logger = logging.getLogger(__name__)
 
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
 DEFAULT_THRESHOLD = 0.5
-
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
 
@@ -68,8 +61,7 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Where the texts of a table of one's own come from.
         class_weights: Weights of the labels in the loss; empty for 1.
-        validation: Share and seed of the rows that are held out of the
-            training file; None if all are trained on.
+        validation: Share and seed of the rows held out; None if there are none.
     """
 
     name: str
@@ -260,9 +252,8 @@ class ClassificationData:
         """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
         if not self.is_multi_label:
             return np.asarray(outputs["logits"]).argmax(axis=-1)
-        return (self._probabilities(outputs) >= np.array(thresholds)).astype(
-            int
-        )
+        is_predicted = self._probabilities(outputs) >= np.array(thresholds)
+        return is_predicted.astype(int)
 
     def _threshold_scores(self, values: Sequence[float]) -> dict[str, float]:
         keys = (f"{metadata.THRESHOLD_OF}{label}" for label in self.labels)
