@@ -29,12 +29,11 @@ from albert_tf.text import sentencepiece_tokenizer
 
 CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.weights.h5"
-_TASK_FILE = "task.json"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
 _CLASSIFIER_DROPOUT = 0.1
-# Activations of a classifier: whether each label has its own probability.
-_IS_MULTI_LABEL = {None: None, "linear": None, "softmax": None, "sigmoid": True}
+# Activations of a classifier that are known.
+_ACTIVATIONS = (None, "linear", "softmax", "sigmoid")
 # KerasHub initializes all models with this standard deviation.
 _INITIALIZER_RANGE = 0.02
 
@@ -107,7 +106,7 @@ def _read_metadata(folder: str) -> tuple[Metadata, list[Note]]:
                 "itself keeps capitals)",
             )
         )
-    task_file = os.path.join(folder, _TASK_FILE)
+    task_file = os.path.join(folder, metadata.PRESET_TASK_FILE)
     task = files.object_of(
         files.read_json_object(task_file, missing_ok=True), "config", task_file
     )
@@ -118,13 +117,12 @@ def _read_metadata(folder: str) -> tuple[Metadata, list[Note]]:
             "it matters in training only: pass --dropout_prob there",
         )
     activation = task.get("activation")
-    if activation not in (*_IS_MULTI_LABEL,):
+    if activation not in _ACTIVATIONS:
         raise ValueError(
             f"{task_file!r} has a classifier with activation={activation!r}, "
             "which is not supported. Use one without an activation."
         )
-    multi_label = known.multi_label or _IS_MULTI_LABEL[activation]
-    return dataclasses.replace(known, multi_label=multi_label), notes
+    return known, notes
 
 
 def _read_config(path: str) -> AlbertConfig:
@@ -166,7 +164,7 @@ class _BackboneOnly:
 
 
 def _read_task(folder: str, backbone: Any) -> Any:
-    path = os.path.join(folder, _TASK_FILE)
+    path = os.path.join(folder, metadata.PRESET_TASK_FILE)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     if not os.path.isfile(path) or not os.path.isfile(weights):
         return _BackboneOnly(backbone)

@@ -20,6 +20,8 @@ from albert_tf.text import tokenizer_json
 
 METADATA_FILE = "metadata.json"
 PRESET_METADATA_FILE = "albert_metadata.json"
+# Describes the head of a KerasHub preset.
+PRESET_TASK_FILE = "task.json"
 # Names that transformers has for problems of a classifier.
 MULTI_LABEL = "multi_label_classification"
 REGRESSION = "regression"
@@ -95,10 +97,14 @@ class Metadata:
                 "`labels` must differ from one another. Received: "
                 f"labels={','.join(labels)}."
             )
-        if self.thresholds is not None and len(self.thresholds) != len(labels):
+        # A Hugging Face folder has its labels in another file.
+        if None not in (self.thresholds, self.labels) and (
+            len(self.thresholds or ()) != len(labels)
+        ):
             raise ValueError(
                 "`thresholds` must have a number for each of the "
-                f"{len(labels)} labels. Received: {len(self.thresholds)}."
+                f"{len(labels)} labels. Received: "
+                f"{len(self.thresholds or ())}."
             )
         numbers = {
             "null_threshold": self.null_threshold,
@@ -155,14 +161,14 @@ def read(path: files.Path) -> Metadata:
 
     Returns:
         The facts from `metadata.json`; those that are not there from the
-        files of the run or of the Hugging Face folder.
+        files of the run, of the Hugging Face folder or of the preset.
 
     Raises:
         ValueError: A file is damaged.
     """
     found: dict[str, Any] = {}
     for folder in run_checkpoints.folders_of(path):
-        for read_facts in (_facts, _facts_of_run, _facts_of_huggingface):
+        for read_facts in _READERS:
             found = read_facts(folder) | found
     return Metadata(**found)
 
@@ -216,11 +222,19 @@ def _facts_of_run(folder: str) -> dict[str, Any]:
         target_scale=settings.get("target_scale"),
         tokenizer_hash=settings.get("tokenizer"),
     )
-    # Of several seeds, the weights of the best one are kept.
-    best = {
+    return Metadata(**found).tuned(of_best_seed(results)).known()
+
+
+def of_best_seed(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns results with those of the best of several seeds for medians.
+
+    Those of one seed are returned as they are: `_best` may end a label.
+    """
+    if "num_seeds" not in results:
+        return dict(results)
+    return {
         key: results.get(f"{key}_best", value) for key, value in results.items()
     }
-    return Metadata(**found).tuned(best).known()
 
 
 def _facts_of_huggingface(folder: str) -> dict[str, Any]:
@@ -234,6 +248,21 @@ def _facts_of_huggingface(folder: str) -> dict[str, Any]:
         labels=_labels_of_huggingface(config, path),
         multi_label=config.get("problem_type") == MULTI_LABEL or None,
     )
+
+
+def _facts_of_keras_hub(folder: str) -> dict[str, Any]:
+    path = os.path.join(folder, PRESET_TASK_FILE)
+    task = files.object_of(_read_json(folder, PRESET_TASK_FILE), "config", path)
+    return _known(path, multi_label=task.get("activation") == "sigmoid" or None)
+
+
+# The first that knows a fact decides.
+_READERS = (
+    _facts,
+    _facts_of_run,
+    _facts_of_huggingface,
+    _facts_of_keras_hub,
+)
 
 
 def _lower_cases(folder: str) -> bool | None:

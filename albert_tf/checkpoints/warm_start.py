@@ -67,10 +67,27 @@ def merge(source: Checkpoint, other: Checkpoint) -> Checkpoint:
                 f"--merge_from has {name}={others[name]!r}, but --input_path "
                 f"has {own[name]!r}. Their heads cannot work on the same text."
             )
-    facts = others | own
+    # Facts of a head come with it.
+    heads = {_part_of(name) for name in added}
+    facts = {
+        name: value
+        for name, value in others.items()
+        if heads & {*_HEADS_OF_FACTS.get(name, heads)}
+    } | own
     return dataclasses.replace(
         source, arrays=source.weights | added, metadata=Metadata(**facts)
     )
+
+
+# The heads that each fact of the metadata is about, if it is about some.
+_HEADS_OF_FACTS = {
+    **dict.fromkeys(
+        ("labels", "multi_label", "thresholds", "target_mean", "target_scale"),
+        ("task",),
+    ),
+    "null_from_cls": ("cls/squad",),
+    "null_threshold": ("cls/squad", "beam"),
+}
 
 
 def _part_of(name: str) -> str:

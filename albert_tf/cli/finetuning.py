@@ -14,6 +14,7 @@ from typing import Any
 from absl import flags
 
 from albert_tf import checks, files, settings
+from albert_tf.checkpoints.metadata import of_best_seed
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -158,7 +159,7 @@ def run(
         export = dataclasses.replace(
             export,
             init_checkpoint=_weights_in_use(config),
-            **task.export_settings(task_config, sets, _of_best(scores)),
+            **task.export_settings(task_config, sets, of_best_seed(scores)),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0
@@ -236,6 +237,11 @@ def _run_length(
             "--count_windows_as_epochs is for --num_train_epochs, but "
             "--num_train_steps is given. Pass only one of them."
         )
+    if counts_windows and epochs is None:
+        raise ValueError(
+            "--count_windows_as_epochs is for --num_train_epochs, but --preset "
+            "determines the number of steps. Pass --num_train_epochs, too."
+        )
     if epochs is not None and not values["num_train_steps"].present:
         checks.check_number("num_train_epochs", epochs, above=0)
         batch_size = values.train_batch_size
@@ -257,14 +263,6 @@ def _weights_in_use(config: FinetuningConfig) -> str:
     return run_folder.weights_to_use(
         config.output_dir, config.init_checkpoint, is_training=config.do_train
     )
-
-
-def _of_best(scores: dict[str, float]) -> dict[str, float]:
-    """Returns scores with those of the best seed in place of medians."""
-    return {
-        name: scores.get(f"{name}_best", value)
-        for name, value in scores.items()
-    }
 
 
 def _export_config(

@@ -7,8 +7,8 @@ r"""Fine-tunes ALBERT on a task of GLUE, or on a table of your own.
 
 --data_dir holds GLUE's folders: CoLA/train.tsv, MNLI/dev_matched.tsv, ...
 MNLI is evaluated and predicted on both sets, and on the diagnostic set if it
-is there. A table of your own is TSV with column names in the first row, or
-JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
+is there. A table of your own is TSV or CSV with column names in the first row,
+or JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
 
     python run_classifier.py --task_name=custom --train_file=mails.jsonl \
         --text_columns=subject,body --label_column=folder ...

@@ -150,6 +150,8 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     found = {p: shards.finished_counts(p, s) for p, s in planned.items()}
     kept = {path: counts for path, counts in found.items() if counts}
     pending = {path: s for path, s in planned.items() if path not in kept}
+    for path in pending:
+        record_index.check_replaceable(path)
     with ordered_workers.map_in_order(
         functools.partial(
             pretraining_instances.build_block,

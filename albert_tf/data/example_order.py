@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import re
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 
@@ -27,8 +28,11 @@ from albert_tf import checks
 # Positions in the stream of examples -> epoch and example index of each.
 Order = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
-# In this process, whatever the number of pipelines.
 _PARALLEL_READS = 2
+# The threads that read.
+_READING: set[int] = set()
+# How long no thread must read before the interpreter may end.
+_NUM_WAITS, _WAIT_SECONDS = 2, 0.05
 # Marks the message of a failed read in TensorFlow's, which escapes it.
 _READING_FAILED = "reading failed: "
 _FAILURE = re.compile(rf"\[{_READING_FAILED}(.*)\]$", re.MULTILINE)
@@ -149,28 +153,28 @@ def deliver(
     """
     types = [spec.dtype for spec in specs.values()]
 
+    gate = _gate()
+
     def read_values(delivery: np.ndarray) -> list[np.ndarray | str]:
-        try:
-            values = read(int(delivery))
-            return [*(values[name] for name in specs), ""]
-        except (ValueError, OSError) as error:
-            problem = str(error)
-        except Exception:
-            problem = traceback.format_exc()
-        return [*map(_no_values, specs.values()), problem]
+        with _counted():
+            try:
+                values = read(int(delivery))
+                return [*(values[name] for name in specs), ""]
+            except (ValueError, OSError) as error:
+                problem = str(error)
+            except Exception:
+                problem = traceback.format_exc()
+            return [*map(_no_values, specs.values()), problem]
 
     def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
-        permit = _permits().dequeue()
-        with tf.control_dependencies([permit]):
+        is_open = tf.debugging.Assert(~gate.is_closed(), ["The program ends."])
+        with tf.control_dependencies([is_open]):
             *tensors, problem = tf.numpy_function(
                 read_values, [delivery], [*types, tf.string]
             )
-        with tf.control_dependencies([problem]):
-            returned = _permits().enqueue(permit)
-        with tf.control_dependencies([returned]):
-            is_read = tf.debugging.Assert(
-                problem == "", [_READING_FAILED + problem]
-            )
+        is_read = tf.debugging.Assert(
+            problem == "", [_READING_FAILED + problem]
+        )
         with tf.control_dependencies([is_read]):
             return {
                 name: tf.ensure_shape(tensor, spec.shape)
@@ -194,25 +198,38 @@ def _no_values(spec: tf.TensorSpec) -> np.ndarray:
     return np.empty([0] * len(spec.shape), spec.dtype.as_numpy_dtype)
 
 
+@contextlib.contextmanager
+def _counted() -> Iterator[None]:
+    """Keeps the thread in `_READING` while it reads."""
+    _READING.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        _READING.discard(threading.get_ident())
+
+
 @functools.cache
-def _permits() -> tf.queue.FIFOQueue:
-    """Returns what a thread must take before it calls Python, and give back.
+def _gate() -> tf.queue.FIFOQueue:
+    """Returns what is closed before the interpreter ends.
 
     A thread of TensorFlow that calls Python while the interpreter ends never
     returns, and the end of its iterator waits for it: the process would hang
-    or abort. So all permits are taken before the interpreter ends, whoever
-    still holds an iterator.
+    or abort. So no thread calls Python after the gate is closed, whoever still
+    holds an iterator.
     """
     with tf.init_scope(), tf.device("CPU:0"):
-        permits = tf.queue.FIFOQueue(_PARALLEL_READS, tf.int32, shapes=[[]])
-        permits.enqueue_many([list(range(_PARALLEL_READS))])
-    atexit.register(_stop_reading, permits)
-    return permits
+        gate = tf.queue.FIFOQueue(1, tf.int32)
+    atexit.register(_stop_reading, gate)
+    return gate
 
 
-def _stop_reading(permits: tf.queue.FIFOQueue) -> None:
-    permits.dequeue_many(_PARALLEL_READS)
-    permits.close()  # Ends the reads that wait.
+def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
+    gate.close()
+    # A thread may be on its way into Python, or out of it.
+    num_waits = 0
+    while num_waits < _NUM_WAITS:
+        time.sleep(_WAIT_SECONDS)
+        num_waits = 0 if _READING else num_waits + 1
 
 
 @contextlib.contextmanager

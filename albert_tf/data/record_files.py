@@ -72,7 +72,8 @@ class RecordFile:
 
     If the file has an index of this size and `sha256`, it is opened without
     reading it; otherwise the lengths and checksums of all records are read.
-    Each record is checked when it is read. A process keeps at most
+    Each record is checked when it is read. The file is memory-mapped, so that
+    the system keeps in memory what is used. A process keeps at most
     `MAX_OPEN_FILES` record files open, however many it reads.
 
     Args:
@@ -125,12 +126,12 @@ class RecordFile:
         start, checksum, end = ENTRY_AND_NEXT.unpack_from(
             self._entries or opened.entries, number * ENTRY.size
         )
-        if start <= end <= self.num_bytes:
-            frame = os.pread(opened.descriptor, end - start, start)
-            record = frame[HEADER_SIZE : -CHECKSUM.size]
-            length = LENGTH.pack(len(record))
-            if frame.startswith(length) and masked_checksum(record) == checksum:
-                return record
+        record = opened.data[start + HEADER_SIZE : end - CHECKSUM.size]
+        if (
+            len(record) == end - start - HEADER_SIZE - CHECKSUM.size
+            and masked_checksum(record) == checksum
+        ):
+            return record
         cause = "is not the file that its index describes"
         if self._entries:
             cause = "was changed after it was opened"
@@ -140,21 +141,30 @@ class RecordFile:
             "or copy it again with its sidecar and index."
         )
 
+    def check_size(self) -> None:
+        """Checks that the file still has all of its bytes.
+
+        The system ends a process that reads what is no longer there.
+
+        Raises:
+            ValueError: It has not.
+        """
+        if _open(*self._key).data.size() < self.num_bytes:
+            raise ValueError(
+                f"{self.path!r} was cut short after it was opened. Build or "
+                "copy the file again."
+            )
+
     def verified(self) -> Iterator[bytes]:
         """Yields the records in order; raises as `get`."""
         return map(self.get, range(len(self)))
 
 
-class _OpenFile:
-    """An open record file, and its index if it has one."""
+class _OpenFile(NamedTuple):
+    """A record file and its index, mapped into memory until the last use."""
 
-    def __init__(self, descriptor: int, entries: mmap.mmap | bytes) -> None:
-        self.descriptor = descriptor
-        self.entries = entries
-
-    def __del__(self) -> None:
-        # When the last thread that reads has let go of it.
-        os.close(self.descriptor)
+    data: mmap.mmap
+    entries: mmap.mmap | bytes
 
 
 @functools.lru_cache(maxsize=MAX_OPEN_FILES)
@@ -162,7 +172,7 @@ def _open(
     path: str, _inode: int, _modified: int, footer: record_index.Footer | None
 ) -> _OpenFile:
     entries = record_index.map_entries(path, footer) if footer else b""
-    return _OpenFile(os.open(path, os.O_RDONLY), entries)
+    return _OpenFile(record_index.map_file(path), entries)
 
 
 class Ragged(NamedTuple):

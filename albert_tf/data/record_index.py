@@ -72,7 +72,7 @@ class IndexWriter:
 
     def add(self, framed: bytes) -> None:
         """Adds the next bytes of the record file, which are whole records."""
-        entries = _entries(framed, self._num_bytes)
+        entries, _ = _entries(framed, self._num_bytes)
         self._file.write(entries)
         self._num_records += len(entries) // ENTRY.size
         self._num_bytes += len(framed)
@@ -89,6 +89,17 @@ def index_writer(record_path: files.Path) -> Iterator[IndexWriter]:
     """Gives the writer of the index of a record file that is being written.
 
     Raises:
+        ValueError: As `check_replaceable`.
+    """
+    check_replaceable(record_path)
+    with files.atomic_write(index_path(record_path)) as file:
+        yield IndexWriter(file)
+
+
+def check_replaceable(record_path: files.Path) -> None:
+    """Checks that an index of a record file can be written.
+
+    Raises:
         ValueError: Another file has the name of the index.
     """
     path = index_path(record_path)
@@ -97,8 +108,6 @@ def index_writer(record_path: files.Path) -> Iterator[IndexWriter]:
             f"{path!r} exists already, and is not the index of a record file. "
             "Move it, or choose another output file."
         )
-    with files.atomic_write(path) as file:
-        yield IndexWriter(file)
 
 
 def read_footer(
@@ -115,7 +124,7 @@ def read_footer(
     return footer if footer.sha256.hex() == sha256 else None
 
 
-def map_entries(record_path: str, footer: Footer) -> mmap.mmap | bytes:
+def map_entries(record_path: str, footer: Footer) -> mmap.mmap:
     """Maps the index that has this footer into memory.
 
     Raises:
@@ -127,7 +136,7 @@ def map_entries(record_path: str, footer: Footer) -> mmap.mmap | bytes:
             f"{path!r} was changed after it was opened. Start the command "
             "again."
         )
-    return _map(path)
+    return map_file(path)
 
 
 def scan(record_path: str) -> bytes:
@@ -136,50 +145,62 @@ def scan(record_path: str) -> bytes:
     Raises:
         ValueError: See `record_files.RecordFile`.
     """
-    data = _map(record_path)
-    header, size = data[:HEADER_SIZE], len(data)
-    length, checksum = header[: LENGTH.size], header[LENGTH.size :]
-    if size and checksum != CHECKSUM.pack(masked_checksum(length)):
+    if not os.path.getsize(record_path):
+        return ENTRY.pack(0, 0)
+    data = map_file(record_path)
+    if not _is_header(data[:HEADER_SIZE]):
         raise ValueError(
             f"{record_path!r} is not a TFRecord file: the header at byte 0 "
             "does not agree with its checksum. Pass records that "
             "create_pretraining_data.py wrote, not text, and not compressed."
         )
-    try:
-        return _entries(data) + ENTRY.pack(size, 0)
-    except ValueError as error:
+    entries, end = _entries(data)
+    if end == len(data):
+        return entries + ENTRY.pack(end, 0)
+    header = data[end : end + HEADER_SIZE]
+    if len(header) == HEADER_SIZE and not _is_header(header):
         raise ValueError(
-            f"{record_path!r} was cut short: {error}. Build or copy the file "
+            f"{record_path!r} is damaged: the length of the record at byte "
+            f"{end} does not agree with its checksum. Build or copy the file "
             "again."
-        ) from None
+        )
+    raise ValueError(
+        f"{record_path!r} was cut short: the record at byte {end} goes beyond "
+        f"the end of the file, byte {len(data)}. Build or copy the file again."
+    )
 
 
-def _entries(framed: mmap.mmap | bytes, first: int = 0) -> bytes:
-    """Returns the entries of framed records, the first of which is at `first`.
+def _is_header(header: bytes) -> bool:
+    length, checksum = header[: LENGTH.size], header[LENGTH.size :]
+    return checksum == CHECKSUM.pack(masked_checksum(length))
 
-    Raises:
-        ValueError: The last record is not whole.
+
+def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
+    """Returns the entries of framed records, and where the last one ends.
+
+    The first one begins at byte `first` of the file. Records are counted as
+    long as their lengths lead to a whole one.
     """
     entries, position, size = bytearray(), 0, len(framed)
-    while position < size:
-        end = position + _FRAME_SIZE
-        if end <= size:
-            end += LENGTH.unpack_from(framed, position)[0]
+    while position + _FRAME_SIZE <= size:
+        end = position + _FRAME_SIZE + LENGTH.unpack_from(framed, position)[0]
         if end > size:
-            raise ValueError(
-                f"the record at byte {first + position} goes beyond the end "
-                f"of the file, byte {first + size}"
-            )
+            break
         (checksum,) = CHECKSUM.unpack_from(framed, end - CHECKSUM.size)
         entries += ENTRY.pack(first + position, checksum)
         position = end
-    return bytes(entries)
+    return bytes(entries), position
 
 
-def _map(path: str) -> mmap.mmap | bytes:
+def map_file(path: str) -> mmap.mmap:
+    """Maps a file into memory.
+
+    Raises:
+        ValueError: It is empty.
+    """
+    if not os.path.getsize(path):
+        raise ValueError(f"{path!r} is empty. Build or copy the file again.")
     with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return b""  # An empty file cannot be mapped.
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 

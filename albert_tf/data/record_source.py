@@ -25,7 +25,7 @@ from albert_tf.data import masking, record_files, sidecar
 _LOGGER = logging.getLogger(__name__)
 
 _OTHER_SUFFIXES = (".json", ".index", ".partial")
-_SAMPLE_SIZE = 256
+_SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
 _LARGE_PART = 2 / 3
@@ -108,8 +108,7 @@ class RecordSource:
         num_records: N; records are numbered from 0 to N - 1.
         paths: The file of each content, by its digest.
         fingerprint: Hexadecimal digest of the content of all files in their
-            order, and of the mask settings, so that a run can detect that its
-            data changed.
+            order, so that a run can detect that its data changed.
     """
 
     def __init__(self, opened: list[_CheckedFile]) -> None:
@@ -136,7 +135,10 @@ class RecordSource:
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
-        return [self._record(int(index)) for index in indices]
+        places = [self._place(int(index)) for index in indices]
+        for file in {file for file, _ in places}:
+            file.check_size()
+        return [file.get(number) for file, number in places]
 
     def sample(self) -> Sample:
         """Returns what records that are spread evenly over the source hold."""
@@ -158,14 +160,15 @@ class RecordSource:
             largest_id = max(largest_id, int(ids.max(initial=0)))
         return Sample(num_masked / num_tokens, largest_id)
 
-    def _record(self, index: int) -> bytes:
+    def _place(self, index: int) -> tuple[record_files.RecordFile, int]:
+        """Returns the file of a record, and its number there."""
         if not 0 <= index < self.num_records:
             raise IndexError(
                 f"There is no record {index}: the source has "
                 f"{self.num_records} records, numbered from 0."
             )
         file = bisect.bisect_right(self._first_numbers, index) - 1
-        return self._files[file].get(index - self._first_numbers[file])
+        return self._files[file], index - self._first_numbers[file]
 
 
 def open_records(
@@ -215,9 +218,9 @@ def open_records(
     described = _best_described(opened)
     for other in opened:
         _check_agreement(described, other)
+        _check_expected(other, {"max_seq_length": max_seq_length, **chosen})
         if verify:
             _verify(other)
-    _check_expected(described, {"max_seq_length": max_seq_length, **chosen})
     source = RecordSource(opened)
     _check_sample(source, vocab_size)
     return source

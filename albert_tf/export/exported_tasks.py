@@ -123,7 +123,6 @@ def make_signatures(
             *parts, max_seq_length=config.seq_length
         )
     num_outputs = model.task_head.output_bias.shape[0]
-    known = metadata.read(config.init_checkpoint)
     return sequence_signatures.classifier_signatures(
         *parts,
         labels=metadata.find_labels(

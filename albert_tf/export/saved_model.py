@@ -152,11 +152,17 @@ def export(
 
 
 def _notes(config: ExportConfig, source: Checkpoint) -> list[Note]:
-    """Returns notes on the labels that `config.labels` replaces."""
-    known = source.metadata.labels
-    if not config.labels or known in (None, config.labels):
-        return []
-    return checkpoint.notes_of({"labels": known}, "--labels replaces them")
+    """Returns notes on replaced labels and unknown thresholds."""
+    known, notes = source.metadata, []
+    if config.labels and known.labels not in (None, config.labels):
+        notes = checkpoint.notes_of(
+            {"labels": known.labels}, "--labels replaces them"
+        )
+    has_thresholds = config.thresholds or known.thresholds
+    if config.task == "classifier" and known.multi_label and not has_thresholds:
+        text = "a threshold of 0.5 for every label (the checkpoint has none)"
+        notes.append(Note("assumed", text))
+    return notes
 
 
 def _complete(

@@ -42,7 +42,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
             return tuple(parse_object(line, f"{path}, line 1"))
     else:
         for _, fields in _read_fields(path):
-            return tuple(fields)
+            return tuple(fields or [""])
     raise ValueError(f"{path} is empty. Pass a file with examples.")
 
 
@@ -89,7 +89,9 @@ def read_rows(
     header = tuple(header or read_header(path))
     places = [_find_column(column, header, path) for column in columns]
     rows = _without_last_blanks(_read_fields(path))
-    for number, fields in itertools.islice(rows, num_header_rows, None):
+    for number, found in itertools.islice(rows, num_header_rows, None):
+        # An empty line is an empty field of a single column.
+        fields = found or [""]
         if len(fields) == len(header):
             yield number, tuple(fields[place] for place in places)
         elif broken_rows is not None:
@@ -122,10 +124,13 @@ def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
 
 
 def _read_fields(path: files.Path) -> Iterator[tuple[int, list[str]]]:
-    """Yields the line number and the fields of every row, also of the first."""
+    """Yields the line number and the fields of every row, also of the first.
+
+    An empty line has no fields.
+    """
     if not _is_csv(path):
         for number, line in _numbered_lines(path):
-            yield number, line.split("\t")
+            yield number, line.split("\t") if line else []
         return
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = (f"{line}\n" for line in files.read_lines(path))
@@ -133,8 +138,7 @@ def _read_fields(path: files.Path) -> Iterator[tuple[int, list[str]]]:
     number = 1
     try:
         for fields in reader:
-            # An empty line is an empty field of a single column.
-            yield number, fields or [""]
+            yield number, fields
             number = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
@@ -160,7 +164,7 @@ def _without_last_blanks(
     """Yields numbers and rows, without the blank lines that end the file."""
     blanks: list[tuple[int, _Line]] = []
     for number, row in rows:
-        if row in ("", [""]):
+        if not row:
             blanks.append((number, row))
             continue
         yield from blanks

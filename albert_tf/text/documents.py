@@ -16,6 +16,7 @@ import dataclasses
 import itertools
 import json
 import logging
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,6 +31,9 @@ DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 _SENTENCE_LANGUAGE = "en"
+# White space that is not ASCII: sentencex 1.0 panics where a capital letter,
+# it and a full stop follow one another. A tokenizer makes it a space anyway.
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 # A token of English text has four characters, one of Chinese, Japanese or
 # Korean text has one.
 _CJK_SIZE = 4
@@ -85,7 +89,8 @@ class Document:
         """Returns the sentences; some may be blank."""
         if self.is_split:
             return self.text.split("\n")
-        return sentencex.segment(_SENTENCE_LANGUAGE, self.text)
+        text = _WIDE_SPACE.sub(" ", self.text)
+        return sentencex.segment(_SENTENCE_LANGUAGE, text)
 
     @property
     def size(self) -> int:
@@ -168,7 +173,8 @@ def _holds_json(path: str, first_line: str) -> bool:
         return True
     try:
         # A first line of text that is such an object is no sentence.
-        return first_line.startswith("{") and bool(json.loads(first_line))
+        is_object = first_line.lstrip().startswith("{")
+        return is_object and bool(json.loads(first_line))
     except (ValueError, RecursionError):
         return False
 

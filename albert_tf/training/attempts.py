@@ -63,6 +63,13 @@ class ModelDegenerate(ValueError):
     """A trained model is degenerate; the message says how this shows."""
 
 
+def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
+    """Returns the output directory of a run that trains with one seed."""
+    train = sets.train.fingerprint if sets.train else None
+    evaluation = sets.evaluation[0].fingerprint if sets.evaluation else None
+    return run_folder.finetuning_folder(config, sets.data, train, evaluation)
+
+
 class SingleRun:
     """A run with one seed: attempts, best weights, scores."""
 
@@ -77,7 +84,6 @@ class SingleRun:
         self._sets = sets
         self._make_task = make_task
         self._strategy = strategy
-        self._is_chief = distribution.is_chief(strategy)
         self._padding = records.padding_for(config, strategy)
 
     def run(self) -> dict[str, float] | None:
@@ -91,9 +97,7 @@ class SingleRun:
         config, train_set = self._config, self._sets.train
         if train_set is None:
             return self.use(self._weights_to_use())
-        folder = run_folder.finetuning_folder(
-            config, train_set.data, train_set.fingerprint
-        )
+        folder = folder_of(config, self._sets)
         attempts = self._read_attempts(folder)
         while True:
             self._check_attempts(attempts)
@@ -205,7 +209,7 @@ class SingleRun:
             ),
         )
         results.write_streams(
-            config, sets.streams, predictor, scores, is_chief=self._is_chief
+            config, sets.streams, predictor, scores, self._strategy
         )
         return found
 

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import gc
 import logging
+import math
 import os
 import shutil
 import statistics
@@ -71,8 +72,12 @@ def run(
         eval_batch_size=sets.evaluation,
         predict_batch_size=sets.prediction,
     )
-    for one in [config, *config.seed_configs()]:
-        _check_folder(one, sets)
+
+    def check_folders() -> None:
+        for one in [config, *config.seed_configs()]:
+            _check_folder(one, sets)
+
+    distribution.run_in_all(strategy, check_folders)
 
     # 2. Records.
     opened = records.open_sets(config, sets, strategy)
@@ -93,15 +98,10 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
-
     # 1. The directory of all seeds.
-    def claim() -> None:
-        folder = run_folder.finetuning_folder(config, sets.data)
-        folder.check()
-        os.makedirs(config.output_dir, exist_ok=True)
-        folder.claim(config)
-
-    distribution.run_in_chief(strategy, claim)
+    distribution.run_in_chief(
+        strategy, functools.partial(_claim_folders, config, sets)
+    )
 
     # 2. Each seed.
     scores: dict[int, dict[str, float]] = {}
@@ -140,11 +140,9 @@ def _run_seeds(
     # 3. The best weights, and the results of all seeds.
     metric = sets.data.primary_metric
     # Some are known only to the log.
-    if config.best_metric and all(
-        config.best_metric in s for s in scores.values()
-    ):
-        metric = config.best_metric
-    best = max(scores, key=lambda seed: loop.rank(metric, scores[seed][metric]))
+    if any(config.best_metric in own for own in scores.values()):
+        metric = config.best_metric or metric
+    best = best_seed(scores, metric)
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
     distribution.run_in_chief(
         strategy,
@@ -157,6 +155,16 @@ def _run_seeds(
         config, dataclasses.replace(sets, train=None), make_task, strategy
     ).use(path, own_results=results | _details(config, scores, failures))
     return results
+
+
+def _claim_folders(config: FinetuningConfig, sets: Sets[RecordSet]) -> None:
+    """Claims the directory of all seeds, after it and theirs are checked."""
+    folder = run_folder.finetuning_folder(config, sets.data)
+    folder.check()
+    for one in config.seed_configs():
+        attempts.folder_of(one, sets).check()
+    os.makedirs(config.output_dir, exist_ok=True)
+    folder.claim(config)
 
 
 def _details(
@@ -178,6 +186,24 @@ def _details(
     return {report.SEEDS_KEY: seeds, report.FAILED_SEEDS_KEY: failed}
 
 
+def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
+    """Returns the seed with the best score, as `loop.TrainingLoop` has it.
+
+    >>> best_seed({1: {"f1": 0.7, "loss": 2.0}, 2: {"f1": 0.7, "loss": 1.0},
+    ...            3: {"f1": 0.6, "loss": 0.5}}, "f1")
+    2
+
+    Of equal scores, that with the lower loss is the best, then the first. A
+    seed without the score is the worst.
+    """
+
+    def goodness(seed: int) -> tuple[float, float]:
+        own = scores[seed]
+        return loop.rank(metric, own.get(metric, math.nan)), -loop.loss_of(own)
+
+    return max(scores, key=goodness)
+
+
 def summary(
     scores: Mapping[int, Mapping[str, float]], best: int, *, num_failed: int = 0
 ) -> dict[str, float]:
@@ -187,7 +213,8 @@ def summary(
     ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
     0.6
 
-    The `scores` are those of the best weights of each seed.
+    The `scores` are those of the best weights of each seed. A score that one
+    of them lacks is left out.
 
     Returns:
         `<key>`, the median; `<key>_std`, the sample standard deviation;
@@ -199,7 +226,9 @@ def summary(
     for key in scores[best]:
         if key in (_STEP, collapse.DEGENERATE):
             continue
-        values = [own[key] for own in scores.values()]
+        values = [own[key] for own in scores.values() if key in own]
+        if len(values) < len(scores):
+            continue
         results[key] = statistics.median(values)
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
         results[f"{key}_std"] = spread
@@ -246,6 +275,12 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
             "`early_stopping_patience` counts evaluations, but there is no "
             "evaluation set. Pass --do_eval. Received: "
             f"early_stopping_patience={patience}."
+        )
+    if config.best_metric and sets.train and not sets.evaluation:
+        raise ValueError(
+            "`best_metric` selects among evaluations, but there is no "
+            "evaluation set. Pass --do_eval. Received: "
+            f"best_metric={config.best_metric!r}."
         )
     if config.num_seeds > 1 and not (sets.train and sets.evaluation):
         raise ValueError(

@@ -40,8 +40,9 @@ _COUNTED = ("updates", "seconds", "examples", "tokens")
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_IS_LOSS = re.compile("(.+_)?loss$")
-_LOWER_IS_BETTER = re.compile(r"(^|_)(loss|mean_squared_error)(_|$)")
+# Scores whose names end with a label, `f1_of_<label>`, are neither.
+_IS_LOSS = re.compile("(?!.+_of_)(.+_)?loss$")
+_LOWER_IS_BETTER = re.compile("(?!.+_of_)(.+_)?(loss|mean_squared_error)(_|$)")
 
 
 class TrainingDiverged(ValueError):
@@ -63,7 +64,7 @@ def rank(metric: str, score: float) -> float:
     """
     if math.isnan(score):
         return -math.inf
-    return -score if _LOWER_IS_BETTER.search(metric) else score
+    return -score if _LOWER_IS_BETTER.match(metric) else score
 
 
 class Evaluator(Protocol):
@@ -95,7 +96,7 @@ class RunState:
         level: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
-        best_loss: Loss of the best evaluation; None if unknown.
+        best_loss: Loss of the best evaluation; None if unknown or not finite.
         evaluations_since_best: Number of evaluations since the first one with
             the best score.
     """
@@ -185,6 +186,13 @@ class TrainingLoop:
             )
             with bar:
                 self._train(bar)
+        if self._stops_early():
+            _LOGGER.info(
+                "Stopped early at step %d, after %d evaluations without a "
+                "better score. A larger --early_stopping_patience goes on.",
+                self.state.step,
+                self.state.evaluations_since_best,
+            )
         return self._is_finished()
 
     def _start(self) -> None:
@@ -372,7 +380,7 @@ class TrainingLoop:
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores)
         metric = self._best_metric(self._evaluator, scores)
-        score, loss = scores[metric], _loss_of(scores)
+        score, loss = scores[metric], loss_of(scores)
         progress = math.inf
         if state.best_score is not None:
             progress = rank(metric, score) - rank(metric, state.best_score)
@@ -383,7 +391,8 @@ class TrainingLoop:
             state.best_loss is not None and loss > state.best_loss
         ):
             return
-        state.best_score, state.best_loss = score, loss
+        state.best_score = score
+        state.best_loss = loss if math.isfinite(loss) else None
         self._write(self._checkpointer.save_best, scores)
 
     def _best_metric(
@@ -410,9 +419,15 @@ class TrainingLoop:
         )
 
 
-def _loss_of(scores: Mapping[str, float]) -> float:
-    """Returns the sum of the losses among scores, 0 if there are none."""
-    return sum(score for key, score in scores.items() if _IS_LOSS.match(key))
+def loss_of(scores: Mapping[str, float]) -> float:
+    """Returns the sum of the losses among scores.
+
+    It is infinite if there are none, as of outputs that are not numbers, or if
+    one of them is not a number.
+    """
+    losses = [score for key, score in scores.items() if _IS_LOSS.match(key)]
+    total = sum(losses) if losses else math.inf
+    return math.inf if math.isnan(total) else total
 
 
 def _log_line(window: Mapping[str, float]) -> dict[str, float]:

@@ -106,6 +106,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     distribution.wait_for_all(strategy)
     path = _weights_to_evaluate(config, folder)
     load.load_checkpoint(task.model, path)
+    _LOGGER.info("Using the weights of %s.", path)
     scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
     if distribution.is_chief(strategy):
         run_folder.write_results(config.output_dir, scores)
@@ -141,11 +142,14 @@ def _primary_metric(config: PretrainingConfig) -> str:
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
-    """Returns a digest of the records that are evaluated."""
+    """Returns what identifies the records that are evaluated, and how."""
     number = _num_evaluated(config, records)
-    if number == records.num_records:
-        return records.fingerprint
-    return f"the first {number} of {records.fingerprint}"
+    evaluated = records.fingerprint
+    if number < records.num_records:
+        evaluated = f"the first {number} of {evaluated}"
+    if records.mask_settings:
+        evaluated += f" with the masks {records.mask_settings}"
+    return evaluated
 
 
 def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:

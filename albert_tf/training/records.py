@@ -30,6 +30,9 @@ BUCKET_WIDTH = 16
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
+# What a task records of itself, but its records do not depend on: names of
+# columns, of which the examples hold the texts.
+_NOT_OF_RECORDS = ("text_columns",)
 # Records of a stream that are in memory together.
 _PART_SIZE = 16_384
 # A run of several windows for each question that sees fewer is warned of.
@@ -149,7 +152,11 @@ def _open(
     data, is_training = examples.data, use == "train"
     label = "-".join(filter(None, (use, examples.name)))
     fingerprint = feature_cache.fingerprint(
-        settings=data.settings,
+        settings={
+            name: value
+            for name, value in data.settings.items()
+            if name not in _NOT_OF_RECORDS
+        },
         examples=examples.examples,
         is_training=is_training,
     )

@@ -10,7 +10,7 @@ import functools
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -234,34 +234,47 @@ def write_streams(
     streams: Sequence[ExampleSet],
     predictor: Predictor,
     scores: Mapping[str, float],
-    *,
-    is_chief: bool,
+    strategy: tf.distribute.Strategy,
 ) -> None:
     """Predicts examples part by part, in constant memory; the chief writes.
 
-    `scores` are those of the main evaluation set, empty without one.
+    If it cannot, all workers end. `scores` are those of the main evaluation
+    set, empty without one.
     """
     for one in streams:
-        data = cast(StreamedData, one.data)
         folder = os.path.join(config.output_dir, one.name)
-        with contextlib.ExitStack() as stack:
-            write = None
-            if is_chief:
-                os.makedirs(folder, exist_ok=True)
-                write = stack.enter_context(
-                    data.open_predictions(folder, scores)
-                )
-            bar = stack.enter_context(
-                metric_log.progress_bar(total=len(one.examples), unit="row")
+        _write_stream(config, one, folder, predictor, scores, strategy)
+        _LOGGER.info("%d predictions are in %s.", len(one.examples), folder)
+
+
+def _write_stream(
+    config: FinetuningConfig,
+    one: ExampleSet,
+    folder: str,
+    predictor: Predictor,
+    scores: Mapping[str, float],
+    strategy: tf.distribute.Strategy,
+) -> None:
+    with contextlib.ExitStack() as stack:
+
+        def open_files() -> Callable[..., None]:
+            os.makedirs(folder, exist_ok=True)
+            data = cast(StreamedData, one.data)
+            return stack.enter_context(data.open_predictions(folder, scores))
+
+        write = distribution.run_in_chief(strategy, open_files)
+        bar = stack.enter_context(
+            metric_log.progress_bar(total=len(one.examples), unit="row")
+        )
+        for examples, columns in records.parts_of_stream(config, one):
+            outputs = predictor.run(
+                columns, batch_size=config.predict_batch_size, bar=bar
             )
-            for examples, columns in records.parts_of_stream(config, one):
-                outputs = predictor.run(
-                    columns, batch_size=config.predict_batch_size, bar=bar
-                )
-                if write:
-                    write(examples, outputs)
-        if is_chief:
-            _LOGGER.info("%d predictions are in %s.", len(one.examples), folder)
+            distribution.run_in_chief(
+                strategy,
+                # There are no files in other workers, which do not call it.
+                functools.partial(cast(Any, write or id), examples, outputs),
+            )
 
 
 def scores_of(

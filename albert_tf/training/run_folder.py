@@ -236,12 +236,16 @@ def check_vocabulary(
 
 
 def finetuning_folder(
-    config: FinetuningConfig, data: TaskData, records: str | None = None
+    config: FinetuningConfig,
+    data: TaskData,
+    records: str | None = None,
+    eval_records: str | None = None,
 ) -> RunFolder:
     """Returns the output directory of a fine-tuning run.
 
-    `records` is the fingerprint of the records to train on; the directory of
-    several seeds has none.
+    `records` is the fingerprint of the records to train on, `eval_records`
+    that of the main evaluation set, which selects the best weights; the
+    directory of several seeds has none.
     """
     values: dict[str, Any] = {
         "task": data.name,
@@ -251,6 +255,7 @@ def finetuning_folder(
         values |= fingerprint(
             config,
             records=records,
+            eval_records=eval_records,
             task_settings=dict(config.task_settings),
             best_metric=config.best_metric or data.primary_metric,
         )

@@ -42,7 +42,11 @@ _MODELS = {
     "labels": (
         _classifier,
         {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1},
-        {"labels": ("a", "b", "c"), "multi_label": True},
+        {
+            "labels": ("a", "b", "c"),
+            "multi_label": True,
+            "thresholds": (0.25, 0.5, 0.75),
+        },
         (),
     ),
     "relu": (
@@ -54,7 +58,12 @@ _MODELS = {
     "regression": (
         lambda config: _classifier(config, num_labels=1),
         {"parameter_sharing": "none"},
-        {"labels": (), "task": "stsb"},
+        {
+            "labels": (),
+            "task": "custom",
+            "target_mean": 1e6,
+            "target_scale": 0.5,
+        },
         (),
     ),
     "choice": (MultipleChoiceModel, {}, {"task": "race"}, ()),
@@ -118,7 +127,14 @@ def _answers(path):
         number = len(source.weights["output_bias"])
         names = metadata.find_labels(source.metadata, number, where="x")
     known = source.metadata
-    return outputs, (names, known.multi_label, known.null_from_cls)
+    return outputs, (
+        names,
+        known.multi_label,
+        known.thresholds,
+        known.target_mean,
+        known.target_scale,
+        known.null_from_cls,
+    )
 
 
 def _check(written, tmp_path, name, first, second):
@@ -171,9 +187,9 @@ def test_lower_casing_and_labels_change_the_answers(written, tmp_path):
     """The comparison above would notice."""
     path = written("cased", "keras")
     (path / "metadata.json").rename(tmp_path / "metadata.json")
-    outputs, (names, _, _) = _answers(path)
+    outputs, (names, *_) = _answers(path)
     (tmp_path / "metadata.json").rename(path / "metadata.json")
-    cased, (known, _, _) = _answers(path)
+    cased, (known, *_) = _answers(path)
 
     assert np.abs(cased["logits"] - outputs["logits"]).max() > 1e-3
     assert (names, known) == (("0", "1", "2"), ("bad", "so-so", "good"))

@@ -289,7 +289,8 @@ def test_heads_and_metadata_are_merged(labelled, tmp_path, source):
 
     found = load.read(tmp_path / "out")
     check_same(found.arrays, load.read(labelled).arrays)
-    assert found.metadata == _LABELLED
+    # There is no head that the threshold is of.
+    assert found.metadata == dataclasses.replace(_LABELLED, null_threshold=None)
 
 
 def test_heads_for_other_text_or_outputs_are_not_merged(

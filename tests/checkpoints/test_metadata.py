@@ -87,10 +87,39 @@ def test_thresholds_and_scale_are_those_of_the_run(place, tmp_path):
     # Of several seeds, those of the best one.
     results = {"threshold_of_a": 0.1, "threshold_of_b": 0.75}
     results |= {"threshold_of_a_best": 0.25, "threshold_of_b_best": 0.75}
+    results["num_seeds"] = 2
     _write(tmp_path, "run.json", {"task": "custom", "settings": settings})
     _write(tmp_path, "eval_results.json", results)
 
     assert metadata.read(tmp_path / place) == _SEVERAL
+
+
+def test_a_label_may_end_like_the_result_of_the_best_seed(tmp_path):
+    settings = {"labels": ["a", "a_best"], "multi_label": True}
+    results = {"threshold_of_a": 0.25, "threshold_of_a_best": 0.75}
+    _write(tmp_path, "run.json", {"settings": settings})
+    _write(tmp_path, "eval_results.json", results)
+
+    assert metadata.read(tmp_path).thresholds == (0.25, 0.75)
+
+
+def test_thresholds_may_be_in_another_file_than_the_labels(tmp_path):
+    _write(tmp_path, "metadata.json", {"thresholds": [0.25, 0.75]})
+    config = {
+        "id2label": {"0": "a", "1": "b"},
+        "problem_type": "multi_label_classification",
+    }
+    _write(tmp_path, "config.json", config)
+
+    assert metadata.read(tmp_path) == Metadata(
+        labels=("a", "b"), multi_label=True, thresholds=(0.25, 0.75)
+    )
+
+
+def test_the_activation_of_a_preset_means_several_labels(tmp_path):
+    _write(tmp_path, "task.json", {"config": {"activation": "sigmoid"}})
+
+    assert metadata.read(tmp_path) == Metadata(multi_label=True)
 
 
 @pytest.mark.parametrize("place", _PLACES)
@@ -110,6 +139,7 @@ def test_the_files_of_a_run_are_read(place, tmp_path):
 
 def test_of_several_seeds_the_threshold_of_the_best_counts(tmp_path):
     results = {"null_threshold": 9.0, "null_threshold_best": -1.5}
+    results["num_seeds"] = 2
     _write(tmp_path, "eval_results.json", results)
 
     assert metadata.read(tmp_path).null_threshold == -1.5

@@ -5,6 +5,7 @@ import pytest
 
 from albert_tf.checkpoints import checkpoint, conversion, warm_start
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import starting, weights_of
@@ -142,3 +143,19 @@ def test_merging_what_is_there_already_is_an_error(make):
         ValueError, match="no head.*Its heads: cls/predictions, cls/seq"
     ):
         warm_start.merge(make(PretrainingModel), make(PretrainingModel))
+
+
+def test_facts_of_a_head_come_only_with_that_head(make):
+    whole = make(PretrainingModel)
+    other = dataclasses.replace(
+        whole,
+        metadata=Metadata(
+            task="custom", labels=("a", "b"), do_lower_case=False
+        ),
+    )
+    encoder = starting(whole.arrays, "bert/")
+
+    merged = warm_start.merge(dataclasses.replace(whole, arrays=encoder), other)
+
+    # The classifier that the labels are of is not among the heads.
+    assert merged.metadata == Metadata(task="custom", do_lower_case=False)

@@ -203,6 +203,10 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
         ("--spm_model_file=", "--spm_model_file or --vocab_file must be"),
         ("--nodo_train", "There is nothing to do: pass --do_train"),
         (
+            "--preset=paper --count_windows_as_epochs",
+            "--preset determines the number of steps. Pass --num_train_epochs,",
+        ),
+        (
             "--train_step=5 --count_windows_as_epochs",
             "--count_windows_as_epochs is for --num_train_epochs, but",
         ),
@@ -272,6 +276,7 @@ def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
 def test_an_export_has_the_threshold_of_the_best_of_several_seeds(run):
     os.makedirs("run/best")
     scores = {"null_threshold": -1.5, "null_threshold_best": -2.5}
+    scores["num_seeds"] = 2
 
     (config,) = run("--export_dir=served", scores=scores).exported
 

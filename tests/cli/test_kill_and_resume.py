@@ -1,14 +1,13 @@
 """Killed runs and builds that are started again end with the same result."""
 
 import json
-import pathlib
 import random
 import signal
 import time
 
 import pytest
 
-from albert_tf.data import sidecar
+from albert_tf.data import shards
 
 KILL, TERMINATE = signal.SIGKILL, signal.SIGTERM
 KILLED = -KILL
@@ -136,8 +135,7 @@ def test_a_killed_build_keeps_its_finished_files_and_ends_as_an_unbroken_one(
     assert "d is finished; it is kept" not in again.stdout
     assert contents(tmp_path / "killed") == contents(tmp_path / "unbroken")
     assert set(contents(tmp_path / "killed")) == {
-        *names,
-        *(pathlib.Path(sidecar.sidecar_path(name)).name for name in names),
+        written for name in names for written in shards.written_files(name)
     }
 
 

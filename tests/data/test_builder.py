@@ -104,6 +104,18 @@ def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     assert values["config"]["random_seed"] == 7
 
 
+def test_a_file_in_place_of_an_index_is_refused_before_anything_is_built(
+    build, tmp_path
+):
+    (tmp_path / "b.index").write_text("mine")
+
+    with pytest.raises(ValueError, match="b.index' exists already.*not the"):
+        build("a", "b")
+
+    assert (tmp_path / "b.index").read_text() == "mine"
+    assert not (tmp_path / "a").exists()
+
+
 def test_finished_files_are_kept(build, tmp_path):
     first = build("a", "b")
     written = (tmp_path / "a").stat().st_mtime_ns

@@ -45,6 +45,9 @@ def _endless():
         (_endless(), "a' was cut short.*byte 0"),
         (b"It was a dark and stormy night.\n", "a' is not a TFRecord file"),
         (b"It", "not a TFRecord file"),
+        # The length of the second record.
+        (FRAMED[:21] + b"\xff" + FRAMED[22:], "a' is damaged.*byte 21"),
+        (bytes(32), "not a TFRecord file"),
         (FRAMED.replace(b"third", b"thirs"), "damaged.*record 2, at byte 37"),
     ],
 )

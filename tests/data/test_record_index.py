@@ -149,6 +149,15 @@ def test_a_file_that_takes_the_name_is_not_read_for_the_one_that_was_opened(
         records.get(0)
 
 
+def test_a_file_that_is_empty_before_its_first_record_is_read_is_named(write):
+    path, sha256 = write()
+    records = record_files.RecordFile(path, sha256=sha256)
+    os.truncate(path, 0)
+
+    with pytest.raises(ValueError, match="a' is empty. Build or copy"):
+        records.get(0)
+
+
 def test_an_index_that_is_damaged_gives_no_wrong_record(write):
     path, sha256 = write()
     with open(f"{path}.index", "rb") as file:

@@ -1,5 +1,6 @@
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -182,6 +183,22 @@ def test_other_sizes_than_the_caller_expects_are_refused(two_files):
             open_with(**{name: other})
 
 
+def test_every_static_file_must_have_the_masks_that_are_chosen(write_records):
+    paths = [
+        write_records(f"a{ngram}", [static_record(9)], ngram=ngram)
+        for ngram in (3, 1)
+    ]
+    without = write_records("b", [static_record(9)], with_sidecar=False)
+
+    assert record_source.open_records([*paths, without]).num_records == 3
+    with pytest.raises(ValueError, match="`ngram` is 1 in .*a1'.*ngram=3"):
+        record_source.open_records(paths, mask_settings={"ngram": 3})
+    with pytest.raises(ValueError, match="`ngram` cannot be chosen for.*b'"):
+        record_source.open_records(
+            [paths[0], without], mask_settings={"ngram": 3}
+        )
+
+
 def test_masks_of_records_that_say_nothing_of_them_cannot_be_chosen(
     write_records,
 ):
@@ -255,9 +272,18 @@ def test_every_file_is_verified_if_asked(write_records):
             record_source.open_records(path, verify=True)
 
 
+def test_a_file_that_is_cut_short_after_it_was_opened_is_noticed(two_files):
+    source = record_source.open_records(two_files)
+    os.truncate(two_files[1], 0)
+
+    assert _numbers(source, [0]) == [20]
+    with pytest.raises(ValueError, match="b.tf_record' was cut short after"):
+        source.get([0, 4])
+
+
 def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
     for suffix in ("", ".json"):
-        (tmp_path / f"copy{suffix}").symlink_to(f"{two_files[0]}{suffix}")
+        shutil.copy(f"{two_files[0]}{suffix}", tmp_path / f"copy{suffix}")
 
     record_source.open_records([*two_files, str(tmp_path / "copy")])
 

@@ -253,6 +253,20 @@ def test_what_a_run_was_not_trained_with_is_refused(
     assert not (run.parent / "x").exists()
 
 
+@pytest.mark.parametrize("thresholds", [(), (0.2, 0.5, 0.9)])
+def test_thresholds_that_are_not_known_are_told(
+    thresholds, run, tiny_spm_model
+):
+    path = run / "metadata.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"multi_label": True}))
+
+    summary = _export_run(run, tiny_spm_model, thresholds=thresholds)
+
+    note = "assumed    a threshold of 0.5 for every label (the checkpoint has"
+    assert (note in str(summary)) == (not thresholds)
+
+
 def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
     summary = _export_run(run, tiny_spm_model, labels=("a", "b", "c"))
 

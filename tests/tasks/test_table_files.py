@@ -47,6 +47,12 @@ def test_rows_are_fields_between_tabs(text, columns, expected, write):
     assert rows(write(text), *columns) == expected
 
 
+def test_a_quoted_empty_field_at_the_end_is_a_row(write):
+    path = write('a\n""\nx\n""\n\n', "rows.csv")
+
+    assert rows(path, "a") == [(2, ("",)), (3, ("x",)), (4, ("",))]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

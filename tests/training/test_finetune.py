@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import metadata
 from albert_tf.tasks.task import ExampleSet
-from albert_tf.training import finetune
+from albert_tf.training import distribution, finetune
 from tests.training import runs
 
 NUM_STEPS = 60
@@ -454,6 +454,10 @@ def test_the_folder_of_another_run_is_refused(trained):
     assert os.listdir(one.output_dir) == names
     with pytest.raises(ValueError, match="another run, with records="):
         one.replace(train=runs.example_set(40, seed=9, data=DATA)).run()
+    # They select the best weights.
+    others = (runs.example_set(30, seed=9, data=DATA),)
+    with pytest.raises(ValueError, match="another run, with eval_records="):
+        one.replace(evaluation=others).run()
 
 
 def test_a_seed_of_other_settings_is_refused_before_anything_is_written(
@@ -465,6 +469,13 @@ def test_a_seed_of_other_settings_is_refused_before_anything_is_written(
     with pytest.raises(ValueError, match="seed-12345.*learning_rate"):
         several.replace(learning_rate=1e-9).run()
     assert os.listdir(several.output_dir) == names
+    # The folder of all seeds does not record what the seeds refuse.
+    recorded = read_json(several.output_dir, "run.json")
+    settings = several.sets.train.data.settings
+    data = runs.WordData(**settings, class_weights=[1.0, 9.0])
+    with pytest.raises(ValueError, match="seed-12345.*records="):
+        several.replace(data=data).run()
+    assert read_json(several.output_dir, "run.json") == recorded
 
 
 def test_a_finished_run_of_seeds_is_repeated_or_gets_more(seeds_run, tmp_path):
@@ -687,6 +698,10 @@ def test_training_without_evaluation_leaves_its_last_weights(job):
             {"evaluation": (), "early_stopping_patience": 2},
             "no evaluation set. .*early_stopping_patience=2",
         ),
+        (
+            {"evaluation": (), "best_metric": "loss"},
+            "no evaluation set. Pass --do_eval. .*best_metric='loss'",
+        ),
         ({"names": ("b",)}, "first evaluation set must have the name ''"),
         ({"names": ("", "b", "b")}, "different names. Received: '', 'b', 'b'"),
         (
@@ -750,6 +765,18 @@ def test_a_score_that_is_not_defined_counts_as_0(job, caplog):
     assert "accuracy is nan; it is reported as 0." in caplog.text
 
 
+def test_a_folder_that_is_refused_ends_all_workers(job, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        distribution, "_sum_over_replicas", lambda _, value: told.append(value)
+    )
+
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        job(init_checkpoint="nowhere").run()
+
+    assert told == [1]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -759,6 +786,20 @@ def test_a_score_that_is_not_defined_counts_as_0(job, caplog):
 )
 def test_other_precisions_and_xla_train(changes, job):
     assert job(num_train_steps=3, **changes).run()
+
+
+def test_of_equal_seeds_that_with_the_lower_loss_is_the_best():
+    scores = {
+        5: {"f1": 0.9},
+        6: {"f1": 0.9, "loss": 0.5},
+        7: {"f1": 0.9, "loss": 0.4},
+        8: {"f1": 0.1, "loss": 0.1},
+    }
+
+    assert finetune.best_seed(scores, "f1") == 7
+    assert finetune.best_seed(scores, "loss") == 8
+    steps = {seed: {**own, "global_step": 1} for seed, own in scores.items()}
+    assert "loss" not in finetune.summary(steps, best=7)
 
 
 def test_a_summary_has_median_spread_and_best_of_each_score():

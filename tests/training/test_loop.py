@@ -112,11 +112,9 @@ class Run:
 
     def evaluate(self):
         found = self.scores[self.loop.state.step]
-        accuracy, *loss = found if isinstance(found, tuple) else (found,)
-        return {
-            "accuracy": accuracy,
-            **({"loss": loss[0]} if loss else {}),
-        }
+        accuracy, loss = found if isinstance(found, tuple) else (found, None)
+        of_loss = {} if loss is None else {"loss": loss}
+        return {"accuracy": accuracy} | of_loss
 
     def go(self):
         return self.loop.run(self.start)
@@ -520,7 +518,8 @@ def test_the_state_of_a_run_survives_json():
     assert state.data_position == 5
 
 
-def test_training_ends_after_evaluations_without_a_better_score(run):
+def test_training_ends_after_evaluations_without_a_better_score(run, caplog):
+    caplog.set_level("INFO")
     scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
     options = {
         "scores": dict(zip(range(0, 14, 2), scores, strict=True)),
@@ -529,8 +528,10 @@ def test_training_ends_after_evaluations_without_a_better_score(run):
     }
 
     for _ in range(2):  # the second time, nothing is trained
+        caplog.clear()
         one = run("one", **options)
         assert one.go()
+        assert "Stopped early at step 6, after 2 evaluations" in caplog.text
         assert one.loop.state.step == 6
         assert one.loop.state.best_score == 0.5
         # Of equal scores the later one is the best, but it is no progress.
@@ -543,6 +544,10 @@ def test_training_ends_after_evaluations_without_a_better_score(run):
         ([9.1, 8.0, 7.8, 7.9], 4),
         ([9.1, 8.0, 8.0, 8.0], 6),
         ([1.0, 8.0, 7.8, 7.7], 0),
+        ([9.1, 8.0, float("nan"), 8.1], 2),
+        ([9.1, float("nan"), 8.0, 8.1], 4),
+        ([float("nan")] * 4, 6),
+        ([9.1, 8.0, None, 8.1], 2),
     ],
 )
 def test_of_equal_scores_that_with_the_lower_loss_is_the_best(
@@ -565,7 +570,7 @@ def test_a_better_score_counts_more_than_the_loss(run):
 
     one.go()
 
-    assert one.stored("best")["global_step"] == 10
+    assert one.stored("best")["global_step"] == 5
 
 
 @pytest.mark.parametrize(
@@ -579,6 +584,37 @@ def test_another_metric_may_select_the_best(metric, best, run):
     one.go()
 
     assert one.stored("best")["global_step"] == best
+
+
+@pytest.mark.parametrize(
+    ("metric", "is_lower_better"),
+    [
+        ("loss", True),
+        ("masked_lm_loss", True),
+        ("mean_squared_error_other", True),
+        ("f1_of_loss", False),
+        ("average_precision_of_net_loss", False),
+        ("f1_of_loss_of_life", False),
+    ],
+)
+def test_a_label_named_loss_is_not_a_loss(metric, is_lower_better):
+    best = max((0.1, 0.9), key=lambda score: loop.rank(metric, score))
+
+    assert best == (0.1 if is_lower_better else 0.9)
+    assert loop.loss_of({"loss": 2.0, "f1_of_loss": 0.5}) == 2.0
+
+
+def test_scores_of_a_class_called_loss_decide_no_tie(run):
+    one = run("one", scores={0: (0.1, 9.0), 5: (0.5, 8.0), 12: (0.5, 7.0)})
+    one.scores[10] = (0.5, 7.5)
+    plain, f1s = one.evaluate, {0: 0.0, 5: 0.1, 10: 0.5, 12: 0.9}
+    one.evaluate = lambda: (
+        plain() | {"recall_of_loss": 10 * f1s[one.loop.state.step]}
+    )
+
+    one.go()
+
+    assert one.stored("best")["global_step"] == 12
 
 
 def test_an_unknown_metric_is_refused_before_the_first_step(run):

@@ -135,6 +135,7 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
 
     assert pretrain.run(done) == scores
     assert "Training is finished after 6 steps." in caplog.text
+    assert "Using the weights of " in caplog.text
     assert runs.lines_of(done.output_dir) == lines
     evaluations = {
         line["step"]: line["eval_masked_lm_accuracy"]
@@ -596,6 +597,25 @@ def test_the_masks_of_a_run_are_part_of_what_it_is(dynamic_job):
     assert lines[0] != lines[1]
 
 
+def test_the_masks_of_an_evaluation_are_part_of_a_run(job, tmp_path):
+    held_out = build_records(
+        tmp_path,
+        num_documents=5,
+        seed=4,
+        masking="dynamic",
+        max_predictions_per_seq=runs.P - 1,
+    )
+    own = job(eval_file=held_out, num_train_steps=1)
+    pretrain.run(own)
+
+    # Static records to train on have these masks, those to evaluate on not.
+    with pytest.raises(
+        ValueError, match="another run, with eval_records=.*_per_seq"
+    ):
+        pretrain.run(dataclasses.replace(own, max_predictions_per_seq=runs.P))
+    pretrain.run(own)
+
+
 def test_masks_of_static_records_cannot_be_chosen(job):
     with pytest.raises(ValueError, match="`ngram` is 3 in .*ngram=1.*dynamic"):
         pretrain.run(job(ngram=1))
@@ -620,7 +640,7 @@ def test_an_evaluation_of_what_is_trained_on_is_told(job, caplog):
     same = job(num_train_steps=1)
     pretrain.run(dataclasses.replace(same, eval_file=same.input_file))
 
-    assert "10-0.tfrecord' holds records that are also trained" in caplog.text
+    assert ".tfrecord' holds records that are also trained" in caplog.text
 
 
 def test_records_of_a_larger_vocabulary_are_refused(job, tmp_path):

@@ -42,6 +42,20 @@ def test_records_are_made_once_and_cached(small):
     assert data.calls == 2
 
 
+def test_records_do_not_depend_on_names_of_columns(small):
+    one, _ = small
+    found = {
+        str(settings): open_sets(
+            one.replace(data=runs.WordData(**settings))
+        ).train.fingerprint
+        for settings in ({}, {"text_columns": ["a"]}, {"labels": ["a"]})
+    }
+    without, named, other = found.values()
+
+    # Earlier versions did not record them.
+    assert named == without != other
+
+
 class Windows(runs.WordData):
     """Two records for each example."""
 

@@ -12,7 +12,7 @@ from albert_tf import files
 from albert_tf.data import feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.tasks.task import ExampleSet, ExampleStream, Sets
-from albert_tf.training import records, results
+from albert_tf.training import distribution, records, results
 from albert_tf.training.records import RecordSet
 from tests.training import runs
 
@@ -210,7 +210,11 @@ def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
         config, Sets(prediction=(one,)), tf.distribute.get_strategy()
     )
 
-    results.write_streams(config, sets.streams, predictor, {}, is_chief=True)
+    def write():
+        strategy = tf.distribute.get_strategy()
+        results.write_streams(config, sets.streams, predictor, {}, strategy)
+
+    write()
 
     assert sets.prediction == ()
     # No records are cached.
@@ -224,8 +228,20 @@ def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
     np.testing.assert_allclose(found, wanted["logits"], atol=1e-5)
     # Workers but the chief compute and do not write.
     os.remove(path)
-    results.write_streams(config, sets.streams, predictor, {}, is_chief=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(distribution, "is_chief", lambda _: False)
+        write()
     assert not os.path.exists(path)
+    # If the chief cannot write, it tells the others.
+    told = []
+    monkeypatch.setattr(
+        distribution, "_sum_over_replicas", lambda _, value: told.append(value)
+    )
+    os.rmdir(os.path.dirname(path))
+    files.write_text(os.path.dirname(path), "a file in place of the folder")
+    with pytest.raises(FileExistsError):
+        write()
+    assert told == [1]
 
 
 def test_rows_of_other_workers_are_gathered_in_order(two_replicas):

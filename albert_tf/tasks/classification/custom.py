@@ -46,6 +46,8 @@ def read_sets(
     if "train" not in uses:
         config = _as_trained(config, kept)
         _check_texts(config, kept_settings)
+        if "eval" in uses:
+            _check_held_out(config, kept_settings)
     labels = _find_labels(config, uses, kept, kept_labels)
     _check_separator(config, labels)
     examples = _read_examples(config, uses, labels)
@@ -58,6 +60,7 @@ def read_sets(
         has_class_scores=bool(labels),
         label_separator=config.separator or "",
         text_columns=config.text_columns,
+        validation=_validation(config),
     )
     data = _complete(data, config, examples.get("train"), kept)
     sets = {
@@ -104,6 +107,32 @@ def _check_texts(config: ClassificationConfig, kept: Mapping[str, Any]) -> None:
             "columns of the same texts in the same order; their names may "
             "differ."
         )
+
+
+def _validation(config: ClassificationConfig) -> tuple[float, int] | None:
+    if config.validation_share is None:
+        return None
+    return config.validation_share, config.validation_seed
+
+
+def _check_held_out(
+    config: ClassificationConfig, kept: Mapping[str, Any]
+) -> None:
+    """Checks that the weights in use were not trained on the rows to evaluate.
+
+    Weights of another task, or of no run, were trained on other rows.
+    """
+    wanted, known = _validation(config), kept.get("validation")
+    if not wanted or kept.get("task") != config.name or known == [*wanted]:
+        return
+    flags = "on all rows, without --validation_share"
+    if known:
+        flags = "with --validation_share={} --validation_seed={}".format(*known)
+    raise ValueError(
+        f"The weights in use were trained {flags}, so they have seen rows that "
+        f"--validation_share={wanted[0]} --validation_seed={wanted[1]} would "
+        "evaluate. Pass the values of the training, or an --eval_file."
+    )
 
 
 def _check_separator(

@@ -13,13 +13,7 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +33,6 @@ _logger = logging.getLogger(__name__)
 
 _CLASS_SCORES = ("precision", "recall", "f1", "number")
 DEFAULT_THRESHOLD = 0.5
-
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
 
@@ -68,6 +61,7 @@ class ClassificationData:
         target_scale: Regression: what an increase of a logit by 1 stands for.
         text_columns: Where the texts of a table of one's own come from.
         class_weights: Weights of the labels in the loss; empty for 1.
+        validation: Share and seed of the rows held out; None if there are none.
     """
 
     name: str
@@ -85,6 +79,7 @@ class ClassificationData:
     target_scale: float = 1.0
     text_columns: tuple[str, ...] = ()
     class_weights: tuple[float, ...] = ()
+    validation: tuple[float, int] | None = None
 
     @property
     def is_regression(self) -> bool:
@@ -136,6 +131,8 @@ class ClassificationData:
             values["text_columns"] = list(self.text_columns)
         if self.class_weights:
             values["class_weights"] = list(self.class_weights)
+        if self.validation:
+            values["validation"] = list(self.validation)
         return values
 
     def records(
@@ -172,7 +169,7 @@ class ClassificationData:
         """Returns the task's scores, from `logits`, float `[N, K]`.
 
         For rows with several labels, the thresholds that the predictions are
-        made with are among them, unless they were given.
+        made with are among them.
 
         Raises:
             ValueError: An example has no label, or there is none.
@@ -186,8 +183,9 @@ class ClassificationData:
             }
         probabilities = self._probabilities(outputs)
         found, thresholds = {}, self.thresholds
-        if self.is_multi_label and thresholds is None:
-            thresholds = scores_lib.best_thresholds(labels, probabilities)
+        if self.is_multi_label:
+            if thresholds is None:
+                thresholds = scores_lib.best_thresholds(labels, probabilities)
             found = self._threshold_scores(thresholds)
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
@@ -254,9 +252,8 @@ class ClassificationData:
         """Returns indices of labels, int `[N]`; or 0 and 1, int `[N, K]`."""
         if not self.is_multi_label:
             return np.asarray(outputs["logits"]).argmax(axis=-1)
-        return (self._probabilities(outputs) >= np.array(thresholds)).astype(
-            int
-        )
+        is_predicted = self._probabilities(outputs) >= np.array(thresholds)
+        return is_predicted.astype(int)
 
     def _threshold_scores(self, values: Sequence[float]) -> dict[str, float]:
         keys = (f"{metadata.THRESHOLD_OF}{label}" for label in self.labels)

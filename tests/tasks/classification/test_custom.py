@@ -157,6 +157,31 @@ def test_texts_come_in_the_order_of_the_training(known, given, is_right, read):
         predict()
 
 
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (None, "were trained on all rows, without --validation_share, so"),
+        ([0.2, 1], "trained with --validation_share=0.2 --validation_seed=1"),
+        ([0.1, 0], "trained with --validation_share=0.1 --validation_seed=0"),
+    ],
+)
+def test_rows_that_were_trained_on_are_not_evaluated(known, message, read):
+    settings = {"task": "custom"} | ({"validation": known} if known else {})
+
+    with pytest.raises(ValueError, match=message):
+        read("eval", validation_share=0.2, kept_settings=settings)
+
+
+def test_the_rows_held_out_of_a_training_are_evaluated_later(read):
+    trained = read("train", validation_share=0.2).data.settings
+
+    assert trained["validation"] == [0.2, 0]
+    read("eval", validation_share=0.2, kept_settings=trained)
+    # A file of its own, and weights of another task.
+    read("eval", kept_settings=trained)
+    read("eval", validation_share=0.2, kept_settings={"task": "mrpc"})
+
+
 def test_texts_on_both_sides_are_told(read, caplog):
     read("train", "eval")
 

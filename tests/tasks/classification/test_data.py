@@ -303,7 +303,13 @@ def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
         make_examples(None, None, None), outputs, str(tmp_path), {}
     )
 
-    assert not [key for key in scores if key.startswith("threshold_of_")]
+    # So that the results of a run keep them, however often it is evaluated.
+    assert data.label_thresholds(scores) == (0.6, 0.7, 0.2)
+    assert [scores[f"threshold_of_{label}"] for label in data.labels] == [
+        0.6,
+        0.7,
+        0.2,
+    ]
     assert scores["recall_of_ham"] == 1 / 2
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()
     assert rows[1:] == ["id-0\tham|eggs", "id-1\tspam|eggs", "id-2\teggs"]
