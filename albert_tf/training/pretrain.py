@@ -66,10 +66,9 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
     # 3. Output directory and weights: refused before the model is built.
     folder = _output_folder(config, train_records, eval_records)
-    check = functools.partial(_weights_to_evaluate, config, folder)
-    distribution.run_in_chief(
-        strategy, folder.check if train_records else check
-    )
+    weights = functools.partial(_weights_to_evaluate, config, folder)
+    check = folder.check if train_records else weights
+    distribution.run_in_chief(strategy, check)
 
     # 4. Model and losses.
     with strategy.scope():
