@@ -38,7 +38,8 @@ def build_records(folder, *, num_documents, seed, **changes):
     ]
     text = "\n\n".join("\n".join(document) for document in documents)
     (folder / "text.txt").write_text(text)
-    path = str(folder / f"{len(list(folder.iterdir()))}.tfrecord")
+    number = len(list(folder.iterdir()))
+    path = str(folder / f"{number}-{num_documents}-{seed}.tfrecord")
     settings = {
         "vocab_file": str(folder / "vocab.txt"),
         "input_file": str(folder / "text.txt"),
