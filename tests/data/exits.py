@@ -53,17 +53,18 @@ def wait(pid):
     return "hung"
 
 
-root, num_normal, num_raised = sys.argv[1], *map(int, sys.argv[2:])
-sys.path.insert(0, root)
+if __name__ == "__main__":
+    root, num_normal, num_raised = sys.argv[1], *map(int, sys.argv[2:])
+    sys.path.insert(0, root)
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+    import numpy as np
+    import tensorflow as tf
 
-alive = None
-for number in range(num_normal + num_raised):
-    if child := os.fork():
-        sys.stdout.write(f"{wait(child)}\n")
-        sys.stdout.flush()
-    else:
-        alive = read_and_end(number, number >= num_normal)
-        break
+    alive = None
+    for number in range(num_normal + num_raised):
+        if child := os.fork():
+            sys.stdout.write(f"{wait(child)}\n")
+            sys.stdout.flush()
+        else:
+            alive = read_and_end(number, number >= num_normal)
+            break
