@@ -9,7 +9,6 @@ nothing but its step, and reads no example before it. Each pipeline `deliver`s
 its part of every step.
 """
 
-import ast
 import atexit
 import contextlib
 import dataclasses
@@ -17,7 +16,6 @@ import functools
 import re
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -33,9 +31,12 @@ _PARALLEL_READS = 2
 _READING: set[int] = set()
 # How long no thread must read before the interpreter may end.
 _NUM_WAITS, _WAIT_SECONDS = 2, 0.05
-# Marks the message of a failed read in TensorFlow's, which escapes it.
-_READING_FAILED = "reading failed: "
-_FAILURE = re.compile(rf"\[{_READING_FAILED}(.*)\]$", re.MULTILINE)
+# How TensorFlow shows what a function in Python has raised.
+_FAILED_READ = re.compile(
+    r"(?:ValueError|OSError|FileNotFoundError|PermissionError): (.*?)"
+    r"\nTraceback \(most recent call last\)",
+    re.DOTALL,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,37 +152,25 @@ def deliver(
         start_step: The first step to deliver.
         end_step: The first step not to deliver; None for no end.
     """
-    types = [spec.dtype for spec in specs.values()]
-
     gate = _gate()
 
-    def read_values(delivery: np.ndarray) -> list[np.ndarray | str]:
+    def read_values(delivery: np.ndarray) -> list[np.ndarray]:
         with _counted():
-            try:
-                values = read(int(delivery))
-                return [*(values[name] for name in specs), ""]
-            except (ValueError, OSError) as error:
-                problem = str(error)
-            except Exception:
-                problem = traceback.format_exc()
-            return [*map(_no_values, specs.values()), problem]
+            values = read(int(delivery))
+            return [values[name] for name in specs]
 
     def in_graph(delivery: tf.Tensor) -> dict[str, tf.Tensor]:
-        is_open = tf.debugging.Assert(~gate.is_closed(), ["The program ends."])
-        with tf.control_dependencies([is_open]):
-            *tensors, problem = tf.numpy_function(
-                read_values, [delivery], [*types, tf.string]
-            )
-        is_read = tf.debugging.Assert(
-            problem == "", [_READING_FAILED + problem]
+        # `tf.debugging.Assert` has a conditional, which takes longer than this.
+        is_open = tf.raw_ops.Assert(
+            condition=~gate.is_closed(), data=["The program ends."]
         )
-        with tf.control_dependencies([is_read]):
-            return {
-                name: tf.ensure_shape(tensor, spec.shape)
-                for tensor, (name, spec) in zip(
-                    tensors, specs.items(), strict=True
-                )
-            }
+        types = [spec.dtype for spec in specs.values()]
+        with tf.control_dependencies([is_open]):
+            tensors = tf.numpy_function(read_values, [delivery], types)
+        return {
+            name: tf.ensure_shape(tensor, spec.shape)
+            for tensor, (name, spec) in zip(tensors, specs.items(), strict=True)
+        }
 
     deliveries = tf.data.Dataset.range(
         start_step * shard.replicas_per_shard,
@@ -192,10 +181,6 @@ def deliver(
     return deliveries.map(
         in_graph, num_parallel_calls=_PARALLEL_READS, deterministic=True
     )
-
-
-def _no_values(spec: tf.TensorSpec) -> np.ndarray:
-    return np.empty([0] * len(spec.shape), spec.dtype.as_numpy_dtype)
 
 
 @contextlib.contextmanager
@@ -239,15 +224,16 @@ def failed_reads_raised() -> Iterator[None]:
     Use it around what takes batches of `deliver`.
 
     Raises:
-        ValueError: The `read` of `deliver` failed; the message is its own.
+        ValueError: The `read` of `deliver` raised a `ValueError`, or an error
+            of the file system; the message is that of `read`.
     """
     try:
         yield
-    except tf.errors.InvalidArgumentError as error:
-        found = _FAILURE.search(error.message)
+    except tf.errors.OpError as error:
+        found = _FAILED_READ.search(error.message)
         if found is None:
             raise
-        raise ValueError(ast.literal_eval(f"'{found[1]}'")) from error
+        raise ValueError(found[1]) from error
 
 
 def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
