@@ -4,13 +4,13 @@ Data flow: tokens of a block -> [this file] -> pairs -> masks -> records.
 Floor: data. Pure NumPy.
 
 `segment_pairs` fills a record with sentences until it is full, and cuts off
-what is too much, as the original does: 10% to 15% of the text at 128 tokens.
-Here, a pair ends with the sentence whose end is nearest to that of the record,
-and what is too much is cut off in the same way: 3%, for 4% of padding.
+the excess, as the original does: 10% to 15% of the text at 128 tokens. Here, a
+pair ends with the sentence whose end is nearest to the end of the record, and
+the excess, 3% of the text, is cut off in the same way; padding is 4%.
 Sentences that are too long are divided beforehand: `divide_sentences`.
-The first record of a long document is shortened at random, about as far as the
-document then needs no more records, so that every copy of the corpus is cut in
-other places.
+The first record of a document is shortened by a random number of tokens, at
+most as many as its last record has room for. So every copy of the corpus is cut
+in other places, and the number of records hardly grows.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
@@ -178,7 +178,10 @@ def single_segments(
 def _first_limit(
     chunker: Chunker, first: int, last: int, budget: int, target: int
 ) -> int:
-    """Draws how many tokens the first record of a document may have."""
+    """Draws how many tokens the first record of a document may have.
+
+    See the top of this file.
+    """
     if target < budget:
         return budget  # The target, which is random, moves all borders.
     unused = -chunker.num_tokens(first, last) % budget

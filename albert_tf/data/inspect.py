@@ -10,7 +10,6 @@ Floor: data. No TensorFlow.
 
 import argparse
 import dataclasses
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
@@ -141,18 +140,11 @@ def verify(path: str, source: record_source.RecordSource) -> str:
         ValueError: A record is damaged, or the file is not the one that its
             sidecar describes.
     """
-    num_records = sum(1 for _ in record_files.RecordFile(path).verified())
+    record_source.verify_file(record_files.RecordFile(path), source.sidecar)
+    number = source.num_records
     if source.sidecar is None:
-        return f"{num_records} records agree with their checksums; no sidecar"
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != source.sidecar.sha256:
-        raise ValueError(
-            f"{path!r} is not the file that its sidecar describes: its sha256 "
-            f"is {digest}, expected {source.sidecar.sha256}. Build or copy the "
-            "file again."
-        )
-    return f"{num_records} records and the file agree with their checksums"
+        return f"{number} records agree with their checksums; no sidecar"
+    return f"{number} records and the file agree with their checksums"
 
 
 class _Parser(argparse.ArgumentParser):

@@ -23,6 +23,9 @@ import google_crc32c
 
 from albert_tf import files
 
+# Names of the files beside a record file, and of unfinished ones, end so.
+OTHER_SUFFIXES = (".json", ".index", ".partial")
+
 # A frame: length, its checksum, the record, its checksum.
 LENGTH = struct.Struct("<Q")
 CHECKSUM = struct.Struct("<I")

@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf import features, files
-from albert_tf.data import masking, record_files, sidecar
+from albert_tf.data import masking, record_files, record_index, sidecar
 
 _LOGGER = logging.getLogger(__name__)
 
-_OTHER_SUFFIXES = (".json", ".index", ".partial")
 _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
 # warning.
@@ -200,7 +199,7 @@ def open_records(
             or there is no record. The message names file and values.
     """
     found = files.expand_globs(patterns)
-    paths = [p for p in found if not p.endswith(_OTHER_SUFFIXES)]
+    paths = [p for p in found if not p.endswith(record_index.OTHER_SUFFIXES)]
     if not paths:
         raise FileNotFoundError(
             f"{patterns!r} matches only sidecars, indexes and unfinished files "
@@ -220,7 +219,7 @@ def open_records(
         _check_agreement(described, other)
         _check_expected(other, {"max_seq_length": max_seq_length, **chosen})
         if verify:
-            _verify(other)
+            verify_file(other.records, other.sidecar)
     source = RecordSource(opened)
     _check_sample(source, vocab_size)
     return source
@@ -274,20 +273,27 @@ def _open_file(
     return _CheckedFile(records=records, layout=layout, sidecar=facts)
 
 
-def _verify(file: _CheckedFile) -> None:
-    """Reads a whole file and compares its checksums."""
-    if file.sidecar is not None:
-        with open(file.path, "rb") as content:
+def verify_file(
+    records: record_files.RecordFile, facts: sidecar.Sidecar | None
+) -> None:
+    """Reads a whole file and compares its checksums.
+
+    Raises:
+        ValueError: A record is damaged, or the file is not the one that its
+            sidecar describes.
+    """
+    if facts is not None:
+        with open(records.path, "rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        if digest == file.sidecar.sha256:
+        if digest == facts.sha256:
             return
-    for _ in file.records.verified():
+    for _ in records.verified():
         pass
-    if file.sidecar is not None:
+    if facts is not None:
         raise ValueError(
-            f"{file.path!r} is not the file that its sidecar describes: its "
-            f"sha256 is {digest}, expected {file.sidecar.sha256}. Build or "
-            "copy both again."
+            f"{records.path!r} is not the file that its sidecar describes: its "
+            f"sha256 is {digest}, expected {facts.sha256}. Build or copy both "
+            "again."
         )
 
 

@@ -23,8 +23,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 
-# Training takes files with such names for something else.
-_OTHER_SUFFIXES = (".json", ".index", ".partial")
 _NUM_CORPUS_FILES = 10
 # Longer lists of files are cut off in a sidecar.
 _MAX_CHARACTERS = 1000
@@ -59,11 +57,11 @@ def output_files(
             raise ValueError(
                 f"{path!r} is a folder. Name a file in it as output file."
             )
-        if path.endswith(_OTHER_SUFFIXES):
+        if path.endswith(record_index.OTHER_SUFFIXES):
             raise ValueError(
                 f"{path!r} has the name of a sidecar, an index or an "
                 "unfinished file. Choose an output file that does not end in "
-                f"{', '.join(_OTHER_SUFFIXES)}."
+                f"{', '.join(record_index.OTHER_SUFFIXES)}."
             )
         for written in written_files(path):
             _check_not_an_input(path, written, existing)

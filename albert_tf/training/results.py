@@ -262,7 +262,10 @@ def _write_stream(
             data = cast(StreamedData, one.data)
             return stack.enter_context(data.open_predictions(folder, scores))
 
-        write = distribution.run_in_chief(strategy, open_files)
+        # Other workers have no files.
+        write = (
+            distribution.run_in_chief(strategy, open_files) or _write_nothing
+        )
         bar = stack.enter_context(
             metric_log.progress_bar(total=len(one.examples), unit="row")
         )
@@ -271,10 +274,12 @@ def _write_stream(
                 columns, batch_size=config.predict_batch_size, bar=bar
             )
             distribution.run_in_chief(
-                strategy,
-                # There are no files in other workers, which do not call it.
-                functools.partial(cast(Any, write or id), examples, outputs),
+                strategy, functools.partial(write, examples, outputs)
             )
+
+
+def _write_nothing(*_: Any) -> None:
+    pass
 
 
 def scores_of(

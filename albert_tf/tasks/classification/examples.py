@@ -301,7 +301,7 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
 def check_labels(labels: Sequence[str], where: str) -> None:
     """Checks that labels can be told apart, by a classifier and in a file.
 
-    Labels that differ only in their writing are told.
+    Labels that differ only in their writing are warned of.
 
     Raises:
         ValueError: A label is empty, breaks a row, or comes twice; or there
