@@ -424,6 +424,7 @@ def test_two_replicas_step_as_one(make_variable):
                 )
 
 
+@pytest.mark.slow
 @needs_tensorflow
 def test_all_of_it_holds_on_the_jax_back_end():
     if importlib.util.find_spec("jax") is None:

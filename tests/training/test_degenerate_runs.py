@@ -339,7 +339,6 @@ FAILED = [
     [
         Case(task="positive", of=0.036),
         Case(task="numbers", of="large"),
-        Case(task="positive", of=0.5, problem="rate"),
         Case(task="numbers", of="small", problem="texts"),
     ],
     ids=str,

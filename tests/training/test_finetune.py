@@ -76,9 +76,9 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
     }
 
 
-@pytest.mark.parametrize(
-    "strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)]
-)
+# `tests/cli` has a quicker one, of runs that are killed.
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
     strategy, job, stop_at, deterministic
 ):
@@ -310,7 +310,8 @@ NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
 
 
 @pytest.mark.parametrize(
-    ("changes", "restarts"), [(NO_RESTART, [0]), ({}, [1, 0])]
+    ("changes", "restarts"),
+    [pytest.param(NO_RESTART, [0], marks=pytest.mark.slow), ({}, [1, 0])],
 )
 def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
     changes, restarts, job, mute_task, caplog
@@ -335,7 +336,9 @@ def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
         assert "1 of 2 seeds give no result and are left out" in caplog.text
 
 
-@pytest.mark.parametrize("num_mute", [1, 2])
+@pytest.mark.parametrize(
+    "num_mute", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_accepted_degenerate_seeds_count(num_mute, job, mute_task):
     mute_task.num_mute = num_mute
     several = job(
@@ -478,6 +481,7 @@ def test_a_seed_of_other_settings_is_refused_before_anything_is_written(
     assert read_json(several.output_dir, "run.json") == recorded
 
 
+@pytest.mark.slow
 def test_a_finished_run_of_seeds_is_repeated_or_gets_more(seeds_run, tmp_path):
     finished, scores = seeds_run
     shutil.copytree(finished.output_dir, tmp_path / "run")

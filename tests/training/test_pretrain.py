@@ -147,9 +147,9 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
 
 
-@pytest.mark.parametrize(
-    "strategy", ["one", pytest.param("mirrored", marks=pytest.mark.slow)]
-)
+# `tests/cli` has a quicker one, of runs that are killed.
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["one", "mirrored"])
 def test_a_stopped_run_resumes_to_the_same_bits(
     strategy, job, stop_at, deterministic
 ):

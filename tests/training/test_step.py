@@ -129,7 +129,10 @@ SPLITS = {
 @pytest.mark.parametrize(
     ("split", "optimizer"),
     [(name, "lamb") for name in SPLITS]
-    + [("replicas", "adamw"), ("accumulated", "adamw")],
+    + [
+        pytest.param("replicas", "adamw", marks=pytest.mark.slow),
+        ("accumulated", "adamw"),
+    ],
 )
 def test_a_global_batch_gives_the_same_update_however_it_is_split(
     split, optimizer, run_whole, two_replicas
@@ -167,7 +170,9 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
         ({"precision": "float16"}, "lamb"),
         (SPLITS["accumulated"], "lamb"),
         (SPLITS["replicas_accumulated"], "adamw"),
-        (SPLITS["replicas_compiled"], "lamb"),
+        pytest.param(
+            SPLITS["replicas_compiled"], "lamb", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_weight_that_the_loss_does_not_reach_stays_as_it_is(
@@ -202,7 +207,11 @@ def test_a_weight_that_the_loss_does_not_reach_stays_as_it_is(
 
 @pytest.mark.parametrize(
     ("precision", "num_replicas", "tolerance"),
-    [("float16", 1, 0.01), ("float16", 2, 0.01), ("bfloat16", 1, 0.05)],
+    [
+        ("float16", 1, 0.01),
+        pytest.param("float16", 2, 0.01, marks=pytest.mark.slow),
+        ("bfloat16", 1, 0.05),
+    ],
 )
 def test_lower_precisions_stay_near_float32(
     precision, num_replicas, tolerance, run_whole, two_replicas
@@ -230,7 +239,9 @@ def test_lower_precisions_stay_near_float32(
         assert scale == [initial, 0.0]
 
 
-@pytest.mark.parametrize("num_replicas", [1, 2])
+@pytest.mark.parametrize(
+    "num_replicas", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
     num_replicas, two_replicas
 ):
