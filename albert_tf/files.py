@@ -401,7 +401,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
         path: The folder; unless `replace`, it must not exist when the block
             ends, or be empty.
         replace: Whether a folder that exists is replaced. It is moved away
-            first; what a kill has left is put right by `finish_replacements`.
+            first; what a kill has left is put right by `clean_up`.
 
     Raises:
         ValueError: The folder has come into being in the meantime.
@@ -426,21 +426,19 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
             _remove(old)
 
 
-def finish_replacements(folder: Path) -> None:
-    """Finishes what killed processes have begun by `atomic_folder` in a folder.
+def clean_up(folder: Path) -> None:
+    """Puts right what killed processes have left in a folder.
 
-    A folder that was moved away comes back if nothing took its place.
-    Incomplete folders are removed. Only where no other process is writing.
+    A folder that `atomic_folder` moved away comes back if nothing took its
+    place. Whatever is incomplete is removed. Only where no other process is
+    writing.
     """
-    parent = check_local(folder)
-    for found in os.listdir(parent) if os.path.isdir(parent) else ():
-        path = os.path.join(parent, found)
+    for found in os.listdir(check_local(folder)):
+        path = os.path.join(folder, found)
         replaced = _REPLACED.fullmatch(found)
         if replaced and not os.path.exists(
-            os.path.join(parent, replaced["name"])
+            os.path.join(folder, replaced["name"])
         ):
-            # Another worker may already have moved it.
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(path, os.path.join(parent, replaced["name"]))
-        elif os.path.isdir(path) and (replaced or _PARTIAL.fullmatch(found)):
+            os.replace(path, os.path.join(folder, replaced["name"]))
+        elif replaced or _PARTIAL.fullmatch(found):
             _remove(path)

@@ -62,10 +62,6 @@ class Checkpointer:
         )
         self._keep_max = keep_max
         self._metadata = metadata or Metadata()
-        files.finish_replacements(output_dir)
-        files.finish_replacements(
-            run_checkpoints.checkpoints_folder(output_dir)
-        )
 
     def latest(self) -> str | None:
         """Returns the folder of the newest checkpoint, or None."""

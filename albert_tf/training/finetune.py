@@ -8,6 +8,7 @@ Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.
 """
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -16,7 +17,7 @@ import math
 import os
 import shutil
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -84,7 +85,14 @@ def run(
 
     # 3. Training, evaluation, prediction.
     if config.num_seeds > 1:
-        return _run_seeds(config, opened, make_task, strategy)
+        with contextlib.ExitStack() as stack:
+            distribution.run_in_chief(
+                strategy,
+                functools.partial(
+                    stack.enter_context, _claimed_folders(config, opened)
+                ),
+            )
+            return _run_seeds(config, opened, make_task, strategy)
     return attempts.SingleRun(config, opened, make_task, strategy).run()
 
 
@@ -98,12 +106,7 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
-    # 1. The directory of all seeds.
-    distribution.run_in_chief(
-        strategy, functools.partial(_claim_folders, config, sets)
-    )
-
-    # 2. Each seed.
+    # 1. Each seed.
     scores: dict[int, dict[str, float]] = {}
     failures: dict[int, str] = {}
     without_prediction = dataclasses.replace(sets, prediction=(), streams=())
@@ -137,7 +140,7 @@ def _run_seeds(
             ", ".join(map(str, failures)),
         )
 
-    # 3. The best weights, and the results of all seeds.
+    # 2. The best weights, and the results of all seeds.
     metric = sets.data.primary_metric
     # Some are known only to the log.
     if any(config.best_metric in own for own in scores.values()):
@@ -157,14 +160,17 @@ def _run_seeds(
     return results
 
 
-def _claim_folders(config: FinetuningConfig, sets: Sets[RecordSet]) -> None:
-    """Claims the directory of all seeds, after it and theirs are checked."""
+@contextlib.contextmanager
+def _claimed_folders(
+    config: FinetuningConfig, sets: Sets[RecordSet]
+) -> Iterator[None]:
+    """Claims and locks the directory of all seeds, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
-    folder.check()
-    for one in config.seed_configs():
-        attempts.folder_of(one, sets).check()
-    os.makedirs(config.output_dir, exist_ok=True)
-    folder.claim(config)
+    with folder.locked():
+        for one in config.seed_configs():
+            attempts.folder_of(one, sets).check()
+        folder.claim(config)
+        yield
 
 
 def _details(

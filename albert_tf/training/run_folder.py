@@ -152,8 +152,9 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Checks the directory and keeps other processes from training in it.
 
-        The system releases the lock when the process ends, however it ends. A
-        directory that was created here and is still empty is removed.
+        What killed processes have left incomplete in it is removed. The system
+        releases the lock when the process ends, however it ends. A directory
+        that was created here and is still empty is removed.
 
         Raises:
             ValueError: See `check`; or another process holds the lock.
@@ -167,10 +168,18 @@ class RunFolder:
         )
         try:
             with files.locked(os.path.join(self.path, LOCK_FILE), message):
+                self._clean_up()
                 yield
         finally:
             if is_new and not os.listdir(self.path):
                 os.rmdir(self.path)
+
+    def _clean_up(self) -> None:
+        files.clean_up(self.path)
+        for entry in os.scandir(self.path):
+            # A process that only predicts may be writing its records.
+            if entry.is_dir() and entry.name != CACHE_FOLDER:
+                files.clean_up(entry.path)
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run: fingerprint, config and flags."""

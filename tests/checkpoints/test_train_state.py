@@ -154,7 +154,7 @@ def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
 
     assert checkpointer.latest().endswith("step-00000005")
     checkpointer.save(10, STATE)
-    assert names_of(folder) == ["step-00000005", "step-00000010"]
+    assert checkpointer.latest().endswith("step-00000010")
 
 
 def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
@@ -171,46 +171,6 @@ def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
         saved.checkpointer.save(10, STATE)
 
     assert names_of(tmp_path / "run" / "checkpoints") == ["step-00000005"]
-
-
-@pytest.mark.parametrize("name", ["best", "checkpoints/step-00000005"])
-def test_a_kill_between_two_renames_loses_nothing(name, make, tmp_path):
-    saved = make(1)
-    saved.checkpointer.save(5, STATE)
-    saved.checkpointer.save_best(5, {"step": 5})
-    path = tmp_path / "run" / name
-    path.rename(f"{path}.01234567.replaced")
-
-    checkpointer = make(2).checkpointer
-
-    assert path.is_dir()
-    assert checkpointer.latest().endswith("step-00000005")
-
-
-def test_leftovers_of_a_finished_replacement_are_not_restored(make, tmp_path):
-    saved = make(1)
-    saved.checkpointer.save_best(5, {"step": 5})
-    best = tmp_path / "run" / "best"
-    shutil.copytree(best, f"{best}.01234567.replaced")
-    saved.checkpointer.save_best(6, {"step": 6})
-
-    make(2)
-
-    assert json.loads((best / "state.json").read_text()) == {"step": 6}
-    assert names_of(tmp_path / "run") == ["best"]
-
-
-def test_a_user_s_copies_in_a_run_are_kept(make, tmp_path):
-    saved = make(1)
-    saved.checkpointer.save_best(5, {"step": 5})
-    run = tmp_path / "run"
-    for name in ("best.old", "best.partial", "notes.old"):
-        shutil.copytree(run / "best", run / name)
-    names = names_of(run)
-
-    make(2).checkpointer.save_best(6, {"step": 6})
-
-    assert names_of(run) == names
 
 
 def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):

@@ -291,6 +291,33 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     assert config == runs.config()
 
 
+def test_what_kills_left_in_a_run_is_put_right_and_nothing_else(tmp_path):
+    run = tmp_path / "run"
+    kept = [
+        *("best.old", "best.partial", "checkpoints/step-00000005"),
+        # Of a process that only predicts.
+        f"{run_folder.CACHE_FOLDER}/new.01234567.partial",
+    ]
+    left = [
+        *("best.01234567.replaced", "best.89abcdef.partial"),
+        "checkpoints/step-00000010.01234567.replaced",
+    ]
+    for name in (*kept, *left):
+        (run / name).mkdir(parents=True)
+    for name in ("run.json", "predictions.tsv", "eval/predictions.tsv"):
+        (run / f"{name}.01234567.partial").parent.mkdir(exist_ok=True)
+        (run / f"{name}.01234567.partial").touch()
+    (run / "run.json").write_text(json.dumps({"seed": 1}))
+
+    with RunFolder(path=str(run), fingerprint={"seed": 1}).locked():
+        found = {str(path.relative_to(run)) for path in run.rglob("*")}
+
+    # What was moved away comes back where nothing took its place.
+    back = {"best", "checkpoints/step-00000010"}
+    others = {"checkpoints", "eval", "run.json", run_folder.CACHE_FOLDER}
+    assert found - {run_folder.LOCK_FILE} == {*kept, *back, *others}
+
+
 def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
     tmp_path, claim, monkeypatch
 ):
