@@ -15,12 +15,12 @@ import json
 import os
 import pathlib
 import resource
-import shlex
 import statistics
-import subprocess
 import sys
 import time
 from typing import Any
+
+import alternation
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WARM_UP_STEPS = 3
@@ -136,35 +136,13 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
         *(sys.executable, __file__, "--json", *["--jit"] * arguments.jit),
         *(f"--{name}={v}" for name, v in settings.items() if v is not None),
     ]
-    commands = {"albert_tf": own}
-    for peer in arguments.peer:
-        name, _, command = peer.partition("=")
-        commands[name] = shlex.split(command)
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
-    for round_number in range(arguments.alternations):
-        for name, command in commands.items():
-            results[name].append(_run(command))
-            if not arguments.json:
-                speed = results[name][-1]["tokens_per_second"]
-                print(f"{round_number + 1} {name:12} {speed:9.1f} tokens/s")
-    ours = [result["tokens_per_second"] for result in results["albert_tf"]]
-    summary = dict(results["albert_tf"][-1])
-    summary["tokens_per_second"] = statistics.median(ours)
-    summary["alternations"] = arguments.alternations
-    for name in list(commands)[1:]:
-        theirs = [result["tokens_per_second"] for result in results[name]]
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        summary[f"{name}_tokens_per_second"] = statistics.median(theirs)
-        summary[f"ratio_to_{name}"] = statistics.median(ratios)
-    return summary
-
-
-def _run(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        sys.exit(f"error: {shlex.join(command)} failed: {last}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return alternation.compare(
+        own,
+        arguments.peer,
+        key="tokens_per_second",
+        alternations=arguments.alternations,
+        is_quiet=arguments.json,
+    )
 
 
 def main() -> None:

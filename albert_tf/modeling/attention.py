@@ -11,7 +11,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling import base, dropout, kernels, layers
 from albert_tf.modeling.layers import LayerNorm
 
 # TF1: a finite number, so that a row that is all padding attends evenly to
@@ -40,10 +40,25 @@ def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
         sums to 1. The softmax is computed in float32.
     """
     scores = ops.einsum("bqnd,bknd->bnqk", query, key)
-    scores = ops.cast(scores, "float32") * query.shape[-1] ** -0.5
     is_masked = 1.0 - ops.cast(attention_mask, "float32")
-    probabilities = ops.softmax(scores + MASKED_SCORE * is_masked, axis=-1)
-    return ops.cast(probabilities, query.dtype)
+    scale = query.shape[-1] ** -0.5
+    return kernels.apply(
+        _softmax, _softmax_gradient, scores, MASKED_SCORE * is_masked, scale
+    )
+
+
+def _softmax(scores: Any, mask: Any, scale: Any) -> Any:
+    scaled = ops.cast(scores, "float32") * scale
+    return ops.cast(ops.softmax(scaled + mask, axis=-1), scores.dtype)
+
+
+def _softmax_gradient(
+    upstream: Any, output: Any, scores: Any, mask: Any, scale: Any
+) -> list[Any]:
+    del scores, mask
+    change = upstream * output
+    total = ops.sum(change, axis=-1, keepdims=True)
+    return [(change - output * total) * scale]
 
 
 def attended_values(probabilities: Any, value: Any) -> Any:

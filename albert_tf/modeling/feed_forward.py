@@ -6,16 +6,20 @@ Source: google-research/albert, `modeling.get_activation` and the second half of
 `modeling.attention_ffn_block`.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling import base, dropout, kernels, layers
 from albert_tf.modeling.layers import LayerNorm
 
 Activation = Callable[[Any], Any]
+
+_GELU_SCALE = math.sqrt(2 / math.pi)
+_GELU_CUBIC = 0.044715
 
 
 def activation(name: str) -> Activation:
@@ -25,9 +29,22 @@ def activation(name: str) -> Activation:
 
 def gelu(inputs: Any) -> Any:
     """Computes the Gaussian error linear unit in its tanh form."""
+    return kernels.apply(_gelu, _gelu_gradient, inputs)
+
+
+def _gelu(inputs: Any) -> Any:
     # TF1: every released model was trained with the tanh form; the exact one
     # (by erf) moves the outputs by 5e-4 of their largest value.
     return ops.gelu(inputs, approximate=True)
+
+
+def _gelu_gradient(upstream: Any, output: Any, inputs: Any) -> list[Any]:
+    # x (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + c x^3).
+    del output
+    cubic = _GELU_CUBIC * inputs * inputs
+    tanh = ops.tanh(_GELU_SCALE * inputs * (1 + cubic))
+    slope = (1 - tanh * tanh) * _GELU_SCALE * (1 + 3 * cubic)
+    return [upstream * (1 + tanh + inputs * slope) / 2]
 
 
 _ACTIVATIONS: dict[str, Activation] = {

@@ -19,7 +19,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import base
+from albert_tf.modeling import base, kernels
 
 _SEED_BYTES = 4
 _LARGEST_SEED = 2**31 - 1
@@ -71,21 +71,46 @@ def dense(
     )
 
 
-def layer_norm(inputs: Any, gamma: Any, beta: Any) -> Any:
+def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
     """Gives every row the mean `beta` and the standard deviation `gamma`.
 
     Args:
-        inputs: Float tensor `[..., H]` of any float dtype.
+        inputs: Float tensor `[..., H]` of any float dtype; the arithmetic is
+            in float32.
         gamma: Float32 tensor `[H]`.
         beta: Float32 tensor `[H]`.
 
     Returns:
-        Float32 tensor `[..., H]`.
+        Tensor of the shape and dtype of `inputs`.
     """
+    return kernels.apply(_normalize, _normalize_gradient, inputs, gamma, beta)
+
+
+def _standardize(inputs: Any) -> tuple[Any, Any]:
+    """Returns rows of mean 0 and deviation 1, and what they were scaled by."""
     inputs = ops.cast(inputs, "float32")
     centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
     variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-    return centered * ops.rsqrt(variance + LAYER_NORM_EPSILON) * gamma + beta
+    scale = ops.rsqrt(variance + LAYER_NORM_EPSILON)
+    return centered * scale, scale
+
+
+def _normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
+    standard, _ = _standardize(inputs)
+    return ops.cast(standard * gamma + beta, inputs.dtype)
+
+
+def _normalize_gradient(
+    upstream: Any, output: Any, inputs: Any, gamma: Any, beta: Any
+) -> list[Any]:
+    del output, beta
+    standard, scale = _standardize(inputs)
+    # The part of the gradient that changes neither mean nor deviation.
+    gradient = upstream * gamma
+    mean = ops.mean(gradient, axis=-1, keepdims=True)
+    along = ops.mean(gradient * standard, axis=-1, keepdims=True)
+    gradient = (gradient - mean - along * standard) * scale
+    return [gradient, upstream * standard, upstream]
 
 
 @base.register
@@ -123,8 +148,7 @@ class LayerNorm(base.SerializableLayer):
         )
 
     def call(self, inputs: Any) -> Any:
-        outputs = layer_norm(inputs, self.gamma, self.beta)
-        return ops.cast(outputs, self.compute_dtype)
+        return normalize(inputs, self.gamma, self.beta)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape

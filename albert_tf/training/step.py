@@ -14,12 +14,15 @@ the loss scale of float16.
 # one step on R replicas equals one step on one replica with the same examples.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from albert_tf.modeling import kernels
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
+from albert_tf.training import distribution
 from albert_tf.training.run_config import RunConfig
 
 Tensors = list[tf.Tensor]
@@ -65,6 +68,18 @@ class TrainStep:
             self._gradients = tf.function(
                 self._local_gradients, jit_compile=True
             )
+        # XLA loses on the products of a CPU, but wins between them. What is
+        # compiled as a whole, as every step on a TPU, needs no kernels.
+        is_whole = (
+            config.jit_compile or distribution.device_type(strategy) == "TPU"
+        )
+        self._compile_kernel = (
+            None
+            if is_whole
+            else functools.partial(
+                tf.function, jit_compile=True, autograph=False
+            )
+        )
         self.run = tf.function(self._run)
 
     @property
@@ -196,7 +211,10 @@ class TrainStep:
         scale: tf.Tensor,
     ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
-        with tf.GradientTape() as tape:
+        with (
+            kernels.compiled_by(self._compile_kernel),
+            tf.GradientTape() as tape,
+        ):
             loss, totals = self.task.loss(batch, loss_denominators, seed=seed)
             if self._scales_loss:
                 loss *= scale

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import step
 from tests.training import runs
@@ -55,10 +56,18 @@ def assert_close(actual, expected, tolerance, floor=0.0):
         ("lamb", {}),
         ("adamw", {}),
         ("lamb", {"jit_compile": True}),
+        ("lamb", {"smallest_kernel": 0}),
     ],
-    ids=["lamb", "adamw", "xla"],
+    ids=["lamb", "adamw", "xla", "kernels"],
 )
-def test_six_steps_equal_the_recorded_ones(run_recorded, name, options):
+def test_six_steps_equal_the_recorded_ones(
+    run_recorded, name, options, monkeypatch
+):
+    # The recorded model is smaller than what is compiled.
+    if "smallest_kernel" in options:
+        options = dict(options)
+        smallest = options.pop("smallest_kernel")
+        monkeypatch.setattr(kernels, "SMALLEST_SIZE", smallest)
     made, steps, arrays = run_recorded(name, **options)
 
     assert len(steps) == NUM_STEPS

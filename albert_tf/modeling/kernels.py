@@ -1,0 +1,123 @@
+"""Elementwise parts of a block as one kernel each, with a gradient of its own.
+
+A back end computes such a part operation by operation, and its gradient from
+what each of them has kept: mostly traffic of memory. Within `compiled_by`, the
+part is compiled as a whole, and so is its gradient, in closed form, which
+takes nothing but output and inputs. The numbers are the same up to rounding; a
+compiled part computes in float32 in every precision.
+
+Floor: modeling.
+"""
+
+import contextlib
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from keras import ops
+
+# Number of values from which on a kernel saves more than its start costs.
+SMALLEST_SIZE = 2**16
+
+Function = Callable[..., Any]
+Compile = Callable[[Function], Function]
+
+
+class _State(threading.local):
+    # They return the compiled form of a function or a gradient.
+    compiled: tuple[Compile, Compile] | None = None
+
+
+_STATE = _State()
+
+
+@contextlib.contextmanager
+def compiled_by(compile_function: Compile | None) -> Iterator[None]:
+    """Has the parts that this thread calls in this block compiled.
+
+    Small ones are not.
+
+    Args:
+        compile_function: Takes a function and returns its compiled form, as
+            `tf.function(..., jit_compile=True)` and `jax.jit` do. None
+            compiles nothing.
+    """
+    before = _STATE.compiled
+    _STATE.compiled = None
+    if compile_function is not None:
+        _STATE.compiled = (
+            functools.cache(lambda f: compile_function(_in_float32(f))),
+            functools.cache(lambda f: compile_function(_of_inputs(f))),
+        )
+    try:
+        yield
+    finally:
+        _STATE.compiled = before
+
+
+def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
+    """Calls a function that has a gradient in closed form.
+
+    Args:
+        function: Takes tensors and returns one. Its dtype is that of the first
+            input.
+        gradient: Takes the gradient of the output, the output and the inputs,
+            all in float32; returns a list, the gradients of the first inputs.
+            One with more axes than its input is summed over the leading ones.
+            The other inputs have none.
+        *inputs: What `function` is called with.
+
+    Returns:
+        The output of `function`.
+    """
+    # The length of a batch may not be known yet.
+    size = math.prod(n for n in inputs[0].shape if n is not None)
+    if _STATE.compiled is None or size < SMALLEST_SIZE:
+        return function(*inputs)
+    compile_function, compile_gradient = _STATE.compiled
+
+    @ops.custom_gradient
+    def call(*inputs: Any) -> Any:
+        output = compile_function(function)(*inputs)
+
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            upstream = args[0] if upstream is None else upstream
+            found = compile_gradient(gradient)(upstream, output, *inputs)
+            return _complete(found, inputs)
+
+        return output, grad
+
+    return call(*inputs)
+
+
+def _in_float32(function: Function) -> Function:
+    def call(*inputs: Any) -> Any:
+        outputs = function(*(ops.cast(x, "float32") for x in inputs))
+        return ops.cast(outputs, inputs[0].dtype)
+
+    return call
+
+
+def _of_inputs(gradient: Function) -> Function:
+    def call(upstream: Any, output: Any, *inputs: Any) -> Any:
+        tensors = (upstream, output, *inputs)
+        found = gradient(*(ops.cast(x, "float32") for x in tensors))
+        return [
+            ops.cast(one, x.dtype)
+            for one, x in zip(found, inputs, strict=False)
+        ]
+
+    return call
+
+
+def _complete(found: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+    # The sums are not compiled: that of a column is slow within a kernel.
+    summed = [
+        ops.sum(one, axis=tuple(range(len(one.shape) - len(x.shape))))
+        if len(one.shape) > len(x.shape)
+        else one
+        for one, x in zip(found, inputs, strict=False)
+    ]
+    return (*summed, *map(ops.zeros_like, inputs[len(summed) :]))

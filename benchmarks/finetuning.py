@@ -1,0 +1,196 @@
+"""Times fine-tuning or prediction on a GLUE file, alone or beside others.
+
+    python benchmarks/finetuning.py --task=MRPC --file=MRPC/train.tsv \
+        --spm_model_file=30k-clean.model --mode=train --precision=bfloat16 \
+        --peer='other=python other_benchmark.py' --alternations=5 --json
+
+A base model with random weights is trained for an epoch of the first
+`--examples` rows by AdamW, or predicts them, in the batches that
+`run_classifier.py` makes. What is timed is that, after a warm-up: not reading,
+tokenization and tracing. A peer is any command whose last line is a JSON object
+with `examples_per_second`; each runs in a process of its own, in turn with
+ours. The last line of the output is one JSON object.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+from typing import Any
+
+import alternation
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+WARM_UP_STEPS = 3
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", default="MRPC", help="name of a GLUE task")
+    parser.add_argument("--file", required=True, help="labelled TSV of it")
+    parser.add_argument("--spm_model_file", required=True)
+    parser.add_argument("--mode", choices=["train", "predict"], default="train")
+    parser.add_argument("--config", default="base_v2", help="published name")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--max_seq_length", type=int, default=128)
+    parser.add_argument("--precision", default="bfloat16")
+    parser.add_argument("--examples", type=int, default=320)
+    parser.add_argument("--peer", action="append", default=[])
+    parser.add_argument("--alternations", type=int, default=5)
+    parser.add_argument(
+        "--json", action="store_true", help="the JSON line only"
+    )
+    return parser.parse_args()
+
+
+def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
+    """Returns the records of the file, and the number of labels."""
+    from albert_tf.data import feature_cache
+    from albert_tf.tasks.classification import glue
+    from albert_tf.tasks.classification.data import ClassificationData
+    from albert_tf.text.tokenizer import load_tokenizer
+
+    dataset = glue.find_dataset(arguments.task.lower())
+    split = "train" if "train" in os.path.basename(arguments.file) else "dev"
+    examples = glue.read_examples(
+        dataset, arguments.file, split=split, is_labelled=True
+    )
+    data = ClassificationData(
+        name=dataset.name,
+        labels=dataset.labels,
+        score_names=dataset.score_names,
+        tokenizer=load_tokenizer(spm_model_file=arguments.spm_model_file),
+        max_seq_length=arguments.max_seq_length,
+    )
+    columns = feature_cache.collect(
+        data.records(examples[: arguments.examples], is_training=False),
+        data.array_specs,
+        max_seq_length=arguments.max_seq_length,
+    )
+    return columns, len(dataset.labels)
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Times one pass over the records in this process."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, str(ROOT))
+    import tensorflow as tf
+
+    from albert_tf import config as configs
+    from albert_tf.tasks.finetuning import ClassificationTask
+    from albert_tf.training import records
+    from albert_tf.training.run_config import FinetuningConfig
+
+    columns, num_labels = read_records(arguments)
+    settings = FinetuningConfig(
+        albert_config=configs.published_config(arguments.config),
+        optimizer="adamw",
+        precision=arguments.precision,
+        train_batch_size=arguments.batch,
+        do_train=True,
+        max_seq_length=arguments.max_seq_length,
+    )
+    task = ClassificationTask(
+        settings.albert_config,
+        num_labels=num_labels,
+        dtype=settings.dtype_policy,
+    )
+    strategy = tf.distribute.get_strategy()
+    padding = records.padding_for(settings, strategy)
+    time_pass = time_training if arguments.mode == "train" else time_prediction
+    number, seconds = time_pass(settings, task, columns, padding, arguments)
+    return {
+        "what": f"{arguments.task} {arguments.mode}",
+        "config": arguments.config,
+        "precision": arguments.precision,
+        "batch": arguments.batch,
+        "examples": number,
+        "mean_length": float(columns.lengths.mean()),
+        "examples_per_second": number / seconds,
+    }
+
+
+def time_training(
+    settings: Any, task: Any, columns: Any, padding: Any, _: Any
+) -> tuple[int, float]:
+    """Returns the number of examples of an epoch, and its seconds."""
+    import tensorflow as tf
+
+    from albert_tf.data import bucketed_batches
+    from albert_tf.data.example_order import InputShard
+    from albert_tf.training import step
+
+    train_step = step.TrainStep(settings, task, tf.distribute.get_strategy())
+    order = bucketed_batches.BucketedOrder(
+        columns.lengths, batch_size=settings.train_batch_size, seed=0
+    )
+    batches = iter(
+        bucketed_batches.training_dataset(
+            columns, order, InputShard(), padding=padding
+        )
+    )
+
+    def run(first: int, number: int) -> None:
+        rows, _ = train_step.run(
+            batches,
+            tf.constant(first, tf.int64),
+            tf.constant(number),
+            tf.constant(1.0),
+            tf.constant(step.initial_loss_scale()),
+        )
+        rows.numpy()
+
+    run(0, WARM_UP_STEPS)
+    num_steps = columns.num_records // settings.train_batch_size
+    start = time.perf_counter()
+    run(WARM_UP_STEPS, num_steps)
+    seconds = time.perf_counter() - start
+    return num_steps * settings.train_batch_size, seconds
+
+
+def time_prediction(
+    _: Any, task: Any, columns: Any, padding: Any, arguments: argparse.Namespace
+) -> tuple[int, float]:
+    """Returns the number of examples, and the seconds of predicting them."""
+    import tensorflow as tf
+
+    from albert_tf.training import results
+
+    strategy = tf.distribute.get_strategy()
+    predictor = results.Predictor(task, strategy, padding)
+    for _ in range(2):  # the first is the warm-up
+        start = time.perf_counter()
+        predictor.run(columns, batch_size=arguments.batch)
+        seconds = time.perf_counter() - start
+    return columns.num_records, seconds
+
+
+def main() -> None:
+    """Measures, and prints."""
+    arguments = parse_arguments()
+    if arguments.peer:
+        settings = {**vars(arguments), "peer": None, "json": None}
+        own = [
+            *(sys.executable, __file__, "--json"),
+            *(f"--{name}={v}" for name, v in settings.items() if v is not None),
+        ]
+        result = alternation.compare(
+            own,
+            arguments.peer,
+            key="examples_per_second",
+            alternations=arguments.alternations,
+            is_quiet=arguments.json,
+        )
+    else:
+        result = measure(arguments)
+    if not arguments.json:
+        for name, value in result.items():
+            print(f"{name:24} {value}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

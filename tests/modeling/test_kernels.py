@@ -1,0 +1,110 @@
+"""The compiled parts: values and gradients are those of the plain ones."""
+
+import functools
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import attention, feed_forward, kernels, layers
+
+compile_whole = functools.partial(
+    tf.function, jit_compile=True, autograph=False
+)
+# The plain parts round after every operation in bfloat16.
+TOLERANCES = {"float32": 3e-6, "bfloat16": 0.03}
+
+
+def softmax(query, key):
+    mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+    return attention.attention_probabilities(query, key, mask[:, None, None])
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch):
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
+
+
+PARTS = {
+    "gelu": (feed_forward.gelu, [(3, 5, 8)]),
+    "softmax": (softmax, [(3, 4, 2, 6), (3, 4, 2, 6)]),
+    "layer_norm": (layers.normalize, [(3, 5, 8), (8,), (8,)]),
+}
+
+
+def values_and_gradients(part, inputs, upstream, compiler):
+    with kernels.compiled_by(compiler), tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = part(*inputs)
+    return [output, *tape.gradient(output, inputs, upstream)]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("name", PARTS)
+def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
+    name, dtype
+):
+    part, shapes = PARTS[name]
+    rng = np.random.default_rng(0)
+    inputs = [
+        tf.constant(
+            3 * rng.normal(size=shape),
+            # Scale and shift are float32 in every precision.
+            dtype if len(shape) > 1 else "float32",
+        )
+        for shape in shapes
+    ]
+    output = part(*inputs)
+    upstream = tf.constant(rng.normal(size=output.shape), output.dtype)
+
+    plain, compiled = (
+        values_and_gradients(part, inputs, upstream, compiler)
+        for compiler in (None, compile_whole)
+    )
+
+    for ours, theirs in zip(compiled, plain, strict=True):
+        assert ours.dtype == theirs.dtype
+        ours, theirs = (tf.cast(x, tf.float32) for x in (ours, theirs))
+        size = np.abs(theirs).max()
+        np.testing.assert_allclose(
+            ours, theirs, rtol=0, atol=size * TOLERANCES[dtype]
+        )
+
+
+def test_small_parts_are_plain(monkeypatch):
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 7)
+    called = []
+
+    def compiler(function):
+        called.append(function)
+        return function
+
+    with kernels.compiled_by(compiler):
+        feed_forward.gelu(tf.ones([2, 3]))
+        assert not called
+        tf.function(feed_forward.gelu).get_concrete_function(
+            tf.TensorSpec([None, 7])
+        )
+    assert called
+
+
+def test_each_part_is_compiled_once_in_a_block_and_not_outside():
+    compiled = []
+
+    def compiler(function):
+        compiled.append(function)
+        return function
+
+    inputs = tf.ones([2, 3])
+    feed_forward.gelu(inputs)
+    with kernels.compiled_by(compiler):
+        for _ in range(3):
+            feed_forward.gelu(inputs)
+        # Of another thread, which may train another model.
+        thread = threading.Thread(target=feed_forward.gelu, args=(inputs,))
+        thread.start()
+        thread.join()
+    feed_forward.gelu(inputs)
+
+    assert len(compiled) == 1  # the gradient when it is needed
