@@ -64,22 +64,16 @@ class TrainStep:
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
         self._gradients = self._local_gradients
+        # On a CPU, XLA loses at the matrix products but wins between them.
+        self._compile_kernel = None
         if config.jit_compile:
             self._gradients = tf.function(
                 self._local_gradients, jit_compile=True
             )
-        # XLA loses on the products of a CPU, but wins between them. What is
-        # compiled as a whole, as every step on a TPU, needs no kernels.
-        is_whole = (
-            config.jit_compile or distribution.device_type(strategy) == "TPU"
-        )
-        self._compile_kernel = (
-            None
-            if is_whole
-            else functools.partial(
+        elif distribution.device_type(strategy) == "CPU":
+            self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
-        )
         self.run = tf.function(self._run)
 
     @property
