@@ -1,47 +1,53 @@
-"""Runs programs in turn and compares what they print."""
+"""Times a benchmark alone, or in turn with other programs."""
 
+import argparse
 import json
 import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 OURS = "albert_tf"
 
 
-def compare(
-    own: Sequence[str],
-    peers: Sequence[str],
+def run(
+    arguments: argparse.Namespace,
+    measure: Callable[[argparse.Namespace], dict[str, Any]],
     *,
     key: str,
-    alternations: int,
-    is_quiet: bool,
-) -> dict[str, Any]:
-    """Runs ourselves and the peers in turn; returns medians and ratios.
+) -> None:
+    """Measures ourselves, beside the peers if there are any, and prints.
 
     Args:
-        own: Our command.
-        peers: `NAME=COMMAND` of each peer. The last line that a command prints
-            is a JSON object.
-        key: What is compared, by its name in these objects; more is better.
-        alternations: How often each command runs.
-        is_quiet: Whether single figures are not printed.
-
-    Returns:
-        Our last object, with the median of `key`; the median of each peer, and
-        the median of the pairwise ratios to it.
+        arguments: Those of this program; of all, `peer`, `alternations` and
+            `json` are used here.
+        measure: Returns the figures of one run in this process.
+        key: What is compared, by its name in these figures; more is better.
     """
-    commands = {OURS: list(own)}
-    for peer in peers:
+    result = _compare(arguments, key) if arguments.peer else measure(arguments)
+    if not arguments.json:
+        for name, value in result.items():
+            print(f"{name:24} {value}")
+    print(json.dumps(result))
+
+
+def _compare(arguments: argparse.Namespace, key: str) -> dict[str, Any]:
+    """Runs ourselves and the peers in turn; returns medians and ratios."""
+    own = [sys.executable, sys.argv[0], "--json"]
+    for name, value in vars(arguments).items():
+        if name not in ("peer", "json") and value not in (None, False):
+            own.append(f"--{name}" if value is True else f"--{name}={value}")
+    commands = {OURS: own}
+    for peer in arguments.peer:
         name, _, command = peer.partition("=")
         commands[name] = shlex.split(command)
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
-    for number in range(1, alternations + 1):
+    for number in range(1, arguments.alternations + 1):
         for name, command in commands.items():
             results[name].append(_run(command))
-            if not is_quiet:
+            if not arguments.json:
                 print(f"{number} {name:12} {results[name][-1][key]:9.1f} {key}")
     figures = {
         name: [result[key] for result in found]
@@ -49,7 +55,7 @@ def compare(
     }
     summary = results[OURS][-1] | {
         key: statistics.median(figures[OURS]),
-        "alternations": alternations,
+        "alternations": arguments.alternations,
     }
     for name in list(commands)[1:]:
         ratios = [

@@ -6,14 +6,13 @@
 
 A base model with random weights is trained for an epoch of the first
 `--examples` rows by AdamW, or predicts them, in the batches that
-`run_classifier.py` makes. What is timed is that, after a warm-up: not reading,
-tokenization and tracing. A peer is any command whose last line is a JSON object
+`run_classifier.py` makes. The first pass is not timed, nor are reading and
+tokenization. A peer is any command whose last line is a JSON object
 with `examples_per_second`; each runs in a process of its own, in turn with
 ours. The last line of the output is one JSON object.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import sys
@@ -23,7 +22,6 @@ from typing import Any
 import alternation
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-WARM_UP_STEPS = 3
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -143,10 +141,10 @@ def time_training(
         )
         rows.numpy()
 
-    run(0, WARM_UP_STEPS)
     num_steps = columns.num_records // settings.train_batch_size
+    run(0, num_steps)  # each length is compiled when it first occurs
     start = time.perf_counter()
-    run(WARM_UP_STEPS, num_steps)
+    run(num_steps, num_steps)
     seconds = time.perf_counter() - start
     return num_steps * settings.train_batch_size, seconds
 
@@ -168,29 +166,5 @@ def time_prediction(
     return columns.num_records, seconds
 
 
-def main() -> None:
-    """Measures, and prints."""
-    arguments = parse_arguments()
-    if arguments.peer:
-        settings = {**vars(arguments), "peer": None, "json": None}
-        own = [
-            *(sys.executable, __file__, "--json"),
-            *(f"--{name}={v}" for name, v in settings.items() if v is not None),
-        ]
-        result = alternation.compare(
-            own,
-            arguments.peer,
-            key="examples_per_second",
-            alternations=arguments.alternations,
-            is_quiet=arguments.json,
-        )
-    else:
-        result = measure(arguments)
-    if not arguments.json:
-        for name, value in result.items():
-            print(f"{name:24} {value}")
-    print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    alternation.run(parse_arguments(), measure, key="examples_per_second")

@@ -11,7 +11,6 @@ are printed. The last line of the output is one JSON object.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import resource
@@ -129,31 +128,5 @@ def _random_batch(
     }
 
 
-def compare(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Runs ourselves and the peers in turn; returns medians and ratios."""
-    settings = {**vars(arguments), "peer": None, "json": None, "jit": None}
-    own = [
-        *(sys.executable, __file__, "--json", *["--jit"] * arguments.jit),
-        *(f"--{name}={v}" for name, v in settings.items() if v is not None),
-    ]
-    return alternation.compare(
-        own,
-        arguments.peer,
-        key="tokens_per_second",
-        alternations=arguments.alternations,
-        is_quiet=arguments.json,
-    )
-
-
-def main() -> None:
-    """Measures, and prints."""
-    arguments = parse_arguments()
-    result = compare(arguments) if arguments.peer else measure(arguments)
-    if not arguments.json:
-        for name, value in result.items():
-            print(f"{name:24} {value}")
-    print(json.dumps(result))
-
-
 if __name__ == "__main__":
-    main()
+    alternation.run(parse_arguments(), measure, key="tokens_per_second")

@@ -37,7 +37,7 @@ _STATE = _State()
 def compiled_by(compile_function: Compile | None) -> Iterator[None]:
     """Has the parts that this thread calls in this block compiled.
 
-    Small ones are not.
+    Parts of fewer than `SMALLEST_SIZE` values are not compiled.
 
     Args:
         compile_function: Takes a function and returns its compiled form, as

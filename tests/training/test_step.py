@@ -51,23 +51,20 @@ def assert_close(actual, expected, tolerance, floor=0.0):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "smallest_kernel"),
     [
-        ("lamb", {}),
-        ("adamw", {}),
-        ("lamb", {"jit_compile": True}),
-        ("lamb", {"smallest_kernel": 0}),
+        ("lamb", {}, kernels.SMALLEST_SIZE),
+        ("adamw", {}, kernels.SMALLEST_SIZE),
+        ("lamb", {"jit_compile": True}, kernels.SMALLEST_SIZE),
+        # All parts of the recorded model are smaller.
+        ("lamb", {}, 0),
     ],
     ids=["lamb", "adamw", "xla", "kernels"],
 )
 def test_six_steps_equal_the_recorded_ones(
-    run_recorded, name, options, monkeypatch
+    run_recorded, name, options, smallest_kernel, monkeypatch
 ):
-    # The recorded model is smaller than what is compiled.
-    if "smallest_kernel" in options:
-        options = dict(options)
-        smallest = options.pop("smallest_kernel")
-        monkeypatch.setattr(kernels, "SMALLEST_SIZE", smallest)
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", smallest_kernel)
     made, steps, arrays = run_recorded(name, **options)
 
     assert len(steps) == NUM_STEPS
