@@ -9,7 +9,6 @@ Static records are batches as they are; dynamic ones are laid out here, and
 masked by `graph_masking.py`.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +16,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import example_order, graph_masking, sidecar
+from albert_tf.data import (
+    example_order,
+    graph_masking,
+    row_packing,
+    sidecar,
+)
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 
@@ -35,6 +39,7 @@ def training_dataset(
     global_batch_size: int,
     seed: int,
     start_step: int = 0,
+    num_packed: int = 0,
 ) -> tf.data.Dataset:
     """Returns the endless training batches from a step on.
 
@@ -44,6 +49,8 @@ def training_dataset(
         global_batch_size: B, examples of a step over all replicas.
         seed: Seed of the order and of dynamic masks.
         start_step: The first step to deliver.
+        num_packed: Number of equal parts of a replica's batch whose sequences
+            share rows; 0 if none do.
 
     Returns:
         A dataset of batches for one replica each: replica 0, 1, ... of
@@ -51,7 +58,9 @@ def training_dataset(
         `input_ids`, `input_mask`, `segment_ids` int32 `[b, S]`,
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
-        int32 `[b]`, where b is B divided by the number of replicas.
+        int32 `[b]`, where b is B divided by the number of replicas; with
+        `num_packed` also `packed_at` int32 `[b]`, where in the rows of its
+        part each sequence starts.
 
     Raises:
         ValueError: B is not a multiple of the number of replicas.
@@ -60,7 +69,14 @@ def training_dataset(
     examples = _examples(
         source, order, shard, global_batch_size, start_step=start_step
     )
-    return _make_batches(examples, functools.partial(_to_batch, source, seed))
+
+    def to_batch(read: Batch) -> Batch:
+        batch = _to_batch(source, seed, read)
+        if num_packed:
+            batch["packed_at"] = _packed_at(batch["input_mask"], num_packed)
+        return batch
+
+    return _make_batches(examples, to_batch)
 
 
 def evaluation_dataset(
@@ -173,6 +189,14 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
         for feature in static_features
         if feature.name in batch
     }
+
+
+def _packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
+    rows, row_length = input_mask.shape
+    lengths = tf.reduce_max(input_mask * tf.range(1, row_length + 1), axis=1)
+    parts = tf.reshape(lengths, [num_parts, rows // num_parts])
+    places = row_packing.first_fit_decreasing(parts, row_length)
+    return tf.reshape(places, [rows])
 
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:

@@ -18,6 +18,7 @@ from albert_tf import config as config_lib
 from albert_tf.modeling import base, layers
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
+from albert_tf.modeling.packing import PackedRows
 
 
 @base.register
@@ -43,7 +44,9 @@ class AlbertModel(base.SerializableModel):
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
-            (default: all 0). Other entries are ignored.
+            (default: all 0). Also `packed_at`, int `[B]`, if sequences shall
+            share rows while they are encoded, see `packing.PackedRows`; the
+            outputs are the same. Other entries are ignored.
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
@@ -117,15 +120,36 @@ class AlbertModel(base.SerializableModel):
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
         seed = self.dropout_seed(training, seed)
-        embedded = self.embeddings(input_ids, segment_ids, seed=seed)
         attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
-        hidden_states = self.encoder(embedded, attention_mask, seed=seed)
+        position_ids, unpack = None, _unchanged
+        if "packed_at" in inputs:
+            rows = PackedRows(inputs["packed_at"], input_mask)
+            input_ids, segment_ids = (
+                rows.pack(input_ids),
+                rows.pack(segment_ids),
+            )
+            attention_mask, position_ids = (
+                rows.attention_mask,
+                rows.position_ids,
+            )
+            unpack = rows.unpack
+        embedded = self.embeddings(
+            input_ids, segment_ids, position_ids, seed=seed
+        )
+        hidden_states = [
+            unpack(hidden)
+            for hidden in self.encoder(embedded, attention_mask, seed=seed)
+        ]
         sequence_output = hidden_states[-1]
         outputs = {
             "sequence_output": sequence_output,
             "pooled_output": ops.tanh(self.pooler(sequence_output[:, 0])),
-            "embedding_output": embedded,
+            "embedding_output": unpack(embedded),
         }
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
+
+
+def _unchanged(hidden: Any) -> Any:
+    return hidden

@@ -27,6 +27,8 @@ class Embeddings(base.SerializableLayer):
     Call arguments:
         input_ids: Int tensor `[B, S]`, 0 to V - 1.
         segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
+        position_ids: Int tensor `[B, S]`, the row of the position table for
+            each token; None for 0, 1, and so on.
         seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
 
     Returns:
@@ -74,10 +76,16 @@ class Embeddings(base.SerializableLayer):
         )
 
     def call(
-        self, input_ids: Any, segment_ids: Any, seed: Any | None = None
+        self,
+        input_ids: Any,
+        segment_ids: Any,
+        position_ids: Any | None = None,
+        seed: Any | None = None,
     ) -> Any:
         self._check_length(input_ids.shape[1])
         positions = self.position_embeddings[: ops.shape(input_ids)[1]]
+        if position_ids is not None:
+            positions = ops.take(self.position_embeddings, position_ids, axis=0)
         embedded = ops.take(self.word_embeddings, input_ids, axis=0)
         embedded += ops.take(self.token_type_embeddings, segment_ids, axis=0)
         embedded = self.layer_norm(embedded + positions)  # [B, S, E]

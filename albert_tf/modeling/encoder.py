@@ -12,6 +12,7 @@ from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
+from albert_tf.modeling.recomputation import Recomputed
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
@@ -28,6 +29,11 @@ class Encoder(base.SerializableLayer):
 
     Args:
         output_hidden_states: Whether to return the output of every block.
+
+    Attributes:
+        recomputes: Whether only inputs and outputs of sublayers are kept for
+            the gradient, and the rest is computed again: more time, much less
+            memory. False unless set.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
@@ -55,6 +61,7 @@ class Encoder(base.SerializableLayer):
         self.config = config
         self.output_hidden_states = output_hidden_states
         self.seed = seed
+        self.recomputes = False
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = layers.dense(
@@ -113,15 +120,20 @@ class Encoder(base.SerializableLayer):
         hidden = embedded
         if self.embedding_projection is not None:
             hidden = self.embedding_projection(embedded)  # [B, S, H]
+        attention_sublayers = self.attention_sublayers
+        feed_forward_sublayers = self.feed_forward_sublayers
+        if self.recomputes:
+            attention_sublayers = [*map(Recomputed, attention_sublayers)]
+            feed_forward_sublayers = [*map(Recomputed, feed_forward_sublayers)]
         hidden_states = []
         for block, (attention, feed_forward) in enumerate(self.blocks):
             if self.output_hidden_states:
                 hidden_states.append(hidden)
             site = dropout.block_site(block)
-            hidden = self.attention_sublayers[attention](
+            hidden = attention_sublayers[attention](
                 hidden, attention_mask, seed=seed, site=site
             )
-            hidden = self.feed_forward_sublayers[feed_forward](
+            hidden = feed_forward_sublayers[feed_forward](
                 hidden, seed=seed, site=site + _ATTENTION_SITES
             )
         return [*hidden_states, hidden]

@@ -173,6 +173,7 @@ def _training_batches(
             global_batch_size=config.train_batch_size,
             seed=config.random_seed,
             start_step=position,
+            num_packed=config.pack * config.gradient_accumulation_steps,
         ),
     )
 

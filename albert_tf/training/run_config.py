@@ -114,6 +114,11 @@ class RunConfig(OptimizerConfig):
     random_seed: int = setting(
         12345, "Seed of initial weights, data order, masks and dropout."
     )
+    recompute: bool = setting(
+        False,
+        "Keep only what goes into and out of each half of a block, and compute "
+        "the rest again for the gradient: more time, much less memory.",
+    )
     deterministic: bool = setting(
         False, "Give bit-identical results every time, at some cost in speed."
     )
@@ -222,6 +227,12 @@ class PretrainingConfig(RunConfig):
         "Training losses: mlm (masked language modeling), sop (sentence "
         "order), or both, separated by a comma.",
     )
+    pack: bool = setting(
+        False,
+        "Let the short sequences of a batch share rows while they are encoded, "
+        "instead of padding them; the result is the same. Shapes change from "
+        "step to step, so not for XLA and TPUs.",
+    )
     init_from_group0: bool = setting(
         False,
         "Initialize every layer group from the first group of "
@@ -254,6 +265,7 @@ class PretrainingConfig(RunConfig):
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
         self._check_sequence_length(self.max_seq_length)
+        self._check_packing()
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(
                 "`init_from_group0` says how to read `init_checkpoint`, which "
@@ -273,6 +285,16 @@ class PretrainingConfig(RunConfig):
         for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
             if getattr(self, use) and not getattr(self, name):
                 raise ValueError(f"--{name} must be given, because of --{use}.")
+
+    def _check_packing(self) -> None:
+        if self.pack and (
+            self.jit_compile or self.strategy == "tpu" or self.tpu_name
+        ):
+            raise ValueError(
+                "`pack` changes the number of rows from step to step, and XLA "
+                "compiles each anew. Leave out --pack with --jit_compile or a "
+                "TPU."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,7 @@ class TrainStep:
             self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
+        task.model.albert.encoder.recomputes = config.recompute
         self.run = tf.function(self._run)
 
     @property
@@ -205,14 +206,15 @@ class TrainStep:
         scale: tf.Tensor,
     ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
-        with (
-            kernels.compiled_by(self._compile_kernel),
-            tf.GradientTape() as tape,
-        ):
-            loss, totals = self.task.loss(batch, loss_denominators, seed=seed)
-            if self._scales_loss:
-                loss *= scale
-        gradients = tape.gradient(loss, variables)
+        with kernels.compiled_by(self._compile_kernel):
+            with tf.GradientTape() as tape:
+                loss, totals = self.task.loss(
+                    batch, loss_denominators, seed=seed
+                )
+                if self._scales_loss:
+                    loss *= scale
+            # Within the context: it may call the layers again.
+            gradients = tape.gradient(loss, variables)
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.
         dense = {

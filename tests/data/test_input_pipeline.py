@@ -166,6 +166,27 @@ def test_runs_that_start_at_a_step_or_in_parts_get_what_a_whole_one_gets(train):
             np.testing.assert_array_equal(batch[name], joined)
 
 
+@pytest.mark.parametrize("kind", ["static_source", "dynamic_source"])
+def test_sequences_share_the_rows_of_their_part(kind, request):
+    source = request.getfixturevalue(kind)
+
+    alone = _training(source, 3)
+    packed = _training(source, 3, num_packed=2)
+
+    for one, other in zip(alone, packed, strict=True):
+        places = other.pop("packed_at").reshape((2, 2))
+        assert (places.min(axis=1) == 0).all()
+        for name, values in one.items():
+            np.testing.assert_array_equal(other[name], values)
+        # Two of a part share a row only if both fit.
+        row_length = one["input_ids"].shape[1]
+        lengths = one["input_mask"].sum(axis=1).reshape((2, 2))
+        for sizes, first in zip(lengths, places, strict=True):
+            share = sizes.sum() <= row_length
+            expected = sizes.max() if share else row_length
+            assert first.max() == expected
+
+
 def test_dynamic_masks_differ_by_epoch_and_by_seed(write_records):
     record = pair(list(range(10, 60)), size_a=25)
     sizes = {"max_seq_length": 64, "max_predictions_per_seq": 8}

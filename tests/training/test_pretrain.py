@@ -189,6 +189,26 @@ def test_two_replicas_give_the_scores_of_one(trained, job):
 
 
 @pytest.mark.parametrize(
+    "options",
+    [
+        {"pack": True},
+        pytest.param(
+            {"pack": True, "recompute": True, "strategy": "mirrored"},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_sequences_that_share_rows_give_the_scores_of_a_run(
+    options, trained, job
+):
+    _, scores = trained
+
+    packed = job(gradient_accumulation_steps=2, **options)
+
+    assert pretrain.run(packed) == pytest.approx(scores, rel=1e-4)
+
+
+@pytest.mark.parametrize(
     ("objective", "name", "unused"),
     [
         ("mlm", "masked_lm", "cls/seq_relationship/output_bias"),

@@ -86,6 +86,8 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
             {"init_from_group0": True},
             "`init_checkpoint`, which is not given",
         ),
+        (pretraining, {"pack": True, "jit_compile": True}, "out --pack with"),
+        (pretraining, {"pack": True, "tpu_name": "a"}, "--jit_compile or a T"),
         (pretraining, {"best_metric": "f1"}, "Pass --do_eval .*_metric='f1'"),
         (pretraining, {"do_train": False}, NOTHING_TO_DO),
         (pretraining, {"input_file": ""}, "--input_file must be given"),

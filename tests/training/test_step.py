@@ -1,11 +1,15 @@
 """The training step: recorded numbers, replicas, accumulation, precisions."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
+from albert_tf.data import row_packing
 from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import step
@@ -166,6 +170,107 @@ def test_a_global_batch_gives_the_same_update_however_it_is_split(
         for variable in divided.task.model.trainable_variables:
             first, second = variable.value.values
             np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def test_sequences_that_share_rows_give_the_same_update(
+    run_whole, two_replicas
+):
+    wanted, weights = run_whole("lamb")
+    config = runs.run_config(clip_norm=CLIP_NORM, gradient_accumulation_steps=2)
+    packed = runs.Trainer(config, strategy=two_replicas)
+    batches = runs.batches(6)
+    # Two sequences for each replica and micro-batch.
+    lengths = batches["input_mask"].sum(-1).reshape((-1, 2))
+    places = row_packing.first_fit_decreasing(lengths.astype("int32"), runs.S)
+    batches["packed_at"] = places.numpy().reshape((6, 8))
+
+    got, _ = packed.run(batches)
+
+    assert (places.numpy() < runs.S).all(axis=1).any()
+    for one, other in zip(got, wanted, strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+    for name, expected in weights.items():
+        floor = 1e-4 if name.endswith("key/bias") else 0.0
+        assert_close(packed.weights()[name], expected, 1e-5, floor)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        SPLITS["replicas_accumulated"],
+        {"groups": 2},
+        {"precision": "float16"},
+        pytest.param({"smallest_kernel": 0}, marks=pytest.mark.slow),
+        pytest.param(SPLITS["replicas_compiled"], marks=pytest.mark.slow),
+    ],
+    ids=["", "split", "groups", "float16", "kernels", "compiled"],
+)
+def test_recomputing_changes_no_update(options, two_replicas, monkeypatch):
+    options = dict(options)
+    strategy = two_replicas if options.pop("replicas", 1) == 2 else None
+    size = options.pop("smallest_kernel", kernels.SMALLEST_SIZE)
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", size)
+    model = runs.config(
+        dropout=0.3,
+        num_hidden_layers=4,
+        num_hidden_groups=options.pop("groups", 1),
+    )
+    results, weights = [], []
+    for recompute in (False, True):
+        config = runs.run_config(
+            albert_config=model, recompute=recompute, **options
+        )
+        made = runs.Trainer(config, strategy=strategy)
+        results.append(made.run(runs.batches(4))[0])
+        weights.append(made.weights())
+
+    tolerance = 1e-2 if options.get("precision") else 1e-5
+    for one, other in zip(*results, strict=True):
+        assert one == pytest.approx(other, rel=tolerance)
+    for name, expected in weights[0].items():
+        # Golden README, 8.4: the gradient of a key's bias is rounding noise.
+        if not name.endswith("key/bias"):
+            assert_close(weights[1][name], expected, tolerance)
+
+
+_PEAK_MEMORY = """
+import re, sys
+from tests.training import runs
+
+model = runs.config(
+    num_hidden_layers=12, hidden_size=256, num_attention_heads=4,
+    intermediate_size=1024, max_position_embeddings=512,
+)
+batch = runs.batches(1)
+batch = {
+    name: values.repeat(512 // runs.S, -1)
+    if values.shape[-1] == runs.S else values
+    for name, values in batch.items()
+}
+config = runs.run_config(albert_config=model, recompute=sys.argv[1] == "True")
+runs.Trainer(config).run(batch)
+with open("/proc/self/status") as status:
+    print(re.search(r"VmHWM:\\s+(\\d+) kB", status.read())[1])
+"""
+
+
+@pytest.mark.slow
+def test_recomputing_saves_memory():
+    peaks = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", _PEAK_MEMORY, str(recompute)],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for recompute in (False, True)
+    ]
+
+    # KiB; TensorFlow alone takes about 750,000.
+    assert peaks[1] < peaks[0] - 1_000_000
 
 
 @pytest.mark.parametrize(
