@@ -237,6 +237,7 @@ class TrainStep:
         strategy.extended.update(
             self.optimizer.iterations.value, _assign, args=(step,)
         )
+        before: list[tf.Operation] = []
         for variable in self.variables:
             # TF1: a variable without a gradient is left as it is. Weight decay
             # alone would shrink it, and LAMB would scale that step up.
@@ -244,11 +245,15 @@ class TrainStep:
                 continue
             multiplier = self._multipliers[variable.path]
             own_rate = rate if multiplier == 1 else rate * multiplier
-            strategy.extended.update(
-                variable.value,
-                self._update,
-                args=(gradients[variable.path], own_rate, norm),
-            )
+            # One after the other, because an update takes many times the
+            # memory of its variable.
+            with tf.control_dependencies(before):
+                updated = strategy.extended.update(
+                    variable.value,
+                    self._update,
+                    args=(gradients[variable.path], own_rate, norm),
+                )
+            before = [updated]
 
     def _update(
         self,
@@ -256,7 +261,9 @@ class TrainStep:
         gradient: tf.Tensor,
         rate: tf.Tensor,
         norm: tf.Tensor,
-    ) -> None:
+    ) -> tf.Tensor:
+        """Updates a variable and its slots; returns its new value."""
+
         def update() -> None:
             self.optimizer.update_step(gradient, variable, rate)
 
@@ -264,6 +271,7 @@ class TrainStep:
             tf.cond(tf.math.is_finite(norm), update, lambda: None)
         else:
             update()
+        return variable.read_value()
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:

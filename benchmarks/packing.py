@@ -1,0 +1,123 @@
+"""Times pretraining steps on records, with and without `--pack`, in turn.
+
+    python benchmarks/packing.py --input_file=records/train --batch=16
+
+Both take the same sequences in every step. What is counted are tokens without
+padding. The last line of the output is one JSON object.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import pathlib
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+WARM_UP_STEPS = 2
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--input_file", required=True, help="record files")
+    parser.add_argument("--config", default="base_v2", help="published name")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--precision", default="bfloat16")
+    parser.add_argument("--steps", type=int, default=10, help="of each kind")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Prints the medians and their ratio."""
+    arguments = parse_arguments()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, str(ROOT))
+    from albert_tf.data import record_source
+
+    source = record_source.open_records(arguments.input_file)
+    runs = {
+        name: steps(arguments, source, num_packed)
+        for name, num_packed in (("padded", 0), ("packed", 1))
+    }
+    timed: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for _ in range(WARM_UP_STEPS + arguments.steps):
+        for name, run in runs.items():
+            timed[name].append(next(run))
+    speeds = {
+        name: statistics.median(
+            tokens / seconds for seconds, tokens in pairs[WARM_UP_STEPS:]
+        )
+        for name, pairs in timed.items()
+    }
+    ratios = [
+        padded / packed
+        for (padded, _), (packed, _) in zip(
+            timed["padded"][WARM_UP_STEPS:],
+            timed["packed"][WARM_UP_STEPS:],
+            strict=True,
+        )
+    ]
+    num_places = arguments.batch * source.layout.max_seq_length
+    num_tokens = [tokens for _, tokens in timed["padded"]]
+    share = statistics.mean(num_tokens) / num_places
+    result = {
+        "what": "packed pretraining step",
+        "config": arguments.config,
+        "precision": arguments.precision,
+        "batch": arguments.batch,
+        "length": source.layout.max_seq_length,
+        "share_of_real_tokens": share,
+        "real_tokens_per_second": speeds,
+        "ratio": statistics.median(ratios),
+        "ratio_of_possible": statistics.median(ratios) * share,
+    }
+    print(json.dumps(result))
+
+
+def steps(
+    arguments: argparse.Namespace, source: Any, num_packed: int
+) -> Iterator[tuple[float, float]]:
+    """Yields the seconds of each step, and its tokens without padding."""
+    import tensorflow as tf
+
+    from albert_tf import config as configs
+    from albert_tf.data import example_order, input_pipeline
+    from albert_tf.tasks.pretraining import PretrainingTask
+    from albert_tf.training import run_config, step
+
+    config = configs.published_config(arguments.config)
+    settings = run_config.RunConfig(
+        albert_config=config, optimizer="lamb", precision=arguments.precision
+    )
+    task = PretrainingTask(config, dtype=settings.dtype_policy)
+    train_step = step.TrainStep(settings, task, tf.distribute.get_strategy())
+    batches = iter(
+        input_pipeline.training_dataset(
+            source,
+            example_order.InputShard(),
+            global_batch_size=arguments.batch,
+            seed=0,
+            num_packed=num_packed,
+        )
+    )
+    column = train_step.result_names.index("tokens")
+    for number in itertools.count():
+        start = time.perf_counter()
+        rows, _ = train_step.run(
+            batches,
+            tf.constant(number, tf.int64),
+            tf.constant(1),
+            tf.constant(1.0),
+            tf.constant(step.initial_loss_scale()),
+        )
+        tokens = float(rows.numpy()[0, column])
+        yield time.perf_counter() - start, tokens
+
+
+if __name__ == "__main__":
+    main()
