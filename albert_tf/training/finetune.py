@@ -30,6 +30,7 @@ from albert_tf.training import (
     collapse,
     distribution,
     loop,
+    ranking,
     records,
     report,
     run_config,
@@ -205,7 +206,9 @@ def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
 
     def goodness(seed: int) -> tuple[float, float]:
         own = scores[seed]
-        return loop.rank(metric, own.get(metric, math.nan)), -loop.loss_of(own)
+        return ranking.rank(
+            metric, own.get(metric, math.nan)
+        ), -ranking.loss_of(own)
 
     return max(scores, key=goodness)
 

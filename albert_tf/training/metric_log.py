@@ -18,6 +18,8 @@ from albert_tf import files
 _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
+# Totals of a window that are not divided by its number of updates.
+_COUNTED = ("updates", "seconds", "examples", "tokens")
 TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
 
 
@@ -60,9 +62,12 @@ class MetricLog:
                 if isinstance(value, int | float):
                     tf.summary.scalar(name, value, step)
 
-    def write_scores(self, step: int, scores: Mapping[str, float]) -> None:
-        """Adds the line of an evaluation, and logs its scores."""
-        self.write(step, {f"eval_{key}": v for key, v in scores.items()})
+    def write_scores(
+        self, step: int, scores: Mapping[str, float], facts: Mapping[str, Any]
+    ) -> None:
+        """Adds the line of an evaluation, with facts, and logs its scores."""
+        line = {f"eval_{key}": value for key, value in scores.items()}
+        self.write(step, {**line, **facts})
         if self._is_writer:
             shown = ", ".join(f"{key} {v:.4g}" for key, v in scores.items())
             _LOGGER.info("Evaluation after step %d: %s", step, shown)
@@ -71,6 +76,20 @@ class MetricLog:
         """Closes what TensorBoard reads."""
         if self._is_writer:
             self._events.close()
+
+
+def window_line(window: Mapping[str, float]) -> dict[str, float]:
+    """Returns the means over a window, and rates per second."""
+    seconds = window["seconds"]
+    line = {
+        name: value / window["updates"]
+        for name, value in window.items()
+        if name not in _COUNTED
+    }
+    return line | {
+        "sequences_per_second": window["examples"] / seconds,
+        "tokens_per_second": window["tokens"] / seconds,
+    }
 
 
 def read_lines(output_dir: str) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ Source: google-research/albert, `run_pretraining.main`.
 
 import functools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,12 +20,20 @@ from albert_tf.data import (
     example_order,
     input_pipeline,
     record_files,
+    record_lengths,
     record_source,
 )
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
-from albert_tf.training import distribution, run_config, run_folder, train
+from albert_tf.training import (
+    distribution,
+    phases,
+    run_config,
+    run_folder,
+    train,
+)
+from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import PretrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -33,6 +42,8 @@ _LOGGER = logging.getLogger(__name__)
 # there are at least so many.
 _NUM_LABELS = 1000
 _LEAST_LABELS = 32
+# The records to train on, by sequence length; none without training.
+TrainRecords = Mapping[int, RecordSource]
 
 
 @example_order.failed_reads_raised()
@@ -50,8 +61,8 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         TrainingDiverged: See `loop.TrainingLoop`.
     """
     # 1. Data.
-    train_records = _open_records(config, config.do_train, config.input_file)
-    eval_records = _open_records(config, config.do_eval, config.eval_file)
+    train_records = _open_train_records(config) if config.do_train else {}
+    eval_records = _open_eval_records(config) if config.do_eval else None
     _check_records(config, train_records, eval_records)
 
     # 2. Devices.
@@ -114,19 +125,22 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
 def _output_folder(
     config: PretrainingConfig,
-    train_records: RecordSource | None,
+    train_records: TrainRecords,
     eval_records: RecordSource | None,
 ) -> run_folder.RunFolder:
-    used = [source for source in (train_records, eval_records) if source]
-    tokenizers = [source.layout.tokenizer_hash for source in used]
+    tokenizers = [
+        source.layout.tokenizer_hash
+        for _, source in _used(train_records, eval_records)
+    ]
     return run_folder.RunFolder(
         path=config.output_dir,
         fingerprint=run_folder.fingerprint(
             config,
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
-            records=train_records and train_records.fingerprint,
-            masks=train_records.mask_settings if train_records else {},
+            records=_by_length(train_records, "fingerprint", None),
+            masks=_by_length(train_records, "mask_settings", {}),
+            **{name: getattr(config, name) for name in phases.SCHEDULES},
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or _primary_metric(config),
             settings={
@@ -134,6 +148,22 @@ def _output_folder(
             },
         ),
     )
+
+
+def _by_length(records: TrainRecords, name: str, without: Any) -> Any:
+    """Returns an attribute of the records; by length if they have several."""
+    found = {key: getattr(source, name) for key, source in records.items()}
+    if len(found) > 1:
+        return {str(length): value for length, value in found.items()}
+    return next(iter(found.values()), without)
+
+
+def _used(
+    train_records: TrainRecords, eval_records: RecordSource | None
+) -> list[tuple[str, RecordSource]]:
+    """Returns all records, each with the flag that names them."""
+    used = [("input_file", source) for source in train_records.values()]
+    return [*used, ("eval_file", eval_records)] if eval_records else used
 
 
 def _primary_metric(config: PretrainingConfig) -> str:
@@ -160,19 +190,20 @@ def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
 
 def _training_batches(
     config: PretrainingConfig,
-    records: RecordSource,
+    records: TrainRecords,
     strategy: tf.distribute.Strategy,
+    phase: Phase,
     position: int,
 ) -> tf.data.Dataset:
-    """Returns the batches after the first `position` global ones."""
+    """Returns the batches of a phase after `position` examples."""
     return distribution.distribute(
         strategy,
         functools.partial(
             input_pipeline.training_dataset,
-            records,
-            global_batch_size=config.train_batch_size,
+            records[phase.max_seq_length],
+            global_batch_size=phase.batch_size,
             seed=config.random_seed,
-            start_step=position,
+            start_example=position,
         ),
     )
 
@@ -262,14 +293,22 @@ def _evaluator(
     )
 
 
+def _open_train_records(config: PretrainingConfig) -> TrainRecords:
+    lengths = [phase.max_seq_length for phase in config.phases]
+    return _open_records(config, config.input_file, lengths)
+
+
+def _open_eval_records(config: PretrainingConfig) -> RecordSource:
+    length = config.max_seq_length
+    return _open_records(config, config.eval_file, [length])[length]
+
+
 def _open_records(
-    config: PretrainingConfig, is_used: bool, patterns: str
-) -> RecordSource | None:
-    if not is_used:
-        return None
-    return record_source.open_records(
+    config: PretrainingConfig, patterns: str, lengths: Sequence[int]
+) -> dict[int, RecordSource]:
+    return record_lengths.open_records(
         patterns,
-        max_seq_length=config.max_seq_length,
+        list(dict.fromkeys(lengths)),
         mask_settings={
             name: getattr(config, name) for name in record_source.MASK_SETTINGS
         },
@@ -279,19 +318,20 @@ def _open_records(
 
 
 def _check_vocabularies(
-    config: AlbertConfig, *sources: RecordSource | None
+    config: AlbertConfig, sources: Sequence[RecordSource]
 ) -> None:
     """Checks that all records and the model have the same vocabulary.
 
     Raises:
         ValueError: They do not.
     """
-    layouts = [source.layout for source in sources if source]
+    layouts = [source.layout for source in sources]
     hashes = {layout.tokenizer_hash for layout in layouts} - {None}
     if len(hashes) > 1:
         raise ValueError(
-            "The records to train on and those to evaluate on were made with "
-            "different tokenizers. Build both with the same vocabulary."
+            "The records to train on, or those and the ones to evaluate on, "
+            "were made with different tokenizers. Build all with the same "
+            "vocabulary."
         )
     for layout in layouts:
         vocab_size = layout.vocab_size or config.vocab_size
@@ -305,12 +345,14 @@ def _check_vocabularies(
 
 def _check_records(
     config: PretrainingConfig,
-    train_records: RecordSource | None,
+    train_records: TrainRecords,
     eval_records: RecordSource | None,
 ) -> None:
     """Checks that the records fit the model, its objectives, one another."""
-    _check_vocabularies(config.albert_config, train_records, eval_records)
-    record_source.report_common_files(train_records, eval_records)
+    used = _used(train_records, eval_records)
+    _check_vocabularies(config.albert_config, [source for _, source in used])
+    for source in train_records.values():
+        record_source.report_common_files(source, eval_records)
     if config.eval_file and not config.do_eval:
         _LOGGER.warning(
             "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
@@ -318,12 +360,7 @@ def _check_records(
     if "sop" not in config.objectives:
         return
     known: set[str] = set()
-    for name, source in (
-        ("input_file", train_records),
-        ("eval_file", eval_records),
-    ):
-        if not source:
-            continue
+    for name, source in used:
         pairs = source.layout.pair_objective
         if pairs == "none" or (pairs is None and _has_one_label(source)):
             problem = (
@@ -340,8 +377,8 @@ def _check_records(
             known.add(pairs)
     if len(known) > 1:
         raise ValueError(
-            "The records to train on and those to evaluate on have pairs of "
-            f"different kinds, {' and '.join(sorted(known))}. Build both with "
+            "The records of --input_file and --eval_file have pairs of "
+            f"different kinds, {' and '.join(sorted(known))}. Build all with "
             "the same --pair_objective, or pass --objectives=mlm."
         )
 

@@ -17,6 +17,8 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
+from albert_tf.training import phases as phases_lib
+from albert_tf.training.phases import Phase
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -131,7 +133,12 @@ class RunConfig(OptimizerConfig):
     # Whether a sudden rise of the loss counts as divergence. The small batches
     # of fine-tuning rise by chance: one hard example is enough.
     detects_jumps: ClassVar[bool] = False
+    # Sequence length of the records; each kind of run has a flag for it.
+    max_seq_length: int = 512
     # Flags of only one kind of run, with the value they have for the other.
+    depth_schedule: str = ""
+    length_schedule: str = ""
+    batch_schedule: str = ""
     early_stopping_patience: int = 0
     layerwise_lr_decay: float = 1.0
     freeze_embeddings: bool = False
@@ -156,6 +163,20 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("strategy", self.strategy, STRATEGIES)
         checks.check_choice("precision", self.precision, PRECISIONS)
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the run; see `phases.merge`."""
+        return phases_lib.merge(
+            {name: getattr(self, name) for name in phases_lib.SCHEDULES},
+            Phase(
+                first_step=0,
+                depth=self.albert_config.num_hidden_layers,
+                max_seq_length=self.max_seq_length,
+                batch_size=self.train_batch_size,
+            ),
+            num_train_steps=self.num_train_steps,
+        )
 
     @property
     def dtype_policy(self) -> str:
@@ -189,6 +210,24 @@ class PretrainingConfig(RunConfig):
     do_eval: bool = setting(False, "Whether to evaluate on --eval_file.")
     max_seq_length: int = setting(
         512, "Sequence length; must equal that of the records."
+    )
+    depth_schedule: str = setting(
+        "",
+        "Number of layers that are computed, by step: 3@0,6@30000,12@60000 "
+        "computes 3 layers of 12 until step 30000, then 6, and all from step "
+        "60000 on. Only for models whose layers share all their weights. "
+        "Default: always all.",
+    )
+    length_schedule: str = setting(
+        "",
+        "Sequence length of the training records, by step, such as "
+        "128@0,512@90000; --input_file must name records of each length, and "
+        "the last must be --max_seq_length. Default: always that.",
+    )
+    batch_schedule: str = setting(
+        "",
+        "Global training batch size, by step, such as 256@0,1024@10000; the "
+        "last must be --train_batch_size. Default: always that.",
     )
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked tokens per sequence." + _AS_BUILT
@@ -253,7 +292,7 @@ class PretrainingConfig(RunConfig):
             checks.check_number(
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
-        self._check_sequence_length(self.max_seq_length)
+        self._check_phases()
         if self.init_from_group0 and not self.init_checkpoint:
             raise ValueError(
                 "`init_from_group0` says how to read `init_checkpoint`, which "
@@ -273,6 +312,20 @@ class PretrainingConfig(RunConfig):
         for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
             if getattr(self, use) and not getattr(self, name):
                 raise ValueError(f"--{name} must be given, because of --{use}.")
+
+    def _check_phases(self) -> None:
+        for phase in self.phases:
+            self._check_sequence_length(phase.max_seq_length)
+        config = self.albert_config
+        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
+        if self.depth_schedule and max(num_sets) > 1:
+            raise ValueError(
+                "`depth_schedule` needs a model whose layers share all their "
+                "weights, because the layers that are left out would not be "
+                "trained. Received: "
+                f"parameter_sharing={config.parameter_sharing!r}, "
+                f"num_hidden_groups={config.num_hidden_groups}."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -383,12 +436,15 @@ def check_batch_sizes(
     """
     for name in [name for name, used in is_used.items() if used]:
         num_micro_batches = 1
+        batch_sizes = {getattr(config, name)}
         if name == "train_batch_size":
             num_micro_batches = config.gradient_accumulation_steps
-        batch_size = getattr(config, name)
-        if batch_size % (num_replicas * num_micro_batches):
-            raise ValueError(
-                f"`{name}` must be a multiple of the number of replicas times "
-                f"the number of accumulation steps ({num_replicas} x "
-                f"{num_micro_batches}). Received: {name}={batch_size}."
-            )
+            batch_sizes |= {phase.batch_size for phase in config.phases}
+        for batch_size in sorted(batch_sizes):
+            if batch_size % (num_replicas * num_micro_batches):
+                raise ValueError(
+                    f"`{name}` must be a multiple of the number of replicas "
+                    "times the number of accumulation steps "
+                    f"({num_replicas} x {num_micro_batches}), in every phase. "
+                    f"Received: {name}={batch_size}."
+                )

@@ -23,11 +23,11 @@ from albert_tf.training import distribution, metric_log, step
 from albert_tf.training.loop import (
     BatchesFrom,
     Evaluator,
-    RunState,
     TrainingLoop,
 )
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.run_state import RunState
 
 _LOGGER = logging.getLogger(__name__)
 

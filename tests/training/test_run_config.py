@@ -91,6 +91,32 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
         (pretraining, {"input_file": ""}, "--input_file must be given"),
         (pretraining, {"do_eval": True}, "--eval_file must be given"),
         (pretraining, {"masked_lm_prob": 0.0}, "`masked_lm_prob` must be"),
+        (
+            pretraining,
+            {"length_schedule": "65@0,64@5"},
+            "not exceed the 64 position .*max_seq_length=65",
+        ),
+        (pretraining, {"depth_schedule": "6@0"}, "num_hidden_layers=12"),
+        (
+            pretraining,
+            {
+                "depth_schedule": "6@0,12@5",
+                "albert_config": AlbertConfig(
+                    vocab_size=9, num_hidden_groups=2
+                ),
+            },
+            "share all their weights.*='all', num_hidden_groups=2",
+        ),
+        (
+            pretraining,
+            {
+                "depth_schedule": "6@0,12@5",
+                "albert_config": AlbertConfig(
+                    vocab_size=9, parameter_sharing="attention"
+                ),
+            },
+            "share all their weights.*='attention', num_hidden_groups=1",
+        ),
         (finetuning, {"do_eval": False}, NOTHING_TO_DO),
         (finetuning, {"max_seq_length": 65}, "not exceed the 64 position"),
         (finetuning, {"on_collapse": "cry"}, "`on_collapse` must be one of"),
