@@ -33,7 +33,6 @@ from albert_tf.training import (
     ranking,
     records,
     report,
-    run_config,
     run_folder,
     train,
 )
@@ -67,7 +66,7 @@ def run(
     _check_settings(config, sets)
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    run_config.check_batch_sizes(
+    distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
         train_batch_size=sets.train,

@@ -6,17 +6,16 @@ with the weights, so that a killed run continues exactly where it stopped.
 
 A run of several phases (`phases.py`) takes batches and depth of the phase that
 a step is in. Evaluations are always of the whole model. Those before the last
-phase are logged and nothing else: they select no best weights.
+phase are logged and nothing else: they select no best weights. With a time
+budget (`progress.py`), steps of the schedules are parts of the time.
 
 Floor: training.
 """
 
-import contextlib
 import dataclasses
 import functools
 import logging
 import math
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -34,6 +33,7 @@ from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_state import RunState
 from albert_tf.training.step import TrainStep
+from albert_tf.training.stop_signals import StopSignals
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -43,7 +43,6 @@ ROLLBACK_MULTIPLIER = 0.5
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class TrainingDiverged(ValueError):
@@ -93,6 +92,11 @@ class TrainingLoop:
         self._batches_from = batches_from
         self._evaluator = evaluator
         self._phases = config.phases
+        self._progress = config.progress
+        self._has_budget = self._progress.seconds is not None
+        # When this program started, less what the run had taken before.
+        self._started = 0.0
+        self._seconds_per_update: float | None = None
         self._is_chief = distribution.is_chief(train_step.strategy)
         self._steps_per_call = (
             config.iterations_per_loop
@@ -101,15 +105,19 @@ class TrainingLoop:
         self._logged_names = ["learning_rate", "gradient_norm"]
         if config.precision == "float16":
             self._logged_names.append("loss_scale")
-        self._received_signal = False
+        self._stop_signals = StopSignals()
         self.state = RunState()
 
-    def run(self, state: RunState | None) -> bool:
+    def run(
+        self, state: RunState | None, *, started: float | None = None
+    ) -> bool:
         """Trains from `state` on.
 
         Args:
             state: State of the checkpoint that was restored; None for a new
                 run, which is evaluated and saved first.
+            started: When the time of the run began or went on, by
+                `time.monotonic`; None for now.
 
         Returns:
             Whether the run is finished. It is not after SIGTERM or Ctrl-C,
@@ -119,15 +127,22 @@ class TrainingLoop:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             TrainingDiverged: With `on_divergence="stop"`, or after
                 `MAX_ROLLBACKS` rollbacks.
-            ValueError: There is no score `best_metric`.
+            ValueError: There is no score `best_metric`, or no time for the
+                first update.
         """
-        with self._stopped_by_signals():
+        self._started = time.monotonic() if started is None else started
+        with self._stop_signals.heard():
             if state is None:
                 self._start()
             else:
                 self.state = state
+                self._started -= state.seconds
+            self._count_time()
             bar = metric_log.progress_bar(
-                total=self._config.num_train_steps, done=self.state.step
+                total=None
+                if self._has_budget
+                else self._config.num_train_steps,
+                done=self.state.step,
             )
             with bar:
                 self._train(bar)
@@ -148,32 +163,20 @@ class TrainingLoop:
             self._best_metric(self._evaluator, self._evaluator.evaluate())
         self._save()
 
-    @contextlib.contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        previous = {
-            number: signal.signal(number, self._on_signal)
-            for number in _STOP_SIGNALS
-            # A shell starts jobs in the background with Ctrl-C ignored.
-            if signal.getsignal(number) != signal.SIG_IGN
-        }
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    def _count_time(self) -> None:
+        if self._has_budget:
+            self.state.seconds = distribution.mean_over_workers(
+                self._train_step.strategy, time.monotonic() - self._started
+            )
 
-    def _on_signal(self, number: int, _: Any) -> None:
-        if self._received_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self._received_signal = True
-        _LOGGER.warning(
-            "Stopping after the current step, with a checkpoint. Ctrl-C ends "
-            "the run at once."
-        )
+    def _scheduled_step(self) -> int:
+        return self._progress.step(self.state.step, self.state.seconds)
+
+    def _is_at_end(self) -> bool:
+        return self._scheduled_step() >= self._config.num_train_steps
 
     def _is_finished(self) -> bool:
-        is_at_end = self.state.step >= self._config.num_train_steps
-        return is_at_end or self._stops_early()
+        return self._is_at_end() or self._stops_early()
 
     def _stops_early(self) -> bool:
         patience = self._config.early_stopping_patience
@@ -188,11 +191,12 @@ class TrainingLoop:
         phase: Phase | None = None
         batches: Iterator[Batch] = iter(())
         while not self._is_finished():
-            if distribution.any_worker(strategy, self._received_signal):
+            if distribution.any_worker(strategy, self._stop_signals.received):
                 self._stop()
                 return
             if phase != (wanted := self._next_phase()):
                 phase = wanted
+                self._seconds_per_update = None
                 batches = iter(self._batches_from(phase, self._num_read(phase)))
             try:
                 self._run_updates(wanted, batches, bar)
@@ -200,6 +204,17 @@ class TrainingLoop:
                 self._roll_back(problem)
                 bar.n = self.state.step
                 phase = None
+        if self._has_budget:
+            if not self.state.step:
+                raise ValueError(
+                    "The time budget is over before the first update. Pass a "
+                    "larger --time_budget and another --output_dir. Received: "
+                    f"time_budget={self._config.time_budget!r}."
+                )
+            # The last checkpoint may have taken the rest of the time.
+            self._write(
+                self._checkpointer.replace_state, dataclasses.asdict(self.state)
+            )
 
     def _next_phase(self) -> Phase:
         """Returns the phase of the next step; starts it if it is new."""
@@ -210,12 +225,12 @@ class TrainingLoop:
             # The loss of other examples or of another depth has no level yet.
             state.level = LossLevel()
             _LOGGER.info(
-                "A new phase after step %d: %s", state.step, self._phase_facts()
+                "A new phase after step %d: %s", state.step, self._facts()
             )
         return phase
 
     def _next_index(self) -> int:
-        return phases_lib.index_at(self._phases, self.state.step)
+        return phases_lib.index_at(self._phases, self._scheduled_step())
 
     def _num_read(self, phase: Phase) -> int:
         """Returns the number of examples read of the length of a phase."""
@@ -237,10 +252,7 @@ class TrainingLoop:
     def _run_updates(
         self, phase: Phase, batches: Iterator[Batch], bar: Any
     ) -> None:
-        """Runs updates in one call.
-
-        They end before the next log line, checkpoint or phase.
-        """
+        """Runs updates up to the next log line, checkpoint or phase at most."""
         state, config = self.state, self._config
         bounds = [later.first_step for later in self._phases[state.phase + 1 :]]
         count = min(
@@ -248,8 +260,16 @@ class TrainingLoop:
             config.log_steps - state.step % config.log_steps,
             config.save_checkpoints_steps
             - state.step % config.save_checkpoints_steps,
-            min([*bounds, config.num_train_steps]) - state.step,
+            self._progress.updates_until(
+                min([*bounds, config.num_train_steps]),
+                state.step,
+                state.seconds,
+                self._seconds_per_update,
+            ),
         )
+        scheduled_step = None
+        if self._has_budget:
+            scheduled_step = tf.constant(self._scheduled_step(), tf.int64)
         start = time.perf_counter()
         rows, loss_scale = self._train_step.run(
             batches,
@@ -258,20 +278,26 @@ class TrainingLoop:
             tf.constant(state.learning_rate_multiplier, tf.float32),
             tf.constant(state.loss_scale, tf.float32),
             phase.depth,
+            scheduled_step,
         )
         values = rows.numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / count
         state.loss_scale = loss_scale.numpy().tolist()
+        self._seconds_per_update = seconds
+        self._count_time()
         for row in values:
             self._record(row, seconds, phase, bar)
-        if self._next_index() != state.phase and state.window:
+        ends_phase = self._is_at_end() or self._next_index() != state.phase
+        if ends_phase and state.window:
             self._write_window(bar)
         if self._is_checkpoint_due():
             self._evaluate()
+            self._count_time()
             if self._is_finished() and state.window:
                 # The evaluation has ended the run early.
                 self._write_window(bar)
             self._save()
+            self._count_time()
 
     def _record(
         self, row: np.ndarray, seconds: float, phase: Phase, bar: Any
@@ -297,13 +323,13 @@ class TrainingLoop:
         state.step += 1
         for name, value in values.items():
             state.window[name] = state.window.get(name, 0.0) + value
-        if self._is_finished() or not state.step % self._config.log_steps:
+        if not state.step % self._config.log_steps:
             self._write_window(bar)
         bar.update()
 
     def _write_window(self, bar: Any) -> None:
         """Logs the steps since the last log line."""
-        line = metric_log.window_line(self.state.window) | self._phase_facts()
+        line = metric_log.window_line(self.state.window) | self._facts()
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
@@ -312,8 +338,14 @@ class TrainingLoop:
             facts = ", ".join(f"{k} {v}" for k, v in shown.items())
             _LOGGER.info("Step %d: %s", self.state.step, facts)
 
-    def _phase_facts(self) -> dict[str, int]:
-        return phases_lib.facts(self._phases, self.state.phase)
+    def _facts(self) -> dict[str, float]:
+        """Returns what a line of the log says of where the run is."""
+        facts: dict[str, float] = dict(
+            phases_lib.facts(self._phases, self.state.phase)
+        )
+        if self._has_budget:
+            facts["seconds"] = self.state.seconds
+        return facts
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.level.problem(
@@ -351,6 +383,7 @@ class TrainingLoop:
         )
         state.num_rollbacks = bad.num_rollbacks + 1
         state.examples_read = bad.examples_read
+        state.seconds = bad.seconds
         self.state = state
         self._log.rewind(state.step)
         incident = {
@@ -369,7 +402,7 @@ class TrainingLoop:
             return
         state = self.state
         scores = self._evaluator.evaluate()
-        self._log.write_scores(state.step, scores, self._phase_facts())
+        self._log.write_scores(state.step, scores, self._facts())
         metric = self._best_metric(self._evaluator, scores)
         if state.phase < len(self._phases) - 1:
             return

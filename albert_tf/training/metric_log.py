@@ -20,7 +20,7 @@ _LOGGER = logging.getLogger(__name__)
 FILE_NAME = "metrics.jsonl"
 # Totals of a window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
-TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
+TIMING_KEYS = ("sequences_per_second", "tokens_per_second", "seconds")
 
 
 class MetricLog:
@@ -99,7 +99,7 @@ def read_lines(output_dir: str) -> list[dict[str, Any]]:
 
 
 def progress_bar(
-    *, total: int, done: int = 0, unit: str = "step"
+    *, total: int | None, done: int = 0, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":
     """Returns a bar on stderr that is silent if stderr is not a terminal."""
     return tqdm.tqdm(

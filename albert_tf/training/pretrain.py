@@ -7,6 +7,7 @@ Source: google-research/albert, `run_pretraining.main`.
 
 import functools
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
     example_order,
@@ -60,6 +61,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
             another.
         TrainingDiverged: See `loop.TrainingLoop`.
     """
+    started = time.monotonic()
     # 1. Data.
     train_records = _open_train_records(config) if config.do_train else {}
     eval_records = _open_eval_records(config) if config.do_eval else None
@@ -68,7 +70,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     # 2. Devices.
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    run_config.check_batch_sizes(
+    distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
@@ -82,13 +84,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     distribution.run_in_chief(strategy, check)
 
     # 4. Model and losses.
-    with strategy.scope():
-        task = PretrainingTask(
-            config.albert_config,
-            objectives=config.objectives,
-            seed=config.random_seed,
-            dtype=config.dtype_policy,
-        )
+    task = _make_task(config, strategy)
     evaluator = None
     if eval_records:
         evaluator = _evaluator(config, eval_records, task, strategy)
@@ -104,10 +100,12 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
                 _training_batches, config, train_records, strategy
             ),
             evaluator=evaluator,
+            started=started,
         )
         if not is_finished:
             return None
-        num_steps = config.num_train_steps
+        last = run_checkpoints.latest_checkpoint(config.output_dir)
+        num_steps = run_checkpoints.step_of(last)
         _LOGGER.info("Training is finished after %d steps.", num_steps)
 
     # 6. Evaluation of the best weights, once the chief has written them.
@@ -121,6 +119,18 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     if distribution.is_chief(strategy):
         run_folder.write_results(config.output_dir, scores)
     return scores
+
+
+def _make_task(
+    config: PretrainingConfig, strategy: tf.distribute.Strategy
+) -> PretrainingTask:
+    with strategy.scope():
+        return PretrainingTask(
+            config.albert_config,
+            objectives=config.objectives,
+            seed=config.random_seed,
+            dtype=config.dtype_policy,
+        )
 
 
 def _output_folder(
@@ -141,6 +151,7 @@ def _output_folder(
             records=_by_length(train_records, "fingerprint", None),
             masks=_by_length(train_records, "mask_settings", {}),
             **{name: getattr(config, name) for name in phases.SCHEDULES},
+            time_budget=config.progress.seconds,
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or _primary_metric(config),
             settings={

@@ -18,7 +18,9 @@ from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 from albert_tf.training import phases as phases_lib
+from albert_tf.training import progress as progress_lib
 from albert_tf.training.phases import Phase
+from albert_tf.training.progress import Progress
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -139,6 +141,7 @@ class RunConfig(OptimizerConfig):
     depth_schedule: str = ""
     length_schedule: str = ""
     batch_schedule: str = ""
+    time_budget: str = ""
     early_stopping_patience: int = 0
     layerwise_lr_decay: float = 1.0
     freeze_embeddings: bool = False
@@ -163,6 +166,15 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("strategy", self.strategy, STRATEGIES)
         checks.check_choice("precision", self.precision, PRECISIONS)
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+
+    @property
+    def progress(self) -> Progress:
+        """The length of the run, in steps or in time."""
+        budget = self.time_budget
+        return Progress(
+            num_train_steps=self.num_train_steps,
+            seconds=progress_lib.seconds_of(budget) if budget else None,
+        )
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -228,6 +240,14 @@ class PretrainingConfig(RunConfig):
         "",
         "Global training batch size, by step, such as 256@0,1024@10000; the "
         "last must be --train_batch_size. Default: always that.",
+    )
+    time_budget: str = setting(
+        "",
+        "Time that the run takes, such as 24h, 90m or 30s, evaluations and "
+        "checkpoints included. --num_train_steps is then not the number of "
+        "updates but the length of all schedules, which are passed through in "
+        "this time; the run ends with a learning rate of 0. Such a run cannot "
+        "be repeated bit by bit. Default: no limit; each update is a step.",
     )
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked tokens per sequence." + _AS_BUILT
@@ -314,6 +334,11 @@ class PretrainingConfig(RunConfig):
                 raise ValueError(f"--{name} must be given, because of --{use}.")
 
     def _check_phases(self) -> None:
+        if self.progress.seconds and self.deterministic:
+            raise ValueError(
+                "`deterministic` and `time_budget` exclude each other, because "
+                "the learning rate then depends on the clock. Leave one out."
+            )
         for phase in self.phases:
             self._check_sequence_length(phase.max_seq_length)
         config = self.albert_config
@@ -419,32 +444,3 @@ class FinetuningConfig(RunConfig):
                 self.random_seed, self.random_seed + self.num_seeds
             )
         ]
-
-
-def check_batch_sizes(
-    config: RunConfig, num_replicas: int, **is_used: object
-) -> None:
-    """Checks that replicas and micro-batches divide the batches.
-
-    Args:
-        config: Settings of the run.
-        num_replicas: Number of replicas.
-        **is_used: By name of a batch size, whether there are such batches.
-
-    Raises:
-        ValueError: A batch cannot be divided evenly.
-    """
-    for name in [name for name, used in is_used.items() if used]:
-        num_micro_batches = 1
-        batch_sizes = {getattr(config, name)}
-        if name == "train_batch_size":
-            num_micro_batches = config.gradient_accumulation_steps
-            batch_sizes |= {phase.batch_size for phase in config.phases}
-        for batch_size in sorted(batch_sizes):
-            if batch_size % (num_replicas * num_micro_batches):
-                raise ValueError(
-                    f"`{name}` must be a multiple of the number of replicas "
-                    "times the number of accumulation steps "
-                    f"({num_replicas} x {num_micro_batches}), in every phase. "
-                    f"Received: {name}={batch_size}."
-                )

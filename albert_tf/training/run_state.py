@@ -20,6 +20,7 @@ class RunState:
         skipped_batches: Number of batches that rollbacks skipped.
         examples_read: Number of training examples read, by the sequence
             length of their records.
+        seconds: Time that the run has taken; counted with a time budget.
         phase: Index of the phase of the last update.
         learning_rate_multiplier: Halved by each rollback.
         num_rollbacks: Number of rollbacks.
@@ -35,6 +36,7 @@ class RunState:
     step: int = 0
     skipped_batches: int = 0
     examples_read: dict[str, int] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
     phase: int = 0
     learning_rate_multiplier: float = 1.0
     num_rollbacks: int = 0

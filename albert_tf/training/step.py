@@ -94,6 +94,7 @@ class TrainStep:
         learning_rate_multiplier: tf.Tensor,
         loss_scale: tf.Tensor,
         depth: int | None = None,
+        scheduled_step: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates.
 
@@ -106,6 +107,8 @@ class TrainStep:
             learning_rate_multiplier: float32 `[]`, for all weights.
             loss_scale: float32 `[2]`, see `updated_loss_scale`.
             depth: Number of layers that are computed; None for all.
+            scheduled_step: int64 `[]`, the step whose learning rate all these
+                updates have; None for their own.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
@@ -117,7 +120,8 @@ class TrainStep:
         for index in tf.range(num_steps):
             step = first_step + tf.cast(index, tf.int64)
             rate = learning_rate_multiplier * schedules.learning_rate(
-                step, self._config
+                step if scheduled_step is None else scheduled_step,
+                self._config,
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
             rows = self.strategy.run(

@@ -230,7 +230,8 @@ COMPARED = """
     init_checkpoint init_from_group0 layerwise_lr_decay learning_rate
     length_schedule masked_lm_prob max_seq_length metric_language ngram
     num_train_steps num_warmup_steps objectives optimizer poly_power
-    positive_label precision random_seed start_warmup_step train_batch_size
+    positive_label precision random_seed start_warmup_step time_budget
+    train_batch_size
 """
 # What they name or determine is compared: model, records, tokenizer, labels,
 # lengths; numbers of steps and batches.

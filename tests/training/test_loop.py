@@ -1,8 +1,11 @@
 """The loop on a task that trains in milliseconds."""
 
 import dataclasses
+import itertools
 import os
 import signal
+import time
+import types
 
 import keras
 import numpy as np
@@ -725,3 +728,96 @@ def test_a_rollback_goes_on_behind_what_all_phases_have_read(run):
     # Back to step 5 of the first phase; batches 5, 6 and 7 are skipped.
     assert recovered.positions == [0, 6, 8, 9]
     assert recovered.loop.state.examples_read == {"512": 15 * SIZE}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by a second whenever it is read."""
+    ticks = itertools.count()
+    monkeypatch.setattr(
+        loop,
+        "time",
+        types.SimpleNamespace(
+            monotonic=lambda: float(next(ticks)), perf_counter=time.perf_counter
+        ),
+    )
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_time_budget_ends_the_run_and_its_learning_rate(run):
+    options = {"time_budget": "20s", "num_train_steps": 40, "log_steps": 1}
+    one = run("one", poly_power=1.0, **options)
+
+    assert one.go()
+
+    # The clock is read after the start, every update, and every checkpoint
+    # (after 5, 10, 15 updates and at the end, before and after it is saved).
+    lines = metric_log.read_lines(one.folder)
+    assert [line["seconds"] for line in lines] == [
+        *(2, 3, 4, 5, 6),
+        *(9, 10, 11, 12, 13),
+        *(16, 17, 18, 19, 20),
+    ]
+    before = [1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 15, 16, 17, 18, 19]
+    np.testing.assert_allclose(
+        [line["learning_rate"] for line in lines],
+        [0.01 * (1 - seconds / 20) for seconds in before],
+        rtol=1e-6,
+    )
+    again = run("one", **options)
+    assert again.start.step == 15
+    assert again.start.seconds >= 20
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("killed_at", [7, 10])
+def test_a_killed_run_goes_on_with_the_rest_of_its_time(killed_at, run):
+    options = {"time_budget": "20s", "log_steps": 1}
+    killed = run("one", at_step=killed_at, action=kill, **options)
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = run("one", **options)
+
+    assert resumed.start.step == 5
+    assert resumed.start.seconds == 7  # before the checkpoint is written
+    assert resumed.go()
+    # What was done after the checkpoint is lost, with its time.
+    assert 20 <= resumed.loop.state.seconds <= 23
+    steps = [line["step"] for line in runs.lines_of(resumed.folder)]
+    assert steps == list(range(1, resumed.loop.state.step + 1))
+    assert resumed.loop.state.step in (14, 15)
+
+
+@pytest.mark.usefixtures("clock")
+def test_phases_are_shares_of_a_time_budget(run):
+    options = {"time_budget": "20s", "num_train_steps": 100, "log_steps": 50}
+    one = run("one", depth_schedule="1@0,2@50", **options)
+
+    assert one.go()
+
+    lines = metric_log.read_lines(one.folder)
+    assert [(line["depth"], line["seconds"]) for line in lines] == [
+        (1, 10),
+        (2, 20),
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_run_with_a_time_budget_stops_early(run):
+    scores = {0: 0.5, 5: 0.4, 10: 0.3}
+    one = run(
+        "one", scores=scores, early_stopping_patience=2, time_budget="50s"
+    )
+
+    assert one.go()
+
+    assert one.loop.state.step == 10
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_budget_that_is_over_before_the_first_update_is_refused(run):
+    with pytest.raises(
+        ValueError, match="before the first update.*time_budget='1s'"
+    ):
+        run("one", time_budget="1s").go()

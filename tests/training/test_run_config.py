@@ -96,6 +96,12 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
             {"length_schedule": "65@0,64@5"},
             "not exceed the 64 position .*max_seq_length=65",
         ),
+        (pretraining, {"time_budget": "24"}, "unit, s, m or h.*budget='24'"),
+        (
+            pretraining,
+            {"time_budget": "24h", "deterministic": True},
+            "`deterministic` and `time_budget` exclude each other",
+        ),
         (pretraining, {"depth_schedule": "6@0"}, "num_hidden_layers=12"),
         (
             pretraining,
@@ -135,15 +141,6 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
 def test_an_invalid_setting_is_named(make, values, message):
     with pytest.raises(ValueError, match=message):
         make(**values)
-
-
-def test_a_batch_is_divided_over_replicas_times_micro_batches():
-    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
-    config = pretraining(gradient_accumulation_steps=2, **sizes)
-
-    run_config.check_batch_sizes(config, 2, **sizes)
-    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
-        run_config.check_batch_sizes(config, 4, train_batch_size=True)
 
 
 def test_a_seed_has_31_bits():
