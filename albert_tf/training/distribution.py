@@ -190,9 +190,9 @@ def check_agreement(
 def mean_over_workers(
     strategy: tf.distribute.Strategy, seconds: float
 ) -> float:
-    """Returns the mean of a time, in whole milliseconds; all must call it."""
-    total = _sum_over_replicas(strategy, round(seconds * 1000))
-    return total / strategy.num_replicas_in_sync / 1000
+    """Returns the mean of a time, to the microsecond; all must call it."""
+    total = _sum_over_replicas(strategy, round(seconds * 1e6))
+    return total / strategy.num_replicas_in_sync / 1e6
 
 
 def _sum_over_replicas(strategy: tf.distribute.Strategy, value: int) -> int:

@@ -283,8 +283,10 @@ class TrainingLoop:
         values = rows.numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / count
         state.loss_scale = loss_scale.numpy().tolist()
-        self._seconds_per_update = seconds
+        before = state.seconds
         self._count_time()
+        # The same in all workers, unlike `seconds`.
+        self._seconds_per_update = (state.seconds - before) / count
         for row in values:
             self._record(row, seconds, phase, bar)
         ends_phase = self._is_at_end() or self._next_index() != state.phase

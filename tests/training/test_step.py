@@ -409,6 +409,22 @@ def test_a_step_of_some_layers_is_that_of_a_model_of_so_many(options):
     assert made[3].run(batches, depth=3)[0] != made[3].run(batches, depth=2)[0]
 
 
+def test_all_replicas_compute_the_same_layers(two_replicas):
+    batches = runs.batches(1)
+    one, two = (
+        runs.Trainer(runs.run_config(), strategy=strategy)
+        for strategy in (None, two_replicas)
+    )
+
+    (alone,), _ = one.run(batches, depth=1)
+    (together,), _ = two.run(batches, depth=1)
+
+    assert together == pytest.approx(alone, rel=1e-5)
+    assert alone["gradient_norm"] != pytest.approx(
+        runs.Trainer(runs.run_config()).run(batches)[0][0]["gradient_norm"]
+    )
+
+
 def test_each_depth_is_traced_once():
     made = runs.Trainer(runs.run_config())
     batches = runs.batches(2)
