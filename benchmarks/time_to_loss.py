@@ -17,7 +17,8 @@ of `--num_warmup_steps` for instance, are thousandths of the time unless
 `--num_train_steps` is given.
 
 Printed are held-out loss and accuracy against seconds, and when each recipe
-reaches what `constant` has at its end, interpolated between two evaluations.
+reaches what `constant` has at its end, interpolated between two evaluations; 0
+means that it is no better than before the first update.
 Run again, it skips finished recipes and goes on with one that was killed. Time
 that other programs take from one recipe is time that it lacks: leave the
 machine alone. Every evaluation and checkpoint takes time, too, so the interval
