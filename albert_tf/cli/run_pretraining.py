@@ -13,7 +13,7 @@ from absl import flags
 from albert_tf import files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
-from albert_tf.training.run_config import PretrainingConfig
+from albert_tf.training.pretrain_config import PretrainingConfig
 
 
 def main() -> None:

@@ -3,10 +3,10 @@
 Floor: data. NumPy and `tf.data`.
 
 Training examples are an endless stream: the data set in one permutation (epoch
-0), then in another (epoch 1), and so on. Step t takes the t-th global batch of
-that stream, which may span the end of an epoch. So a resumed run needs to know
-nothing but its step, and reads no example before it. Each pipeline `deliver`s
-its part of every step.
+0), then in another (epoch 1), and so on. Each step takes the next global batch
+of that stream, which may span the end of an epoch. So a resumed run needs to
+know nothing but its place in it, and reads no example before it. Each pipeline
+`deliver`s its part of every step.
 """
 
 import atexit

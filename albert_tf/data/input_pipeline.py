@@ -4,7 +4,7 @@ Data flow: record source -> [this file] -> batches for the training loop.
 Floor: data. `tf.data`. Letters: b rows, S tokens, P prediction slots.
 
 The order is that of `example_order.py`. Nothing here has a state: a dataset
-that starts at step t delivers the same batches as one that reached step t.
+that starts at an example delivers the batches of one that reached it.
 Static records are batches as they are; dynamic ones are laid out here, and
 masked by `graph_masking.py`.
 """
@@ -38,23 +38,23 @@ def training_dataset(
     *,
     global_batch_size: int,
     seed: int,
-    start_step: int = 0,
+    start_example: int = 0,
     num_packed: int = 0,
 ) -> tf.data.Dataset:
-    """Returns the endless training batches from a step on.
+    """Returns the endless training batches from an example on.
 
     Args:
         source: The records.
         shard: Which part of each step this pipeline delivers.
         global_batch_size: B, examples of a step over all replicas.
         seed: Seed of the order and of dynamic masks.
-        start_step: The first step to deliver.
+        start_example: Place in the stream of the first example to deliver.
         num_packed: Number of equal parts of a replica's batch whose sequences
             share rows; 0 if none do.
 
     Returns:
-        A dataset of batches for one replica each: replica 0, 1, ... of
-        `start_step`, then those of the next step. A batch is a dict of
+        A dataset of batches for one replica each: replica 0, 1, ... of the
+        first step, then those of the next step. A batch is a dict of
         `input_ids`, `input_mask`, `segment_ids` int32 `[b, S]`,
         `masked_lm_positions`, `masked_lm_ids` int32 `[b, P]`,
         `masked_lm_weights` float32 `[b, P]`, and `sentence_order_labels`
@@ -66,9 +66,9 @@ def training_dataset(
         ValueError: B is not a multiple of the number of replicas.
     """
     order = example_order.TrainingOrder(source.num_records, seed)
-    examples = _examples(
-        source, order, shard, global_batch_size, start_step=start_step
-    )
+
+    def from_start(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return order(places + start_example)
 
     def to_batch(read: Batch) -> Batch:
         batch = _to_batch(source, seed, read)
@@ -76,6 +76,7 @@ def training_dataset(
             batch["packed_at"] = _packed_at(batch["input_mask"], num_packed)
         return batch
 
+    examples = _examples(source, from_start, shard, global_batch_size)
     return _make_batches(examples, to_batch)
 
 
@@ -132,7 +133,7 @@ def _examples(
     order: example_order.Order,
     shard: InputShard,
     batch_size: int,
-    **steps: int,
+    end_step: int | None = None,
 ) -> tf.data.Dataset:
     """Returns serialized examples, their epochs and numbers, all `[b]`."""
 
@@ -144,7 +145,7 @@ def _examples(
     types = {"records": tf.string, "epochs": tf.int64, "indices": tf.int64}
     rows = [shard.num_rows(batch_size)]
     specs = {name: tf.TensorSpec(rows, dtype) for name, dtype in types.items()}
-    return example_order.deliver(shard, read, specs, **steps)
+    return example_order.deliver(shard, read, specs, end_step=end_step)
 
 
 def _make_batches(

@@ -257,7 +257,7 @@ def _open_file(
         _LOGGER.warning("%r has no record.", path)
         return None
     if facts is None:
-        layout = _infer_layout(records)
+        layout = infer_layout(records)
     else:
         if facts.config.masking == "dynamic":
             config = dataclasses.replace(facts.config, **mask_settings)
@@ -337,7 +337,7 @@ def _check_size(path: str, expected: int) -> None:
         )
 
 
-def _infer_layout(records: record_files.RecordFile) -> RecordLayout:
+def infer_layout(records: record_files.RecordFile) -> RecordLayout:
     """Takes the sizes from the first record, where there is no sidecar."""
     values = record_files.decode_example(records.get(0))
     sizes = {name: len(column) for name, column in values.items()}

@@ -6,6 +6,9 @@ Source: Lan et al. 2020, section 3.1 and table 4 (cross-layer parameter
 sharing); google-research/albert, `modeling.transformer_model`.
 """
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from albert_tf import config as config_lib
@@ -15,6 +18,27 @@ from albert_tf.modeling.feed_forward import FeedForwardSublayer
 from albert_tf.modeling.recomputation import Recomputed
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
+
+
+class _State(threading.local):
+    depth: int | None = None
+
+
+_STATE = _State()
+
+
+@contextlib.contextmanager
+def cut_to(depth: int | None) -> Iterator[None]:
+    """Has the encoders that this thread calls in this block cut to a depth.
+
+    They compute their first `depth` layers only; all of them if it is None.
+    """
+    before = _STATE.depth
+    _STATE.depth = depth
+    try:
+        yield
+    finally:
+        _STATE.depth = before
 
 
 @base.register
@@ -94,10 +118,10 @@ class Encoder(base.SerializableLayer):
     def blocks(self) -> list[tuple[int, int]]:
         """Index of the attention and the feed-forward sublayer of each block.
 
-        The blocks are in the order of the stack.
+        The blocks are in the order of the stack, see also `cut_to`.
         """
         config, blocks = self.config, []
-        for layer in range(config.num_hidden_layers):
+        for layer in range(config.num_hidden_layers)[: _STATE.depth]:
             attention, feed_forward = (
                 config.weight_set(half, layer) * config.inner_group_num
                 for half in ("attention", "ffn")

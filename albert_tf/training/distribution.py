@@ -187,6 +187,14 @@ def check_agreement(
         )
 
 
+def mean_over_workers(
+    strategy: tf.distribute.Strategy, seconds: float
+) -> float:
+    """Returns the mean of a time, to the microsecond; all must call it."""
+    total = _sum_over_replicas(strategy, round(seconds * 1e6))
+    return total / strategy.num_replicas_in_sync / 1e6
+
+
 def _sum_over_replicas(strategy: tf.distribute.Strategy, value: int) -> int:
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return value * strategy.num_replicas_in_sync
@@ -228,3 +236,32 @@ def distribute(
     ):
         return make_dataset(InputShard())
     return strategy.distribute_datasets_from_function(for_worker)
+
+
+def check_batch_sizes(
+    config: RunConfig, num_replicas: int, **is_used: object
+) -> None:
+    """Checks that replicas and micro-batches divide the batches.
+
+    Args:
+        config: Settings of the run.
+        num_replicas: Number of replicas.
+        **is_used: By name of a batch size, whether there are such batches.
+
+    Raises:
+        ValueError: A batch cannot be divided evenly.
+    """
+    for name in [name for name, used in is_used.items() if used]:
+        num_micro_batches = 1
+        batch_sizes = {getattr(config, name)}
+        if name == "train_batch_size":
+            num_micro_batches = config.gradient_accumulation_steps
+            batch_sizes |= {phase.batch_size for phase in config.phases}
+        for batch_size in sorted(batch_sizes):
+            if batch_size % (num_replicas * num_micro_batches):
+                raise ValueError(
+                    f"`{name}` must be a multiple of the number of replicas "
+                    "times the number of accumulation steps "
+                    f"({num_replicas} x {num_micro_batches}), in every phase. "
+                    f"Received: {name}={batch_size}."
+                )

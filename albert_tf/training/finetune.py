@@ -30,9 +30,9 @@ from albert_tf.training import (
     collapse,
     distribution,
     loop,
+    ranking,
     records,
     report,
-    run_config,
     run_folder,
     train,
 )
@@ -66,7 +66,7 @@ def run(
     _check_settings(config, sets)
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    run_config.check_batch_sizes(
+    distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
         train_batch_size=sets.train,
@@ -205,7 +205,9 @@ def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
 
     def goodness(seed: int) -> tuple[float, float]:
         own = scores[seed]
-        return loop.rank(metric, own.get(metric, math.nan)), -loop.loss_of(own)
+        return ranking.rank(
+            metric, own.get(metric, math.nan)
+        ), -ranking.loss_of(own)
 
     return max(scores, key=goodness)
 

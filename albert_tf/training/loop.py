@@ -4,16 +4,18 @@ Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
 Everything the loop remembers between two steps is a `RunState`. It is saved
 with the weights, so that a killed run continues exactly where it stopped.
 
+A run of several phases (`phases.py`) takes batches and depth of the phase that
+a step is in. Evaluations are always of the whole model. Those before the last
+phase are logged and nothing else: they select no best weights. With a time
+budget (`progress.py`), steps of the schedules are parts of the time.
+
 Floor: training.
 """
 
-import contextlib
 import dataclasses
 import functools
 import logging
 import math
-import re
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -23,11 +25,15 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Batch
-from albert_tf.training import distribution, metric_log
+from albert_tf.training import distribution, metric_log, ranking
+from albert_tf.training import phases as phases_lib
 from albert_tf.training import step as step_lib
 from albert_tf.training.loss_level import LossLevel
+from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_state import RunState
 from albert_tf.training.step import TrainStep
+from albert_tf.training.stop_signals import StopSignals
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,36 +41,17 @@ MAX_ROLLBACKS = 10
 ROLLBACK_MULTIPLIER = 0.5
 # Updates in one call of the graph, by device.
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
-# Totals of a log window that are not divided by its number of updates.
-_COUNTED = ("updates", "seconds", "examples", "tokens")
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Scores whose names end with a label, `f1_of_<label>`, are neither.
-_IS_LOSS = re.compile("(?!.+_of_)(.+_)?loss$")
-_LOWER_IS_BETTER = re.compile("(?!.+_of_)(.+_)?(loss|mean_squared_error)(_|$)")
 
 
 class TrainingDiverged(ValueError):
     """The loss or its gradient is not finite, or the loss has jumped."""
 
 
-# Returns the endless stream of batches after the given number of global ones.
-BatchesFrom = Callable[[int], Iterable[Batch]]
-
-
-def rank(metric: str, score: float) -> float:
-    """Returns a number that is the higher the better a score is.
-
-    >>> rank("accuracy", 0.5), rank("masked_lm_loss", 0.5)
-    (0.5, -0.5)
-
-    Scores that are losses or errors are better the lower they are; one that is
-    not a number is the worst.
-    """
-    if math.isnan(score):
-        return -math.inf
-    return -score if _LOWER_IS_BETTER.match(metric) else score
+# Returns the endless stream of batches of a phase, after the given number of
+# examples of its length.
+BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
 class Evaluator(Protocol):
@@ -72,7 +59,7 @@ class Evaluator(Protocol):
 
     Attributes:
         primary_metric: Key of the score that selects the best checkpoint,
-            unless `best_metric` names another; see `rank`.
+            unless `best_metric` names another; see `ranking.rank`.
     """
 
     primary_metric: str
@@ -80,50 +67,6 @@ class Evaluator(Protocol):
     def evaluate(self) -> dict[str, float]:
         """Returns the scores of the current weights."""
         ...
-
-
-@dataclasses.dataclass
-class RunState:
-    """What a run remembers besides weights and optimizer slots.
-
-    Args:
-        step: Number of updates done.
-        skipped_batches: Number of batches that rollbacks skipped; the data
-            position is `step + skipped_batches`.
-        learning_rate_multiplier: Halved by each rollback.
-        num_rollbacks: Number of rollbacks.
-        loss_scale: Scale and age, see `step.updated_loss_scale`.
-        level: Running level of the loss.
-        window: Totals over the steps since the last log line.
-        best_score: Best evaluation score so far; None before the first.
-        best_loss: Loss of the best evaluation; None if unknown or not finite.
-        evaluations_since_best: Number of evaluations since the first one with
-            the best score.
-    """
-
-    step: int = 0
-    skipped_batches: int = 0
-    learning_rate_multiplier: float = 1.0
-    num_rollbacks: int = 0
-    loss_scale: list[float] = dataclasses.field(
-        default_factory=step_lib.initial_loss_scale
-    )
-    level: LossLevel = dataclasses.field(default_factory=LossLevel)
-    window: dict[str, float] = dataclasses.field(default_factory=dict)
-    best_score: float | None = None
-    best_loss: float | None = None
-    evaluations_since_best: int = 0
-
-    @property
-    def data_position(self) -> int:
-        """Number of global batches consumed."""
-        return self.step + self.skipped_batches
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
-        """Restores what `dataclasses.asdict` returned."""
-        level = LossLevel(**values["level"])
-        return cls(**{**values, "level": level})
 
 
 class TrainingLoop:
@@ -148,6 +91,12 @@ class TrainingLoop:
         self._log = log
         self._batches_from = batches_from
         self._evaluator = evaluator
+        self._phases = config.phases
+        self._progress = config.progress
+        self._has_budget = self._progress.seconds is not None
+        # When this program started, less what the run had taken before.
+        self._started = 0.0
+        self._seconds_per_update: float | None = None
         self._is_chief = distribution.is_chief(train_step.strategy)
         self._steps_per_call = (
             config.iterations_per_loop
@@ -156,15 +105,19 @@ class TrainingLoop:
         self._logged_names = ["learning_rate", "gradient_norm"]
         if config.precision == "float16":
             self._logged_names.append("loss_scale")
-        self._received_signal = False
+        self._stop_signals = StopSignals()
         self.state = RunState()
 
-    def run(self, state: RunState | None) -> bool:
+    def run(
+        self, state: RunState | None, *, started: float | None = None
+    ) -> bool:
         """Trains from `state` on.
 
         Args:
             state: State of the checkpoint that was restored; None for a new
                 run, which is evaluated and saved first.
+            started: When the time of the run began or went on, by
+                `time.monotonic`; None for now.
 
         Returns:
             Whether the run is finished. It is not after SIGTERM or Ctrl-C,
@@ -174,15 +127,22 @@ class TrainingLoop:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             TrainingDiverged: With `on_divergence="stop"`, or after
                 `MAX_ROLLBACKS` rollbacks.
-            ValueError: There is no score `best_metric`.
+            ValueError: There is no score `best_metric`, or no time for the
+                first update.
         """
-        with self._stopped_by_signals():
+        self._started = time.monotonic() if started is None else started
+        with self._stop_signals.heard():
             if state is None:
                 self._start()
             else:
                 self.state = state
+                self._started -= state.seconds
+            self._count_time()
             bar = metric_log.progress_bar(
-                total=self._config.num_train_steps, done=self.state.step
+                total=None
+                if self._has_budget
+                else self._config.num_train_steps,
+                done=self.state.step,
             )
             with bar:
                 self._train(bar)
@@ -203,32 +163,20 @@ class TrainingLoop:
             self._best_metric(self._evaluator, self._evaluator.evaluate())
         self._save()
 
-    @contextlib.contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        previous = {
-            number: signal.signal(number, self._on_signal)
-            for number in _STOP_SIGNALS
-            # A shell starts jobs in the background with Ctrl-C ignored.
-            if signal.getsignal(number) != signal.SIG_IGN
-        }
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+    def _count_time(self) -> None:
+        if self._has_budget:
+            self.state.seconds = distribution.mean_over_workers(
+                self._train_step.strategy, time.monotonic() - self._started
+            )
 
-    def _on_signal(self, number: int, _: Any) -> None:
-        if self._received_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self._received_signal = True
-        _LOGGER.warning(
-            "Stopping after the current step, with a checkpoint. Ctrl-C ends "
-            "the run at once."
-        )
+    def _scheduled_step(self) -> int:
+        return self._progress.step(self.state.step, self.state.seconds)
+
+    def _is_at_end(self) -> bool:
+        return self._scheduled_step() >= self._config.num_train_steps
 
     def _is_finished(self) -> bool:
-        is_at_end = self.state.step >= self._config.num_train_steps
-        return is_at_end or self._stops_early()
+        return self._is_at_end() or self._stops_early()
 
     def _stops_early(self) -> bool:
         patience = self._config.early_stopping_patience
@@ -240,17 +188,57 @@ class TrainingLoop:
 
     def _train(self, bar: Any) -> None:
         strategy = self._train_step.strategy
-        batches = iter(self._batches_from(self.state.data_position))
+        phase: Phase | None = None
+        batches: Iterator[Batch] = iter(())
         while not self._is_finished():
-            if distribution.any_worker(strategy, self._received_signal):
+            if distribution.any_worker(strategy, self._stop_signals.received):
                 self._stop()
                 return
+            if phase != (wanted := self._next_phase()):
+                phase = wanted
+                self._seconds_per_update = None
+                batches = iter(self._batches_from(phase, self._num_read(phase)))
             try:
-                self._run_updates(batches, bar)
+                self._run_updates(wanted, batches, bar)
             except TrainingDiverged as problem:
                 self._roll_back(problem)
                 bar.n = self.state.step
-                batches = iter(self._batches_from(self.state.data_position))
+                phase = None
+        if self._has_budget:
+            if not self.state.step:
+                raise ValueError(
+                    "The time budget is over before the first update. Pass a "
+                    "larger --time_budget and another --output_dir. Received: "
+                    f"time_budget={self._config.time_budget!r}."
+                )
+            # The last checkpoint may have taken the rest of the time.
+            self._write(
+                self._checkpointer.replace_state, dataclasses.asdict(self.state)
+            )
+
+    def _next_phase(self) -> Phase:
+        """Returns the phase of the next step; starts it if it is new."""
+        state, index = self.state, self._next_index()
+        phase = self._phases[index]
+        if index != state.phase:
+            state.phase = index
+            # The loss of other examples or of another depth has no level yet.
+            state.level = LossLevel()
+            _LOGGER.info(
+                "A new phase after step %d: %s", state.step, self._facts()
+            )
+        return phase
+
+    def _next_index(self) -> int:
+        return phases_lib.index_at(self._phases, self._scheduled_step())
+
+    def _num_read(self, phase: Phase) -> int:
+        """Returns the number of examples read of the length of a phase."""
+        state = self.state
+        if not state.examples_read:
+            # That of an older version counted batches, which had one size.
+            return state.data_position * phase.batch_size
+        return state.examples_read.get(str(phase.max_seq_length), 0)
 
     def _stop(self) -> None:
         if not self._is_checkpoint_due():
@@ -261,16 +249,27 @@ class TrainingLoop:
             self.state.step,
         )
 
-    def _run_updates(self, batches: Iterator[Batch], bar: Any) -> None:
-        """Runs updates up to the next log line or checkpoint, in one call."""
+    def _run_updates(
+        self, phase: Phase, batches: Iterator[Batch], bar: Any
+    ) -> None:
+        """Runs updates up to the next log line, checkpoint or phase at most."""
         state, config = self.state, self._config
+        bounds = [later.first_step for later in self._phases[state.phase + 1 :]]
         count = min(
             self._steps_per_call,
             config.log_steps - state.step % config.log_steps,
             config.save_checkpoints_steps
             - state.step % config.save_checkpoints_steps,
-            config.num_train_steps - state.step,
+            self._progress.updates_until(
+                min([*bounds, config.num_train_steps]),
+                state.step,
+                state.seconds,
+                self._seconds_per_update,
+            ),
         )
+        scheduled_step = None
+        if self._has_budget:
+            scheduled_step = tf.constant(self._scheduled_step(), tf.int64)
         start = time.perf_counter()
         rows, loss_scale = self._train_step.run(
             batches,
@@ -278,22 +277,38 @@ class TrainingLoop:
             tf.constant(count, tf.int32),
             tf.constant(state.learning_rate_multiplier, tf.float32),
             tf.constant(state.loss_scale, tf.float32),
+            phase.depth,
+            scheduled_step,
         )
         values = rows.numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / count
         state.loss_scale = loss_scale.numpy().tolist()
+        before = state.seconds
+        self._count_time()
+        # The same in all workers, unlike `seconds`.
+        self._seconds_per_update = (state.seconds - before) / count
         for row in values:
-            self._record(row, seconds, bar)
+            self._record(row, seconds, phase, bar)
+        ends_phase = self._is_at_end() or self._next_index() != state.phase
+        if ends_phase and state.window:
+            self._write_window(bar)
         if self._is_checkpoint_due():
             self._evaluate()
+            self._count_time()
             if self._is_finished() and state.window:
                 # The evaluation has ended the run early.
                 self._write_window(bar)
             self._save()
+            self._count_time()
 
-    def _record(self, row: np.ndarray, seconds: float, bar: Any) -> None:
+    def _record(
+        self, row: np.ndarray, seconds: float, phase: Phase, bar: Any
+    ) -> None:
         """Checks one step and adds it to the log window; logs when due."""
         state = self.state
+        state.examples_read[str(phase.max_seq_length)] = (
+            self._num_read(phase) + phase.batch_size
+        )
         totals = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
@@ -310,13 +325,13 @@ class TrainingLoop:
         state.step += 1
         for name, value in values.items():
             state.window[name] = state.window.get(name, 0.0) + value
-        if self._is_finished() or not state.step % self._config.log_steps:
+        if not state.step % self._config.log_steps:
             self._write_window(bar)
         bar.update()
 
     def _write_window(self, bar: Any) -> None:
         """Logs the steps since the last log line."""
-        line = _log_line(self.state.window)
+        line = metric_log.window_line(self.state.window) | self._facts()
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
@@ -324,6 +339,15 @@ class TrainingLoop:
         if bar.disable and self._is_chief:
             facts = ", ".join(f"{k} {v}" for k, v in shown.items())
             _LOGGER.info("Step %d: %s", self.state.step, facts)
+
+    def _facts(self) -> dict[str, float]:
+        """Returns what a line of the log says of where the run is."""
+        facts: dict[str, float] = dict(
+            phases_lib.facts(self._phases, self.state.phase)
+        )
+        if self._has_budget:
+            facts["seconds"] = self.state.seconds
+        return facts
 
     def _check(self, loss: float, gradient_norm: float) -> None:
         problem = self.state.level.problem(
@@ -360,6 +384,8 @@ class TrainingLoop:
             bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
         )
         state.num_rollbacks = bad.num_rollbacks + 1
+        state.examples_read = bad.examples_read
+        state.seconds = bad.seconds
         self.state = state
         self._log.rewind(state.step)
         incident = {
@@ -378,12 +404,16 @@ class TrainingLoop:
             return
         state = self.state
         scores = self._evaluator.evaluate()
-        self._log.write_scores(state.step, scores)
+        self._log.write_scores(state.step, scores, self._facts())
         metric = self._best_metric(self._evaluator, scores)
-        score, loss = scores[metric], loss_of(scores)
+        if state.phase < len(self._phases) - 1:
+            return
+        score, loss = scores[metric], ranking.loss_of(scores)
         progress = math.inf
         if state.best_score is not None:
-            progress = rank(metric, score) - rank(metric, state.best_score)
+            progress = ranking.rank(metric, score) - ranking.rank(
+                metric, state.best_score
+            )
         state.evaluations_since_best += 1
         if progress > 0:
             state.evaluations_since_best = 0
@@ -417,28 +447,3 @@ class TrainingLoop:
             self._train_step.strategy,
             functools.partial(write, self.state.step, values),
         )
-
-
-def loss_of(scores: Mapping[str, float]) -> float:
-    """Returns the sum of the losses among scores.
-
-    It is infinite if there are none, as of outputs that are not numbers, or if
-    one of them is not a number.
-    """
-    losses = [score for key, score in scores.items() if _IS_LOSS.match(key)]
-    total = sum(losses) if losses else math.inf
-    return math.inf if math.isnan(total) else total
-
-
-def _log_line(window: Mapping[str, float]) -> dict[str, float]:
-    """Returns the means over a window, and rates per second."""
-    seconds = window["seconds"]
-    line = {
-        name: value / window["updates"]
-        for name, value in window.items()
-        if name not in _COUNTED
-    }
-    return line | {
-        "sequences_per_second": window["examples"] / seconds,
-        "tokens_per_second": window["tokens"] / seconds,
-    }

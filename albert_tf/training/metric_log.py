@@ -18,7 +18,9 @@ from albert_tf import files
 _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
-TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
+# Totals of a window that are not divided by its number of updates.
+_COUNTED = ("updates", "seconds", "examples", "tokens")
+TIMING_KEYS = ("sequences_per_second", "tokens_per_second", "seconds")
 
 
 class MetricLog:
@@ -60,9 +62,12 @@ class MetricLog:
                 if isinstance(value, int | float):
                     tf.summary.scalar(name, value, step)
 
-    def write_scores(self, step: int, scores: Mapping[str, float]) -> None:
-        """Adds the line of an evaluation, and logs its scores."""
-        self.write(step, {f"eval_{key}": v for key, v in scores.items()})
+    def write_scores(
+        self, step: int, scores: Mapping[str, float], facts: Mapping[str, Any]
+    ) -> None:
+        """Adds the line of an evaluation, with facts, and logs its scores."""
+        line = {f"eval_{key}": value for key, value in scores.items()}
+        self.write(step, {**line, **facts})
         if self._is_writer:
             shown = ", ".join(f"{key} {v:.4g}" for key, v in scores.items())
             _LOGGER.info("Evaluation after step %d: %s", step, shown)
@@ -73,6 +78,20 @@ class MetricLog:
             self._events.close()
 
 
+def window_line(window: Mapping[str, float]) -> dict[str, float]:
+    """Returns the means over a window, and rates per second."""
+    seconds = window["seconds"]
+    line = {
+        name: value / window["updates"]
+        for name, value in window.items()
+        if name not in _COUNTED
+    }
+    return line | {
+        "sequences_per_second": window["examples"] / seconds,
+        "tokens_per_second": window["tokens"] / seconds,
+    }
+
+
 def read_lines(output_dir: str) -> list[dict[str, Any]]:
     """Returns the complete lines of a run's log; none if it has no log."""
     path = os.path.join(output_dir, FILE_NAME)
@@ -80,7 +99,7 @@ def read_lines(output_dir: str) -> list[dict[str, Any]]:
 
 
 def progress_bar(
-    *, total: int, done: int = 0, unit: str = "step"
+    *, total: int | None, done: int = 0, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":
     """Returns a bar on stderr that is silent if stderr is not a terminal."""
     return tqdm.tqdm(

@@ -7,25 +7,35 @@ Source: google-research/albert, `run_pretraining.main`.
 
 import functools
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.checkpoints import load
+from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
     example_order,
     input_pipeline,
     record_files,
+    record_lengths,
     record_source,
 )
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
-from albert_tf.training import distribution, run_config, run_folder, train
-from albert_tf.training.run_config import PretrainingConfig
+from albert_tf.training import (
+    distribution,
+    phases,
+    pretrain_config,
+    run_folder,
+    train,
+)
+from albert_tf.training.phases import Phase
+from albert_tf.training.pretrain_config import PretrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -33,6 +43,8 @@ _LOGGER = logging.getLogger(__name__)
 # there are at least so many.
 _NUM_LABELS = 1000
 _LEAST_LABELS = 32
+# The records to train on, by sequence length; none without training.
+TrainRecords = Mapping[int, RecordSource]
 
 
 @example_order.failed_reads_raised()
@@ -49,15 +61,16 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
             another.
         TrainingDiverged: See `loop.TrainingLoop`.
     """
+    started = time.monotonic()
     # 1. Data.
-    train_records = _open_records(config, config.do_train, config.input_file)
-    eval_records = _open_records(config, config.do_eval, config.eval_file)
+    train_records = _open_train_records(config) if config.do_train else {}
+    eval_records = _open_eval_records(config) if config.do_eval else None
     _check_records(config, train_records, eval_records)
 
     # 2. Devices.
     train.make_deterministic(config)
     strategy = distribution.create_strategy(config)
-    run_config.check_batch_sizes(
+    distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
@@ -71,13 +84,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     distribution.run_in_chief(strategy, check)
 
     # 4. Model and losses.
-    with strategy.scope():
-        task = PretrainingTask(
-            config.albert_config,
-            objectives=config.objectives,
-            seed=config.random_seed,
-            dtype=config.dtype_policy,
-        )
+    task = _make_task(config, strategy)
     evaluator = None
     if eval_records:
         evaluator = _evaluator(config, eval_records, task, strategy)
@@ -93,10 +100,12 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
                 _training_batches, config, train_records, strategy
             ),
             evaluator=evaluator,
+            started=started,
         )
         if not is_finished:
             return None
-        num_steps = config.num_train_steps
+        last = run_checkpoints.latest_checkpoint(config.output_dir)
+        num_steps = run_checkpoints.step_of(last)
         _LOGGER.info("Training is finished after %d steps.", num_steps)
 
     # 6. Evaluation of the best weights, once the chief has written them.
@@ -112,21 +121,37 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     return scores
 
 
+def _make_task(
+    config: PretrainingConfig, strategy: tf.distribute.Strategy
+) -> PretrainingTask:
+    with strategy.scope():
+        return PretrainingTask(
+            config.albert_config,
+            objectives=config.objectives,
+            seed=config.random_seed,
+            dtype=config.dtype_policy,
+        )
+
+
 def _output_folder(
     config: PretrainingConfig,
-    train_records: RecordSource | None,
+    train_records: TrainRecords,
     eval_records: RecordSource | None,
 ) -> run_folder.RunFolder:
-    used = [source for source in (train_records, eval_records) if source]
-    tokenizers = [source.layout.tokenizer_hash for source in used]
+    tokenizers = [
+        source.layout.tokenizer_hash
+        for _, source in _used(train_records, eval_records)
+    ]
     return run_folder.RunFolder(
         path=config.output_dir,
         fingerprint=run_folder.fingerprint(
             config,
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
-            records=train_records and train_records.fingerprint,
-            masks=train_records.mask_settings if train_records else {},
+            records=_by_length(train_records, "fingerprint", None),
+            masks=_by_length(train_records, "mask_settings", {}),
+            **{name: getattr(config, name) for name in phases.SCHEDULES},
+            time_budget=config.progress.seconds,
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or _primary_metric(config),
             settings={
@@ -136,8 +161,24 @@ def _output_folder(
     )
 
 
+def _by_length(records: TrainRecords, name: str, without: Any) -> Any:
+    """Returns an attribute of the records; by length if they have several."""
+    found = {key: getattr(source, name) for key, source in records.items()}
+    if len(found) > 1:
+        return {str(length): value for length, value in found.items()}
+    return next(iter(found.values()), without)
+
+
+def _used(
+    train_records: TrainRecords, eval_records: RecordSource | None
+) -> list[tuple[str, RecordSource]]:
+    """Returns all records, each with the flag that names them."""
+    used = [("input_file", source) for source in train_records.values()]
+    return [*used, ("eval_file", eval_records)] if eval_records else used
+
+
 def _primary_metric(config: PretrainingConfig) -> str:
-    return run_config.PRIMARY_METRICS[config.objectives[0]]
+    return pretrain_config.PRIMARY_METRICS[config.objectives[0]]
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
@@ -160,19 +201,20 @@ def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
 
 def _training_batches(
     config: PretrainingConfig,
-    records: RecordSource,
+    records: TrainRecords,
     strategy: tf.distribute.Strategy,
+    phase: Phase,
     position: int,
 ) -> tf.data.Dataset:
-    """Returns the batches after the first `position` global ones."""
+    """Returns the batches of a phase after `position` examples."""
     return distribution.distribute(
         strategy,
         functools.partial(
             input_pipeline.training_dataset,
-            records,
-            global_batch_size=config.train_batch_size,
+            records[phase.max_seq_length],
+            global_batch_size=phase.batch_size,
             seed=config.random_seed,
-            start_step=position,
+            start_example=position,
             num_packed=config.pack * config.gradient_accumulation_steps,
         ),
     )
@@ -263,14 +305,22 @@ def _evaluator(
     )
 
 
+def _open_train_records(config: PretrainingConfig) -> TrainRecords:
+    lengths = [phase.max_seq_length for phase in config.phases]
+    return _open_records(config, config.input_file, lengths)
+
+
+def _open_eval_records(config: PretrainingConfig) -> RecordSource:
+    length = config.max_seq_length
+    return _open_records(config, config.eval_file, [length])[length]
+
+
 def _open_records(
-    config: PretrainingConfig, is_used: bool, patterns: str
-) -> RecordSource | None:
-    if not is_used:
-        return None
-    return record_source.open_records(
+    config: PretrainingConfig, patterns: str, lengths: Sequence[int]
+) -> dict[int, RecordSource]:
+    return record_lengths.open_records(
         patterns,
-        max_seq_length=config.max_seq_length,
+        list(dict.fromkeys(lengths)),
         mask_settings={
             name: getattr(config, name) for name in record_source.MASK_SETTINGS
         },
@@ -280,19 +330,20 @@ def _open_records(
 
 
 def _check_vocabularies(
-    config: AlbertConfig, *sources: RecordSource | None
+    config: AlbertConfig, sources: Sequence[RecordSource]
 ) -> None:
     """Checks that all records and the model have the same vocabulary.
 
     Raises:
         ValueError: They do not.
     """
-    layouts = [source.layout for source in sources if source]
+    layouts = [source.layout for source in sources]
     hashes = {layout.tokenizer_hash for layout in layouts} - {None}
     if len(hashes) > 1:
         raise ValueError(
-            "The records to train on and those to evaluate on were made with "
-            "different tokenizers. Build both with the same vocabulary."
+            "The records to train on, or those and the ones to evaluate on, "
+            "were made with different tokenizers. Build all with the same "
+            "vocabulary."
         )
     for layout in layouts:
         vocab_size = layout.vocab_size or config.vocab_size
@@ -306,12 +357,14 @@ def _check_vocabularies(
 
 def _check_records(
     config: PretrainingConfig,
-    train_records: RecordSource | None,
+    train_records: TrainRecords,
     eval_records: RecordSource | None,
 ) -> None:
     """Checks that the records fit the model, its objectives, one another."""
-    _check_vocabularies(config.albert_config, train_records, eval_records)
-    record_source.report_common_files(train_records, eval_records)
+    used = _used(train_records, eval_records)
+    _check_vocabularies(config.albert_config, [source for _, source in used])
+    for source in train_records.values():
+        record_source.report_common_files(source, eval_records)
     if config.eval_file and not config.do_eval:
         _LOGGER.warning(
             "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
@@ -319,12 +372,7 @@ def _check_records(
     if "sop" not in config.objectives:
         return
     known: set[str] = set()
-    for name, source in (
-        ("input_file", train_records),
-        ("eval_file", eval_records),
-    ):
-        if not source:
-            continue
+    for name, source in used:
         pairs = source.layout.pair_objective
         if pairs == "none" or (pairs is None and _has_one_label(source)):
             problem = (
@@ -341,8 +389,8 @@ def _check_records(
             known.add(pairs)
     if len(known) > 1:
         raise ValueError(
-            "The records to train on and those to evaluate on have pairs of "
-            f"different kinds, {' and '.join(sorted(known))}. Build both with "
+            "The records of --input_file and --eval_file have pairs of "
+            f"different kinds, {' and '.join(sorted(known))}. Build all with "
             "the same --pair_objective, or pass --objectives=mlm."
         )
 

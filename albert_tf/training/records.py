@@ -20,6 +20,7 @@ from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Examples, ExampleSet, ExampleStream, Sets
 from albert_tf.training import distribution, run_folder
+from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import FinetuningConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -226,12 +227,13 @@ def training_batches(
     records: RecordSet,
     strategy: tf.distribute.Strategy,
     padding: Padding,
+    phase: Phase,
     position: int,
 ) -> tf.data.Dataset:
-    """Returns the batches after the first `position` global ones."""
+    """Returns the batches after the first `position` examples."""
     order = bucketed_batches.BucketedOrder(
         records.columns.lengths,
-        batch_size=config.train_batch_size,
+        batch_size=phase.batch_size,
         seed=config.random_seed,
     )
     return distribution.distribute(
@@ -241,6 +243,6 @@ def training_batches(
             records.columns,
             order,
             padding=padding,
-            start_step=position,
+            start_step=position // phase.batch_size,
         ),
     )

@@ -17,6 +17,10 @@ from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
+from albert_tf.training import phases as phases_lib
+from albert_tf.training import progress as progress_lib
+from albert_tf.training.phases import Phase
+from albert_tf.training.progress import Progress
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -24,15 +28,6 @@ ON_DIVERGENCE = ("stop", "rollback")
 ON_COLLAPSE = ("restart", "ignore")
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
-_AS_BUILT = (
-    " Default: as the records were built; only those of --masking=dynamic can "
-    "be read with another value."
-)
-# The metric that selects the best weights by default, as in the reference.
-PRIMARY_METRICS = {
-    "mlm": "masked_lm_accuracy",
-    "sop": "sentence_order_accuracy",
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,7 +131,13 @@ class RunConfig(OptimizerConfig):
     # Whether a sudden rise of the loss counts as divergence. The small batches
     # of fine-tuning rise by chance: one hard example is enough.
     detects_jumps: ClassVar[bool] = False
+    # Sequence length of the records; each kind of run has a flag for it.
+    max_seq_length: int = 512
     # Flags of only one kind of run, with the value they have for the other.
+    depth_schedule: str = ""
+    length_schedule: str = ""
+    batch_schedule: str = ""
+    time_budget: str = ""
     early_stopping_patience: int = 0
     layerwise_lr_decay: float = 1.0
     freeze_embeddings: bool = False
@@ -163,13 +164,41 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
 
     @property
+    def progress(self) -> Progress:
+        """The length of the run, in steps or in time."""
+        budget = self.time_budget
+        return Progress(
+            num_train_steps=self.num_train_steps,
+            seconds=progress_lib.seconds_of(budget) if budget else None,
+        )
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the run; see `phases.merge`."""
+        return phases_lib.merge(
+            {name: getattr(self, name) for name in phases_lib.SCHEDULES},
+            Phase(
+                first_step=0,
+                depth=self.albert_config.num_hidden_layers,
+                max_seq_length=self.max_seq_length,
+                batch_size=self.train_batch_size,
+            ),
+            num_train_steps=self.num_train_steps,
+        )
+
+    @property
     def dtype_policy(self) -> str:
         """The Keras dtype policy of `precision`."""
         if self.precision == "float32":
             return "float32"
         return f"mixed_{self.precision}"
 
-    def _check_sequence_length(self, max_seq_length: int) -> None:
+    def check_sequence_length(self, max_seq_length: int) -> None:
+        """Checks that the model has so many positions.
+
+        Raises:
+            ValueError: It has not.
+        """
         longest = self.albert_config.max_position_embeddings
         checks.check_integer("max_seq_length", max_seq_length, at_least=1)
         if max_seq_length > longest:
@@ -177,123 +206,6 @@ class RunConfig(OptimizerConfig):
                 f"`max_seq_length` must not exceed the {longest} position "
                 "embeddings of the config. Received: "
                 f"max_seq_length={max_seq_length}."
-            )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PretrainingConfig(RunConfig):
-    """Settings of a pretraining run; the defaults are those of the paper."""
-
-    input_file: str = setting(
-        "", "Comma-separated globs of the records to train on."
-    )
-    eval_file: str = setting(
-        "", "Comma-separated globs of the records to evaluate on."
-    )
-    do_train: bool = setting(True, "Whether to train.")
-    do_eval: bool = setting(False, "Whether to evaluate on --eval_file.")
-    max_seq_length: int = setting(
-        512, "Sequence length; must equal that of the records."
-    )
-    max_predictions_per_seq: int | None = setting(
-        None, "Maximum number of masked tokens per sequence." + _AS_BUILT
-    )
-    masked_lm_prob: float | None = setting(
-        None, "Share of tokens to mask." + _AS_BUILT
-    )
-    ngram: int | None = setting(
-        None, "Longest n-gram of words that is masked together." + _AS_BUILT
-    )
-    favor_shorter_ngram: bool | None = setting(
-        None,
-        "Whether an n-gram of n words has a probability proportional to 1/n; "
-        "otherwise the same probabilities in reverse." + _AS_BUILT,
-    )
-    do_whole_word_mask: bool | None = setting(
-        None, "Whether whole words are masked, or single tokens." + _AS_BUILT
-    )
-    verify_records: bool = setting(
-        False,
-        "Read all record files before the first step and compare their "
-        "checksums. A damaged record also stops a run when it is read.",
-    )
-    max_eval_steps: int | None = setting(
-        None,
-        "Maximum number of evaluation batches. Default: all records are "
-        "evaluated.",
-    )
-    objectives: tuple[str, ...] = setting(
-        ("mlm", "sop"),
-        "Training losses: mlm (masked language modeling), sop (sentence "
-        "order), or both, separated by a comma.",
-    )
-    pack: bool = setting(
-        False,
-        "Let the short sequences of a batch share rows while they are encoded, "
-        "instead of padding them; the result is the same. Shapes change from "
-        "step to step, so not for XLA and TPUs.",
-    )
-    init_from_group0: bool = setting(
-        False,
-        "Initialize every layer group from the first group of "
-        "--init_checkpoint.",
-    )
-    allow_new_heads: bool = setting(
-        False,
-        "Initialize heads that --init_checkpoint lacks at random, instead of "
-        "refusing the checkpoint.",
-    )
-
-    evaluates_start: ClassVar[bool] = True
-    detects_jumps: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = set(self.objectives)
-        is_known = names and names <= set(PRIMARY_METRICS)
-        if not is_known or len(names) < len(self.objectives):
-            raise ValueError(
-                "`objectives` must be one or more of "
-                f"{', '.join(PRIMARY_METRICS)}, each once. Received: "
-                f"objectives={','.join(self.objectives)}."
-            )
-        for name in ("max_predictions_per_seq", "max_eval_steps", "ngram"):
-            if getattr(self, name) is not None:
-                checks.check_integer(name, getattr(self, name), at_least=1)
-        if self.masked_lm_prob is not None:
-            checks.check_number(
-                "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
-            )
-        self._check_sequence_length(self.max_seq_length)
-        self._check_packing()
-        if self.init_from_group0 and not self.init_checkpoint:
-            raise ValueError(
-                "`init_from_group0` says how to read `init_checkpoint`, which "
-                "is not given. Pass --init_checkpoint, or leave it out."
-            )
-        if self.best_metric and not self.do_eval:
-            raise ValueError(
-                "`best_metric` selects among evaluations, but there are none. "
-                "Pass --do_eval with --eval_file. Received: "
-                f"best_metric={self.best_metric!r}."
-            )
-        if not self.do_train and not self.do_eval:
-            raise ValueError(
-                "There is nothing to do. Pass --do_train with --input_file, "
-                "or --do_eval with --eval_file."
-            )
-        for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
-            if getattr(self, use) and not getattr(self, name):
-                raise ValueError(f"--{name} must be given, because of --{use}.")
-
-    def _check_packing(self) -> None:
-        if self.pack and (
-            self.jit_compile or self.strategy == "tpu" or self.tpu_name
-        ):
-            raise ValueError(
-                "`pack` changes the number of rows from step to step, and XLA "
-                "compiles each anew. Leave out --pack with --jit_compile or a "
-                "TPU."
             )
 
 
@@ -350,7 +262,7 @@ class FinetuningConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_sequence_length(self.max_seq_length)
+        self.check_sequence_length(self.max_seq_length)
         for name in ("predict_batch_size", "num_seeds"):
             checks.check_integer(name, getattr(self, name), at_least=1)
         for name in ("early_stopping_patience", "max_restarts"):
@@ -388,29 +300,3 @@ class FinetuningConfig(RunConfig):
                 self.random_seed, self.random_seed + self.num_seeds
             )
         ]
-
-
-def check_batch_sizes(
-    config: RunConfig, num_replicas: int, **is_used: object
-) -> None:
-    """Checks that replicas and micro-batches divide the batches.
-
-    Args:
-        config: Settings of the run.
-        num_replicas: Number of replicas.
-        **is_used: By name of a batch size, whether there are such batches.
-
-    Raises:
-        ValueError: A batch cannot be divided evenly.
-    """
-    for name in [name for name, used in is_used.items() if used]:
-        num_micro_batches = 1
-        if name == "train_batch_size":
-            num_micro_batches = config.gradient_accumulation_steps
-        batch_size = getattr(config, name)
-        if batch_size % (num_replicas * num_micro_batches):
-            raise ValueError(
-                f"`{name}` must be a multiple of the number of replicas times "
-                f"the number of accumulation steps ({num_replicas} x "
-                f"{num_micro_batches}). Received: {name}={batch_size}."
-            )

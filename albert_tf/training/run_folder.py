@@ -40,6 +40,7 @@ SETTINGS = "settings"
 RECORDS = "records"
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
+_TIME_BUDGET = "time_budget"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
 _EVAL_RECORDS = "eval_records"
@@ -403,7 +404,9 @@ def _not_compared(
     names = {_START_DIGEST}
     if _is_same_start(found, wanted):
         names.add(_START)
-    if found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0):
+    # With a time budget, it is the unit of all schedules.
+    is_longer = found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0)
+    if is_longer and found.get(_TIME_BUDGET) is None:
         names.add(_NUM_STEPS)
     if None in (found.get(_EVAL_RECORDS), wanted.get(_EVAL_RECORDS)):
         names.add(_EVAL_RECORDS)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from albert_tf.modeling import kernels
+from albert_tf.modeling import encoder, kernels
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training import distribution
@@ -94,8 +94,12 @@ class TrainStep:
         num_steps: tf.Tensor,
         learning_rate_multiplier: tf.Tensor,
         loss_scale: tf.Tensor,
+        depth: int | None = None,
+        scheduled_step: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates.
+
+        It is traced once for each depth and each shape of the batches.
 
         Args:
             iterator: Yields a batch for every replica.
@@ -103,6 +107,9 @@ class TrainStep:
             num_steps: int32 `[]`.
             learning_rate_multiplier: float32 `[]`, for all weights.
             loss_scale: float32 `[2]`, see `updated_loss_scale`.
+            depth: Number of layers that are computed; None for all.
+            scheduled_step: int64 `[]`, the step whose learning rate all these
+                updates have; None for their own.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
@@ -114,12 +121,13 @@ class TrainStep:
         for index in tf.range(num_steps):
             step = first_step + tf.cast(index, tf.int64)
             rate = learning_rate_multiplier * schedules.learning_rate(
-                step, self._config
+                step if scheduled_step is None else scheduled_step,
+                self._config,
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
             rows = self.strategy.run(
                 self._replica_step,
-                args=(next(iterator), step, rate, scale),
+                args=(next(iterator), step, rate, scale, depth),
             )
             row = self.strategy.experimental_local_results(rows)[0]
             results = results.write(index, row)
@@ -135,12 +143,13 @@ class TrainStep:
         step: tf.Tensor,
         rate: tf.Tensor,
         scale: tf.Tensor,
+        depth: int | None,
     ) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
         loss_denominators = _add_up(context, self.task.loss_denominators(batch))
         seed = self._step_seed(step, context)
         gradients, totals = self._gradients(
-            batch, loss_denominators, seed, scale
+            batch, loss_denominators, seed, scale, depth
         )
         *dense, totals = _all_reduce(context, [*gradients.values(), totals])
         clipped, norm = optimizers.clip_by_global_norm(
@@ -170,11 +179,14 @@ class TrainStep:
         loss_denominators: Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
+        depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a replica's batch."""
         num_micro_batches = self._config.gradient_accumulation_steps
         if num_micro_batches == 1:
-            return self._micro_gradients(batch, loss_denominators, seed, scale)
+            return self._micro_gradients(
+                batch, loss_denominators, seed, scale, depth
+            )
         micro = {
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
@@ -189,6 +201,7 @@ class TrainStep:
                 loss_denominators,
                 seed + tf.stack([index, 0]),
                 scale,
+                depth,
             )
             reached.update(more)
             gradients = {
@@ -204,16 +217,17 @@ class TrainStep:
         loss_denominators: Totals,
         seed: tf.Tensor,
         scale: tf.Tensor,
+        depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
-        with kernels.compiled_by(self._compile_kernel):
+        with kernels.compiled_by(self._compile_kernel), encoder.cut_to(depth):
             with tf.GradientTape() as tape:
                 loss, totals = self.task.loss(
                     batch, loss_denominators, seed=seed
                 )
                 if self._scales_loss:
                     loss *= scale
-            # Within the context: it may call the layers again.
+            # Within the contexts: it may call the layers again.
             gradients = tape.gradient(loss, variables)
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.

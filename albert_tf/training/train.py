@@ -23,11 +23,11 @@ from albert_tf.training import distribution, metric_log, step
 from albert_tf.training.loop import (
     BatchesFrom,
     Evaluator,
-    RunState,
     TrainingLoop,
 )
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.run_state import RunState
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,10 +40,12 @@ def train(
     strategy: tf.distribute.Strategy,
     batches_from: BatchesFrom,
     evaluator: Evaluator | None = None,
+    started: float | None = None,
 ) -> bool:
     """Trains a task, or resumes its training.
 
-    The task is made in the scope of the strategy.
+    The task is made in the scope of the strategy. `started` is when a time
+    budget begins to count, by `time.monotonic`; None for now.
 
     Returns:
         Whether the training is finished; false if a signal stopped it.
@@ -87,7 +89,9 @@ def train(
         distribution.run_in_chief(
             strategy, functools.partial(folder.claim, config)
         )
-        if state and state.step >= config.num_train_steps:
+        if state and config.num_train_steps <= config.progress.step(
+            state.step, state.seconds
+        ):
             return True
 
         # 4. Loop.
@@ -109,7 +113,7 @@ def train(
                 log=log,
                 batches_from=batches_from,
                 evaluator=evaluator,
-            ).run(state)
+            ).run(state, started=started)
 
 
 def _restore(

@@ -225,11 +225,12 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 # Whether another value makes another run, for every flag of the commands that
 # train. First those that a run's fingerprint has under their names.
 COMPARED = """
-    best_metric corrected_lamb do_whole_word_mask dropout_prob
-    favor_shorter_ngram freeze_embeddings init_checkpoint init_from_group0
-    layerwise_lr_decay learning_rate masked_lm_prob max_seq_length
-    metric_language ngram num_train_steps num_warmup_steps objectives optimizer
-    poly_power positive_label precision random_seed start_warmup_step
+    batch_schedule best_metric corrected_lamb depth_schedule
+    do_whole_word_mask dropout_prob favor_shorter_ngram freeze_embeddings
+    init_checkpoint init_from_group0 layerwise_lr_decay learning_rate
+    length_schedule masked_lm_prob max_seq_length metric_language ngram
+    num_train_steps num_warmup_steps objectives optimizer poly_power
+    positive_label precision random_seed start_warmup_step time_budget
     train_batch_size
 """
 # What they name or determine is compared: model, records, tokenizer, labels,

@@ -135,6 +135,10 @@ def copy_records(workshop, path, **facts):
             "--init_checkpoint={run}/best --albert_config_file=shape.json",
             ["has shape [8, 16], expected [8, 20]"],
         ),
+        (
+            "--depth_schedule=2@5",
+            ["`depth_schedule` must begin at step 0", "='2@5'"],
+        ),
         ("--init_checkpoint=damaged", ["is damaged", "Checksum"]),
         ("--nodo_train", ["no trained weights in 'run'"]),
         (

@@ -1,4 +1,3 @@
-import functools
 import itertools
 
 import numpy as np
@@ -134,7 +133,17 @@ def train(request):
     """A function that takes batches of 12 from a pipeline of each kind."""
     if request.param != "bucketed":
         source = request.getfixturevalue(request.param)
-        return functools.partial(_training, source, global_batch_size=12)
+
+        def plain(count, shard=_ALONE, start_step=0):
+            return _training(
+                source,
+                count,
+                shard,
+                global_batch_size=12,
+                start_example=12 * start_step,
+            )
+
+        return plain
     records = [{"ids": np.arange(length)} for length in range(1, 60)]
     specs = (ArraySpec(name="ids", dtype="int32", is_sequence=True),)
     columns = feature_cache.collect(records, specs, max_seq_length=60)

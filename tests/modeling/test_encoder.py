@@ -67,6 +67,18 @@ def test_groups_divide_the_layers_and_inner_blocks_alternate_in_each():
     assert names == [f"attention_{x}" for x in ("0_0", "0_1", "1_0", "1_1")]
 
 
+def test_an_encoder_is_cut_to_a_depth_until_the_block_ends():
+    layer = _encoder(inner_group_num=2)
+    embedded = _embedded(4)
+    whole = layer(embedded, _MASK)
+
+    with encoder.cut_to(2):
+        cut = layer(embedded, _MASK)
+
+    assert (len(cut), len(layer(embedded, _MASK))) == (5, 7)
+    np.testing.assert_array_equal(cut[-1], whole[4])
+
+
 def test_every_block_of_a_symbolic_call_has_a_shape():
     layer = _encoder(inner_group_num=2)
 

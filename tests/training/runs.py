@@ -94,7 +94,7 @@ class Trainer:
 
         return distribution.distribute(self.strategy, make)
 
-    def run(self, batches, *, per_call=None, loss_scale=None):
+    def run(self, batches, *, per_call=None, loss_scale=None, depth=None):
         """Returns one dict a step, and the loss scale after the last."""
         iterator = iter(self.dataset(batches))
         num_steps = len(batches["input_ids"])
@@ -107,6 +107,7 @@ class Trainer:
                 tf.constant(per_call or num_steps),
                 tf.constant(1.0),
                 state,
+                depth,
             )
             rows.extend(values.numpy().tolist())
         names = self.step.result_names

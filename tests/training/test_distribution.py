@@ -207,3 +207,12 @@ def test_the_chief_alone_does_what_all_wait_for(monkeypatch):
     monkeypatch.setattr(distribution, "is_chief", lambda _: False)
 
     assert distribution.run_in_chief(strategy, lambda: 7) is None
+
+
+def test_a_batch_is_divided_over_replicas_times_micro_batches():
+    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
+    config = runs.run_config(gradient_accumulation_steps=2, **sizes)
+
+    distribution.check_batch_sizes(config, 2, **sizes)
+    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
+        distribution.check_batch_sizes(config, 4, train_batch_size=True)

@@ -1,9 +1,11 @@
 """The loop on a task that trains in milliseconds."""
 
 import dataclasses
-import json
+import itertools
 import os
 import signal
+import time
+import types
 
 import keras
 import numpy as np
@@ -105,7 +107,8 @@ class Run:
             evaluator=self if scores else None,
         )
 
-    def starting_at(self, position):
+    def starting_at(self, phase, num_examples):
+        position = num_examples // phase.batch_size
         self.positions.append(position)
         rest = {name: v[position:] for name, v in self.examples.items()}
         return tf.data.Dataset.from_tensor_slices(rest)
@@ -430,6 +433,7 @@ def test_what_a_rollback_gives_is_what_clean_batches_give(run):
     run("clean", num_train_steps=5).go()
     clean = run("clean")
     clean.start.skipped_batches = 3
+    clean.start.examples_read = {}  # they follow from the number of batches
     clean.start.learning_rate_multiplier = 0.5
 
     clean.go()
@@ -508,16 +512,6 @@ def test_float16_that_overflows_at_every_scale_stops_the_run(run):
         half.go()
 
 
-def test_the_state_of_a_run_survives_json():
-    state = loop.RunState(step=3, skipped_batches=2, window={"loss": 0.1})
-    state.level.update(0.3)
-
-    text = json.dumps(dataclasses.asdict(state))
-
-    assert loop.RunState.from_dict(json.loads(text)) == state
-    assert state.data_position == 5
-
-
 def test_training_ends_after_evaluations_without_a_better_score(run, caplog):
     caplog.set_level("INFO")
     scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
@@ -586,24 +580,6 @@ def test_another_metric_may_select_the_best(metric, best, run):
     assert one.stored("best")["global_step"] == best
 
 
-@pytest.mark.parametrize(
-    ("metric", "is_lower_better"),
-    [
-        ("loss", True),
-        ("masked_lm_loss", True),
-        ("mean_squared_error_other", True),
-        ("f1_of_loss", False),
-        ("average_precision_of_net_loss", False),
-        ("f1_of_loss_of_life", False),
-    ],
-)
-def test_a_label_named_loss_is_not_a_loss(metric, is_lower_better):
-    best = max((0.1, 0.9), key=lambda score: loop.rank(metric, score))
-
-    assert best == (0.1 if is_lower_better else 0.9)
-    assert loop.loss_of({"loss": 2.0, "f1_of_loss": 0.5}) == 2.0
-
-
 def test_scores_of_a_class_called_loss_decide_no_tie(run):
     one = run("one", scores={0: (0.1, 9.0), 5: (0.5, 8.0), 12: (0.5, 7.0)})
     one.scores[10] = (0.5, 7.5)
@@ -660,3 +636,188 @@ def test_a_fine_tuning_is_not_evaluated_before_its_first_step(run):
     scores = {5: 0.1, 10: 0.2, 12: 0.3}
 
     assert run("one", scores=scores, like_pretraining=False).go()
+
+
+def deepening(run, name, **options):
+    """A run of two phases, the second from step 6 on."""
+    return run(name, depth_schedule="1@0,2@6", **options)
+
+
+def test_the_lines_of_a_run_of_several_phases_say_which(run, caplog):
+    caplog.set_level("INFO")
+    whole = deepening(run, "whole", scores=SCORES)
+
+    assert whole.go()
+
+    lines = runs.lines_of(whole.folder)
+    assert [(one["step"], one["depth"], "loss" in one) for one in lines] == [
+        (0, 1, False),
+        (4, 1, True),
+        (5, 1, False),
+        (6, 1, True),  # a window ends with its phase
+        (8, 2, True),
+        (10, 2, False),
+        (12, 2, True),
+        (12, 2, False),
+    ]
+    assert "A new phase after step 6: {'depth': 2}" in caplog.text
+    assert whole.positions == [0, 6]
+
+
+@pytest.mark.parametrize(
+    ("save_checkpoints_steps", "killed_at"), [(5, 6), (5, 12), (6, 8)]
+)
+def test_a_run_killed_near_a_phase_resumes(
+    save_checkpoints_steps, killed_at, run
+):
+    options = {
+        "save_checkpoints_steps": save_checkpoints_steps,
+        "scores": dict.fromkeys(range(13), 0.5),
+    }
+    whole = deepening(run, "whole", **options)
+    whole.go()
+    killed = deepening(run, "killed", at_step=killed_at, action=kill, **options)
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = deepening(run, "killed", **options)
+
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+def test_only_the_last_phase_has_a_best_evaluation(run):
+    scores = dict(zip(range(0, 13, 2), [9, 8, 7, 6, 1, 3, 2], strict=True))
+    phased = deepening(run, "run", scores=scores, save_checkpoints_steps=2)
+
+    phased.go()
+
+    assert phased.stored("best")["global_step"] == 10
+    assert phased.loop.state.best_score == 3
+
+
+def test_patience_is_counted_from_the_last_phase_on(run):
+    options = {
+        "scores": dict.fromkeys(range(0, 13, 2), 0.5),
+        "save_checkpoints_steps": 2,
+        "early_stopping_patience": 1,
+    }
+    plain, phased = run("plain", **options), deepening(run, "new", **options)
+
+    assert plain.go()
+    assert phased.go()
+
+    # The first evaluation is the best; the next one is no better.
+    assert (plain.loop.state.step, phased.loop.state.step) == (2, 10)
+
+
+def test_a_loss_that_a_new_phase_raises_is_no_divergence(run):
+    changes = {"changes": {n: (1.0, -1e4) for n in range(70, 80)}}
+    jump = changes | {"num_train_steps": 80}
+
+    with pytest.raises(loop.TrainingDiverged, match="the loss jumped"):
+        run("late", depth_schedule="1@0,2@10", **jump).go()
+    assert run("new", depth_schedule="1@0,2@70", **jump).go()
+
+
+def test_a_rollback_goes_on_behind_what_all_phases_have_read(run):
+    recovered = roll_back(run, "run", [7], depth_schedule="1@0,2@6")
+
+    assert recovered.go()
+
+    # Back to step 5 of the first phase; batches 5, 6 and 7 are skipped.
+    assert recovered.positions == [0, 6, 8, 9]
+    assert recovered.loop.state.examples_read == {"512": 15 * SIZE}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that goes on by a second whenever it is read."""
+    ticks = itertools.count()
+    monkeypatch.setattr(
+        loop,
+        "time",
+        types.SimpleNamespace(
+            monotonic=lambda: float(next(ticks)), perf_counter=time.perf_counter
+        ),
+    )
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_time_budget_ends_the_run_and_its_learning_rate(run):
+    options = {"time_budget": "20s", "num_train_steps": 40, "log_steps": 1}
+    one = run("one", poly_power=1.0, **options)
+
+    assert one.go()
+
+    # The clock is read after the start, every update, and every checkpoint
+    # (after 5, 10, 15 updates and at the end, before and after it is saved).
+    lines = metric_log.read_lines(one.folder)
+    assert [line["seconds"] for line in lines] == [
+        *(2, 3, 4, 5, 6),
+        *(9, 10, 11, 12, 13),
+        *(16, 17, 18, 19, 20),
+    ]
+    before = [1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 15, 16, 17, 18, 19]
+    np.testing.assert_allclose(
+        [line["learning_rate"] for line in lines],
+        [0.01 * (1 - seconds / 20) for seconds in before],
+        rtol=1e-6,
+    )
+    again = run("one", **options)
+    assert again.start.step == 15
+    assert again.start.seconds >= 20
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("killed_at", [7, 10])
+def test_a_killed_run_goes_on_with_the_rest_of_its_time(killed_at, run):
+    options = {"time_budget": "20s", "log_steps": 1}
+    killed = run("one", at_step=killed_at, action=kill, **options)
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = run("one", **options)
+
+    assert resumed.start.step == 5
+    assert resumed.start.seconds == 7  # before the checkpoint is written
+    assert resumed.go()
+    # What was done after the checkpoint is lost, with its time.
+    assert 20 <= resumed.loop.state.seconds <= 23
+    steps = [line["step"] for line in runs.lines_of(resumed.folder)]
+    assert steps == list(range(1, resumed.loop.state.step + 1))
+    assert resumed.loop.state.step in (14, 15)
+
+
+@pytest.mark.usefixtures("clock")
+def test_phases_are_shares_of_a_time_budget(run):
+    options = {"time_budget": "20s", "num_train_steps": 100, "log_steps": 50}
+    one = run("one", depth_schedule="1@0,2@50", **options)
+
+    assert one.go()
+
+    lines = metric_log.read_lines(one.folder)
+    assert [(line["depth"], line["seconds"]) for line in lines] == [
+        (1, 10),
+        (2, 20),
+    ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_run_with_a_time_budget_stops_early(run):
+    scores = {0: 0.5, 5: 0.4, 10: 0.3}
+    one = run(
+        "one", scores=scores, early_stopping_patience=2, time_budget="50s"
+    )
+
+    assert one.go()
+
+    assert one.loop.state.step == 10
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_budget_that_is_over_before_the_first_update_is_refused(run):
+    with pytest.raises(
+        ValueError, match="before the first update.*time_budget='1s'"
+    ):
+        run("one", time_budget="1s").go()

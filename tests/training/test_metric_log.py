@@ -43,9 +43,11 @@ def test_scores_are_written_and_logged(tmp_path, caplog):
     caplog.set_level("INFO")
     log = metric_log.MetricLog(str(tmp_path), last_step=None)
 
-    log.write_scores(3, {"accuracy": 1 / 3})
+    log.write_scores(3, {"accuracy": 1 / 3}, {"depth": 2})
 
-    assert lines_of(tmp_path) == [{"step": 3, "eval_accuracy": 1 / 3}]
+    assert lines_of(tmp_path) == [
+        {"step": 3, "eval_accuracy": 1 / 3, "depth": 2}
+    ]
     assert "Evaluation after step 3: accuracy 0.3333" in caplog.text
 
 
@@ -86,7 +88,7 @@ def test_only_the_process_that_writes_files_writes(written):
     before = sorted(path.name for path in written.iterdir())
     log = metric_log.MetricLog(str(written), last_step=5, is_writer=False)
 
-    log.write_scores(10, {"loss": 1.0})
+    log.write_scores(10, {"loss": 1.0}, {})
     log.rewind(0)
     log.close()
 

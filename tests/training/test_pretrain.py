@@ -11,11 +11,16 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.data import builder, pretraining_config, sidecar
+from albert_tf.data import (
+    builder,
+    input_pipeline,
+    pretraining_config,
+    sidecar,
+)
 from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import distribution, metric_log, pretrain, run_folder
-from albert_tf.training.run_config import PretrainingConfig
+from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.training import runs
 
 NUM_STEPS = 6
@@ -716,3 +721,163 @@ def test_damage_is_found_before_the_first_step(job, tmp_path):
     with pytest.raises(ValueError, match="150-7.tfrecord' is damaged"):
         pretrain.run(damaged)
     assert not os.path.exists(damaged.output_dir)
+
+
+@pytest.fixture
+def phased(job, tmp_path):
+    """A function that makes a run whose depth, length and batch size grow."""
+    long = job().input_file
+    short = build_records(
+        tmp_path,
+        num_documents=10,
+        seed=3,
+        max_seq_length=8,
+        max_predictions_per_seq=2,
+        masking="dynamic",
+    )
+
+    def make(name, **changes):
+        return job(
+            name,
+            **{
+                "albert_config": runs.config(dropout=0.1),
+                "input_file": f"{short},{long}",
+                "depth_schedule": "1@0,2@4",
+                "length_schedule": "8@0,16@2",
+                "batch_schedule": "4@0,12@1,8@4",
+                "log_steps": 1,
+                "deterministic": True,
+            }
+            | changes,
+        )
+
+    return make
+
+
+def test_a_run_of_several_phases_resumes_to_the_same_bits(
+    phased, stop_at, deterministic
+):
+    whole = phased("whole")
+    scores = pretrain.run(whole)
+    lines = runs.lines_of(whole.output_dir)
+
+    facts = [
+        tuple(line[name] for name in ("depth", "max_seq_length", "batch_size"))
+        for line in lines
+        if "loss" in line
+    ]
+    assert facts == [
+        *((1, 8, 4), (1, 8, 12), (1, 16, 12), (1, 16, 12)),
+        *((2, 16, 8), (2, 16, 8)),
+    ]
+    assert scores["global_step"] == 6  # the first of the last phase
+    stopped = phased("stopped")
+    stop_at(3)
+    assert pretrain.run(stopped) is None
+    assert pretrain.run(stopped) == scores
+    assert runs.lines_of(stopped.output_dir) == lines
+    one, other = (
+        runs.arrays_of(x.output_dir, NUM_STEPS) for x in (stopped, whole)
+    )
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
+    phased, monkeypatch
+):
+    found = []
+    make = input_pipeline.training_dataset
+
+    def note(source, *arguments, **options):
+        names = ("start_example", "global_batch_size")
+        found.append(
+            (source.layout.max_seq_length, *(options[one] for one in names))
+        )
+        return make(source, *arguments, **options)
+
+    monkeypatch.setattr(input_pipeline, "training_dataset", note)
+
+    pretrain.run(phased("run", deterministic=False))
+
+    assert found == [(8, 0, 4), (8, 4, 12), (16, 0, 12), (16, 24, 8)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"depth_schedule": "2@0"}, r"depth_schedule='1@0,2@4' \(now '2@0'\)"),
+        (
+            {"batch_schedule": ""},
+            r"batch_schedule='4@0,12@1,8@4' \(now ''\)",
+        ),
+        ({"length_schedule": "8@0,16@3"}, r"length_schedule='8@0,16@2'"),
+    ],
+)
+def test_another_schedule_is_another_run(changes, message, phased):
+    one = phased("run", num_train_steps=5, do_eval=False, deterministic=False)
+    folder = pretrain._output_folder(one, {}, None)
+    other = dataclasses.replace(one, **changes)
+
+    with folder.locked():
+        folder.claim(one)
+    with pytest.raises(ValueError, match=f"another run, with .*{message}"):
+        pretrain._output_folder(other, {}, None).check()
+
+
+def test_records_of_all_lengths_are_checked(phased, records_of):
+    mixed = phased("run", length_schedule="")
+    with pytest.raises(ValueError, match="`max_seq_length` is 8 in"):
+        pretrain.run(mixed)
+    with pytest.raises(ValueError, match=r"length 4, which a phase reads"):
+        pretrain.run(phased("run", length_schedule="4@0,8@1,16@2"))
+    single = records_of("none")
+    both = f"{phased('run').input_file.split(',')[0]},{single}"
+    with pytest.raises(ValueError, match="--input_file hold single segments"):
+        pretrain.run(phased("run", input_file=both))
+
+
+def test_batches_of_all_phases_are_divided_evenly(phased):
+    with pytest.raises(
+        ValueError, match=r"in every phase\. Received: train_batch_size=6"
+    ):
+        pretrain.run(
+            phased(
+                "run",
+                gradient_accumulation_steps=4,
+                batch_schedule="4@0,6@1,8@4",
+            )
+        )
+
+
+@pytest.mark.slow
+def test_a_run_with_a_time_budget_ends_in_time_and_is_finished(phased, caplog):
+    caplog.set_level("INFO")
+    one = phased(
+        "run",
+        time_budget="40s",
+        num_train_steps=1000,
+        depth_schedule="1@0,2@400",
+        length_schedule="8@0,16@500",
+        batch_schedule="",
+        save_checkpoints_steps=200,
+        deterministic=False,
+        poly_power=1.0,
+    )
+
+    scores = pretrain.run(one)
+
+    *_, last = (
+        line
+        for line in metric_log.read_lines(one.output_dir)
+        if "learning_rate" in line
+    )
+    assert 40 <= last["seconds"] < 50
+    assert last["learning_rate"] < 0.01 / 20
+    assert (last["depth"], last["max_seq_length"]) == (2, 16)
+    assert last["step"] >= scores["global_step"] > 0
+    lines = runs.lines_of(one.output_dir)
+    caplog.clear()
+    assert pretrain.run(one) == scores
+    assert runs.lines_of(one.output_dir) == lines
+    assert f"Training is finished after {last['step']} steps." in caplog.text

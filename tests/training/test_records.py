@@ -167,6 +167,7 @@ def test_each_seed_has_an_order_of_its_own(small):
             records_set,
             strategy,
             records.padding_for(config, strategy),
+            *config.phases,
             position=0,
         )
         return [one["input_ids"].numpy().tolist() for one in found.take(3)]

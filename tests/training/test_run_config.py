@@ -4,6 +4,7 @@ import pytest
 
 from albert_tf.config import AlbertConfig
 from albert_tf.training import run_config
+from albert_tf.training.pretrain_config import PretrainingConfig
 
 ALBERT = AlbertConfig(vocab_size=9, max_position_embeddings=64)
 
@@ -14,7 +15,7 @@ def pretraining(**values):
         "input_file": "records",
         "max_seq_length": 64,
     }
-    return run_config.PretrainingConfig(**defaults | values)
+    return PretrainingConfig(**defaults | values)
 
 
 def finetuning(**values):
@@ -73,26 +74,11 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
         (pretraining, {"strategy": "huge"}, "`strategy` must be one of"),
         (pretraining, {"precision": "huge"}, "`precision` .*ion='huge'"),
         (pretraining, {"on_divergence": "cry"}, "`on_divergence` must be one"),
-        (pretraining, {"objectives": ()}, "`objectives` .* mlm, sop, each"),
-        (pretraining, {"objectives": ("mlm", "nsp")}, "objectives=mlm,nsp"),
-        (pretraining, {"objectives": ("sop", "sop")}, "objectives=sop,sop"),
         (
             pretraining,
             {"max_seq_length": 65},
             "not exceed the 64 position .*max_seq_length=65",
         ),
-        (
-            pretraining,
-            {"init_from_group0": True},
-            "`init_checkpoint`, which is not given",
-        ),
-        (pretraining, {"pack": True, "jit_compile": True}, "out --pack with"),
-        (pretraining, {"pack": True, "tpu_name": "a"}, "--jit_compile or a T"),
-        (pretraining, {"best_metric": "f1"}, "Pass --do_eval .*_metric='f1'"),
-        (pretraining, {"do_train": False}, NOTHING_TO_DO),
-        (pretraining, {"input_file": ""}, "--input_file must be given"),
-        (pretraining, {"do_eval": True}, "--eval_file must be given"),
-        (pretraining, {"masked_lm_prob": 0.0}, "`masked_lm_prob` must be"),
         (finetuning, {"do_eval": False}, NOTHING_TO_DO),
         (finetuning, {"max_seq_length": 65}, "not exceed the 64 position"),
         (finetuning, {"on_collapse": "cry"}, "`on_collapse` must be one of"),
@@ -111,15 +97,6 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
 def test_an_invalid_setting_is_named(make, values, message):
     with pytest.raises(ValueError, match=message):
         make(**values)
-
-
-def test_a_batch_is_divided_over_replicas_times_micro_batches():
-    sizes = {"train_batch_size": 12, "eval_batch_size": 2}
-    config = pretraining(gradient_accumulation_steps=2, **sizes)
-
-    run_config.check_batch_sizes(config, 2, **sizes)
-    with pytest.raises(ValueError, match=r"`train_.*\(4 x 2\).*batch_size=12"):
-        run_config.check_batch_sizes(config, 4, train_batch_size=True)
 
 
 def test_a_seed_has_31_bits():

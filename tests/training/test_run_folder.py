@@ -97,6 +97,21 @@ def test_the_same_run_may_come_again(tmp_path, claim):
             r"num_train_steps=9 \(now 8\)",
         ),
         (
+            {"num_train_steps": 8, "time_budget": 60.0},
+            {"num_train_steps": 9, "time_budget": 60.0},
+            r"num_train_steps=8 \(now 9\)",
+        ),
+        (
+            {"time_budget": 60.0},
+            {"time_budget": 120.0},
+            r"time_budget=60.0 \(now 120.0\)",
+        ),
+        (
+            {"time_budget": None},
+            {"time_budget": 120.0},
+            r"time_budget=None \(now 120.0\)",
+        ),
+        (
             {"init_checkpoint": "a"},
             {"init_checkpoint": "b"},
             r"init_checkpoint='a' \(now 'b'\)",

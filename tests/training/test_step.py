@@ -487,3 +487,54 @@ def test_the_loss_scale_halves_at_an_overflow_and_doubles_after_a_while(
     )
 
     assert state.numpy().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"jit_compile": True}, {"gradient_accumulation_steps": 2}]
+)
+def test_a_step_of_some_layers_is_that_of_a_model_of_so_many(options):
+    made = {
+        num_layers: runs.Trainer(
+            runs.run_config(
+                albert_config=runs.config(0.1, num_hidden_layers=num_layers),
+                **options,
+            )
+        )
+        for num_layers in (3, 2)
+    }
+    batches = runs.batches(3)
+
+    cut, _ = made[3].run(batches, depth=2)
+    small, _ = made[2].run(batches)
+
+    assert cut == small
+    for name, weight in made[2].weights().items():
+        np.testing.assert_array_equal(made[3].weights()[name], weight)
+    # The next phase is a trace of its own.
+    assert made[3].run(batches, depth=3)[0] != made[3].run(batches, depth=2)[0]
+
+
+def test_all_replicas_compute_the_same_layers(two_replicas):
+    batches = runs.batches(1)
+    one, two = (
+        runs.Trainer(runs.run_config(), strategy=strategy)
+        for strategy in (None, two_replicas)
+    )
+
+    (alone,), _ = one.run(batches, depth=1)
+    (together,), _ = two.run(batches, depth=1)
+
+    assert together == pytest.approx(alone, rel=1e-5)
+    assert alone["gradient_norm"] != pytest.approx(
+        runs.Trainer(runs.run_config()).run(batches)[0][0]["gradient_norm"]
+    )
+
+
+def test_each_depth_is_traced_once():
+    made = runs.Trainer(runs.run_config())
+    batches = runs.batches(2)
+
+    for depth in (1, 2, 1, 2):
+        made.run(batches, per_call=1, depth=depth)
+
+    assert made.step.run.experimental_get_tracing_count() == 2

@@ -27,7 +27,9 @@ def start(config, folder, task):
         folder=folder,
         task=task,
         strategy=tf.distribute.get_strategy(),
-        batches_from=dataset.skip,
+        batches_from=lambda phase, number: dataset.skip(
+            number // phase.batch_size
+        ),
     )
 
 

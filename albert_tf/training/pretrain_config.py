@@ -1,0 +1,183 @@
+"""The configuration of a pretraining run, and its flags.
+
+Floor: training. Plain Python.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+from albert_tf import checks
+from albert_tf.settings import setting
+from albert_tf.training.run_config import RunConfig
+
+_AS_BUILT = (
+    " Default: as the records were built; only those of --masking=dynamic can "
+    "be read with another value."
+)
+# The metric that selects the best weights by default, as in the reference.
+PRIMARY_METRICS = {
+    "mlm": "masked_lm_accuracy",
+    "sop": "sentence_order_accuracy",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainingConfig(RunConfig):
+    """Settings of a pretraining run; the defaults are those of the paper."""
+
+    input_file: str = setting(
+        "", "Comma-separated globs of the records to train on."
+    )
+    eval_file: str = setting(
+        "", "Comma-separated globs of the records to evaluate on."
+    )
+    do_train: bool = setting(True, "Whether to train.")
+    do_eval: bool = setting(False, "Whether to evaluate on --eval_file.")
+    max_seq_length: int = setting(
+        512, "Sequence length; must equal that of the records."
+    )
+    depth_schedule: str = setting(
+        "",
+        "Number of layers that are computed, by step: 3@0,6@30000,12@60000 "
+        "computes 3 layers of 12 until step 30000, then 6, and all from step "
+        "60000 on. Only for models whose layers share all their weights. "
+        "Default: always all.",
+    )
+    length_schedule: str = setting(
+        "",
+        "Sequence length of the training records, by step, such as "
+        "128@0,512@90000; --input_file must name records of each length, and "
+        "the last must be --max_seq_length. Default: always that.",
+    )
+    batch_schedule: str = setting(
+        "",
+        "Global training batch size, by step, such as 256@0,1024@10000; the "
+        "last must be --train_batch_size. Default: always that.",
+    )
+    time_budget: str = setting(
+        "",
+        "Time that the run takes, such as 24h, 90m or 30s, evaluations and "
+        "checkpoints included. --num_train_steps is then not the number of "
+        "updates but the length of all schedules, which are passed through in "
+        "this time; the run ends with a learning rate of 0. Such a run cannot "
+        "be repeated bit by bit. Default: no limit; each update is a step.",
+    )
+    max_predictions_per_seq: int | None = setting(
+        None, "Maximum number of masked tokens per sequence." + _AS_BUILT
+    )
+    masked_lm_prob: float | None = setting(
+        None, "Share of tokens to mask." + _AS_BUILT
+    )
+    ngram: int | None = setting(
+        None, "Longest n-gram of words that is masked together." + _AS_BUILT
+    )
+    favor_shorter_ngram: bool | None = setting(
+        None,
+        "Whether an n-gram of n words has a probability proportional to 1/n; "
+        "otherwise the same probabilities in reverse." + _AS_BUILT,
+    )
+    do_whole_word_mask: bool | None = setting(
+        None, "Whether whole words are masked, or single tokens." + _AS_BUILT
+    )
+    verify_records: bool = setting(
+        False,
+        "Read all record files before the first step and compare their "
+        "checksums. A damaged record also stops a run when it is read.",
+    )
+    max_eval_steps: int | None = setting(
+        None,
+        "Maximum number of evaluation batches. Default: all records are "
+        "evaluated.",
+    )
+    objectives: tuple[str, ...] = setting(
+        ("mlm", "sop"),
+        "Training losses: mlm (masked language modeling), sop (sentence "
+        "order), or both, separated by a comma.",
+    )
+    pack: bool = setting(
+        False,
+        "Let the short sequences of a batch share rows while they are encoded, "
+        "instead of padding them; the result is the same. Shapes change from "
+        "step to step, so not for XLA and TPUs.",
+    )
+    init_from_group0: bool = setting(
+        False,
+        "Initialize every layer group from the first group of "
+        "--init_checkpoint.",
+    )
+    allow_new_heads: bool = setting(
+        False,
+        "Initialize heads that --init_checkpoint lacks at random, instead of "
+        "refusing the checkpoint.",
+    )
+
+    evaluates_start: ClassVar[bool] = True
+    detects_jumps: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = set(self.objectives)
+        is_known = names and names <= set(PRIMARY_METRICS)
+        if not is_known or len(names) < len(self.objectives):
+            raise ValueError(
+                "`objectives` must be one or more of "
+                f"{', '.join(PRIMARY_METRICS)}, each once. Received: "
+                f"objectives={','.join(self.objectives)}."
+            )
+        for name in ("max_predictions_per_seq", "max_eval_steps", "ngram"):
+            if getattr(self, name) is not None:
+                checks.check_integer(name, getattr(self, name), at_least=1)
+        if self.masked_lm_prob is not None:
+            checks.check_number(
+                "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
+            )
+        self._check_phases()
+        self._check_packing()
+        if self.init_from_group0 and not self.init_checkpoint:
+            raise ValueError(
+                "`init_from_group0` says how to read `init_checkpoint`, which "
+                "is not given. Pass --init_checkpoint, or leave it out."
+            )
+        if self.best_metric and not self.do_eval:
+            raise ValueError(
+                "`best_metric` selects among evaluations, but there are none. "
+                "Pass --do_eval with --eval_file. Received: "
+                f"best_metric={self.best_metric!r}."
+            )
+        if not self.do_train and not self.do_eval:
+            raise ValueError(
+                "There is nothing to do. Pass --do_train with --input_file, "
+                "or --do_eval with --eval_file."
+            )
+        for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
+            if getattr(self, use) and not getattr(self, name):
+                raise ValueError(f"--{name} must be given, because of --{use}.")
+
+    def _check_packing(self) -> None:
+        if self.pack and (
+            self.jit_compile or self.strategy == "tpu" or self.tpu_name
+        ):
+            raise ValueError(
+                "`pack` changes the number of rows from step to step, and XLA "
+                "compiles each anew. Leave out --pack with --jit_compile or a "
+                "TPU."
+            )
+
+    def _check_phases(self) -> None:
+        if self.progress.seconds and self.deterministic:
+            raise ValueError(
+                "`deterministic` and `time_budget` exclude each other, because "
+                "the learning rate then depends on the clock. Leave one out."
+            )
+        for phase in self.phases:
+            self.check_sequence_length(phase.max_seq_length)
+        config = self.albert_config
+        num_sets = map(config.num_weight_sets, ("attention", "ffn"))
+        if self.depth_schedule and max(num_sets) > 1:
+            raise ValueError(
+                "`depth_schedule` needs a model whose layers share all their "
+                "weights, because the layers that are left out would not be "
+                "trained. Received: "
+                f"parameter_sharing={config.parameter_sharing!r}, "
+                f"num_hidden_groups={config.num_hidden_groups}."
+            )
