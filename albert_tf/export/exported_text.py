@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from albert_tf.export import ragged, signature
 from albert_tf.export.signature import Tensors
+from albert_tf.export.text_words import Words
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -52,8 +53,7 @@ class Tokens:
 
     def rows(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns each text's first token and number of tokens, int32 `[R]`."""
-        splits = ragged.row_splits(self.row_ids, self.num_rows)
-        return splits[:-1], splits[1:] - splits[:-1]
+        return ragged.rows(self.row_ids, self.num_rows)
 
 
 def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
@@ -80,8 +80,18 @@ class TextGraph(abc.ABC):
         self._functions: dict[bool, Any] = {}
 
     @abc.abstractmethod
-    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
-        """Adds the operations to the graph; see `__call__`."""
+    def _split(self, texts: tf.Tensor) -> Words:
+        """Splits texts, strings `[R]`, into words that stand for themselves."""
+
+    @abc.abstractmethod
+    def _tokenize(
+        self, words: Words, *, with_offsets: bool
+    ) -> tuple[Tokens, Words, tf.Tensor]:
+        """Tokenizes each kind of word.
+
+        Returns the tokens, a row for each kind; the words, which may be of
+        more kinds now; and the number of code points of each kind.
+        """
 
     def __call__(
         self, texts: tf.Tensor, *, with_offsets: bool = False
@@ -112,9 +122,34 @@ class TextGraph(abc.ABC):
     ) -> tuple[tf.Tensor, ...]:
         # These are many small operations, which a GPU would only slow down.
         with tf.device("/device:CPU:0"):
-            tokens = self._tokenize(texts, with_offsets=with_offsets)
+            tokens, words, lengths = self._tokenize(
+                self._split(texts), with_offsets=with_offsets
+            )
+            tokens = _spread(tokens, words, lengths)
         offsets = (tokens.starts, tokens.ends) if with_offsets else ()
         return (tokens.ids, tokens.row_ids, *offsets)
+
+
+def _spread(tokens: Tokens, words: Words, lengths: tf.Tensor) -> Tokens:
+    """Returns the tokens of texts, given those of each kind of word.
+
+    `lengths`, int32 `[U]`, are the numbers of code points of the kinds.
+    """
+    firsts, sizes = tokens.rows()
+    word, within = ragged.expand(tf.gather(sizes, words.numbers))
+    place = tf.gather(tf.gather(firsts, words.numbers), word) + within
+    starts = ends = None
+    if tokens.starts is not None and tokens.ends is not None:
+        shift = tf.gather(words.starts(lengths), word)
+        starts = tf.gather(tokens.starts, place) + shift
+        ends = tf.gather(tokens.ends, place) + shift
+    return Tokens(
+        ids=tf.gather(tokens.ids, place),
+        row_ids=tf.gather(words.row_ids, word),
+        num_rows=words.num_rows,
+        starts=starts,
+        ends=ends,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
