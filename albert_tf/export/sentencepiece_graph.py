@@ -9,7 +9,7 @@ pieces becomes one); `text.sentencepiece_tokenizer` for the rest.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,16 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
-from albert_tf.export import model_normalization, ragged, text_words
+from albert_tf.export import (
+    model_normalization,
+    ragged,
+    text_cut,
+    text_words,
+)
+from albert_tf.export.code_point_table import PagedTable
 from albert_tf.export.exported_text import TextGraph, Tokens
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
+from albert_tf.export.text_cut import TextCut
 from albert_tf.export.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
@@ -59,7 +66,6 @@ class SentencePieceGraph(TextGraph):
             sentencepiece_tokenizer.read_model(model_file)
         )
         _check_kind(model, model_file)
-        super().__init__(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
@@ -72,13 +78,16 @@ class SentencePieceGraph(TextGraph):
             rules, vocabulary.user_defined
         )
         self._search = UnigramSearch(vocabulary)
-        kept = {piece: piece for piece in vocabulary.user_defined}
-        characters = _inseparable_characters(rules | kept, vocabulary.ids)
-        self._inseparable = (
-            None
-            if characters is None
-            else self._normalization.becoming(characters)
-        )
+        self._inseparable: PagedTable | None = None
+        cut = None
+        if _is_separable(rules, vocabulary):
+            marks = _dropped_at_ends(rules)
+            self._inseparable = PagedTable(self._normalization.becoming(marks))
+            bits = self._normalization.becoming(_lasting(rules, vocabulary))
+            bits *= text_cut.COUNTS
+            bits[self._normalization.spaces] = text_cut.SEPARATES
+            cut = TextCut(bits, max(map(len, vocabulary.ids)))
+        super().__init__(tokenizer, cut)
         self._replacements = _Replacements(tokenizer)
 
     def _split(self, texts: tf.Tensor) -> Words:
@@ -123,29 +132,43 @@ class SentencePieceGraph(TextGraph):
         return tokens, words, tf.gather(text.raw_lengths, pieces.sources)
 
 
-def _inseparable_characters(
-    rules: Mapping[str, str], pieces: Iterable[str]
-) -> frozenset[str] | None:
-    """Returns the characters whose texts cannot be split at spaces.
-
-    Next to a space, they depend on what lies behind it: a mark at the end of a
-    text is dropped, and so are characters that become nothing or spaces.
-    Returns None if no text can be split.
-    """
-    known = frozenset(pieces)
-    is_separable = (
-        _WORD_MARK in known
-        and not any(_WORD_MARK in piece[1:] for piece in known)
-        and not any(chr(_SPACE) in sequence for sequence in rules)
+def _is_separable(rules: Mapping[str, str], vocabulary: Vocabulary) -> bool:
+    """Returns whether the words of a text are segmented one by one."""
+    return (
+        _WORD_MARK in vocabulary.ids
+        and not any(_WORD_MARK in piece[1:] for piece in vocabulary.ids)
+        and not any(
+            chr(_SPACE) in sequence
+            for sequence in (*rules, *vocabulary.user_defined)
+        )
     )
-    if not is_separable:
-        return None
+
+
+def _dropped_at_ends(rules: Mapping[str, str]) -> frozenset[str]:
+    """Returns the characters that may depend on what is behind a space.
+
+    Marks at the end of a text are dropped; characters that become nothing or
+    spaces belong to another piece there.
+    """
     dropped = [
         sequence
         for sequence, text in rules.items()
         if not text or not {_WORD_MARK, chr(_SPACE)}.isdisjoint(text)
     ]
     return frozenset(_WORD_MARK).union(*dropped)
+
+
+def _lasting(
+    rules: Mapping[str, str], vocabulary: Vocabulary
+) -> frozenset[str]:
+    """Returns the characters that always become a part of a known piece."""
+    pieces = frozenset(vocabulary.ids) - {_WORD_MARK}
+    together = [sequence for sequence in rules if len(sequence) > 1]
+    alone = frozenset(c for c in pieces if len(c) == 1)
+    changed = frozenset(
+        c for c, text in rules.items() if not (text and alone.issuperset(text))
+    )
+    return alone - changed.union(*together)
 
 
 def _spans(

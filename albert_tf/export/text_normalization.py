@@ -21,7 +21,7 @@ from collections.abc import Mapping, Set
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import code_point_table, ragged
+from albert_tf.export import code_point_table, ragged, text_cut
 from albert_tf.export.code_point_table import PagedTable, ReplacementTable
 from albert_tf.text import normalization
 
@@ -151,15 +151,25 @@ class SentencePieceNormalization:
             raw_lengths=raw_lengths,
         )
 
-    def becoming(self, characters: Set[str]) -> PagedTable:
-        """Returns 1 for each code point that can become any of some others."""
+    def becoming(self, characters: Set[str]) -> np.ndarray:
+        """Finds the code points that can become any of some characters.
+
+        Returns uint8 `[NUM_CODE_POINTS]`, 1 for these.
+        """
         values = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
         values[[ord(c) for c in characters]] = 1
         for code_point, text in self._replacements.items():
             values[code_point] = not characters.isdisjoint(text)
-        if not characters.isdisjoint((_SIGMA, _FINAL_SIGMA)):
-            values[ord(_CAPITAL_SIGMA)] = 1
-        return PagedTable(values)
+        if self._do_lower_case:
+            values[ord(_CAPITAL_SIGMA)] = not characters.isdisjoint(
+                (_SIGMA, _FINAL_SIGMA)
+            )
+        return values
+
+    @property
+    def spaces(self) -> np.ndarray:
+        """The code points that are white space, increasing."""
+        return np.array(sorted(_properties()[1]))
 
     def _keep_single_spaces(
         self, raw: tf.Tensor, row_ids: tf.Tensor
@@ -189,6 +199,7 @@ class WordPieceNormalization:
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
         replacements = _replacements_of_wordpiece(do_lower_case)
+        self._replacements = replacements
         self._table = ReplacementTable(replacements)
         properties, _ = _properties()
         properties = properties.copy()
@@ -216,6 +227,21 @@ class WordPieceNormalization:
             raw_ends=_raw_ends(code_points, sources, origins, raw_rows),
             raw_lengths=raw_lengths,
         )
+
+    @property
+    def cut_bits(self) -> np.ndarray:
+        """What `TextCut` must know of each code point."""
+        bits = np.full(code_point_table.NUM_CODE_POINTS, text_cut.COUNTS)
+        for code_point, text in self._replacements.items():
+            if not text.strip():
+                bits[code_point] = text_cut.SEPARATES if text else 0
+            elif text == f" {text.strip()} ":
+                bits[code_point] |= text_cut.IS_WORD
+        bits[_SPACE] = text_cut.SEPARATES
+        # Behind these, a later character may decide what a capital sigma is.
+        properties, _ = _properties()
+        bits[properties == _IS_IGNORABLE] &= ~text_cut.COUNTS
+        return bits.astype(np.uint8)
 
     def _reorder_marks(
         self, code_points: tf.Tensor, row_ids: tf.Tensor

@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf import files
 from albert_tf.export import ragged, text_words
 from albert_tf.export.exported_text import TextGraph, Tokens
+from albert_tf.export.text_cut import TextCut
 from albert_tf.export.text_normalization import WordPieceNormalization
 from albert_tf.export.text_words import Words
 from albert_tf.export.trie import Trie
@@ -40,10 +41,12 @@ class WordPieceGraph(TextGraph):
         self, vocab_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
         tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
-        super().__init__(tokenizer)
         self._normalization = WordPieceNormalization(
             do_lower_case=do_lower_case
         )
+        # A token has any number of characters: it may be unknown.
+        cut = TextCut(self._normalization.cut_bits, None)
+        super().__init__(tokenizer, cut)
         self._trie = Trie(_marked_tokens(tokenizer))
         self._at_start = self._trie.state(_AT_START)
         self._after_start = self._trie.state(_AFTER_START)
@@ -62,7 +65,7 @@ class WordPieceGraph(TextGraph):
         is_start |= ragged.is_first(text.row_ids)
         is_start = tf.gather(is_start, kept)
         row_ids = tf.cumsum(tf.cast(is_start, tf.int32)) - 1
-        begins, ends, ids = self._cut(
+        begins, ends, ids = self._find_tokens(
             tf.gather(text.code_points, kept), row_ids, is_start
         )
         begins = tf.gather(kept, begins)
@@ -80,7 +83,7 @@ class WordPieceGraph(TextGraph):
         )
         return tokens, words, text.raw_lengths
 
-    def _cut(
+    def _find_tokens(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Cuts words into tokens, from the left, each the longest possible.
