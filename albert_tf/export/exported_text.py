@@ -1,7 +1,7 @@
 """The text half of an exported model: tokenizers in a graph, and packing.
 
-Data flow: strings -> `TextGraph` -> `Tokens` -> [this file] -> input_ids,
-input_mask, segment_ids.
+Data flow: strings -> `text_cut` -> `text_words` -> `TextGraph` -> `Tokens`
+-> [this file] -> input_ids, input_mask, segment_ids.
 Floor: export. Core TensorFlow operations only.
 
 Source: google-research/albert, classifier_utils._truncate_seq_pair and

@@ -1,6 +1,6 @@
 """`SentencePieceTokenizer` as operations of a graph.
 
-Data flow: strings -> `text_normalization` -> `model_normalization`
+Data flow: words -> `text_normalization` -> `model_normalization`
 -> `unigram_search` -> [this file] -> ids and their places in the raw text.
 Floor: export. Core TensorFlow operations only.
 

@@ -1,6 +1,6 @@
 """`WordPieceTokenizer` as operations of a graph.
 
-Data flow: strings -> `text_normalization` -> [this file] -> ids and their
+Data flow: words -> `text_normalization` -> [this file] -> ids and their
 places in the raw text.
 Floor: export. Core TensorFlow operations only.
 
