@@ -15,7 +15,8 @@ import tensorflow as tf
 from albert_tf.export import ragged
 
 NUM_CODE_POINTS = 0x110000
-_PAGE_SIZE = 256
+_PAGE_BITS = 8
+_PAGE_SIZE = 2**_PAGE_BITS
 # An entry of a `ReplacementTable` is `offset * _MAX_LENGTH + length` of the
 # replacement, or one of two common cases that need no stored characters: the
 # code point itself, or the code point between two spaces.
@@ -40,9 +41,10 @@ class PagedTable:
 
     def lookup(self, code_points: tf.Tensor) -> tf.Tensor:
         """Returns int32 `[N]`, the numbers of int32 code points `[N]`."""
-        page = tf.gather(self._numbers, code_points // _PAGE_SIZE)
-        place = tf.cast(page, tf.int32) * _PAGE_SIZE
-        place += code_points % _PAGE_SIZE
+        # Shifts are much faster than divisions.
+        page = tf.bitwise.right_shift(code_points, _PAGE_BITS)
+        page = tf.cast(tf.gather(self._numbers, page), tf.int32)
+        place = page * _PAGE_SIZE + (code_points & (_PAGE_SIZE - 1))
         return tf.cast(tf.gather(self._pages, place), tf.int32)
 
 

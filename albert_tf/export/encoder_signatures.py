@@ -139,7 +139,7 @@ def _fill_mask(
 
     def fill(text: tf.Tensor) -> Tensors:
         with tf.device("/device:CPU:0"):
-            tokens = _masked_tokens(text, text_graph)
+            tokens = _masked_tokens(text, text_graph, max_seq_length)
             starts, sizes = tokens.rows()
             sizes = tf.minimum(sizes, max_seq_length - 2)
             inputs = exported_text.pack_ranges(
@@ -167,12 +167,17 @@ def _fill_mask(
     )
 
 
-def _masked_tokens(texts: tf.Tensor, text_graph: TextGraph) -> Tokens:
-    """Tokenizes texts, with the id of `[MASK]` for each mask."""
+def _masked_tokens(
+    texts: tf.Tensor, text_graph: TextGraph, max_seq_length: int
+) -> Tokens:
+    """Tokenizes texts, with the id of `[MASK]` for each mask.
+
+    Of a part with more than `max_seq_length` tokens, the last may be missing.
+    """
     # Each text has one part more than masks.
     indices, parts, _ = tf.raw_ops.StringSplitV2(input=texts, sep=MASK)
     part_rows = tf.cast(indices[:, 0], tf.int32)
-    tokens = text_graph(parts)
+    tokens = text_graph(parts, tf.fill(tf.shape(parts), max_seq_length))
     starts, sizes = tokens.rows()
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
     sources, within = ragged.expand(sizes + has_mask)

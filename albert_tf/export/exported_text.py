@@ -1,7 +1,7 @@
 """The text half of an exported model: tokenizers in a graph, and packing.
 
-Data flow: strings -> `TextGraph` -> `Tokens` -> [this file] -> input_ids,
-input_mask, segment_ids.
+Data flow: strings -> `text_cut` -> `text_words` -> `TextGraph` -> `Tokens`
+-> [this file] -> input_ids, input_mask, segment_ids.
 Floor: export. Core TensorFlow operations only.
 
 Source: google-research/albert, classifier_utils._truncate_seq_pair and
@@ -13,15 +13,20 @@ import dataclasses
 import functools
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.export import ragged, signature
 from albert_tf.export.signature import Tensors
+from albert_tf.export.text_cut import TextCut
+from albert_tf.export.text_words import Words
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
+# Of a text of which all tokens are needed.
+NO_LIMIT = np.iinfo(np.int32).max
 # Room for the special tokens of a pair, and a token of each text.
 MIN_SEQ_LENGTH = 5
 # A typical request, for warming up.
@@ -52,8 +57,7 @@ class Tokens:
 
     def rows(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns each text's first token and number of tokens, int32 `[R]`."""
-        splits = ragged.row_splits(self.row_ids, self.num_rows)
-        return splits[:-1], splits[1:] - splits[:-1]
+        return ragged.rows(self.row_ids, self.num_rows)
 
 
 def tokens_of(tokenizer: Tokenizer) -> tuple[str, ...]:
@@ -68,36 +72,61 @@ class TextGraph(abc.ABC):
 
     Args:
         tokenizer: The tokenizer in Python; the results are equal.
+        cut: Cuts texts of which only some tokens are needed; None for none.
 
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
         tokens: The token of each id.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, cut: TextCut | None) -> None:
         self.special_ids = tokenizer.special_ids
         self.tokens = tokens_of(tokenizer)
+        self._cut = cut
         self._functions: dict[bool, Any] = {}
 
     @abc.abstractmethod
-    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
-        """Adds the operations to the graph; see `__call__`."""
+    def _split(self, texts: tf.Tensor) -> Words:
+        """Splits texts, strings `[R]`, into words that stand for themselves."""
+
+    @abc.abstractmethod
+    def _tokenize(
+        self, words: Words, *, with_offsets: bool
+    ) -> tuple[Tokens, Words, tf.Tensor]:
+        """Tokenizes each kind of word.
+
+        Returns the tokens, a row for each kind; the words, which may be of
+        more kinds now; and the number of code points of each kind.
+        """
 
     def __call__(
-        self, texts: tf.Tensor, *, with_offsets: bool = False
+        self,
+        texts: tf.Tensor,
+        limits: tf.Tensor | None = None,
+        *,
+        with_offsets: bool = False,
     ) -> Tokens:
-        """Tokenizes UTF-8 strings `[R]`.
+        """Tokenizes texts.
 
-        Bytes that are not UTF-8 count as U+FFFD, as in Python's
-        `decode(errors="replace")`.
+        Args:
+            texts: UTF-8 strings `[R]`. Bytes that are not UTF-8 count as
+                U+FFFD, as in Python's `decode(errors="replace")`.
+            limits: Int32 `[R]`, how many tokens are needed of each text; of
+                those behind, any number is returned. None for all tokens.
+            with_offsets: Whether the result has starts and ends.
         """
+        if limits is None:
+            limits = tf.fill(tf.shape(texts), NO_LIMIT)
         if with_offsets not in self._functions:
             self._functions[with_offsets] = tf.function(
                 functools.partial(self._run, with_offsets=with_offsets),
                 autograph=False,
-                input_signature=[signature.strings(None)],
+                input_signature=[
+                    signature.strings(None),
+                    signature.integers(None),
+                ],
             )
-        ids, row_ids, *offsets = self._functions[with_offsets](texts)
+        ids, row_ids, *offsets = self._functions[with_offsets](texts, limits)
         starts, ends = offsets or (None, None)
         return Tokens(
             ids=ids,
@@ -108,13 +137,40 @@ class TextGraph(abc.ABC):
         )
 
     def _run(
-        self, texts: tf.Tensor, *, with_offsets: bool
+        self, texts: tf.Tensor, limits: tf.Tensor, *, with_offsets: bool
     ) -> tuple[tf.Tensor, ...]:
         # These are many small operations, which a GPU would only slow down.
         with tf.device("/device:CPU:0"):
-            tokens = self._tokenize(texts, with_offsets=with_offsets)
+            if self._cut is not None:
+                texts = self._cut(texts, limits)
+            tokens, words, lengths = self._tokenize(
+                self._split(texts), with_offsets=with_offsets
+            )
+            tokens = _spread(tokens, words, lengths)
         offsets = (tokens.starts, tokens.ends) if with_offsets else ()
         return (tokens.ids, tokens.row_ids, *offsets)
+
+
+def _spread(tokens: Tokens, words: Words, lengths: tf.Tensor) -> Tokens:
+    """Returns the tokens of texts, given those of each kind of word.
+
+    `lengths`, int32 `[U]`, are the numbers of code points of the kinds.
+    """
+    firsts, sizes = tokens.rows()
+    word, within = ragged.expand(tf.gather(sizes, words.numbers))
+    place = tf.gather(tf.gather(firsts, words.numbers), word) + within
+    starts = ends = None
+    if tokens.starts is not None and tokens.ends is not None:
+        shift = tf.gather(words.starts(lengths), word)
+        starts = tf.gather(tokens.starts, place) + shift
+        ends = tf.gather(tokens.ends, place) + shift
+    return Tokens(
+        ids=tf.gather(tokens.ids, place),
+        row_ids=tf.gather(words.row_ids, word),
+        num_rows=words.num_rows,
+        starts=starts,
+        ends=ends,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,7 +198,8 @@ def encode_pairs(
     Both texts are strings `[B]`; the second is empty where there is none.
     """
     texts = signature.same_batch(text_a=text_a, text_b=text_b)
-    tokens = text_graph(tf.concat(texts, 0))
+    limits = tf.fill(tf.shape(text_a) * len(texts), max_seq_length)
+    tokens = text_graph(tf.concat(texts, 0), limits)
     with tf.device("/device:CPU:0"):
         return pack_pairs(
             tokens,

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from albert_tf.export import ragged
 from albert_tf.export.text_normalization import NormalizedText
-from albert_tf.export.unigram_search import NOTHING, Trie
+from albert_tf.export.trie import NOTHING, Trie
 
 _WORD_MARK = ord("▁")
 _SPACE = ord(" ")

@@ -1,6 +1,6 @@
 """`SentencePieceTokenizer` as operations of a graph.
 
-Data flow: strings -> `text_normalization` -> `model_normalization`
+Data flow: words -> `text_normalization` -> `model_normalization`
 -> `unigram_search` -> [this file] -> ids and their places in the raw text.
 Floor: export. Core TensorFlow operations only.
 
@@ -9,6 +9,7 @@ pieces becomes one); `text.sentencepiece_tokenizer` for the rest.
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,21 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf import files
-from albert_tf.export import model_normalization, ragged
+from albert_tf.export import (
+    model_normalization,
+    ragged,
+    text_cut,
+    text_words,
+)
+from albert_tf.export.code_point_table import PagedTable
 from albert_tf.export.exported_text import TextGraph, Tokens
 from albert_tf.export.model_normalization import ModelNormalization, ModelText
+from albert_tf.export.text_cut import TextCut
 from albert_tf.export.text_normalization import (
     NormalizedText,
     SentencePieceNormalization,
 )
+from albert_tf.export.text_words import Words
 from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
 from albert_tf.text import sentencepiece_tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -57,7 +66,6 @@ class SentencePieceGraph(TextGraph):
             sentencepiece_tokenizer.read_model(model_file)
         )
         _check_kind(model, model_file)
-        super().__init__(tokenizer)
         vocabulary = _vocabulary(model, tokenizer)
         self._normalization = SentencePieceNormalization(
             do_lower_case=do_lower_case
@@ -70,15 +78,32 @@ class SentencePieceGraph(TextGraph):
             rules, vocabulary.user_defined
         )
         self._search = UnigramSearch(vocabulary)
+        self._inseparable: PagedTable | None = None
+        cut = None
+        if _is_separable(rules, vocabulary):
+            marks = _dropped_at_ends(rules)
+            self._inseparable = PagedTable(self._normalization.becoming(marks))
+            bits = self._normalization.becoming(_lasting(rules, vocabulary))
+            bits *= text_cut.COUNTS
+            bits[self._normalization.spaces] = text_cut.SEPARATES
+            cut = TextCut(bits, max(map(len, vocabulary.ids)))
+        super().__init__(tokenizer, cut)
         self._replacements = _Replacements(tokenizer)
 
-    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
-        text = self._normalization(texts)
+    def _split(self, texts: tf.Tensor) -> Words:
+        if self._inseparable is None:
+            return text_words.whole(texts)
+        return text_words.split(texts, self._inseparable)
+
+    def _tokenize(
+        self, words: Words, *, with_offsets: bool
+    ) -> tuple[Tokens, Words, tf.Tensor]:
+        text = self._normalization(words.strings)
         model_text = self._model_normalization(text)
-        begins, ids = self._search(
-            model_text.code_points, model_text.row_ids, text.num_rows
+        pieces, words = self._search(
+            model_text.code_points, model_text.row_ids, words
         )
-        row_ids = tf.gather(model_text.row_ids, begins)
+        ids, row_ids = pieces.ids, pieces.row_ids
         # Of a run of unknown pieces, the first one is kept.
         is_unknown = ids == self.special_ids.unk
         follows_unknown = ragged.shift_right(is_unknown, False)
@@ -89,26 +114,74 @@ class SentencePieceGraph(TextGraph):
         new_rows = tf.gather(row_ids, sources)
         starts = ends = None
         if with_offsets:
-            spans = _spans(model_text, tf.gather(begins, kept), row_ids)
+            spans = _spans(
+                model_text,
+                tf.gather(pieces.begins, kept),
+                row_ids,
+                pieces.sources,
+            )
             spans = self._replacements.divide(text, spans, sources, parts)
-            starts, ends = text.raw_spans(*spans, new_rows)
-        return Tokens(
+            starts, ends = text.raw_spans(*spans, new_rows, pieces.sources)
+        tokens = Tokens(
             ids=new_ids,
             row_ids=new_rows,
-            num_rows=text.num_rows,
+            num_rows=ragged.size(pieces.sources),
             starts=starts,
             ends=ends,
         )
+        return tokens, words, tf.gather(text.raw_lengths, pieces.sources)
+
+
+def _is_separable(rules: Mapping[str, str], vocabulary: Vocabulary) -> bool:
+    """Returns whether the words of a text are segmented one by one."""
+    return (
+        _WORD_MARK in vocabulary.ids
+        and not any(_WORD_MARK in piece[1:] for piece in vocabulary.ids)
+        and not any(
+            chr(_SPACE) in sequence
+            for sequence in (*rules, *vocabulary.user_defined)
+        )
+    )
+
+
+def _dropped_at_ends(rules: Mapping[str, str]) -> frozenset[str]:
+    """Returns the characters that may depend on what is behind a space.
+
+    Marks at the end of a text are dropped; characters that become nothing or
+    spaces belong to another piece there.
+    """
+    dropped = [
+        sequence
+        for sequence, text in rules.items()
+        if not text or not {_WORD_MARK, chr(_SPACE)}.isdisjoint(text)
+    ]
+    return frozenset(_WORD_MARK).union(*dropped)
+
+
+def _lasting(
+    rules: Mapping[str, str], vocabulary: Vocabulary
+) -> frozenset[str]:
+    """Returns the characters that always become a part of a known piece."""
+    pieces = frozenset(vocabulary.ids) - {_WORD_MARK}
+    together = [sequence for sequence in rules if len(sequence) > 1]
+    alone = frozenset(c for c in pieces if len(c) == 1)
+    changed = frozenset(
+        c for c, text in rules.items() if not (text and alone.issuperset(text))
+    )
+    return alone - changed.union(*together)
 
 
 def _spans(
-    model_text: ModelText, begins: tf.Tensor, row_ids: tf.Tensor
+    model_text: ModelText,
+    begins: tf.Tensor,
+    row_ids: tf.Tensor,
+    sources: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the span of each piece in the normalized text of all rows."""
     starts = tf.gather(model_text.origins, begins)
     ends = tf.where(
         ragged.is_last(row_ids),
-        tf.gather(model_text.ends, row_ids),
+        tf.gather(model_text.ends, tf.gather(sources, row_ids)),
         ragged.shift_left(starts, 0),
     )
     return starts, ends

@@ -168,7 +168,14 @@ def _choice_inputs(
     The end of question and option is kept, and the start of the article.
     """
     choices = complete(question, options)
-    tokens = text_graph(tf.concat([article, choices], 0))
+    limits = tf.concat(
+        [
+            tf.fill(tf.shape(article), lengths.max_seq_length),
+            tf.fill(tf.shape(choices), exported_text.NO_LIMIT),
+        ],
+        0,
+    )
+    tokens = text_graph(tf.concat([article, choices], 0), limits)
     starts, sizes = tokens.rows()
     num_articles, num_options = tf.unstack(tf.shape(options))
     choice_sizes = sizes[num_articles:]

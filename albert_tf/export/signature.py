@@ -29,21 +29,21 @@ _WARMUP_LENGTH = 32
 # use.
 _OPERATIONS = """
     Abs AddV2 All Any ArgMax ArgMin Assert BatchMatMulV2 BiasAdd BitwiseAnd
-    BroadcastTo Cast ConcatV2 Const Cumsum Einsum EnsureShape Equal Erf Erfc
-    Exp ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater
-    GreaterEqual Identity IdentityN If Less LessEqual Log LogSoftmax
-    LogicalAnd LogicalNot LogicalOr LowerBound MatMul Max Maximum Mean Min
-    Minimum Mul Neg NoOp NotEqual OnesLike Pack Pad PadV2 PartitionedCall
-    Placeholder Pow Prod Range ReadVariableOp RealDiv Relu Relu6 Reshape
-    ResourceGather ResourceGatherNd Rsqrt ScatterNd SelectV2 Shape Sigmoid
-    Size Slice Softmax Split SplitV Sqrt Square SquaredDifference Squeeze
-    StatefulPartitionedCall StatelessIf StatelessWhile StopGradient
-    StridedSlice StringJoin StringLength StringSplitV2 Sub Substr Sum Tanh
-    TensorListFromTensor TensorListGetItem TensorListLength
-    TensorListReserve TensorListSetItem TensorListStack TensorScatterAdd
-    TensorScatterMax TensorScatterMin TensorScatterUpdate Tile TopKV2
-    Transpose UnicodeDecode UnicodeEncode Unpack UnsortedSegmentMax
-    UnsortedSegmentMin UnsortedSegmentSum UpperBound Where While ZerosLike
+    BroadcastTo Cast ConcatV2 Const Cumsum Einsum EnsureShape Equal Erf Erfc Exp
+    ExpandDims Fill FloorDiv FloorMod GatherNd GatherV2 Greater GreaterEqual
+    Identity IdentityN If Less LessEqual Log LogSoftmax LogicalAnd LogicalNot
+    LogicalOr LowerBound MatMul Max Maximum Mean Min Minimum Mul Neg NoOp
+    NotEqual OnesLike Pack Pad PadV2 PartitionedCall Placeholder Pow Prod Range
+    ReadVariableOp RealDiv Relu Relu6 Reshape ResourceGather ResourceGatherNd
+    RightShift Rsqrt ScatterNd SelectV2 Shape Sigmoid Size Slice Softmax Split
+    SplitV Sqrt Square SquaredDifference Squeeze StatefulPartitionedCall
+    StatelessIf StatelessWhile StopGradient StridedSlice StringJoin StringLength
+    StringSplitV2 Sub Substr Sum Tanh TensorListConcatV2 TensorListFromTensor
+    TensorListGetItem TensorListLength TensorListReserve TensorListSetItem
+    TensorListStack TensorScatterAdd TensorScatterMax TensorScatterMin
+    TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeEncode Unique
+    Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound
+    Where While ZerosLike
 """
 ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
 

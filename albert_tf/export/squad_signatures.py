@@ -190,8 +190,11 @@ class _Reader:
         question, context = signature.same_batch(
             question=question, context=context
         )
+        limits = [self.lengths.max_query_length, exported_text.NO_LIMIT]
         tokens = self.text_graph(
-            tf.concat([question, context], 0), with_offsets=True
+            tf.concat([question, context], 0),
+            tf.repeat(limits, tf.shape(question)[0]),
+            with_offsets=True,
         )
         with tf.device("/device:CPU:0"):
             windows = split_contexts(tokens, self.lengths)

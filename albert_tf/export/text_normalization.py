@@ -16,12 +16,12 @@ import dataclasses
 import functools
 import itertools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import code_point_table, ragged
+from albert_tf.export import code_point_table, ragged, text_cut
 from albert_tf.export.code_point_table import PagedTable, ReplacementTable
 from albert_tf.text import normalization
 
@@ -66,14 +66,20 @@ class NormalizedText:
         return ragged.size(self.raw_lengths)
 
     def raw_spans(
-        self, starts: tf.Tensor, ends: tf.Tensor, row_ids: tf.Tensor
+        self,
+        starts: tf.Tensor,
+        ends: tf.Tensor,
+        row_ids: tf.Tensor,
+        sources: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Maps spans to spans of the raw text; see `TracedText.raw_spans`.
 
         Starts and ends, int32 `[M]`, are indices into `code_points`; an end is
-        one past the last character, and at most the end of the row. Returns
-        starts and ends, counted from the start of the raw text.
+        one past the last character, and at most the end of the text. The spans
+        are in rows; `sources` is the text of each row, None for the same one.
+        Returns starts and ends, counted from the start of the raw text.
         """
+        texts = row_ids if sources is None else tf.gather(sources, row_ids)
         is_solid = self.code_points != _SPACE
         solid = ragged.indices(is_solid)
         count = ragged.count_before(is_solid)
@@ -81,12 +87,12 @@ class NormalizedText:
         last = tf.maximum(tf.gather(count, ends) - 1, 0)
         is_empty = first > tf.gather(count, ends) - 1
         row_ends = tf.gather(
-            ragged.row_splits(self.row_ids, self.num_rows), row_ids + 1
+            ragged.row_splits(self.row_ids, self.num_rows), texts + 1
         )
         # A span of nothing but spaces lies where the next character starts.
         here = tf.where(
             ends == row_ends,
-            tf.gather(self.raw_lengths, row_ids),
+            tf.gather(self.raw_lengths, texts),
             ragged.gather_or(self.raw_starts, ends, 0),
         )
         raw_starts = ragged.gather_or(
@@ -116,6 +122,7 @@ class SentencePieceNormalization:
         properties, spaces = _properties()
         replacements = dict.fromkeys(spaces, " ")
         replacements |= _replacements_of_sentencepiece(do_lower_case)
+        self._replacements = replacements
         self._table = ReplacementTable(replacements)
         self._properties = PagedTable(properties)
         unchanged = {chr(c) for c in _may_change() if c not in replacements}
@@ -144,14 +151,37 @@ class SentencePieceNormalization:
             raw_lengths=raw_lengths,
         )
 
+    def becoming(self, characters: Set[str]) -> np.ndarray:
+        """Finds the code points that can become any of some characters.
+
+        Returns uint8 `[NUM_CODE_POINTS]`, 1 for these.
+        """
+        values = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
+        values[[ord(c) for c in characters]] = 1
+        for code_point, text in self._replacements.items():
+            values[code_point] = not characters.isdisjoint(text)
+        if self._do_lower_case:
+            values[ord(_CAPITAL_SIGMA)] = not characters.isdisjoint(
+                (_SIGMA, _FINAL_SIGMA)
+            )
+        return values
+
+    @property
+    def spaces(self) -> np.ndarray:
+        """The code points that are white space, increasing."""
+        return np.array(sorted(_properties()[1]))
+
     def _keep_single_spaces(
         self, raw: tf.Tensor, row_ids: tf.Tensor
     ) -> tf.Tensor:
         """Returns the indices of words and of one space between two words."""
         is_space = (self._properties.lookup(raw) & _IS_SPACE) > 0
         solid = ragged.count_before(~is_space)[:-1]
-        first = tf.searchsorted(row_ids, row_ids)
-        is_within = solid > tf.gather(solid, first)
+        number = tf.reduce_max(tf.concat([row_ids, [-1]], 0)) + 1
+        starts, _ = ragged.rows(row_ids, number)
+        # An empty row at the end would start behind the last character.
+        before = tf.gather(solid, tf.gather(starts, row_ids))
+        is_within = solid > before
         ends_space = ~ragged.shift_left(is_space, True)
         ends_space &= ~ragged.is_last(row_ids)
         return ragged.indices(~is_space | (is_within & ends_space))
@@ -169,6 +199,7 @@ class WordPieceNormalization:
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
         replacements = _replacements_of_wordpiece(do_lower_case)
+        self._replacements = replacements
         self._table = ReplacementTable(replacements)
         properties, _ = _properties()
         properties = properties.copy()
@@ -196,6 +227,21 @@ class WordPieceNormalization:
             raw_ends=_raw_ends(code_points, sources, origins, raw_rows),
             raw_lengths=raw_lengths,
         )
+
+    @property
+    def cut_bits(self) -> np.ndarray:
+        """What `TextCut` must know of each code point."""
+        bits = np.full(code_point_table.NUM_CODE_POINTS, text_cut.COUNTS)
+        for code_point, text in self._replacements.items():
+            if not text.strip():
+                bits[code_point] = text_cut.SEPARATES if text else 0
+            elif text == f" {text.strip()} ":
+                bits[code_point] |= text_cut.IS_WORD
+        bits[_SPACE] = text_cut.SEPARATES
+        # Behind these, a later character may decide what a capital sigma is.
+        properties, _ = _properties()
+        bits[properties == _IS_IGNORABLE] &= ~text_cut.COUNTS
+        return bits.astype(np.uint8)
 
     def _reorder_marks(
         self, code_points: tf.Tensor, row_ids: tf.Tensor
@@ -264,10 +310,9 @@ def _raw_ends(
     """
     ends = tf.gather(origins, sources) + 1
     # How many came from each origin and those before it.
-    so_far = tf.searchsorted(
-        sources, tf.range(ragged.size(origins)), side="right"
-    )
-    is_here = ragged.shift_right(so_far, 0) < so_far
+    _, num_here = ragged.rows(sources, ragged.size(origins))
+    so_far = tf.cumsum(num_here)
+    is_here = num_here > 0
     before = so_far - 1
     last_rows = ragged.gather_or(
         tf.gather(origin_rows, sources),

@@ -1,6 +1,6 @@
 """`WordPieceTokenizer` as operations of a graph.
 
-Data flow: strings -> `text_normalization` -> [this file] -> ids and their
+Data flow: words -> `text_normalization` -> [this file] -> ids and their
 places in the raw text.
 Floor: export. Core TensorFlow operations only.
 
@@ -10,10 +10,12 @@ Source: `text.wordpiece_tokenizer`; the results are equal.
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.export import ragged
+from albert_tf.export import ragged, text_words
 from albert_tf.export.exported_text import TextGraph, Tokens
+from albert_tf.export.text_cut import TextCut
 from albert_tf.export.text_normalization import WordPieceNormalization
-from albert_tf.export.unigram_search import Trie
+from albert_tf.export.text_words import Words
+from albert_tf.export.trie import Trie
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _CONTINUATION = "##"
@@ -39,25 +41,32 @@ class WordPieceGraph(TextGraph):
         self, vocab_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
         tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
-        super().__init__(tokenizer)
         self._normalization = WordPieceNormalization(
             do_lower_case=do_lower_case
         )
+        # A token has any number of characters: it may be unknown.
+        cut = TextCut(self._normalization.cut_bits, None)
+        super().__init__(tokenizer, cut)
         self._trie = Trie(_marked_tokens(tokenizer))
         self._at_start = self._trie.state(_AT_START)
         self._after_start = self._trie.state(_AFTER_START)
 
-    def _tokenize(self, texts: tf.Tensor, *, with_offsets: bool) -> Tokens:
-        text = self._normalization(texts)
+    def _split(self, texts: tf.Tensor) -> Words:
+        return text_words.split(texts)
+
+    def _tokenize(
+        self, words: Words, *, with_offsets: bool
+    ) -> tuple[Tokens, Words, tf.Tensor]:
+        text = self._normalization(words.strings)
         is_space = text.code_points == _SPACE
         kept = ragged.indices(~is_space)
-        # From here on, each word is a row of its own.
+        # From here on, each word of WordPiece is a row of its own.
         is_start = ragged.shift_right(is_space, True)
         is_start |= ragged.is_first(text.row_ids)
         is_start = tf.gather(is_start, kept)
-        words = tf.cumsum(tf.cast(is_start, tf.int32)) - 1
-        begins, ends, ids = self._cut(
-            tf.gather(text.code_points, kept), words, is_start
+        row_ids = tf.cumsum(tf.cast(is_start, tf.int32)) - 1
+        begins, ends, ids = self._find_tokens(
+            tf.gather(text.code_points, kept), row_ids, is_start
         )
         begins = tf.gather(kept, begins)
         row_ids = tf.gather(text.row_ids, begins)
@@ -65,15 +74,16 @@ class WordPieceGraph(TextGraph):
         if with_offsets:
             ends = tf.gather(kept, ends - 1) + 1
             raw_starts, raw_ends = text.raw_spans(begins, ends, row_ids)
-        return Tokens(
+        tokens = Tokens(
             ids=ids,
             row_ids=row_ids,
             num_rows=text.num_rows,
             starts=raw_starts,
             ends=raw_ends,
         )
+        return tokens, words, text.raw_lengths
 
-    def _cut(
+    def _find_tokens(
         self, code_points: tf.Tensor, words: tf.Tensor, is_start: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Cuts words into tokens, from the left, each the longest possible.
@@ -82,10 +92,14 @@ class WordPieceGraph(TextGraph):
         `[N]` whether it starts one. Returns begin, end and id of each token.
         """
         states = tf.where(is_start, self._at_start, self._after_start)
-        sizes, ids = self._trie.longest(code_points, words, states)
+        sizes, ids = self._trie.longest(
+            code_points, words, states, num_taken=len(_AT_START)
+        )
         places = tf.range(ragged.size(words))
-        first = tf.searchsorted(words, words)
-        end = tf.searchsorted(words, words, side="right")
+        number = tf.reduce_max(tf.concat([words, [-1]], 0)) + 1
+        firsts, lengths = ragged.rows(words, number)
+        first = tf.gather(firsts, words)
+        end = first + tf.gather(lengths, words)
         after = places + sizes
         stop = ragged.size(words)
         is_end = (after == end) | (sizes == 0)

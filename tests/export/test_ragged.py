@@ -13,6 +13,8 @@ PLACES = [0, 1, 2, 3, 4, 5]
     ("function", "arguments", "expected"),
     [
         (ragged.row_splits, (ROWS, 5), [0, 3, 3, 5, 6, 6]),
+        (ragged.sum_before, ([3, 1, 4, 1, 5, 9], ROWS), [0, 3, 4, 0, 1, 0]),
+        (ragged.scatter, ([3, 0], [7, 8], 5), [8, 0, 0, 7, 0]),
         (ragged.is_first, (ROWS,), [True, False, False, True, False, True]),
         (ragged.is_last, (ROWS,), [False, False, True, False, True, True]),
         (ragged.shift_right, ([4, 5, 6], 0), [0, 4, 5]),

@@ -4,95 +4,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export.unigram_search import (
-    NOTHING,
-    Trie,
-    UnigramSearch,
-    Vocabulary,
-)
-
-
-def walk(trie, *rows, states=None):
-    text = "".join(rows)
-    row_ids = [i for i, row in enumerate(rows) for _ in row]
-    found = trie.walk(
-        tf.constant([*map(ord, text)], tf.int32),
-        tf.constant(row_ids, tf.int32),
-        states,
-    )
-    return np.stack(found, 1).tolist()
-
-
-@pytest.mark.parametrize(
-    ("numbers", "rows", "expected"),
-    [
-        (
-            {"a": 0, "ab": 5, "b": 2, "bab": 1},
-            ["abab", "c"],
-            [
-                [0, 5, NOTHING],
-                [2, NOTHING, 1],
-                [0, 5, NOTHING],
-                [2, NOTHING, NOTHING],
-                [NOTHING] * 3,
-            ],
-        ),
-        # Sequences lie within a row.
-        ({"ab": 0}, ["a", "b"], [[NOTHING] * 2] * 2),
-        # Numbers that need more than 16 bits.
-        ({"a": 70_000}, ["a"], [[70_000]]),
-    ],
-)
-def test_sequences_that_start_at_each_place(numbers, rows, expected):
-    assert walk(Trie(numbers), *rows) == expected
-
-
-def test_beginning_after_a_prefix():
-    trie = Trie({"\0a": 1, "\1a": 2, "\1ab": 3})
-    states = tf.constant([trie.state("\0"), trie.state("\1"), -1])
-
-    assert walk(trie, "a", "ab", states=states) == [
-        [1, NOTHING, NOTHING],
-        [2, 3, NOTHING],
-        [NOTHING] * 3,
-    ]
-    assert trie.state("x") == -1
-
-
-def test_a_trie_against_a_search():
-    rng = np.random.default_rng(0)
-    sizes = [1, 2, 3, 4] * 9
-    sequences = {"".join(rng.choice([*"abcd"], size)) for size in sizes}
-    numbers = {sequence: i for i, sequence in enumerate(sorted(sequences))}
-    text = "".join(rng.choice([*"abcde"], 200))
-
-    found = walk(Trie(numbers), text)
-
-    assert found == [
-        [
-            numbers.get(text[i : i + k], NOTHING) if i + k <= len(text) else -1
-            for k in range(1, 5)
-        ]
-        for i in range(len(text))
-    ]
-
-
-def test_an_empty_trie_finds_nothing():
-    trie = Trie({})
-
-    assert trie.depth == 0
-    assert trie.walk(tf.constant([97]), tf.constant([0])) == []
+from albert_tf.export import text_words
+from albert_tf.export.unigram_search import UnigramSearch, Vocabulary
 
 
 def cut(search, *rows):
-    text = "".join(rows)
+    """Returns begin and id of each piece, rows one after the other."""
+    code_points = [*map(ord, "".join(rows))]
     row_ids = [i for i, row in enumerate(rows) for _ in row]
-    begins, ids = search(
-        tf.constant([*map(ord, text)], tf.int32),
-        tf.constant(row_ids, tf.int32),
-        tf.constant(len(rows)),
+    words = text_words.whole(tf.constant([f"{i}" for i in range(len(rows))]))
+
+    @tf.function(autograph=False)
+    def run(code_points, row_ids):
+        pieces, new_words = search(code_points, row_ids, words)
+        found = tf.stack([pieces.begins, pieces.ids], 1)
+        return found, pieces.row_ids, new_words.numbers
+
+    found, kinds, numbers = run(
+        tf.constant(code_points, tf.int32), tf.constant(row_ids, tf.int32)
     )
-    return list(zip(begins.numpy().tolist(), ids.numpy().tolist(), strict=True))
+    return [
+        tuple(piece)
+        for number in numbers.numpy()
+        for piece in found.numpy()[kinds.numpy() == number].tolist()
+    ]
 
 
 def make(scores, user_defined=()):
