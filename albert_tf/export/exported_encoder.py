@@ -15,7 +15,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.export import signature
+from albert_tf.export import length_groups, signature
 from albert_tf.modeling.albert_model import AlbertModel
 
 
@@ -84,8 +84,9 @@ class ExportedEncoder:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
-        Returns the sequence output `[B, S, H]` and the pooled output `[B, H]`,
-        in the compute dtype.
+        Returns the sequence output `[B, S, H]`, zero behind the last token of a
+        row, and the pooled output `[B, H]`, in the compute dtype. A batch costs
+        about what its tokens cost, however long the longest row is.
         """
         return self._encode(input_ids, input_mask, segment_ids)
 
@@ -95,10 +96,25 @@ class ExportedEncoder:
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        encoder = self._albert.encoder
         checks = self._checks(input_ids, input_mask, segment_ids)
         with tf.control_dependencies(checks):
             input_ids = tf.identity(input_ids)
+        return length_groups.encode_in_groups(
+            self._run_group,
+            input_ids,
+            input_mask,
+            segment_ids,
+            hidden_size=self._albert.config.hidden_size,
+            dtype=self._albert.compute_dtype,
+        )
+
+    def _run_group(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        encoder = self._albert.encoder
         with self._weights.scope():
             hidden = self._albert.embeddings(input_ids, segment_ids)
             if encoder.embedding_projection is not None:
