@@ -7,7 +7,7 @@ Data flow: ids -> rows by length -> [this file] -> vectors, rows as they came.
 Floor: export. Core TensorFlow operations only, also of LiteRT.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -20,6 +20,65 @@ Vectors = tuple[tf.Tensor, tf.Tensor]
 # some more tokens, about 20 on a CPU and hundreds on a GPU.
 _PADDING_SHARE = 8
 _MIN_PADDING = 16
+
+
+def run_in_groups(
+    function: Callable[..., Sequence[tf.Tensor]],
+    inputs: Sequence[tf.Tensor],
+    lengths: tf.Tensor,
+    none: Sequence[tf.Tensor],
+) -> list[tf.Tensor]:
+    """Applies a function to a batch, group by group.
+
+    Args:
+        function: Function of the lengths of R rows, int32 `[R]`, and of their
+            part of the inputs, `[R, ..., L]` with the largest of the lengths
+            L; returns tensors `[R, ...]`. It is traced once.
+        inputs: Tensors `[B, ..., S]`.
+        lengths: Int32 `[B]`, the places of each row that are needed.
+        none: Results of no rows, `[0, ...]`; sizes that are not static may be
+            of any value.
+
+    Returns:
+        The results, `[B, ...]`, in the order of the inputs.
+    """
+    num_rows = ragged.size(lengths)
+    lengths, order = tf.math.top_k(lengths, num_rows)  # the longest first
+    allowance = tf.reduce_sum(lengths) // _PADDING_SHARE
+    allowance = tf.maximum(allowance, _MIN_PADDING)
+    inputs = [tf.gather(values, order) for values in inputs]
+
+    def run_group(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
+        end = group_end(lengths, start, allowance)
+        longest = lengths[start]
+        # LiteRT supports neither ellipses nor slices that add axes.
+        parts = [
+            values[
+                slice(start, end),
+                *[slice(None)] * (values.shape.rank - 2),
+                slice(longest),
+            ]
+            for values in inputs
+        ]
+        found = function(lengths[start:end], *parts)
+        joined = [
+            tf.concat([one, more], 0)
+            for one, more in zip(so_far, found, strict=True)
+        ]
+        return [end, *joined]
+
+    shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
+    _, *results = tf.while_loop(
+        lambda start, *_: start < num_rows,
+        run_group,
+        [tf.constant(0), *none],
+        shape_invariants=[tf.TensorShape([]), *shapes],
+        parallel_iterations=1,
+    )
+    place = tf.scatter_nd(
+        tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
+    )
+    return [tf.gather(values, place) for values in results]
 
 
 def encode_in_groups(
@@ -46,63 +105,38 @@ def encode_in_groups(
         `[B, S, H]` and `[B, H]`; vectors behind the last token of a row that
         `input_mask` keeps are zero.
     """
-    lengths = row_lengths(input_mask)
-    num_rows, width = ragged.size(input_ids), tf.shape(input_ids)[1]
-    lengths, order = tf.math.top_k(lengths, num_rows)  # the longest first
-    allowance = tf.reduce_sum(lengths) // _PADDING_SHARE
-    allowance = tf.maximum(allowance, _MIN_PADDING)
+    width = tf.shape(input_ids)[1]
     zero = tf.zeros([], dtype)
-    inputs = [
-        tf.gather(values, order)
-        for values in (input_ids, input_mask, segment_ids)
-    ]
 
-    def encode_group(start: tf.Tensor, *so_far: tf.Tensor) -> tuple:
-        end = group_end(lengths, start, allowance)
-        longest = lengths[start]
-        sequence, pooled = encode(
-            *(values[start:end, :longest] for values in inputs)
-        )
-        # LiteRT does not support slices that add axes.
-        is_token = tf.range(longest) < tf.expand_dims(lengths[start:end], 1)
+    def encode_group(lengths: tf.Tensor, *inputs: tf.Tensor) -> Vectors:
+        sequence, pooled = encode(*inputs)
+        longest = tf.shape(inputs[0])[1]
+        is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
         sequence = tf.where(tf.expand_dims(is_token, 2), sequence, zero)
-        sequence = tf.pad(sequence, [[0, 0], [0, width - longest], [0, 0]])
-        return (
-            end,
-            tf.concat([so_far[0], sequence], 0),
-            tf.concat([so_far[1], pooled], 0),
-        )
+        rest = [[0, 0], [0, width - longest], [0, 0]]
+        return tf.pad(sequence, rest), pooled
 
-    none = (
-        tf.zeros([0, width, hidden_size], dtype),
-        tf.zeros([0, hidden_size], dtype),
-    )
-    shapes = [
-        tf.TensorShape([*[None] * (v.shape.rank - 1), hidden_size])
-        for v in none
-    ]
-    _, sequence, pooled = tf.while_loop(
-        lambda start, *_: start < num_rows,
+    sequence, pooled = run_in_groups(
         encode_group,
-        (tf.constant(0), *none),
-        shape_invariants=(tf.TensorShape([]), *shapes),
-        parallel_iterations=1,
+        [input_ids, input_mask, segment_ids],
+        row_lengths(input_mask),
+        [
+            tf.zeros([0, width, hidden_size], dtype),
+            tf.zeros([0, hidden_size], dtype),
+        ],
     )
-    place = tf.scatter_nd(
-        tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
-    )
-    return tf.gather(sequence, place), tf.gather(pooled, place)
+    return sequence, pooled
 
 
 def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[B]`: the place behind the last 1 of each row.
+    """Returns int32 `[...]`: the place behind the last 1 of rows `[..., S]`.
 
     A row of zeros has all S places, so that its vectors are those that the
     model has for it.
     """
-    width = tf.shape(input_mask)[1]
+    width = tf.shape(input_mask)[-1]
     ends = tf.where(input_mask != 0, tf.range(1, width + 1), 0)
-    lengths = tf.reduce_max(ends, axis=1)
+    lengths = tf.reduce_max(ends, axis=-1)
     return tf.where(lengths > 0, lengths, width)
 
 
