@@ -20,7 +20,8 @@ from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import paper_presets
+from albert_tf.tasks import head_flags, paper_presets
+from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.task import SPLITS, Sets
 from albert_tf.text import tokenizer
 from albert_tf.training import run_folder
@@ -116,6 +117,7 @@ def run(
         run_values["albert_config"] = preset.with_dropout(
             run_values["albert_config"]
         )
+    _check_patience(values, task_config, run_values)
 
     # 2. The examples.
     sets = task.read_sets(
@@ -163,6 +165,17 @@ def run(
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0
+
+
+def _check_patience(
+    values: FlagValues, task_config: Any, run_values: dict[str, Any]
+) -> None:
+    if isinstance(task_config, HeadFlags):
+        head_flags.check_patience(
+            task_config.exit_patience,
+            run_values["albert_config"],
+            run_values.get("strategy", values.strategy),
+        )
 
 
 def _check(values: FlagValues) -> FinetuningFlags:

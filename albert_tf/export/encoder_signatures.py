@@ -128,11 +128,14 @@ def _fill_mask(
 
     It takes `text` `[B]` and returns `top_pieces`, strings `[B, M, 5]`, the
     likeliest first, and `top_probabilities`, float32 `[B, M, 5]`, where M is
-    the largest number of masks in a text. Texts with fewer masks are padded
-    with empty tokens of probability 0.
+    `MAX_MASKS`; `num_masks`, int32 `[B]`, is how many of them are real. The
+    others have empty tokens of probability 0.
 
-    Texts are cut to `max_seq_length` tokens. The graph fails if a `[MASK]`
-    would be cut off, or if there are more than `MAX_MASKS`.
+    Texts are cut to `max_seq_length` tokens. A text in which a `[MASK]` would
+    be cut off, or with more than `MAX_MASKS`, has no real masks, and the reason
+    in `error`, strings `[B]`, which is empty for other texts.
+
+    A row depends on its text alone: a server may put any texts together.
     """
     num_top = min(_NUM_TOP, len(text_graph.tokens))
     names = tf.constant(text_graph.tokens)
@@ -149,15 +152,25 @@ def _fill_mask(
                 is_pair=False,
                 special=text_graph.special_ids,
             )
-            positions, is_mask = _positions(tokens, text_graph, max_seq_length)
+            positions, num_masks, error = _positions(
+                tokens, text_graph, max_seq_length
+            )
         logits = encoder.mlm(mlm_positions=positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
         logits = logits[:, :, : len(text_graph.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
-        is_mask = is_mask[:, :, None]
+        number = tf.shape(positions)[1]
+        is_mask = (tf.range(number) < num_masks[:, None])[:, :, None]
+        rest = [[0, 0], [0, MAX_MASKS - number], [0, 0]]
+        pieces = tf.where(is_mask, tf.gather(names, ids), "")
+        pieces = tf.pad(pieces, rest, constant_values="")
+        values = tf.pad(tf.where(is_mask, values, 0.0), rest)
+        shape = [None, MAX_MASKS, num_top]
         return {
-            "top_pieces": tf.where(is_mask, tf.gather(names, ids), ""),
-            "top_probabilities": tf.where(is_mask, values, 0.0),
+            "top_pieces": tf.ensure_shape(pieces, shape),
+            "top_probabilities": tf.ensure_shape(values, shape),
+            "num_masks": num_masks,
+            "error": error,
         }
 
     return Signature(
@@ -195,32 +208,32 @@ def _masked_tokens(
 
 def _positions(
     tokens: Tokens, text_graph: TextGraph, max_seq_length: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the positions of the masks, `[B, M]`, and which are real."""
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Finds the masks of each text.
+
+    Returns their positions, int32 `[B, M]`, 0 for padding, where M is the
+    largest number; their numbers, int32 `[B]`, 0 for a text that is refused;
+    and, strings `[B]`, why it is refused, else "".
+    """
     starts, _ = tokens.rows()
     masks = ragged.indices(tokens.ids == text_graph.special_ids.mask)
     rows = tf.gather(tokens.row_ids, masks)
     places = masks - tf.gather(starts, rows) + 1
     splits = ragged.row_splits(rows, tokens.num_rows)
     numbers = splits[1:] - splits[:-1]
-    largest = tf.reduce_max(tf.concat([numbers, [0]], 0))
-    last = tf.reduce_max(tf.concat([places, [0]], 0))
-    checks = [
-        tf.Assert(
-            largest <= MAX_MASKS,
-            [f"A text may have at most {MAX_MASKS} {MASK}. Received:", largest],
+    last = tf.where(numbers > 0, splits[1:] - 1, ragged.size(masks))
+    last = ragged.gather_or(places, last, 0)
+    error = tf.where(
+        numbers > MAX_MASKS,
+        f"A text may have at most {MAX_MASKS} {MASK}.",
+        tf.where(
+            last >= max_seq_length - 1,
+            f"A {MASK} lies behind the cut of {max_seq_length} tokens.",
+            "",
         ),
-        tf.Assert(
-            last < max_seq_length - 1,
-            [
-                f"Texts are cut to {max_seq_length} tokens, and a {MASK} lies "
-                "behind the cut. Received: a mask at position",
-                last,
-            ],
-        ),
-    ]
-    with tf.control_dependencies(checks):
-        number = tf.range(largest)[None]  # [1, M]
-    is_mask = number < numbers[:, None]
-    source = tf.where(is_mask, splits[:-1, None] + number, ragged.size(masks))
-    return ragged.gather_or(places, source, 0), is_mask
+    )
+    numbers = tf.where(error == "", numbers, 0)
+    number = tf.range(tf.reduce_max(tf.concat([numbers, [0]], 0)))  # [M]
+    source = splits[:-1, None] + number
+    source = tf.where(number < numbers[:, None], source, ragged.size(masks))
+    return ragged.gather_or(places, source, 0), numbers, error

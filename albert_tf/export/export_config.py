@@ -7,6 +7,7 @@ import dataclasses
 
 from albert_tf.checks import check_choice, check_integer
 from albert_tf.settings import setting
+from albert_tf.tasks import head_flags
 from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
@@ -22,6 +23,7 @@ DEFAULT_SEQ_LENGTHS = {
 }
 # Of SQuAD, version 1.1 only.
 LITERT_TASKS = ("encoder", "classifier", "squad")
+EXIT_TASKS = ("classifier", "race")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,6 +133,9 @@ class ExportConfig:
         128, "race: largest number of tokens of question and option."
     )
     num_choices: int = setting(4, "race: number of options of a question.")
+    exit_patience: int = setting(
+        0, f"classifier, race: {head_flags.PATIENCE_HELP}"
+    )
 
     def __post_init__(self) -> None:
         if not self.init_checkpoint or not self.export_dir:
@@ -142,6 +147,7 @@ class ExportConfig:
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
         check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
+        check_integer("exit_patience", self.exit_patience, at_least=0)
         if self.tflite and self.task not in LITERT_TASKS:
             raise ValueError(
                 f"`tflite` is available for {', '.join(LITERT_TASKS)}. "
@@ -179,6 +185,18 @@ class ExportConfig:
             raise ValueError(
                 "`null_from_cls` can only be given for task=squad. Received: "
                 f"task={self.task}."
+            )
+
+        if self.exit_patience and self.task not in EXIT_TASKS:
+            raise ValueError(
+                f"`exit_patience` is available for {', '.join(EXIT_TASKS)}. "
+                f"Received: exit_patience={self.exit_patience}, "
+                f"task={self.task}."
+            )
+        if self.exit_patience and self.tflite:
+            raise ValueError(
+                "`tflite` has no early exit. Received: exit_patience="
+                f"{self.exit_patience}. Leave one of them out."
             )
 
     @property

@@ -9,14 +9,16 @@ Floor: export.
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.export import signature
+from albert_tf.export import length_groups, signature
+from albert_tf.export.signature import Tensors
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.tasks import early_exit as exits
 
 
 class ExportedWeights:
@@ -68,12 +70,7 @@ class ExportedEncoder:
     def __init__(self, albert: AlbertModel, weights: ExportedWeights) -> None:
         self._albert = albert
         self._weights = weights
-        self._encode = tf.function(
-            self._run,
-            autograph=False,
-            input_signature=[signature.integers(None, None)]
-            * len(signature.ID_INPUTS),
-        )
+        self._encode = self._trace(self._run)
         self._blocks: dict[tuple[int, int], Any] = {}
 
     def __call__(
@@ -84,10 +81,77 @@ class ExportedEncoder:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Encodes sequences; all inputs are int32 `[B, S]`.
 
-        Returns the sequence output `[B, S, H]` and the pooled output `[B, H]`,
-        in the compute dtype.
+        Returns the sequence output `[B, S, H]`, zero behind the last token of a
+        row, and the pooled output `[B, H]`, in the compute dtype. A batch costs
+        about what its tokens cost, however long the longest row is.
         """
         return self._encode(input_ids, input_mask, segment_ids)
+
+    def early_exit(
+        self, head: Any, *, patience: int, num_choices: int = 1
+    ) -> Callable[..., Tensors]:
+        """Returns a function of ids whose examples may leave early.
+
+        Args:
+            head: Layer from pooled outputs to logits, `[R, K]`.
+            patience: As for `tasks.early_exit.run`.
+            num_choices: C, the number of rows of an example.
+
+        Returns:
+            A function of int32 `[B x C, S]` that returns `logits`, float32
+            `[B, C x K]`, and `num_layers`, int32 `[B]`.
+        """
+        num_logits = num_choices * head.output_bias.shape[0]
+
+        def classify(hidden: tf.Tensor) -> tf.Tensor:
+            pooled = self._pool(hidden)
+            with self._weights.scope():
+                return tf.reshape(head(pooled), [-1, num_logits])
+
+        def run_group(_: tf.Tensor, *ids: tf.Tensor) -> list[tf.Tensor]:
+            length = tf.shape(ids[0])[2]
+            hidden, mask = self._embed(
+                *(tf.reshape(values, [-1, length]) for values in ids)
+            )
+            found = exits.run(
+                self._layers(),
+                classify,
+                hidden,
+                mask,
+                patience=patience,
+                num_choices=num_choices,
+            )
+            return [found["logits"], found["num_layers"]]
+
+        def run(*ids: tf.Tensor) -> list[tf.Tensor]:
+            with tf.control_dependencies(self._checks(*ids)):
+                shape = [-1, num_choices, tf.shape(ids[0])[1]]
+                ids = tuple(tf.reshape(values, shape) for values in ids)
+            _, input_mask, _ = ids
+            return length_groups.run_in_groups(
+                run_group,
+                ids,
+                tf.reduce_max(length_groups.row_lengths(input_mask), axis=1),
+                [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
+            )
+
+        traced = self._trace(run)
+
+        def decide(**ids: tf.Tensor) -> Tensors:
+            logits, num_layers = traced(
+                *(ids[name] for name in signature.ID_INPUTS)
+            )
+            return {"logits": logits, "num_layers": num_layers}
+
+        return decide
+
+    def _trace(self, function: Callable[..., Any]) -> Any:
+        return tf.function(
+            function,
+            autograph=False,
+            input_signature=[signature.integers(None, None)]
+            * len(signature.ID_INPUTS),
+        )
 
     def _run(
         self,
@@ -95,23 +159,50 @@ class ExportedEncoder:
         input_mask: tf.Tensor,
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        encoder = self._albert.encoder
         checks = self._checks(input_ids, input_mask, segment_ids)
         with tf.control_dependencies(checks):
             input_ids = tf.identity(input_ids)
+        return length_groups.encode_in_groups(
+            self._run_group,
+            input_ids,
+            input_mask,
+            segment_ids,
+            hidden_size=self._albert.config.hidden_size,
+            dtype=self._albert.compute_dtype,
+        )
+
+    def _run_group(self, *ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        hidden, mask = self._embed(*ids)
+        for layer in self._layers():
+            hidden = layer(hidden, mask)
+        return hidden, self._pool(hidden)
+
+    def _embed(
+        self,
+        input_ids: tf.Tensor,
+        input_mask: tf.Tensor,
+        segment_ids: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the input of the first layer, and the attention mask."""
+        encoder = self._albert.encoder
         with self._weights.scope():
             hidden = self._albert.embeddings(input_ids, segment_ids)
             if encoder.embedding_projection is not None:
                 hidden = encoder.embedding_projection(hidden)  # [B, S, H]
         # LiteRT does not support slices that add axes.
-        mask = tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
-        for sublayers in encoder.blocks:
-            if sublayers not in self._blocks:
-                self._blocks[sublayers] = self._make_block(*sublayers)
-            hidden = self._blocks[sublayers](hidden, mask)
+        return hidden, tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
+
+    def _pool(self, hidden: tf.Tensor) -> tf.Tensor:
         with self._weights.scope():
-            pooled = tf.tanh(self._albert.pooler(hidden[:, 0]))
-        return hidden, pooled
+            return tf.tanh(self._albert.pooler(hidden[:, 0]))
+
+    def _layers(self) -> list[Any]:
+        """Returns the blocks of all layers; those that share are the same."""
+        sublayers = self._albert.encoder.blocks
+        for pair in sublayers:
+            if pair not in self._blocks:
+                self._blocks[pair] = self._make_block(*pair)
+        return [self._blocks[pair] for pair in sublayers]
 
     def _make_block(self, attention: int, feed_forward: int) -> Any:
         """Returns a graph function of two sublayers, given by index."""

@@ -25,6 +25,7 @@ from albert_tf.export.exported_text import TextGraph
 from albert_tf.export.signature import Signature
 from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
 from albert_tf.modeling.span_models import SpanModel
+from albert_tf.tasks import head_flags
 
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.
@@ -107,9 +108,11 @@ def make_signatures(
     `known` is what is known of the checkpoint.
 
     Raises:
-        ValueError: The labels are not the model's.
+        ValueError: The labels are not the model's, or its examples cannot
+            leave early.
     """
     parts = (model, weights, text_graph)
+    head_flags.check_patience(config.exit_patience, model.config)
     if config.task == "squad":
         return _squad_signatures(config, known, *parts)
     if config.task == "race":
@@ -117,6 +120,7 @@ def make_signatures(
             *parts,
             lengths=config.choice_lengths(),
             num_choices=config.num_choices,
+            exit_patience=config.exit_patience,
         )
     if config.task == "encoder":
         return encoder_signatures.make_signatures(
@@ -135,6 +139,7 @@ def make_signatures(
             known, thresholds=config.thresholds or known.thresholds
         ),
         max_seq_length=config.seq_length,
+        exit_patience=config.exit_patience,
     )
 
 

@@ -137,6 +137,7 @@ def export(
         config.export_dir,
         config.export_version,
         lambda folder: _write(folder, weights, signatures, config, source),
+        batching=version_folder.batching_parameters(config.task),
     )
     return ExportSummary(
         path=path,

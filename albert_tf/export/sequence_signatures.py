@@ -22,6 +22,7 @@ from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
 )
+from albert_tf.tasks import head_flags
 from albert_tf.tasks.race import examples
 from albert_tf.tasks.race.examples import ChoiceLengths
 
@@ -40,16 +41,28 @@ _WARMUP_OPTION = "white"
 
 
 def _classify_with(
-    model: ClassifierModel, weights: ExportedWeights
-) -> Callable[..., tf.Tensor]:
-    """Returns a function from ids to logits, float32 `[B, K]`."""
-    encode = ExportedEncoder(model.albert, weights)
-    head: Any = model.task_head
+    model: ClassifierModel,
+    weights: ExportedWeights,
+    *,
+    exit_patience: int,
+    num_choices: int = 1,
+) -> Callable[..., Tensors]:
+    """Returns a function from ids `[B x C, S]` to `logits`, `[B, C x K]`.
 
-    def classify(**ids: tf.Tensor) -> tf.Tensor:
-        _, pooled = encode(**ids)
+    With early exit it also returns `num_layers`, int32 `[B]`.
+    """
+    encoder = ExportedEncoder(model.albert, weights)
+    head: Any = model.task_head
+    if exit_patience:
+        return encoder.early_exit(
+            head, patience=exit_patience, num_choices=num_choices
+        )
+    num_logits = num_choices * head.output_bias.shape[0]
+
+    def classify(**ids: tf.Tensor) -> Tensors:
+        _, pooled = encoder(**ids)
         with weights.scope():
-            return head(pooled)
+            return {"logits": tf.reshape(head(pooled), [-1, num_logits])}
 
     return classify
 
@@ -62,6 +75,7 @@ def classifier_signatures(
     labels: Sequence[str],
     known: Metadata,
     max_seq_length: int,
+    exit_patience: int = 0,
 ) -> list[Signature]:
     """Traces the signatures of a classifier.
 
@@ -71,21 +85,28 @@ def classifier_signatures(
     regression there are no labels, and there is `score` `[B]` instead of
     probabilities and prediction. `known` is what is known of the checkpoint:
     the thresholds of its labels, the scale of its scores. At most
-    `max_seq_length` tokens are made of raw text.
+    `max_seq_length` tokens are made of raw text. With `exit_patience`, texts
+    may leave the model early, and both signatures have `num_layers` `[B]`.
+
+    Raises:
+        ValueError: With `exit_patience`, a text has a number or several labels.
     """
-    classify = _classify_with(model, weights)
+    head_flags.check_single_label(
+        exit_patience, has_one_label=bool(labels) and not known.multi_label
+    )
+    classify = _classify_with(model, weights, exit_patience=exit_patience)
     names = tf.constant(list(labels), tf.string)
     thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
     to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
-        logits = classify(**ids)
+        outputs = classify(**ids)
         if not labels:
-            scores = logits[:, 0]
+            scores = outputs["logits"][:, 0]
             if known.target_scale is not None:
                 scores = scores * known.target_scale + (known.target_mean or 0)
-            return {"logits": logits, "score": scores}
-        return {"logits": logits, "probabilities": to_probabilities(logits)}
+            return outputs | {"score": scores}
+        return outputs | {"probabilities": to_probabilities(outputs["logits"])}
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
         ids = exported_text.encode_pairs(
@@ -114,13 +135,20 @@ def multiple_choice_signatures(
     *,
     lengths: ChoiceLengths,
     num_choices: int,
+    exit_patience: int = 0,
 ) -> list[Signature]:
     """Traces the signatures of a multiple-choice model.
 
     Raw text gives `choice` int32 `[B]` and `probabilities` `[B, C]`; ids
-    `[B, C, S]` give `logits` and `probabilities`.
+    `[B, C, S]` give `logits` and `probabilities`. With `exit_patience`,
+    questions may leave the model early, and both have `num_layers` `[B]`.
     """
-    score = _classify_with(model.scorer, weights)
+    score = _classify_with(
+        model.scorer,
+        weights,
+        exit_patience=exit_patience,
+        num_choices=num_choices,
+    )
 
     def from_text(
         article: tf.Tensor, question: tf.Tensor, options: tf.Tensor
@@ -132,10 +160,11 @@ def multiple_choice_signatures(
             ids = _choice_inputs(
                 article, question, options, text_graph, lengths
             )
-        logits = tf.reshape(score(**ids), [-1, num_choices])
+        outputs = score(**ids)
+        logits = outputs.pop("logits")
         # `top_k` takes the first of equally likely options.
         _, places = tf.math.top_k(logits, 1)
-        return {
+        return outputs | {
             "choice": places[:, 0],
             "probabilities": tf.nn.softmax(logits),
         }
@@ -145,8 +174,8 @@ def multiple_choice_signatures(
             name: tf.reshape(values, [-1, tf.shape(values)[2]])
             for name, values in ids.items()
         }
-        logits = tf.reshape(score(**rows), [-1, num_choices])
-        return {"logits": logits, "probabilities": tf.nn.softmax(logits)}
+        outputs = score(**rows)
+        return outputs | {"probabilities": tf.nn.softmax(outputs["logits"])}
 
     return signature.text_and_token_signatures(
         from_text,

@@ -26,14 +26,16 @@ import tensorflow as tf
 from albert_tf import files
 
 BATCHING_FILE = "batching_parameters.txt"
-# A request waits a little for others to share a run of the model. Lengths are
-# dynamic, so a batch is only as long as its longest text.
+# A request waits a little for others to share a run of the model.
 _BATCHING = """\
-max_batch_size { value: 32 }
 batch_timeout_micros { value: 2000 }
-max_enqueued_batches { value: 100 }
+max_enqueued_batches { value: 200 }
 num_batch_threads { value: 2 }
 """
+# Rows of one run of the model. Those of SQuAD have a context of any length,
+# those of RACE an article and several options.
+_BATCH_SIZES = {"encoder": 32, "classifier": 32, "squad": 8, "race": 8}
+_LARGEST_REQUEST = 1024
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 # Field numbers of the messages, from the outermost inwards.
 _LOG_PREDICT_LOG = 6
@@ -42,6 +44,23 @@ _REQUEST_MODEL_SPEC, _REQUEST_INPUTS = 1, 2
 _SPEC_NAME, _SPEC_SIGNATURE = 1, 3
 _ENTRY_KEY, _ENTRY_VALUE = 1, 2
 _LENGTH_DELIMITED = 2
+
+
+def batching_parameters(task: str) -> str:
+    """Returns the batching parameters of TF Serving for an exported task.
+
+    A request of more rows than a run of the model takes is split, except for
+    `encoder`: TF Serving cannot join outputs of different lengths, so its
+    clients split.
+    """
+    size = _BATCH_SIZES[task]
+    if task == "encoder":
+        return f"max_batch_size {{ value: {size} }}\n{_BATCHING}"
+    return (
+        f"max_batch_size {{ value: {_LARGEST_REQUEST} }}\n"
+        "enable_large_batch_splitting { value: true }\n"
+        f"max_execution_batch_size {{ value: {size} }}\n{_BATCHING}"
+    )
 
 
 def check_writable(export_dir: files.Path) -> str:
@@ -89,7 +108,11 @@ def check_version(export_dir: files.Path, version: int | None) -> None:
 
 
 def write_version(
-    export_dir: files.Path, version: int | None, write: Callable[[str], None]
+    export_dir: files.Path,
+    version: int | None,
+    write: Callable[[str], None],
+    *,
+    batching: str,
 ) -> str:
     """Writes a version, which TF Serving sees only when it is complete.
 
@@ -100,6 +123,7 @@ def write_version(
         export_dir: The folder of all versions.
         version: Number of the version; None for the next free one.
         write: Writes the files into the folder that it is called with.
+        batching: Content of the batching configuration, if there is none yet.
 
     Returns:
         The path of the version.
@@ -113,9 +137,9 @@ def write_version(
     try:
         with files.partial_folder(os.path.join(name, "version")) as folder:
             write(folder)
-            batching = os.path.join(name, BATCHING_FILE)
-            if not os.path.exists(batching):
-                files.write_text(batching, _BATCHING)
+            path = os.path.join(name, BATCHING_FILE)
+            if not os.path.exists(path):
+                files.write_text(path, batching)
             return _publish(folder, name, version)
     except BaseException:
         if not existed:

@@ -29,12 +29,16 @@ class ClassifierModel(base.SerializableModel):
     Args:
         num_labels: Number of labels, K; 1 for regression.
         dropout_prob: Dropout rate of the pooled output in training.
+        trains_exits: Whether to apply the head to the output of every block
+            in training, for early exit.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
 
     Returns:
-        Dict of `logits`, float32 `[B, K]`; in regression, the numbers.
+        Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
+        `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`:
+        those of each of L blocks, the first block first.
 
     Raises:
         ValueError: `num_labels` or `dropout_prob` is out of range; or, when
@@ -48,6 +52,7 @@ class ClassifierModel(base.SerializableModel):
         *,
         num_labels: int,
         dropout_prob: float = 0.1,
+        trains_exits: bool = False,
         seed: int = 0,
         dtype: Any = None,
         name: str = "classifier_model",
@@ -58,8 +63,14 @@ class ClassifierModel(base.SerializableModel):
         self.config = config
         self.num_labels = num_labels
         self.dropout_prob = dropout_prob
+        self.trains_exits = trains_exits
         self.seed = seed
-        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+        self.albert = AlbertModel(
+            config,
+            output_hidden_states=trains_exits,
+            seed=seed,
+            dtype=self.dtype_policy,
+        )
         self.task_head = OutputLayer(
             num_labels,
             hidden_size=config.hidden_size,
@@ -77,13 +88,23 @@ class ClassifierModel(base.SerializableModel):
     ) -> dict[str, Any]:
         seed = self.albert.dropout_seed(training, seed)
         encoded = self.albert(inputs, training=training, seed=seed)
+        logits = self._logits(encoded["pooled_output"], seed)
+        if not (self.trains_exits and training):
+            return {"logits": logits}
+        exits = [
+            self._logits(ops.tanh(self.albert.pooler(hidden[:, 0])), seed)
+            for hidden in encoded["hidden_states"][1:-1]
+        ]
+        return {"logits": logits, "exit_logits": ops.stack([*exits, logits])}
+
+    def _logits(self, pooled: Any, seed: Any | None) -> Any:
         pooled = dropout.dropout(
-            encoded["pooled_output"],
+            pooled,
             rate=self.dropout_prob,
             seed=seed,
             site=dropout.HEAD_SITE,
         )
-        return {"logits": self.task_head(pooled)}
+        return self.task_head(pooled)
 
 
 @base.register
@@ -97,13 +118,15 @@ class MultipleChoiceModel(base.SerializableModel):
 
     Args:
         dropout_prob: Dropout rate of the pooled output in training.
+        trains_exits: As for `ClassifierModel`.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
             `[B, C, S]` with C choices a question. Other entries are ignored.
 
     Returns:
-        Dict of `logits`, float32 `[B, C]`.
+        Dict of `logits`, float32 `[B, C]`, and, as for `ClassifierModel`,
+        `exit_logits`, float32 `[L, B, C]`.
 
     Raises:
         ValueError: `dropout_prob` is out of range; or, when called, an input
@@ -116,6 +139,7 @@ class MultipleChoiceModel(base.SerializableModel):
         config: config_lib.AlbertConfig,
         *,
         dropout_prob: float = 0.1,
+        trains_exits: bool = False,
         seed: int = 0,
         dtype: Any = None,
         name: str = "multiple_choice_model",
@@ -123,11 +147,13 @@ class MultipleChoiceModel(base.SerializableModel):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.dropout_prob = dropout_prob
+        self.trains_exits = trains_exits
         self.seed = seed
         self.scorer = ClassifierModel(
             config,
             num_labels=1,
             dropout_prob=dropout_prob,
+            trains_exits=trains_exits,
             seed=seed,
             dtype=self.dtype_policy,
         )
@@ -149,5 +175,16 @@ class MultipleChoiceModel(base.SerializableModel):
             for name in self.input_specs()
             if name in inputs
         }
-        scores = self.scorer(rows, training=training, seed=seed)["logits"]
-        return {"logits": ops.reshape(scores, (-1, num_choices))}
+        scores = self.scorer(rows, training=training, seed=seed)
+        shapes = {
+            "logits": (-1, num_choices),
+            "exit_logits": (
+                len(self.scorer.albert.encoder.blocks),
+                -1,
+                num_choices,
+            ),
+        }
+        return {
+            name: ops.reshape(values, shapes[name])
+            for name, values in scores.items()
+        }

@@ -26,6 +26,8 @@ from albert_tf.modeling.sequence_models import (
     MultipleChoiceModel,
 )
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
+from albert_tf.tasks import early_exit, head_flags
+from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.task import Batch, Totals
 
 # Keeps the scores of a set without examples at 0 instead of 0 / 0.
@@ -82,6 +84,9 @@ class _MeanLossTask(abc.ABC):
             batch, training=seed is not None, seed=seed, **self.options
         )
         measured = self._measure(outputs, batch, weights)
+        loss = measured.loss
+        if "exit_logits" in outputs:
+            loss = self._exit_loss(outputs["exit_logits"], batch, weights)
         mask = tf.cast(batch["input_mask"], tf.float32)
         # [B, ...]: all axes but the first are those of one example.
         num_tokens = tf.reduce_sum(mask, axis=list(range(1, mask.shape.rank)))
@@ -89,12 +94,29 @@ class _MeanLossTask(abc.ABC):
             "examples": tf.reduce_sum(is_real),
             "weights": measured.weight,
             "tokens": tf.reduce_sum(num_tokens * is_real),
-            "loss": measured.loss,
+            "loss": loss,
         } | {name: getattr(measured, name) for name in self.accuracies}
-        return measured.loss / loss_denominators["weights"], totals
+        return loss / loss_denominators["weights"], totals
+
+    def _exit_loss(
+        self, exit_logits: tf.Tensor, batch: Batch, weights: tf.Tensor
+    ) -> tf.Tensor:
+        """Returns the mean of the losses of L layers, weighted by depth.
+
+        The logits are float32 `[L, B, K]`. Source: Zhou et al. 2020, eq. 4.
+        """
+        number = exit_logits.shape[0]
+        found = [
+            depth * self._measure({"logits": logits}, batch, weights).loss
+            for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
+        ]
+        return tf.add_n(found) / (number * (number + 1) / 2)
 
     def outputs(self, batch: Batch) -> Totals:
         return dict(self.model(batch, training=False))
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        return self.outputs(batch)
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         return self.evaluation_scores(totals)
@@ -120,7 +142,7 @@ class ClassificationTask(_MeanLossTask):
         multi_label: Whether a sequence has any number of labels.
         class_weights: K weights of sequences by their label, in the loss and
             the accuracy of the training log; empty for 1.
-        dropout_prob: Dropout rate of the pooled output.
+        head: Dropout rate of the pooled output, and early exit.
     """
 
     def __init__(
@@ -130,10 +152,16 @@ class ClassificationTask(_MeanLossTask):
         num_labels: int,
         multi_label: bool = False,
         class_weights: Sequence[float] = (),
-        dropout_prob: float = 0.1,
+        head: HeadFlags = head_flags.DEFAULT_HEAD,
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
+        head_flags.check_patience(head.exit_patience, config)
+        head_flags.check_single_label(
+            head.exit_patience,
+            has_one_label=bool(num_labels) and not multi_label,
+        )
+        self._exit_patience = head.exit_patience
         self.is_regression = not num_labels
         self._multi_label = multi_label
         self._class_weights = tuple(class_weights)
@@ -142,9 +170,18 @@ class ClassificationTask(_MeanLossTask):
         self.model = ClassifierModel(
             config,
             num_labels=num_labels or 1,
-            dropout_prob=dropout_prob,
+            dropout_prob=head.dropout_prob,
+            trains_exits=head.exit_losses,
             seed=seed,
             dtype=dtype,
+        )
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs, with early exit if there is any."""
+        if not self._exit_patience:
+            return self.outputs(batch)
+        return early_exit.outputs(
+            self.model, batch, patience=self._exit_patience
         )
 
     def _weights(self, batch: Batch) -> tf.Tensor:
@@ -176,19 +213,36 @@ class MultipleChoiceTask(_MeanLossTask):
     Its outputs are `logits`, float32 `[B, C]`.
 
     Args:
-        dropout_prob: Dropout rate of the pooled output.
+        head: Dropout rate of the pooled output, and early exit.
     """
 
     def __init__(
         self,
         config: AlbertConfig,
         *,
-        dropout_prob: float = 0.1,
+        head: HeadFlags = head_flags.DEFAULT_HEAD,
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
+        head_flags.check_patience(head.exit_patience, config)
+        self._exit_patience = head.exit_patience
         self.model = MultipleChoiceModel(
-            config, dropout_prob=dropout_prob, seed=seed, dtype=dtype
+            config,
+            dropout_prob=head.dropout_prob,
+            trains_exits=head.exit_losses,
+            seed=seed,
+            dtype=dtype,
+        )
+
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs, with early exit if there is any."""
+        if not self._exit_patience:
+            return self.outputs(batch)
+        return early_exit.outputs(
+            self.model.scorer,
+            batch,
+            patience=self._exit_patience,
+            is_multiple_choice=True,
         )
 
     def _measure(

@@ -252,6 +252,13 @@ class FinetuningTask(Task, Protocol):
         They are float32 or int32; their first axis is the batch.
         """
 
+    def final_outputs(self, batch: Batch) -> Totals:
+        """Returns the outputs that final scores and predictions are made of.
+
+        They are those of `outputs`, or, with early exit, those of the layer at
+        which each example leaves, and its number, `num_layers` int32 `[B]`.
+        """
+
 
 class MakeTask(Protocol):
     """Makes the model half; called in the scope of the strategy."""

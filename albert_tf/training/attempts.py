@@ -180,7 +180,7 @@ class SingleRun:
         task = task or self._create_task(config)
         load.load_checkpoint(task.model, path)
         _LOGGER.info("Using the weights of %s.", path)
-        predictor = self._predictor(task)
+        predictor = self._predictor(task, is_final=True)
         outputs = results.predict(
             predictor, sets.evaluation, config.eval_batch_size
         )
@@ -252,8 +252,12 @@ class SingleRun:
             return None
         return f"on records it was trained on, {judgement}"
 
-    def _predictor(self, task: FinetuningTask) -> results.Predictor:
-        return results.Predictor(task, self._strategy, self._padding)
+    def _predictor(
+        self, task: FinetuningTask, *, is_final: bool = False
+    ) -> results.Predictor:
+        return results.Predictor(
+            task, self._strategy, self._padding, is_final=is_final
+        )
 
     def _read_attempts(self, folder: RunFolder) -> "Attempts":
         def prepare() -> None:

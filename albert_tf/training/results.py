@@ -52,7 +52,8 @@ OutputsByRecords = dict[str, Outputs]
 class Predictor:
     """Computes a task's outputs for every record, in the order of the records.
 
-    Batches are padded to the lengths that `padding` gives.
+    Batches are padded to the lengths that `padding` gives. With `is_final`, the
+    outputs are the `final_outputs` of the task.
     """
 
     def __init__(
@@ -60,8 +61,11 @@ class Predictor:
         task: FinetuningTask,
         strategy: tf.distribute.Strategy,
         padding: Padding,
+        *,
+        is_final: bool = False,
     ) -> None:
         self._task = task
+        self._compute = task.final_outputs if is_final else task.outputs
         self._strategy = strategy
         self._padding = padding
         self._has_workers = isinstance(
@@ -132,7 +136,7 @@ class Predictor:
         return self._strategy.run(self._replica_outputs, args=(next(iterator),))
 
     def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
-        outputs = self._task.outputs(batch)
+        outputs = self._compute(batch)
         if self._has_workers:
             return {name: _from_all(rows) for name, rows in outputs.items()}
         return outputs
@@ -288,10 +292,14 @@ def scores_of(
     """Returns the scores of all sets; `_<name>` follows those of named ones.
 
     A score that is not a number, as a correlation of constant values, is 0.
+    With early exit, `mean_layers` is the mean number of layers of an example.
     """
     scores: dict[str, float] = {}
     for one in sets:
         own = one.data.scores(one.examples, outputs[one.fingerprint])
+        num_layers = outputs[one.fingerprint].get("num_layers")
+        if num_layers is not None:
+            own = own | {"mean_layers": float(np.mean(num_layers))}
         suffix = f"_{one.name}" if one.name else ""
         for key, value in own.items():
             if not math.isfinite(value):

@@ -23,6 +23,8 @@ except ModuleNotFoundError as error:
 
 ADDRESS = "localhost:8500"
 TIMEOUT_SECONDS = 60.0
+# Rows of a request; an encoder's server refuses more.
+MAX_BATCH_SIZE = 32
 # By default 4 MiB, which an encoder's `sequence_output` exceeds.
 _OPTIONS = [("grpc.max_receive_message_length", -1)]
 
@@ -40,36 +42,58 @@ def predict(
     model_name: str = "albert",
     signature_name: str = "serving_default",
     timeout: float = TIMEOUT_SECONDS,
+    max_batch_size: int = MAX_BATCH_SIZE,
 ) -> dict[str, np.ndarray]:
-    """Requests the outputs of a batch.
+    """Requests the outputs of a batch of any size.
 
     Args:
         stub: As returned by `connect`.
         inputs: Arrays of str or bytes by name; their first axis is the batch.
         model_name: Name by which the server knows the model.
         signature_name: Name of the signature to call.
-        timeout: In seconds.
+        timeout: Of a request, in seconds.
+        max_batch_size: Largest number of rows of a request; more are split
+            into several.
 
     Returns:
-        Arrays by name; strings are bytes.
+        Arrays by name; strings are bytes. Where requests have outputs of
+        different lengths, the shorter ones end with zeros.
 
     Raises:
         grpc.RpcError: The server refuses the request (INVALID_ARGUMENT), fails,
             or cannot be reached.
         ValueError: An input is not an array.
     """
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = model_name
-    request.model_spec.signature_name = signature_name
-    for name, value in inputs.items():
-        request.inputs[name].CopyFrom(_tensor(name, value))
-    outputs = stub.Predict(request, timeout).outputs
-    return {name: tf.make_ndarray(value) for name, value in outputs.items()}
+    arrays = {name: _array(name, value) for name, value in inputs.items()}
+    size = max((len(one) for one in arrays.values() if one.ndim), default=1)
+    parts = []
+    for start in range(0, max(size, 1), max_batch_size):
+        request = predict_pb2.PredictRequest()
+        request.model_spec.name = model_name
+        request.model_spec.signature_name = signature_name
+        for name, one in arrays.items():
+            part = one[start : start + max_batch_size] if one.ndim else one
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(part))
+        outputs = stub.Predict(request, timeout).outputs
+        parts.append({name: tf.make_ndarray(o) for name, o in outputs.items()})
+    return {name: _join([part[name] for part in parts]) for name in parts[0]}
 
 
-def _tensor(name: str, value: Any) -> Any:
+def _join(parts: list[np.ndarray]) -> np.ndarray:
+    if len(parts) == 1:
+        return parts[0]
+    longest = np.max([part.shape for part in parts], axis=0)[1:]
+    return np.concatenate(
+        [
+            np.pad(part, [(0, 0), *((0, n) for n in longest - part.shape[1:])])
+            for part in parts
+        ]
+    )
+
+
+def _array(name: str, value: Any) -> np.ndarray:
     try:
-        return tf.make_tensor_proto(value)
+        return tf.make_ndarray(tf.make_tensor_proto(value))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the input {name!r} must be a text or a number, or lists of one "
@@ -98,6 +122,8 @@ def main() -> None:
     except ValueError as error:
         _fail(str(error))
     plain = {name: value.tolist()[0] for name, value in outputs.items()}
+    if plain.get("error"):
+        _fail(_text(plain["error"]))
     print(json.dumps(plain, default=_text, ensure_ascii=False))
 
 

@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 ADDRESS = "http://localhost:8501/v1/models/albert"
 TIMEOUT_SECONDS = 60.0
+# Instances of a request; an encoder's server refuses more.
+MAX_BATCH_SIZE = 32
 
 
 def predict(
@@ -23,15 +25,18 @@ def predict(
     *,
     signature_name: str = "serving_default",
     timeout: float = TIMEOUT_SECONDS,
+    max_batch_size: int = MAX_BATCH_SIZE,
 ) -> list[Any]:
-    """Requests the outputs of some instances.
+    """Requests the outputs of any number of instances.
 
     Args:
         address: `http://HOST:PORT/v1/models/NAME`.
         instances: For each, its inputs by name: str, or bytes that need not
             be UTF-8, or a list of them.
         signature_name: Name of the signature to call.
-        timeout: In seconds.
+        timeout: Of a request, in seconds.
+        max_batch_size: Largest number of instances of a request; more are
+            split into several.
 
     Returns:
         For each instance its outputs by name; if there is only one output,
@@ -44,6 +49,19 @@ def predict(
         ValueError: The address is not valid, or the answer is not TF
             Serving's.
     """
+    predictions: list[Any] = []
+    for start in range(0, len(instances), max_batch_size):
+        part = instances[start : start + max_batch_size]
+        predictions += _request(address, part, signature_name, timeout)
+    return predictions
+
+
+def _request(
+    address: str,
+    instances: Sequence[Mapping[str, Any]],
+    signature_name: str,
+    timeout: float,
+) -> list[Any]:
     body = {"signature_name": signature_name, "instances": list(instances)}
     request = urllib.request.Request(
         f"{address}:predict", json.dumps(body, default=_base64).encode()
@@ -91,6 +109,8 @@ def main() -> None:
         _fail(f"no answer from {arguments.address}: {cause}")
     except ValueError as error:
         _fail(str(error))
+    if isinstance(prediction, dict) and prediction.get("error"):
+        _fail(prediction["error"])
     print(json.dumps(prediction, ensure_ascii=False))
 
 

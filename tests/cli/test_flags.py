@@ -226,11 +226,12 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 # train. First those that a run's fingerprint has under their names.
 COMPARED = """
     batch_schedule best_metric corrected_lamb depth_schedule
-    do_whole_word_mask dropout_prob favor_shorter_ngram freeze_embeddings
-    init_checkpoint init_from_group0 layerwise_lr_decay learning_rate
-    length_schedule masked_lm_prob max_seq_length metric_language ngram
-    num_train_steps num_warmup_steps objectives optimizer poly_power
-    positive_label precision random_seed start_warmup_step time_budget
+    do_whole_word_mask dropout_prob exit_losses favor_shorter_ngram
+    freeze_embeddings init_checkpoint init_from_group0 layerwise_lr_decay
+    learning_rate length_schedule masked_lm_prob max_seq_length
+    metric_language ngram num_train_steps num_warmup_steps objectives
+    optimizer poly_power positive_label precision random_seed
+    start_warmup_step time_budget
     train_batch_size
 """
 # What they name or determine is compared: model, records, tokenizer, labels,
@@ -247,7 +248,7 @@ COMPARED_BY_CONTENT = """
 """
 # What is predicted with the weights; computed anew each time.
 OF_PREDICTIONS = """
-    do_predict end_n_top export_dir max_answer_length n_best_size
+    do_predict end_n_top exit_patience export_dir max_answer_length n_best_size
     null_score_diff_threshold predict_batch_size predict_file start_n_top
 """
 # They decide whether and how far a run goes on, not what a step computes.
@@ -295,8 +296,11 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
 @pytest.mark.parametrize(
     ("config", "others"),
     [
-        (ClassificationConfig(task_name="rte"), {"positive_label"}),
-        (RaceConfig(), set()),
+        (
+            ClassificationConfig(task_name="rte"),
+            {"positive_label", "exit_losses"},
+        ),
+        (RaceConfig(), {"exit_losses"}),
         (SquadConfig(), set()),
     ],
 )

@@ -197,6 +197,40 @@ def test_own_questions_are_predicted_and_exported_without_another_split(
     assert_same_choices(found, predictions)
 
 
+def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
+    _, trained = finished_run
+
+    done = run(
+        "--nodo_train",
+        "--do_predict",
+        f"--init_checkpoint={trained}",
+        "--exit_patience=1",
+    )
+
+    assert done.returncode == 0, done.stderr
+    # Of two layers, the second is the first at which a prediction can stay.
+    assert "mean_layers = 2\n" in done.stdout
+    results, full = (
+        json.loads((folder / "eval_results.json").read_text())
+        for folder in (tmp_path / "run", trained)
+    )
+    assert results["accuracy"] == full["accuracy"]
+    found, rows = predictions_of(tmp_path / "run"), predictions_of(trained)
+    for one, other in zip(found, rows, strict=True):
+        assert one["prediction"] == other["prediction"]
+        np.testing.assert_allclose(
+            one["probabilities"], other["probabilities"], atol=1e-5
+        )
+
+
+def test_more_patience_than_layers_is_refused_before_the_training(run):
+    done = run("--exit_patience=2")
+
+    assert done.returncode == 1
+    assert "must be smaller than the number of layers" in done.stderr
+    assert "exit_patience=2, 2 layers" in done.stderr
+
+
 def test_a_vocabulary_that_cannot_be_exported_is_refused_before_the_training(
     run, tiny_spm_model, tmp_path
 ):

@@ -16,10 +16,15 @@ sys.path.insert(0, str(EXAMPLES))
 class _Handler(http.server.BaseHTTPRequestHandler):
     """Answers as TF Serving's REST interface does."""
 
+    def do_GET(self):
+        self._reply(200, self.server.status)
+
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append((self.path, json.loads(body)))
-        code, reply = self.server.answer
+        self._reply(*self.server.answer)
+
+    def _reply(self, code, reply):
         content = json.dumps(reply).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
@@ -35,14 +40,20 @@ class RestServer(http.server.ThreadingHTTPServer):
     """A server with one answer.
 
     Attributes:
-        answer: Code and JSON value of every reply.
+        answer: Code and JSON value of every reply to a request.
+        status: JSON value of the status of the model.
         requests: Path and JSON value of each request that came.
     """
 
     def __init__(self):
         super().__init__(("localhost", 0), _Handler)
         self.answer = 200, {"predictions": [{"score": 0.5}]}
+        self.status = {}
         self.requests = []
+
+    @property
+    def port(self):
+        return str(self.server_port)
 
     @property
     def address(self):

@@ -2,19 +2,22 @@
 
 import pathlib
 import re
+import subprocess
 import urllib.parse
 
 import pytest
 import rest_client
+import yaml
 
 from albert_tf.export import version_folder
 from albert_tf.export.export_config import ExportConfig
 
+FOLDER = pathlib.Path(rest_client.__file__).parent
+
 
 @pytest.fixture(scope="module")
 def compose():
-    folder = pathlib.Path(rest_client.__file__).parent
-    return (folder / "docker-compose.yml").read_text("utf-8")
+    return (FOLDER / "docker-compose.yml").read_text("utf-8")
 
 
 def test_the_rest_client_asks_the_port_and_the_model_of_the_container(compose):
@@ -36,3 +39,47 @@ def test_the_batching_file_is_the_one_that_an_export_writes(compose):
     [path] = re.findall(r"--batching_parameters_file=(\S+)", compose)
 
     assert path == f"/models/albert/{version_folder.BATCHING_FILE}"
+
+
+@pytest.mark.parametrize(
+    ("state", "is_healthy"), [("AVAILABLE", True), ("LOADING", False)]
+)
+def test_the_container_is_healthy_once_the_model_is_loaded(
+    compose, rest_server, state, is_healthy
+):
+    rest_server.status = {"model_version_status": [{"state": state}]}
+    check = yaml.safe_load(compose)["services"]["albert"]["healthcheck"]
+    kind, *command = check["test"]
+    assert kind == "CMD"
+    command = [part.replace("8501", rest_server.port) for part in command]
+
+    done = subprocess.run(command, check=False, timeout=60)
+
+    assert (done.returncode == 0) == is_healthy
+    assert not rest_server.requests
+
+
+def test_both_images_are_of_one_release(compose):
+    gpu = (FOLDER / "docker-compose.gpu.yml").read_text("utf-8")
+    readme = (FOLDER / "README.md").read_text("utf-8")
+
+    [image] = re.findall(r"image: (.*)\n", compose)
+    assert f"image: {image}-gpu\n" in gpu
+    [version] = re.findall(r":-(.*)\}", image)
+    assert set(re.findall(r"tensorflow/serving:(\S+)", readme)) == {version}
+
+
+def test_every_file_that_the_instructions_name_is_there():
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    compose_files = [path.read_text("utf-8") for path in FOLDER.glob("*.yml")]
+
+    names = re.findall(
+        r"\S+\.(?:py|yml)\b", "\n".join([readme, *compose_files])
+    )
+
+    root = FOLDER.parents[1]
+    for name in {name.strip("`") for name in names}:
+        # Commands are for the root; the text names files of this folder.
+        assert (root / name).exists() or (FOLDER / name).exists(), name
+    for command in re.findall(r"^\$ python (\S+)", readme, re.M):
+        assert (root / command).exists(), command

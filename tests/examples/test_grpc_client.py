@@ -39,6 +39,12 @@ class _Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         if any(b"bad" in text for text in texts.flat):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a bad text")
         reply = predict_pb2.PredictResponse()
+        # As long as the longest text of the request.
+        longest = max((len(text) for text in texts.flat), default=0)
+        vectors = np.ones([len(texts), longest], np.float32)
+        reply.outputs["vectors"].CopyFrom(tf.make_tensor_proto(vectors))
+        if any(b"empty" in text for text in texts.flat):
+            reply.outputs["error"].CopyFrom(request.inputs["text_a"])
         score = np.zeros([len(texts), 2], np.float32)
         reply.outputs["score"].CopyFrom(tf.make_tensor_proto(score))
         reply.outputs["answer"].CopyFrom(request.inputs["text_a"])
@@ -86,13 +92,35 @@ def test_the_command_prints_the_outputs(address, run_main):
         grpc_client, f"--address={address}", '{"text_a": "é", "text_b": ""}'
     )
 
-    assert json.loads(printed) == {"answer": "é", "score": [0.0, 0.0]}
+    assert json.loads(printed) == {
+        "answer": "é",
+        "score": [0.0, 0.0],
+        "vectors": [1.0, 1.0],
+    }
+
+
+def test_a_large_batch_is_several_requests_and_one_reply(service, address):
+    texts = [b"a", b"bb", b"c", b"dddd", b"e"]
+
+    outputs = grpc_client.predict(
+        grpc_client.connect(address), {"text_a": texts}, max_batch_size=2
+    )
+
+    assert len(service.specs) == 3
+    assert outputs["answer"].tolist() == texts
+    np.testing.assert_array_equal(outputs["score"], np.zeros([5, 2]))
+    np.testing.assert_array_equal(
+        outputs["vectors"],
+        # Of three requests, the longest texts have 2, 4 and 1 bytes.
+        np.arange(4) < np.array([2, 2, 4, 4, 1])[:, None],
+    )
 
 
 @pytest.mark.parametrize(
     ("instance", "message"),
     [
         ('{"text_a": "bad"}', "a bad text"),
+        ('{"text_a": "empty"}', "empty"),
         ("{", "the instance is not JSON: Expecting property name"),
         ("[" * 100_000, "the instance is not JSON: maximum recursion"),
         ('["a", "b"]', r'the instance must be a JSON object .*\["a", "b"\]$'),

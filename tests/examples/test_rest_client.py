@@ -28,6 +28,27 @@ def test_text_travels_as_it_is_and_bytes_as_base64(rest_server):
     ]
 
 
+def test_a_large_batch_is_several_requests(rest_server):
+    instances = [{"text_a": str(number)} for number in range(7)]
+
+    predictions = rest_client.predict(
+        rest_server.address, instances, max_batch_size=3
+    )
+
+    parts = [body["instances"] for _, body in rest_server.requests]
+    assert [len(part) for part in parts] == [3, 3, 1]
+    assert sum(parts, []) == instances
+    # The server has one answer for each request.
+    assert predictions == [{"score": 0.5}] * 3
+
+
+def test_a_text_that_is_refused_is_one_line(rest_server, run_main):
+    rest_server.answer = 200, {"predictions": [{"error": "no", "n": 0}]}
+
+    with pytest.raises(SystemExit, match="^error: no$"):
+        run_main(rest_client, f"--address={rest_server.address}", "{}")
+
+
 def test_the_command_prints_the_outputs(rest_server, run_main):
     rest_server.answer = 200, {"predictions": [{"answer": "é"}]}
 

@@ -345,9 +345,15 @@ def tiny_config():
 def export_task(tiny_spm_model, tmp_path_factory):
     """Exports a model of `EXPORTS` with any vocabulary and changes."""
 
-    def export(name, vocabulary=tiny_spm_model, sizes=None, **changes):
+    def export(
+        name,
+        vocabulary=tiny_spm_model,
+        sizes=None,
+        albert_config=TINY_CONFIG,
+        **changes,
+    ):
         model_class, own_sizes, values = EXPORTS[name]
-        model = model_class(TINY_CONFIG, **(sizes or own_sizes))
+        model = model_class(albert_config, **(sizes or own_sizes))
         folder = tmp_path_factory.mktemp("exported")
         return ExportedTask(model, folder, vocabulary, **values | changes)
 

@@ -170,6 +170,7 @@ def _good_requests(loader):
     text = "Where did the snow fall? _ [MASK] On 1,234 hills."
     yield _request(loader, text, size=2)
     yield _request(loader, "", size=0)
+    yield _request(loader, "[MASK]" * 9)
     hard = [text for size in HARD_SIZES for text in _hard_strings(size)]
     hard += [b"a\0b", b"\xff\xfe\xc3\x28\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82"]
     yield from _requests_with(loader, TEXTS + hard)
@@ -189,8 +190,6 @@ def _bad_requests(loader):
         # As many options as three questions have.
         options = np.full((4, NUM_CHOICES - 1), text, object)
         yield {**_request(loader, text, size=4), "options": options}
-    if loader.signature == "fill_mask":
-        yield _request(loader, "[MASK]" * 9)
 
 
 class Asked:

@@ -131,11 +131,14 @@ def expected_of(exported, text):
 def test_the_likeliest_tokens(exported_encoder):
     found = exported_encoder.ask("fill_mask", text=MASKED_TEXTS)
 
-    assert found["top_pieces"].shape == (len(MASKED_TEXTS), 4, 5)
+    assert found["top_pieces"].shape == (len(MASKED_TEXTS), 8, 5)
+    numbers = [text.count(encoder_signatures.MASK) for text in MASKED_TEXTS]
+    assert found["num_masks"].tolist() == numbers
+    assert {*found["error"]} == {b""}
     for row, text in enumerate(MASKED_TEXTS):
         expected = expected_of(exported_encoder, text)
         assert len(expected) == text.count(encoder_signatures.MASK)
-        for mask in range(4):
+        for mask in range(8):
             tokens = [p.decode() for p in found["top_pieces"][row, mask]]
             probabilities = found["top_probabilities"][row, mask]
             if mask < len(expected):
@@ -160,16 +163,55 @@ def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny, tiny_config):
 
     found = fill_mask.function(text=tf.constant(["[MASK]"]))
 
-    [[pieces]] = found["top_pieces"].numpy()
+    pieces = found["top_pieces"][0, 0].numpy()
     assert {piece.decode() for piece in pieces} <= set(tiny.graph.tokens)
     # With new weights, all 300 tokens are about as likely.
-    np.testing.assert_allclose(found["top_probabilities"], 1 / 300, rtol=0.5)
+    probabilities = found["top_probabilities"][0, 0]
+    np.testing.assert_allclose(probabilities, 1 / 300, rtol=0.5)
 
 
 def test_texts_without_a_mask(exported_encoder):
     found = exported_encoder.ask("fill_mask", text=["none here", ""])
 
-    assert found["top_pieces"].shape == (2, 0, 5)
+    assert found["top_pieces"].shape == (2, 8, 5)
+    assert {*found["top_pieces"].flat} == {b""}
+    assert found["num_masks"].tolist() == [0, 0]
+
+
+REFUSED_TEXTS = {
+    "[MASK]" * 9: "A text may have at most 8 [MASK].",
+    "the house " * 50 + "[MASK]": "A [MASK] lies behind the cut of 48 tokens.",
+}
+
+
+@pytest.mark.parametrize(
+    "mates", [[], ["none here"], ["[MASK]" * 8, "[MASK] x"], [*REFUSED_TEXTS]]
+)
+def test_an_answer_does_not_depend_on_the_other_texts(exported_encoder, mates):
+    text = "The [MASK] stood on a [MASK]."
+    alone = exported_encoder.ask("fill_mask", text=[text])
+
+    found = exported_encoder.ask("fill_mask", text=[*mates, text])
+
+    assert found.keys() == alone.keys()
+    for name, values in found.items():
+        assert values[-1:].shape == alone[name].shape
+        if values.dtype == np.float32:
+            np.testing.assert_allclose(values[-1:], alone[name], atol=1e-6)
+        else:
+            np.testing.assert_array_equal(values[-1:], alone[name])
+
+
+@pytest.mark.parametrize("text", REFUSED_TEXTS)
+def test_a_text_that_is_refused_has_the_reason_instead_of_tokens(
+    text, exported_encoder
+):
+    found = exported_encoder.ask("fill_mask", text=["A [MASK].", text])
+
+    expected = [b"", REFUSED_TEXTS[text].encode()]
+    assert found["error"].tolist() == expected
+    assert found["num_masks"].tolist() == [1, 0]
+    assert {*found["top_pieces"][1].flat} == {b""}
 
 
 def test_bytes_beside_a_mask_that_are_not_utf_8(exported_encoder):
@@ -198,12 +240,6 @@ def test_bytes_beside_a_mask_that_are_not_utf_8(exported_encoder):
                 for name in ("input_ids", "input_mask", "segment_ids")
             },
             "at most 64 tokens",
-        ),
-        ("fill_mask", {"text": ["[MASK]" * 9]}, r"at most 8 \[MASK\]"),
-        (
-            "fill_mask",
-            {"text": ["the house " * 50 + "[MASK]"]},
-            "lies behind the cut",
         ),
     ],
 )

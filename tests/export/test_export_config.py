@@ -23,6 +23,16 @@ from albert_tf.export.export_config import ExportConfig
             "`tflite` needs precision='float32'. Received.*bfloat16",
         ),
         ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
+        ({"exit_patience": -1}, "`exit_patience` must be .*at least 0"),
+        ({"exit_patience": 2}, "is available for classifier.*task=encoder"),
+        (
+            {"task": "squad", "exit_patience": 2},
+            "`exit_patience` is available for classifier, race.*task=squad",
+        ),
+        (
+            {"task": "classifier", "exit_patience": 2, "tflite": True},
+            "`tflite` has no early exit. Received: exit_patience=2",
+        ),
         (
             {"task": "race", "max_seq_length": 64},
             "must be greater than `max_qa_length`",

@@ -81,7 +81,9 @@ def test_the_graph_gives_what_the_model_gives(values):
     sequence, pooled = encoder(**{n: tf.constant(v) for n, v in inputs.items()})
 
     expected = model(inputs)
-    np.testing.assert_allclose(sequence, expected["sequence_output"], atol=1e-6)
+    np.testing.assert_allclose(
+        sequence, expected["sequence_output"] * mask[:, :, None], atol=1e-6
+    )
     np.testing.assert_allclose(pooled, expected["pooled_output"], atol=1e-6)
 
 
@@ -115,3 +117,25 @@ def test_inputs_of_different_shapes():
             tf.errors.InvalidArgumentError, match="the same shape"
         ):
             encoder(*inputs)
+
+
+@pytest.mark.parametrize("lengths", [[60, 5, 4, 6], [9, 9, 9], [1, 64, 20, 40]])
+def test_rows_of_any_length_give_what_they_give_alone(lengths):
+    _, encoder = make(max_position_embeddings=64)
+    rng = np.random.default_rng(0)
+    mask = (np.arange(64) < np.array(lengths)[:, None]).astype(np.int32)
+    ids = rng.integers(0, 11, mask.shape).astype(np.int32) * mask
+    inputs = [ids, mask, ids % 2]
+
+    sequence, pooled = encoder(*map(tf.constant, inputs))
+
+    assert sequence.shape[:2] == mask.shape
+    for row, length in enumerate(lengths):
+        alone = encoder(
+            *(tf.constant(one[row : row + 1, :length]) for one in inputs)
+        )
+        np.testing.assert_allclose(
+            sequence[row, :length], alone[0][0], atol=1e-6
+        )
+        np.testing.assert_allclose(pooled[row], alone[1][0], atol=1e-6)
+        assert not np.any(sequence[row, length:])

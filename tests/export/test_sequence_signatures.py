@@ -1,5 +1,6 @@
 """Raw text gives the predictions of the Python path: labels and choices."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,6 +10,7 @@ import tensorflow as tf
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import sequence_signatures
 from albert_tf.metrics.classification import sigmoid, softmax
+from albert_tf.tasks import early_exit
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.race import examples, passage_files
@@ -230,3 +232,69 @@ def test_real_questions(exported, shared_data):
     ]
 
     check_choices(exported("race"), examples)
+
+
+def test_texts_may_leave_early(exported):
+    export = exported("classifier").again(exit_patience=1, tflite=False)
+    texts_a, texts_b = zip(*PAIRS, strict=True)
+    found = export.ask(text_a=texts_a, text_b=texts_b)
+
+    # There are two layers, so all pass both.
+    assert found["num_layers"].tolist() == [2] * len(PAIRS)
+    full = exported("classifier").ask(text_a=texts_a, text_b=texts_b)
+    np.testing.assert_array_equal(found["prediction"], full["prediction"])
+    np.testing.assert_allclose(
+        found["probabilities"], full["probabilities"], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["classifier", "race"])
+def test_the_export_decides_at_the_layer_of_the_prediction(
+    name, export_task, tiny_config
+):
+    export = export_task(
+        name,
+        albert_config=dataclasses.replace(tiny_config, num_hidden_layers=6),
+        exit_patience=1,
+        tflite=False,
+    )
+    rng = np.random.default_rng(0)
+    # Lengths differ, so that there are several groups.
+    shape = (8, 4, 40) if name == "race" else (16, 40)
+    lengths = rng.integers(4, 41, shape[:-1])
+    mask = (np.arange(40) < lengths[..., None]).astype(np.int32)
+    ids = rng.integers(5, 300, shape).astype(np.int32) * mask
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": mask * 0}
+
+    found = export.ask("tokens", **batch)
+
+    scorer = export.model.scorer if name == "race" else export.model
+    expected = early_exit.outputs(
+        scorer,
+        {name: tf.constant(values) for name, values in batch.items()},
+        patience=1,
+        is_multiple_choice=name == "race",
+    )
+    assert len({*found["num_layers"]}) > 1
+    assert min(found["num_layers"]) < 6
+    np.testing.assert_array_equal(found["num_layers"], expected["num_layers"])
+    np.testing.assert_allclose(found["logits"], expected["logits"], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("regression", {"exit_patience": 1}, "cannot be used for regression"),
+        (
+            "classifier",
+            {"exit_patience": 1, "known": Metadata(multi_label=True)},
+            "and multi-label classification",
+        ),
+        ("race", {"exit_patience": 2}, "exit_patience=2, 2 layers"),
+    ],
+)
+def test_models_that_cannot_be_left_early(name, values, words, export_task):
+    if name == "classifier":
+        values = values | {"tflite": False}
+    with pytest.raises(ValueError, match=words):
+        export_task(name, **values)

@@ -1,10 +1,14 @@
+import functools
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
 from albert_tf.export import version_folder
+
+write_version = functools.partial(version_folder.write_version, batching="mine")
 
 
 def test_versions_are_counted_from_one(tmp_path):
@@ -26,19 +30,46 @@ def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
         _write_file(folder)
         assert not (served / "2").exists()
 
-    path = version_folder.write_version(served, 2, write)
+    path = write_version(served, 2, write)
 
     assert path == str(served / "2")
     assert sorted(os.listdir(served)) == ["2", "batching_parameters.txt"]
+    assert (served / "batching_parameters.txt").read_text() == "mine"
     assert os.listdir(served / "2") == ["file"]
 
 
 def test_a_batching_configuration_that_was_changed_is_kept(tmp_path):
     path = tmp_path / version_folder.BATCHING_FILE
-    path.write_text("mine")
-    version_folder.write_version(tmp_path, 1, _write_file)
+    path.write_text("changed")
+    write_version(tmp_path, 1, _write_file)
 
-    assert path.read_text() == "mine"
+    assert path.read_text() == "changed"
+
+
+@pytest.mark.parametrize(
+    ("task", "request_size", "batch_size", "is_split"),
+    [
+        ("encoder", 32, 32, False),
+        ("classifier", 1024, 32, True),
+        ("squad", 1024, 8, True),
+        ("race", 1024, 8, True),
+    ],
+)
+def test_requests_are_split_where_their_outputs_can_be_joined(
+    task, request_size, batch_size, is_split
+):
+    found = dict(
+        re.fullmatch(r"(\w+) \{ value: (\w+) \}", line).groups()
+        for line in version_folder.batching_parameters(task).splitlines()
+    )
+
+    assert int(found["max_batch_size"]) == request_size
+    assert (
+        int(found.get("max_execution_batch_size", request_size)) == batch_size
+    )
+    assert ("enable_large_batch_splitting" in found) == is_split
+    # TF Serving refuses what its queue has no place for.
+    assert int(found["max_enqueued_batches"]) * batch_size >= request_size
 
 
 def test_after_a_failure_nothing_stays(tmp_path):
@@ -46,7 +77,7 @@ def test_after_a_failure_nothing_stays(tmp_path):
         raise RuntimeError("half way")
 
     with pytest.raises(RuntimeError, match="half way"):
-        version_folder.write_version(tmp_path / "served", 1, fail)
+        write_version(tmp_path / "served", 1, fail)
 
     assert os.listdir(tmp_path) == []
 
@@ -57,16 +88,16 @@ def test_a_version_is_not_written_over(tmp_path):
     with pytest.raises(
         ValueError, match="4 exists already.*Pass another.*export_version=4"
     ):
-        version_folder.write_version(tmp_path, 4, _write_file)
+        write_version(tmp_path, 4, _write_file)
 
 
 def test_two_exports_at_once_get_two_numbers(tmp_path):
     def write(folder):
         _write_file(folder)
         # The other one begins later and ends first.
-        version_folder.write_version(tmp_path, None, _write_file)
+        write_version(tmp_path, None, _write_file)
 
-    path = version_folder.write_version(tmp_path, None, write)
+    path = write_version(tmp_path, None, write)
 
     assert path == str(tmp_path / "2")
     assert sorted(os.listdir(tmp_path)) == ["1", "2", "batching_parameters.txt"]
@@ -80,17 +111,17 @@ def test_a_number_that_another_export_takes_last_is_the_next(
     found = iter([1, 2])
     monkeypatch.setattr(version_folder, "next_version", lambda _: next(found))
 
-    path = version_folder.write_version(tmp_path, None, _write_file)
+    path = write_version(tmp_path, None, _write_file)
 
     assert path == str(tmp_path / "2")
 
 
 def test_two_exports_at_once_of_one_number_are_not_mixed(tmp_path):
     def write(folder):
-        version_folder.write_version(tmp_path, 1, _write_file)
+        write_version(tmp_path, 1, _write_file)
 
     with pytest.raises(ValueError, match="1 exists already"):
-        version_folder.write_version(tmp_path, 1, write)
+        write_version(tmp_path, 1, write)
 
     assert os.listdir(tmp_path / "1") == ["file"]
 
@@ -111,7 +142,7 @@ def test_a_relative_folder_is_below_the_current_one(tmp_path, monkeypatch):
     for use in (
         version_folder.check_writable,
         version_folder.next_version,
-        lambda path: version_folder.write_version(path, 1, _write_file),
+        lambda path: write_version(path, 1, _write_file),
     ):
         with pytest.raises(ValueError, match="'served' is not a folder"):
             use("served")

@@ -14,6 +14,7 @@ from albert_tf.tasks.finetuning import (
     MultipleChoiceTask,
     SpanTask,
 )
+from albert_tf.tasks.head_flags import HeadFlags
 from tests import tiny
 
 LABELS = functools.partial(ClassificationTask, num_labels=3)
@@ -233,11 +234,19 @@ def test_evaluation_losses_equal_the_recorded_ones(
     assert len(recorded) == 10
 
 
+def with_head(make_task):
+    """Returns a maker of tasks that takes the flags of the head."""
+    return lambda config, **flags: make_task(config, head=HeadFlags(**flags))
+
+
 @pytest.mark.parametrize(
     ("make_task", "batch"),
     [
-        (LABELS, ROWS | {"label_ids": tf.constant([2, 0])}),
-        (MultipleChoiceTask, CHOICES | {"label_ids": tf.constant([2, 0])}),
+        (with_head(LABELS), ROWS | {"label_ids": tf.constant([2, 0])}),
+        (
+            with_head(MultipleChoiceTask),
+            CHOICES | {"label_ids": tf.constant([2, 0])},
+        ),
         (BeamSpanTask, SPANS),
     ],
 )

@@ -265,6 +265,9 @@ class WordTask(LabelTask):
     def num_tokens(self, batch):
         return tf.reduce_sum(tf.cast(batch["input_mask"], tf.float32))
 
+    def final_outputs(self, batch):
+        return self.outputs(batch)
+
     def outputs(self, batch):
         return {
             "logits": self.logits(batch, seed=None),

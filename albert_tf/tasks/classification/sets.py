@@ -18,6 +18,7 @@ from albert_tf.settings import setting
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.glue import SetFile
+from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -43,7 +44,7 @@ _CUSTOM_FLAGS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ClassificationConfig:
+class ClassificationConfig(HeadFlags):
     """The flags of classification.
 
     Raises:
@@ -115,14 +116,9 @@ class ClassificationConfig:
         "Custom task: weights of the labels in the loss, in the order of the "
         f"labels; or {BALANCED}, which makes all classes equally heavy.",
     )
-    dropout_prob: float = setting(
-        0.1, "Dropout rate of the pooled output.", of_weights=True
-    )
 
     def __post_init__(self) -> None:
-        checks.check_number(
-            "dropout_prob", self.dropout_prob, at_least=0, below=1
-        )
+        super().__post_init__()
         if not self.task_name:
             raise ValueError("--task_name must be given.")
         if self.name != CUSTOM:
@@ -298,7 +294,7 @@ def make_task(
         num_labels=len(settings["labels"]),
         multi_label=settings.get("multi_label", False),
         class_weights=settings.get("class_weights", ()),
-        dropout_prob=task_config.dropout_prob,
+        head=task_config,
         seed=seed,
         dtype=dtype,
     )
@@ -311,9 +307,11 @@ def export_settings(
 
     `scores` are those of the exported weights, empty if there are none.
     """
-    del task_config
     data = cast("ClassificationData", sets.data)
-    values: dict[str, Any] = {"labels": data.labels}
+    values: dict[str, Any] = {
+        "labels": data.labels,
+        "exit_patience": task_config.exit_patience,
+    }
     thresholds = data.label_thresholds(scores)
     if thresholds is not None:
         values["thresholds"] = thresholds

@@ -13,9 +13,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
+from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files
 from albert_tf.tasks.race.examples import (
@@ -41,7 +41,7 @@ _RECORD_ENDINGS = (".tf_record", ".tfrecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaceConfig(FieldNames):
+class RaceConfig(FieldNames, HeadFlags):
     """RACE's flags; `read_sets` checks the length.
 
     Raises:
@@ -63,9 +63,6 @@ class RaceConfig(FieldNames):
     predict_file: str | None = setting(
         None, f"Questions to answer, instead of RACE/test/: {_FORMATS}."
     )
-    dropout_prob: float = setting(
-        0.1, "Dropout rate of the pooled output.", of_weights=True
-    )
     max_qa_length: int = setting(
         ChoiceLengths.max_qa_length,
         "Maximum number of tokens of question and option together; longer "
@@ -76,9 +73,7 @@ class RaceConfig(FieldNames):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.check_number(
-            "dropout_prob", self.dropout_prob, at_least=0, below=1
-        )
+        HeadFlags.__post_init__(self)
         if self.high_only and self.middle_only:
             raise ValueError(
                 "--high_only and --middle_only together leave no question. "
@@ -174,7 +169,10 @@ def make_task(
 
     del sets
     return MultipleChoiceTask(
-        config, dropout_prob=task_config.dropout_prob, seed=seed, dtype=dtype
+        config,
+        head=task_config,
+        seed=seed,
+        dtype=dtype,
     )
 
 
@@ -190,4 +188,5 @@ def export_settings(
     return {
         "max_qa_length": task_config.max_qa_length,
         "num_choices": sets.all[-1].data.settings["num_choices"],
+        "exit_patience": task_config.exit_patience,
     }
