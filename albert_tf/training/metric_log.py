@@ -19,8 +19,13 @@ _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
 # Totals of a window that are not divided by its number of updates.
-_COUNTED = ("updates", "seconds", "examples", "tokens")
-TIMING_KEYS = ("sequences_per_second", "tokens_per_second", "seconds")
+_COUNTED = ("updates", "seconds", "waiting_seconds", "examples", "tokens")
+TIMING_KEYS = (
+    "sequences_per_second",
+    "tokens_per_second",
+    "waiting_share",
+    "seconds",
+)
 
 
 class MetricLog:
@@ -89,6 +94,8 @@ def window_line(window: Mapping[str, float]) -> dict[str, float]:
     return line | {
         "sequences_per_second": window["examples"] / seconds,
         "tokens_per_second": window["tokens"] / seconds,
+        # Of the time, what was spent on waiting for batches.
+        "waiting_share": window["waiting_seconds"] / seconds,
     }
 
 

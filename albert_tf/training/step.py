@@ -74,7 +74,8 @@ class TrainStep:
             self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
-        task.model.albert.encoder.recomputes = config.recompute
+        if config.recompute:
+            task.model.albert.encoder.recomputes = True
         self.run = tf.function(self._run)
 
     @property
@@ -85,6 +86,7 @@ class TrainStep:
             "learning_rate",
             "loss_scale",
             "gradient_norm",
+            "waiting_seconds",
         )
 
     def _run(
@@ -114,8 +116,8 @@ class TrainStep:
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
             totals over the global batch, learning rate, loss scale (1 if the
-            loss is not scaled) and gradient norm before clipping; and the new
-            `loss_scale`.
+            loss is not scaled), gradient norm before clipping and seconds until
+            the batch was there; and the new `loss_scale`.
         """
         results = tf.TensorArray(tf.float32, num_steps)
         for index in tf.range(num_steps):
@@ -125,12 +127,12 @@ class TrainStep:
                 self._config,
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
+            batch, waiting_seconds = _timed_next(iterator)
             rows = self.strategy.run(
-                self._replica_step,
-                args=(next(iterator), step, rate, scale, depth),
+                self._replica_step, args=(batch, step, rate, scale, depth)
             )
             row = self.strategy.experimental_local_results(rows)[0]
-            results = results.write(index, row)
+            results = results.write(index, tf.concat([row, waiting_seconds], 0))
             if self._scales_loss:
                 loss_scale = updated_loss_scale(
                     loss_scale, tf.math.is_finite(row[-1])
@@ -286,6 +288,18 @@ class TrainStep:
         else:
             update()
         return variable.read_value()
+
+
+def _timed_next(iterator: Iterator[Batch]) -> tuple[Batch, tf.Tensor]:
+    """Returns a batch, and how long it took to come, float32 `[1]`."""
+    start = tf.timestamp()
+    with tf.control_dependencies([start]):
+        batch = next(iterator)
+    with tf.control_dependencies(
+        tf.nest.flatten(batch, expand_composites=True)
+    ):
+        seconds = tf.timestamp() - start
+    return batch, tf.cast(seconds, tf.float32)[None]
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:

@@ -37,7 +37,7 @@ CONFIG = {
     "attention_probs_dropout_prob": 0.1,
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
-TIMING_KEYS = {"sequences_per_second", "tokens_per_second"}
+TIMING_KEYS = {"sequences_per_second", "tokens_per_second", "waiting_share"}
 _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 _DEFINITIONS = (
     "DEFINE_alias",

@@ -186,6 +186,7 @@ def test_a_run_logs_every_window_and_finishes(run, caplog):
     for line in metric_log.read_lines(whole.folder):
         # The task counts 3 tokens an example.
         assert line["sequences_per_second"] > 0
+        assert 0 <= line["waiting_share"] < 1
         assert line["tokens_per_second"] == pytest.approx(
             3 * line["sequences_per_second"]
         )

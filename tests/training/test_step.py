@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -373,6 +374,31 @@ def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
     for variable in half.task.model.trainable_variables:
         for slot in half.optimizer.slots(variable):
             assert not np.any(slot)
+
+
+def test_the_time_until_a_batch_is_there_is_measured(monkeypatch):
+    made = runs.Trainer(runs.run_config())
+    whole = made.dataset
+
+    def late(batches):
+        def wait(seconds):
+            time.sleep(seconds)
+            return seconds
+
+        def after_a_while(batch):
+            waited = tf.numpy_function(wait, [0.2], tf.float64)
+            with tf.control_dependencies([waited]):
+                return {k: tf.identity(v) for k, v in batch.items()}
+
+        return whole(batches).map(after_a_while)
+
+    made.run(runs.batches(3))
+    at_once = made.waiting_seconds
+    monkeypatch.setattr(made, "dataset", late)
+    made.run(runs.batches(3))
+
+    assert min(made.waiting_seconds[1:]) > 0.15
+    assert min(at_once) < 0.05
 
 
 @pytest.fixture
