@@ -259,7 +259,9 @@ def test_a_run_that_is_stopped_exports_nothing(
         folder=tmp_path,
     )
     log = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 300
     while not log.exists() or not log.read_text():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
     command.kill(signal.SIGTERM)
