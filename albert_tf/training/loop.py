@@ -312,8 +312,9 @@ class TrainingLoop:
         totals = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
-        counted = ("examples", "tokens", "waiting_seconds")
-        values = {"seconds": seconds} | {name: totals[name] for name in counted}
+        values = {"examples": totals["examples"], "tokens": totals["tokens"]}
+        values |= {k: v for k, v in totals.items() if k == "waiting_seconds"}
+        values["seconds"] = seconds
         is_finite = np.isfinite(totals["gradient_norm"])
         # After an overflow of float16 the update was skipped and the scale
         # halved; the loss of such a step may be NaN and is meaningless.

@@ -91,12 +91,12 @@ def window_line(window: Mapping[str, float]) -> dict[str, float]:
         for name, value in window.items()
         if name not in _COUNTED
     }
-    return line | {
-        "sequences_per_second": window["examples"] / seconds,
-        "tokens_per_second": window["tokens"] / seconds,
+    line["sequences_per_second"] = window["examples"] / seconds
+    line["tokens_per_second"] = window["tokens"] / seconds
+    if "waiting_seconds" in window:
         # Of the time, what was spent on waiting for batches.
-        "waiting_share": window["waiting_seconds"] / seconds,
-    }
+        line["waiting_share"] = window["waiting_seconds"] / seconds
+    return line
 
 
 def read_lines(output_dir: str) -> list[dict[str, Any]]:

@@ -112,7 +112,9 @@ class Trainer:
             rows.extend(values.numpy().tolist())
         names = self.step.result_names
         steps = [dict(zip(names, row, strict=True)) for row in rows]
-        self.waiting_seconds = [one.pop("waiting_seconds") for one in steps]
+        self.waiting_seconds = [
+            one.pop("waiting_seconds", None) for one in steps
+        ]
         return steps, state.numpy().tolist()
 
     def weights(self):
