@@ -19,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.export import ragged
+from albert_tf.export.code_point_table import Characters, compact
 from albert_tf.export.text_normalization import NormalizedText
 from albert_tf.export.trie import NOTHING, Trie
 
@@ -155,10 +156,8 @@ class _Rules:
         number = {text: i for i, text in enumerate(results)}
         self._trie = Trie({s: number[text] for s, text in rules.items()})
         self._protected = Trie({s: number[s] for s in user_defined})
-        offsets = np.cumsum([0, *map(len, results)])
-        self._offsets = tf.constant(offsets, tf.int32)
-        characters = [*map(ord, "".join(results)), 0]
-        self._characters = tf.constant(characters)
+        self._lengths = compact([*map(len, results), 0])
+        self._characters = Characters("".join(results))
 
     def apply(
         self, code_points: tf.Tensor, row_ids: tf.Tensor
@@ -171,8 +170,9 @@ class _Rules:
         sizes = tf.where(is_protected, own_sizes, tf.maximum(sizes, 1))
         is_taken = _take_from_left(sizes, row_ids)
         rule = tf.maximum(rules, 0)
-        offsets = tf.gather(self._offsets, rule)
-        lengths = tf.gather(self._offsets, rule + 1) - offsets
+        stored = tf.cast(self._lengths, tf.int32)
+        offsets = tf.gather(tf.cumsum(stored, exclusive=True), rule)
+        lengths = tf.gather(stored, rule)
         lengths = tf.where(rules == NOTHING, 1, lengths)
         sources, within = ragged.expand(tf.where(is_taken, lengths, 0))
         is_same = tf.gather(rules, sources) == NOTHING
@@ -180,7 +180,7 @@ class _Rules:
         new_code_points = tf.where(
             is_same,
             tf.gather(code_points, sources),
-            tf.gather(self._characters, places),
+            self._characters.lookup(places),
         )
         return new_code_points, sources
 

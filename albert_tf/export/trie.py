@@ -207,9 +207,7 @@ class _Slots:
 
 
 def _array(values: Mapping[int, int], size: int) -> tf.Tensor:
-    """Returns values by index, 0 where there is none, in few bytes."""
-    largest = max(values.values(), default=0)
-    fitting = (t for t in ("uint8", "uint16") if largest <= np.iinfo(t).max)
-    array = np.zeros(size, next(fitting, "int32"))
+    """Returns values by index, 0 where there is none."""
+    array = np.zeros(size, np.int64)
     array[list(values)] = list(values.values())
-    return tf.constant(array)
+    return code_point_table.compact(array)

@@ -9,6 +9,7 @@ Floor: training. Plain Python.
 """
 
 import dataclasses
+import math
 import re
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
@@ -26,7 +27,7 @@ def seconds_of(text: str) -> float:
     """
     match = _DURATION.fullmatch(text)
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if not seconds:
+    if not 0 < seconds < math.inf:
         raise ValueError(
             "`time_budget` must be a number above 0 and its unit, s, m or h, "
             f"such as 24h. Received: time_budget={text!r}."

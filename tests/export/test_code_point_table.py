@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.export import code_point_table
@@ -32,8 +31,19 @@ def test_a_table_without_replacements():
     assert code_points.numpy().tolist() == [5, 0x10FFFF]
 
 
-def test_a_replacement_that_is_too_long():
-    with pytest.raises(
-        ValueError, match=r"fewer than 32.*Received: 32 .* U\+0061"
-    ):
-        ReplacementTable({ord("a"): "b" * 32})
+def test_replacements_may_be_long_and_of_any_plane():
+    replacements = {"a": "b" * 300, "b": "\U0001d7d8c", "c": " c ", "d": ""}
+    table = ReplacementTable({ord(c): t for c, t in replacements.items()})
+    text = "abcde\U00010437"
+
+    code_points, sources = table.apply(tf.constant([*map(ord, text)]))
+
+    expected = "".join(replacements.get(c, c) for c in text)
+    assert "".join(map(chr, code_points.numpy())) == expected
+    assert sources.numpy().tolist() == [
+        *([0] * 300),
+        *([1] * 2),
+        *([2] * 3),
+        4,
+        5,
+    ]

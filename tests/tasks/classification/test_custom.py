@@ -217,7 +217,7 @@ def test_weights_with_several_labels_say_so_themselves(read):
         ClassificationConfig(task_name="custom", text_columns=("text",)),
         read("predict", kept=kept),
         {},
-    ) == {"labels": ("a", "b"), "thresholds": (0.25, 0.75)}
+    ) == {"labels": ("a", "b"), "thresholds": (0.25, 0.75), "exit_patience": 0}
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_table_is_found_in_its_folder(read, folder):
     assert sets.data.primary_metric == "accuracy"
     assert sets_lib.export_settings(
         ClassificationConfig(**CUSTOM), sets, {}
-    ) == {"labels": ("ham", "spam")}
+    ) == {"labels": ("ham", "spam"), "exit_patience": 0}
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     # Sets may differ in the number of options.
     assert [one.data.num_choices for one in sets.all] == [4, 3]
     export = sets_lib.export_settings(RaceConfig(max_qa_length=9), sets, {})
-    assert export == {"max_qa_length": 9, "num_choices": 3}
+    assert export == {"max_qa_length": 9, "num_choices": 3, "exit_patience": 0}
 
 
 @pytest.mark.parametrize(
