@@ -75,7 +75,9 @@ class TrainStep:
                 tf.function, jit_compile=True, autograph=False
             )
         if config.recompute:
-            task.model.albert.encoder.recomputes = True
+            # Multiple choice has a model of one choice.
+            model = getattr(task.model, "scorer", task.model)
+            model.albert.encoder.recomputes = True
         self.run = tf.function(self._run)
 
     @property

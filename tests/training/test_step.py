@@ -12,6 +12,8 @@ from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.data import row_packing
 from albert_tf.modeling import kernels
+from albert_tf.tasks.finetuning import ClassificationTask, MultipleChoiceTask
+from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import step
 from tests.training import runs
@@ -235,6 +237,30 @@ def test_recomputing_changes_no_update(options, two_replicas, monkeypatch):
             assert_close(weights[1][name], expected, tolerance)
 
 
+@pytest.mark.parametrize("task_class", [ClassificationTask, MultipleChoiceTask])
+def test_recomputing_changes_no_update_of_a_fine_tuning(task_class):
+    names = ("input_ids", "input_mask", "segment_ids")
+    batches = {name: runs.batches(2)[name] for name in names}
+    options = {"num_labels": 3}
+    if task_class is MultipleChoiceTask:
+        # Two questions of four choices.
+        batches = {k: v.reshape(2, 2, 4, -1) for k, v in batches.items()}
+        options = {}
+    shape = batches["input_ids"].shape[:2]
+    batches["label_ids"] = np.arange(np.prod(shape), dtype=np.int32) % 3
+    batches["label_ids"] = batches["label_ids"].reshape(shape)
+    results = []
+    for recompute in (False, True):
+        config = runs.run_config(recompute=recompute)
+        task = task_class(
+            config.albert_config, head=HeadFlags(exit_losses=True), **options
+        )
+        results.append(runs.Trainer(config, task=task).run(batches)[0])
+
+    for one, other in zip(*results, strict=True):
+        assert one == pytest.approx(other, rel=1e-5)
+
+
 _PEAK_MEMORY = """
 import re, sys
 from tests.training import runs
@@ -386,7 +412,8 @@ def test_the_time_until_a_batch_is_there_is_measured(monkeypatch):
             return seconds
 
         def after_a_while(batch):
-            waited = tf.numpy_function(wait, [0.2], tf.float64)
+            delay = tf.constant(0.2, tf.float64)
+            waited = tf.numpy_function(wait, [delay], tf.float64)
             with tf.control_dependencies([waited]):
                 return {k: tf.identity(v) for k, v in batch.items()}
 
