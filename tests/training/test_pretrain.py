@@ -746,7 +746,6 @@ def phased(job, tmp_path):
                 "length_schedule": "8@0,16@2",
                 "batch_schedule": "4@0,12@1,8@4",
                 "log_steps": 1,
-                "deterministic": True,
             }
             | changes,
         )
@@ -757,7 +756,7 @@ def phased(job, tmp_path):
 def test_a_run_of_several_phases_resumes_to_the_same_bits(
     phased, stop_at, deterministic
 ):
-    whole = phased("whole")
+    whole = phased("whole", deterministic=True)
     scores = pretrain.run(whole)
     lines = runs.lines_of(whole.output_dir)
 
@@ -771,7 +770,7 @@ def test_a_run_of_several_phases_resumes_to_the_same_bits(
         *((2, 16, 8), (2, 16, 8)),
     ]
     assert scores["global_step"] == 6  # the first of the last phase
-    stopped = phased("stopped")
+    stopped = phased("stopped", deterministic=True)
     stop_at(3)
     assert pretrain.run(stopped) is None
     assert pretrain.run(stopped) == scores
@@ -798,7 +797,7 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
 
     monkeypatch.setattr(input_pipeline, "training_dataset", note)
 
-    pretrain.run(phased("run", deterministic=False))
+    pretrain.run(phased("run"))
 
     assert found == [(8, 0, 4), (8, 4, 12), (16, 0, 12), (16, 24, 8)]
 
@@ -815,7 +814,7 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
     ],
 )
 def test_another_schedule_is_another_run(changes, message, phased):
-    one = phased("run", num_train_steps=5, do_eval=False, deterministic=False)
+    one = phased("run", num_train_steps=5, do_eval=False)
     folder = pretrain._output_folder(one, {}, None)
     other = dataclasses.replace(one, **changes)
 
@@ -861,7 +860,6 @@ def test_a_run_with_a_time_budget_ends_in_time_and_is_finished(phased, caplog):
         length_schedule="8@0,16@500",
         batch_schedule="",
         save_checkpoints_steps=200,
-        deterministic=False,
         poly_power=1.0,
     )
 
