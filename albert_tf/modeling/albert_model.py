@@ -124,15 +124,10 @@ class AlbertModel(base.SerializableModel):
         position_ids, unpack = None, _unchanged
         if "packed_at" in inputs:
             rows = PackedRows(inputs["packed_at"], input_mask)
-            input_ids, segment_ids = (
-                rows.pack(input_ids),
-                rows.pack(segment_ids),
-            )
-            attention_mask, position_ids = (
-                rows.attention_mask,
-                rows.position_ids,
-            )
-            unpack = rows.unpack
+            input_ids = rows.pack(input_ids)
+            segment_ids = rows.pack(segment_ids)
+            attention_mask = rows.attention_mask
+            position_ids, unpack = rows.position_ids, rows.unpack
         embedded = self.embeddings(
             input_ids, segment_ids, position_ids, seed=seed
         )

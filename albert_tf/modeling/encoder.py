@@ -22,23 +22,30 @@ _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
 class _State(threading.local):
     depth: int | None = None
+    recomputes: bool = False
 
 
 _STATE = _State()
 
 
 @contextlib.contextmanager
-def cut_to(depth: int | None) -> Iterator[None]:
-    """Has the encoders that this thread calls in this block cut to a depth.
+def computing(
+    *, depth: int | None = None, recomputes: bool = False
+) -> Iterator[None]:
+    """Says how the encoders that this thread calls in this block compute.
 
-    They compute their first `depth` layers only; all of them if it is None.
+    Args:
+        depth: They compute their first `depth` layers only; None for all.
+        recomputes: Whether only inputs and outputs of sublayers are kept for
+            the gradient, and the rest is computed again: more time, much less
+            memory.
     """
-    before = _STATE.depth
-    _STATE.depth = depth
+    before = _STATE.depth, _STATE.recomputes
+    _STATE.depth, _STATE.recomputes = depth, recomputes
     try:
         yield
     finally:
-        _STATE.depth = before
+        _STATE.depth, _STATE.recomputes = before
 
 
 @base.register
@@ -53,11 +60,6 @@ class Encoder(base.SerializableLayer):
 
     Args:
         output_hidden_states: Whether to return the output of every block.
-
-    Attributes:
-        recomputes: Whether only inputs and outputs of sublayers are kept for
-            the gradient, and the rest is computed again: more time, much less
-            memory. False unless set.
 
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
@@ -85,7 +87,6 @@ class Encoder(base.SerializableLayer):
         self.config = config
         self.output_hidden_states = output_hidden_states
         self.seed = seed
-        self.recomputes = False
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = layers.dense(
@@ -118,7 +119,7 @@ class Encoder(base.SerializableLayer):
     def blocks(self) -> list[tuple[int, int]]:
         """Index of the attention and the feed-forward sublayer of each block.
 
-        The blocks are in the order of the stack, see also `cut_to`.
+        The blocks are in the order of the stack, see also `computing`.
         """
         config, blocks = self.config, []
         for layer in range(config.num_hidden_layers)[: _STATE.depth]:
@@ -146,7 +147,7 @@ class Encoder(base.SerializableLayer):
             hidden = self.embedding_projection(embedded)  # [B, S, H]
         attention_sublayers = self.attention_sublayers
         feed_forward_sublayers = self.feed_forward_sublayers
-        if self.recomputes:
+        if _STATE.recomputes:
             attention_sublayers = [*map(Recomputed, attention_sublayers)]
             feed_forward_sublayers = [*map(Recomputed, feed_forward_sublayers)]
         hidden_states = []

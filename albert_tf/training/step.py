@@ -74,10 +74,6 @@ class TrainStep:
             self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
-        if config.recompute:
-            # Multiple choice has a model of one choice.
-            model = getattr(task.model, "scorer", task.model)
-            model.albert.encoder.recomputes = True
         self.run = tf.function(self._run)
 
     @property
@@ -228,7 +224,10 @@ class TrainStep:
         depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
-        with kernels.compiled_by(self._compile_kernel), encoder.cut_to(depth):
+        with (
+            kernels.compiled_by(self._compile_kernel),
+            encoder.computing(depth=depth, recomputes=self._config.recompute),
+        ):
             with tf.GradientTape() as tape:
                 loss, totals = self.task.loss(
                     batch, loss_denominators, seed=seed

@@ -72,7 +72,7 @@ def test_an_encoder_is_cut_to_a_depth_until_the_block_ends():
     embedded = _embedded(4)
     whole = layer(embedded, _MASK)
 
-    with encoder.cut_to(2):
+    with encoder.computing(depth=2):
         cut = layer(embedded, _MASK)
 
     assert (len(cut), len(layer(embedded, _MASK))) == (5, 7)
