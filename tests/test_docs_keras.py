@@ -3,9 +3,12 @@
 import pathlib
 import re
 
+import pytest
+
 _PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "keras.md"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # XLA takes minutes to compile what these tiny models run once.

@@ -337,9 +337,14 @@ FAILED = [
 @pytest.mark.parametrize(
     "case",
     [
-        Case(task="positive", of=0.036),
         Case(task="numbers", of="large"),
-        Case(task="numbers", of="small", problem="texts"),
+        *(
+            pytest.param(case, marks=pytest.mark.slow)
+            for case in (
+                Case(task="positive", of=0.036),
+                Case(task="numbers", of="small", problem="texts"),
+            )
+        ),
     ],
     ids=str,
 )

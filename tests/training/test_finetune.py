@@ -112,6 +112,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
             np.testing.assert_array_equal(array, start[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_replicas_that_accumulate_give_the_run_of_one(trained, job):
     one, scores = trained
     two = job(strategy="mirrored", gradient_accumulation_steps=2)
@@ -638,7 +639,12 @@ def test_other_settings_than_in_training_are_reported(trained, predict, caplog):
     ("name", "content", "message"),
     [
         ("model.ckpt.data-00000-of-00001", b"1", "is damaged or incomplete"),
-        ("model.ckpt.index", b"", "is damaged or incomplete"),
+        pytest.param(
+            "model.ckpt.index",
+            b"",
+            "is damaged or incomplete",
+            marks=pytest.mark.slow,
+        ),
         ("model.ckpt.index", None, "There is no checkpoint"),
         ("state.json", b'{"step": ', "state.json is damaged"),
         ("state.json", None, "There is no file"),

@@ -753,6 +753,7 @@ def phased(job, tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_a_run_of_several_phases_resumes_to_the_same_bits(
     phased, stop_at, deterministic
 ):

@@ -141,10 +141,19 @@ SPLITS = {
 
 @pytest.mark.parametrize(
     ("split", "optimizer"),
-    [(name, "lamb") for name in SPLITS]
-    + [
-        pytest.param("replicas", "adamw", marks=pytest.mark.slow),
+    [
+        ("replicas_accumulated", "lamb"),
+        ("three_calls", "lamb"),
         ("accumulated", "adamw"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("replicas", "lamb"),
+                ("replicas", "adamw"),
+                ("replicas_compiled", "lamb"),
+                ("accumulated", "lamb"),
+            )
+        ),
     ],
 )
 def test_a_global_batch_gives_the_same_update_however_it_is_split(
@@ -201,13 +210,18 @@ def test_sequences_that_share_rows_give_the_same_update(
     "options",
     [
         {},
-        SPLITS["replicas_accumulated"],
         {"groups": 2},
-        {"precision": "float16"},
-        pytest.param({"smallest_kernel": 0}, marks=pytest.mark.slow),
-        pytest.param(SPLITS["replicas_compiled"], marks=pytest.mark.slow),
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                SPLITS["replicas_accumulated"],
+                {"precision": "float16"},
+                {"smallest_kernel": 0},
+                SPLITS["replicas_compiled"],
+            )
+        ),
     ],
-    ids=["", "split", "groups", "float16", "kernels", "compiled"],
+    ids=["", "groups", "split", "float16", "kernels", "compiled"],
 )
 def test_recomputing_changes_no_update(options, two_replicas, monkeypatch):
     options = dict(options)
@@ -543,7 +557,14 @@ def test_the_loss_scale_halves_at_an_overflow_and_doubles_after_a_while(
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"jit_compile": True}, {"gradient_accumulation_steps": 2}]
+    "options",
+    [
+        {},
+        pytest.param({"jit_compile": True}, marks=pytest.mark.slow),
+        pytest.param(
+            {"gradient_accumulation_steps": 2}, marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_a_step_of_some_layers_is_that_of_a_model_of_so_many(options):
     made = {
