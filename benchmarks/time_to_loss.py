@@ -16,9 +16,13 @@ besides, and `all` has those of all levers. Each recipe is trained with
 of `--num_warmup_steps` for instance, are thousandths of the time unless
 `--num_train_steps` is given.
 
+A `--peer` is a command that trains another library's model: `--output_dir` and
+`--seconds` are added to it, and it writes the same files, `metrics.jsonl` and
+`eval_results.json`.
+
 Printed are held-out loss and accuracy against seconds, and when each recipe
-reaches what `constant` has at its end, interpolated between two evaluations; 0
-means that it is no better than before the first update.
+reaches what `constant` and the peers have at their end, interpolated between
+two evaluations; 0 means that it is no better than before the first update.
 Run again, it skips finished recipes and goes on with one that was killed. Time
 that other programs take from one recipe is time that it lacks: leave the
 machine alone. Every evaluation and checkpoint takes time, too, so the interval
@@ -65,6 +69,13 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
         help="recipe with these flags; may be repeated",
     )
     parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=COMMAND",
+        help="program to train in turn; may be repeated",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print the JSON line only"
     )
     own, common = sys.argv[1:], []
@@ -74,37 +85,57 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_args(own), common
 
 
-def recipes_of(levers: Sequence[str]) -> dict[str, list[str]]:
-    """Returns the flags of each recipe, by its name."""
+def commands_of(
+    arguments: argparse.Namespace, common: Sequence[str]
+) -> dict[str, list[str]]:
+    """Returns the command of each recipe and peer, by its name."""
     recipes: dict[str, list[str]] = {CONSTANT: []}
-    for lever in levers:
-        name, equals, text = lever.partition("=")
-        if not equals or name in (*recipes, ALL):
-            sys.exit(f"error: --lever={lever} is not a new NAME=FLAGS")
-        recipes[name] = shlex.split(text)
-    if len(levers) > 1:
+    for lever in arguments.lever:
+        name, flags = _named("lever", lever, (*recipes, ALL))
+        recipes[name] = flags
+    if len(arguments.lever) > 1:
         recipes[ALL] = sum(recipes.values(), [])
-    return recipes
+    commands = {
+        name: [
+            sys.executable,
+            str(ROOT / "run_pretraining.py"),
+            f"--num_train_steps={NUM_TRAIN_STEPS}",
+            "--num_warmup_steps=50",
+            "--do_eval",
+            *common,
+            *flags,
+            f"--time_budget={arguments.seconds}s",
+        ]
+        for name, flags in recipes.items()
+    }
+    for peer in arguments.peer:
+        name, command = _named("peer", peer, (*commands, ALL))
+        commands[name] = [*command, f"--seconds={arguments.seconds}"]
+    return commands
 
 
-def train(folder: pathlib.Path, seconds: int, flags: Sequence[str]) -> None:
+def _named(
+    flag: str, value: str, taken: Sequence[str]
+) -> tuple[str, list[str]]:
+    name, equals, text = value.partition("=")
+    if not equals or name in taken:
+        sys.exit(
+            f"error: --{flag}={value} is not a name of its own, = and more"
+        )
+    return name, shlex.split(text)
+
+
+def train(folder: pathlib.Path, command: Sequence[str]) -> None:
     """Trains a recipe, or goes on with it, unless it is finished."""
     if (folder / "eval_results.json").exists():
         return
-    command = [
-        sys.executable,
-        str(ROOT / "run_pretraining.py"),
-        f"--num_train_steps={NUM_TRAIN_STEPS}",
-        "--num_warmup_steps=50",
-        "--do_eval",
-        *flags,
-        f"--time_budget={seconds}s",
-        f"--output_dir={folder}",
-    ]
     log = folder.with_suffix(".log")
     with log.open("ab") as output:
         done = subprocess.run(
-            command, stdout=output, stderr=subprocess.STDOUT, check=False
+            [*command, f"--output_dir={folder}"],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
         )
     if done.returncode:
         sys.exit(
@@ -146,10 +177,15 @@ def seconds_to(
 
 
 def summarize(
-    curves: dict[str, list[Evaluation]], budget: int
+    curves: dict[str, list[Evaluation]], goals: Sequence[str], budget: int
 ) -> dict[str, Any]:
-    """Returns last scores and times of all recipes."""
-    goals = curves[CONSTANT][-1].scores
+    """Returns last scores and times of all recipes.
+
+    Args:
+        curves: Evaluations by recipe.
+        goals: Recipes whose last scores the others are to reach.
+        budget: Seconds of a recipe.
+    """
     summary: dict[str, Any] = {"seconds": budget, "recipes": {}}
     for recipe, evaluations in curves.items():
         last = evaluations[-1]
@@ -157,10 +193,12 @@ def summarize(
             "updates": last.step,
             **last.scores,
             **{
-                f"seconds_to_{name}_of_{CONSTANT}": seconds_to(
+                f"seconds_to_{name}_of_{other}": seconds_to(
                     evaluations, name, goal
                 )
-                for name, goal in goals.items()
+                for other in goals
+                for name, goal in curves[other][-1].scores.items()
+                if name in last.scores
             },
             "curve": [
                 [round(one.seconds, 1), *one.scores.values()]
@@ -191,11 +229,12 @@ def main() -> None:
     arguments, common = parse_arguments()
     arguments.output_dir.mkdir(parents=True, exist_ok=True)
     curves = {}
-    for name, flags in recipes_of(arguments.lever).items():
+    for name, command in commands_of(arguments, common).items():
         folder = arguments.output_dir / name
-        train(folder, arguments.seconds, [*common, *flags])
+        train(folder, command)
         curves[name] = evaluations_of(folder)
-    summary = summarize(curves, arguments.seconds)
+    goals = [CONSTANT, *(peer.partition("=")[0] for peer in arguments.peer)]
+    summary = summarize(curves, goals, arguments.seconds)
     if not arguments.json:
         show(summary)
     print(json.dumps(summary))

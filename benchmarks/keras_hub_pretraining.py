@@ -1,0 +1,157 @@
+"""Pretrains KerasHub's ALBERT on our records, as a peer of `time_to_loss.py`.
+
+    python benchmarks/keras_hub_pretraining.py --albert_config_file=small.json \
+        --input_file=train.64 --eval_file=held_out.64 --train_batch_size=64 \
+        --learning_rate=0.001 --seconds=600 --output_dir=runs/keras_hub
+
+KerasHub has no sentence order, so it learns masked words alone, by `fit` in a
+graph, with AdamW and a rate that rises, then falls to 0 at the end of the time.
+Model, records, batches and masks are those that `run_pretraining.py` would
+have with the same flags. `metrics.jsonl` has a line for each evaluation.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--albert_config_file", required=True)
+    parser.add_argument("--input_file", required=True, help="record files")
+    parser.add_argument("--eval_file", required=True, help="record files")
+    parser.add_argument("--output_dir", required=True, type=pathlib.Path)
+    parser.add_argument("--seconds", type=int, required=True)
+    parser.add_argument("--train_batch_size", type=int, default=64)
+    parser.add_argument("--eval_batch_size", type=int, default=64)
+    parser.add_argument("--max_eval_steps", type=int)
+    parser.add_argument("--learning_rate", type=float, default=1e-3)
+    parser.add_argument(
+        "--warmup_share", type=float, default=0.1, help="of the time"
+    )
+    parser.add_argument("--save_checkpoints_steps", type=int, default=200)
+    parser.add_argument("--random_seed", type=int, default=12345)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Trains for the given time, and writes the scores."""
+    start = time.monotonic()
+    arguments = parse_arguments()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, str(ROOT))
+    import keras
+    import keras_hub
+    import tensorflow as tf
+
+    from albert_tf.config import AlbertConfig
+    from albert_tf.data import example_order, input_pipeline, record_source
+
+    keras.utils.set_random_seed(arguments.random_seed)
+    config = AlbertConfig.from_json_file(arguments.albert_config_file)
+    model = keras_hub.models.AlbertMaskedLM(
+        keras_hub.models.AlbertBackbone(
+            vocabulary_size=config.vocab_size,
+            num_layers=config.num_hidden_layers,
+            num_heads=config.num_attention_heads,
+            embedding_dim=config.embedding_size,
+            hidden_dim=config.hidden_size,
+            intermediate_dim=config.intermediate_size,
+            dropout=config.hidden_dropout_prob,
+            max_sequence_length=config.max_position_embeddings,
+        ),
+        preprocessor=None,
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(
+        optimizer=keras.optimizers.AdamW(
+            arguments.learning_rate, weight_decay=0.01, global_clipnorm=1.0
+        ),
+        loss=loss,
+        weighted_metrics=[
+            keras.metrics.SparseCategoricalCrossentropy(
+                from_logits=True, name="masked_lm_loss"
+            )
+        ],
+        jit_compile=False,  # which is slower here
+    )
+
+    def to_call(batch: dict[str, tf.Tensor]) -> tuple[object, ...]:
+        inputs = {
+            "token_ids": batch["input_ids"],
+            "segment_ids": batch["segment_ids"],
+            "padding_mask": batch["input_mask"],
+            "mask_positions": batch["masked_lm_positions"],
+        }
+        return inputs, batch["masked_lm_ids"], batch["masked_lm_weights"]
+
+    shard = example_order.InputShard()
+    training = input_pipeline.training_dataset(
+        record_source.open_records(arguments.input_file),
+        shard,
+        global_batch_size=arguments.train_batch_size,
+        seed=arguments.random_seed,
+    ).map(to_call)
+    held_out = (
+        input_pipeline.evaluation_dataset(
+            record_source.open_records(arguments.eval_file),
+            shard,
+            batch_size=arguments.eval_batch_size,
+            max_steps=arguments.max_eval_steps,
+        )
+        .map(to_call)
+        .cache()
+    )
+    arguments.output_dir.mkdir(parents=True, exist_ok=True)
+    log = arguments.output_dir / "metrics.jsonl"
+    log.write_text("")  # a run that was killed begins anew
+    num_updates = 0
+
+    def evaluate() -> None:
+        scores = model.evaluate(held_out, verbose=0, return_dict=True)
+        line = {
+            "step": num_updates,
+            "seconds": time.monotonic() - start,
+            "eval_masked_lm_loss": scores["masked_lm_loss"],
+        }
+        with log.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    class Schedule(keras.callbacks.Callback):
+        """Sets the rate by the share of the time; evaluates now and then."""
+
+        def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+            share = (time.monotonic() - start) / arguments.seconds
+            rate = max(0.0, 1 - share)
+            if share < arguments.warmup_share:
+                rate = share / arguments.warmup_share
+            model.optimizer.learning_rate = rate * arguments.learning_rate
+
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+            nonlocal num_updates
+            num_updates += 1
+            if time.monotonic() - start >= arguments.seconds:
+                model.stop_training = True
+            elif num_updates % arguments.save_checkpoints_steps == 0:
+                evaluate()
+
+    evaluate()
+    model.fit(
+        training.repeat(),
+        steps_per_epoch=sys.maxsize,
+        callbacks=[Schedule()],
+        verbose=0,
+    )
+    evaluate()
+    results = arguments.output_dir / "eval_results.json"
+    results.write_text(log.read_text().splitlines()[-1] + "\n")
+
+
+if __name__ == "__main__":
+    main()
