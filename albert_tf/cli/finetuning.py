@@ -171,10 +171,11 @@ def _check_patience(
     values: FlagValues, task_config: Any, run_values: dict[str, Any]
 ) -> None:
     if isinstance(task_config, HeadFlags):
+        strategy = run_values.get("strategy", values.strategy)
         head_flags.check_patience(
             task_config.exit_patience,
             run_values["albert_config"],
-            run_values.get("strategy", values.strategy),
+            on_tpu=strategy == "tpu" or bool(values.tpu_name),
         )
 
 

@@ -81,17 +81,14 @@ def outputs(
     batch: Batch,
     *,
     patience: int,
-    is_multiple_choice: bool = False,
 ) -> Totals:
     """Returns the outputs of a model whose examples may leave early.
 
     Args:
         model: The model; of multiple choice, its scorer.
         batch: `input_ids`, `input_mask` and `segment_ids`, int32 `[B, S]`, or
-            `[B, C, S]` with C choices.
+            `[B, C, S]` with C choices, whose logits are those of the example.
         patience: As for `run`.
-        is_multiple_choice: Whether the logits of all choices of an example are
-            its logits.
 
     Returns:
         `logits`, float32 `[B, K]` or `[B, C]`, and `num_layers`, int32 `[B]`.
@@ -100,6 +97,7 @@ def outputs(
     head: Any = model.task_head
     encoder = albert.encoder
     shape = tf.shape(batch["input_ids"])
+    is_multiple_choice = batch["input_ids"].shape.rank == 3
     num_choices = shape[1] if is_multiple_choice else 1
     ids, input_mask, segment_ids = (
         tf.reshape(batch[name], [-1, shape[-1]])

@@ -48,6 +48,7 @@ class _MeanLossTask(abc.ABC):
     accuracies: Mapping[str, str] = {"correct": "accuracy"}
     sequence_outputs: frozenset[str] = frozenset()
     options: Mapping[str, bool] = {}
+    _exit_patience = 0
 
     @abc.abstractmethod
     def _measure(
@@ -116,7 +117,15 @@ class _MeanLossTask(abc.ABC):
         return dict(self.model(batch, training=False))
 
     def final_outputs(self, batch: Batch) -> Totals:
-        return self.outputs(batch)
+        """Returns the outputs, with early exit if there is any."""
+        if not self._exit_patience:
+            return self.outputs(batch)
+        return early_exit.outputs(
+            # Multiple choice has a model of one choice.
+            getattr(self.model, "scorer", self.model),
+            batch,
+            patience=self._exit_patience,
+        )
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
         return self.evaluation_scores(totals)
@@ -176,14 +185,6 @@ class ClassificationTask(_MeanLossTask):
             dtype=dtype,
         )
 
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs, with early exit if there is any."""
-        if not self._exit_patience:
-            return self.outputs(batch)
-        return early_exit.outputs(
-            self.model, batch, patience=self._exit_patience
-        )
-
     def _weights(self, batch: Batch) -> tf.Tensor:
         weights = losses.example_weights(batch)
         if not self._class_weights:
@@ -232,17 +233,6 @@ class MultipleChoiceTask(_MeanLossTask):
             trains_exits=head.exit_losses,
             seed=seed,
             dtype=dtype,
-        )
-
-    def final_outputs(self, batch: Batch) -> Totals:
-        """Returns the outputs, with early exit if there is any."""
-        if not self._exit_patience:
-            return self.outputs(batch)
-        return early_exit.outputs(
-            self.model.scorer,
-            batch,
-            patience=self._exit_patience,
-            is_multiple_choice=True,
         )
 
     def _measure(

@@ -50,7 +50,7 @@ DEFAULT_HEAD = HeadFlags()
 
 
 def check_patience(
-    patience: int, config: AlbertConfig, strategy: str = "auto"
+    patience: int, config: AlbertConfig, *, on_tpu: bool = False
 ) -> None:
     """Checks that examples can leave a model early; 0 is always possible.
 
@@ -67,11 +67,11 @@ def check_patience(
             f"example can leave early. Received: exit_patience={patience}, "
             f"{num_layers} layers."
         )
-    if strategy == "tpu":
+    if on_tpu:
         raise ValueError(
             "`exit_patience` needs batches that shrink, which a TPU does not "
-            f"have. Received: exit_patience={patience}, strategy=tpu. Leave "
-            "one of them out."
+            f"have. Received: exit_patience={patience}. Leave it out, or "
+            "predict on other devices."
         )
 
 

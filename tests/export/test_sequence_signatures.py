@@ -273,7 +273,6 @@ def test_the_export_decides_at_the_layer_of_the_prediction(
         scorer,
         {name: tf.constant(values) for name, values in batch.items()},
         patience=1,
-        is_multiple_choice=name == "race",
     )
     assert len({*found["num_layers"]}) > 1
     assert min(found["num_layers"]) < 6

@@ -50,9 +50,9 @@ def test_patience_is_smaller_than_the_number_of_layers(
 def test_a_tpu_cannot_drop_examples():
     config = tiny.config(num_hidden_layers=3)
 
-    with pytest.raises(ValueError, match="exit_patience=1, strategy=tpu"):
-        head_flags.check_patience(1, config, "tpu")
-    head_flags.check_patience(0, config, "tpu")
+    with pytest.raises(ValueError, match="which a TPU does not have"):
+        head_flags.check_patience(1, config, on_tpu=True)
+    head_flags.check_patience(0, config, on_tpu=True)
 
 
 def test_labels_that_cannot_be_compared_are_refused():
