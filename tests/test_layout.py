@@ -30,6 +30,7 @@ FLOORS = {
     "training": 5,
     "export": 6,
     "cli": 7,
+    "analysis": 8,
 }
 ACCELERATED = {"tensorflow", "tensorflow_text", "keras", "jax", "torch"}
 FORBIDDEN_IMPORTS = {

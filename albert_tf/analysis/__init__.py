@@ -1,0 +1,1 @@
+"""Figures of the paper from any checkpoint, as commands. Floor 8."""
