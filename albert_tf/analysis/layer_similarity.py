@@ -176,6 +176,7 @@ def run(values: cli_flags.FlagValues) -> None:
         from albert_tf.checkpoints import load
         from albert_tf.data import example_order, input_pipeline, record_source
         from albert_tf.modeling.albert_model import AlbertModel
+        from albert_tf.training import run_folder
 
     found = {}
     for path in settings.init_checkpoint:
@@ -185,6 +186,7 @@ def run(values: cli_flags.FlagValues) -> None:
         source = record_source.open_records(
             settings.input_file, vocab_size=loaded.config.vocab_size
         )
+        run_folder.check_vocabulary(path, source.layout.tokenizer_hash)
         batches = input_pipeline.evaluation_dataset(
             source,
             example_order.InputShard(),

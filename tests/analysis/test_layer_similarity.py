@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from albert_tf.analysis import layer_similarity
-from albert_tf.data import record_files
 from albert_tf.modeling.albert_model import AlbertModel
 from tests import tiny
 from tests.data import records
+from tests.data.conftest import write_records  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKPOINT = ROOT / "tests" / "parity" / "model_base"
@@ -52,12 +52,12 @@ def test_texts_without_a_token_are_an_error():
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, write_records):  # noqa: F811
     """Runs the command on two tiny checkpoints; later flags override."""
     for name in ("albert", "other_$x$"):
         shutil.copytree(CHECKPOINT, tmp_path / name)
-    data = [records.serialize(records.static_record(i)) for i in (5, 6, 7)]
-    (tmp_path / "records").write_bytes(record_files.frame_records(data))
+    rows = [records.static_record(i) for i in (5, 6, 7)]
+    write_records("records", rows, tokenizer_hash="abc")
 
     def start(*flags):
         command = [
@@ -116,3 +116,14 @@ def test_what_cannot_be_measured_is_one_line(flag, words, run, tmp_path):
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "taken.png").read_bytes() == b"mine"
+
+
+def test_records_of_another_vocabulary_are_refused(run, tmp_path):
+    facts = {"tokenizer_hash": "def"}
+    (tmp_path / "albert" / "metadata.json").write_text(json.dumps(facts))
+
+    done = run()
+
+    assert done.returncode == 1
+    assert "trained with another vocabulary" in done.stderr
+    assert not (tmp_path / "figure.json").exists()
