@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import os
+import pathlib
+import platform
 import shlex
 import statistics
 import subprocess
@@ -27,10 +30,27 @@ def run(
         key: What is compared, by its name in these figures; more is better.
     """
     result = _compare(arguments, key) if arguments.peer else measure(arguments)
+    result |= {"unit": key, "machine": machine()}
     if not arguments.json:
         for name, value in result.items():
             print(f"{name:24} {value}")
     print(json.dumps(result))
+
+
+def machine() -> str:
+    """Returns the processor of this machine, and how many cores are used."""
+    cores = len(os.sched_getaffinity(0))
+    name = platform.processor() or platform.machine()
+    about = pathlib.Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    for line in lines:
+        field, _, value = line.partition(":")
+        if field.strip() == "model name":
+            name = value.strip()
+            break
+    flags = {word for line in lines for word in line.split()}
+    parts = [one for one in ("avx512_bf16", "amx_bf16") if one in flags]
+    return ", ".join([name, *parts, f"{cores} cores"])
 
 
 def _compare(arguments: argparse.Namespace, key: str) -> dict[str, Any]:

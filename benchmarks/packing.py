@@ -17,8 +17,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import alternation
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WARM_UP_STEPS = 2
+UNIT = "real_tokens_per_second"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -71,9 +74,13 @@ def main() -> None:
         "precision": arguments.precision,
         "batch": arguments.batch,
         "length": source.layout.max_seq_length,
+        "unit": UNIT,
+        "machine": alternation.machine(),
         "share_of_real_tokens": share,
-        "real_tokens_per_second": speeds,
-        "ratio": statistics.median(ratios),
+        UNIT: speeds["packed"],
+        f"padded_{UNIT}": speeds["padded"],
+        "ratio_to_padded": statistics.median(ratios),
+        "ratios_to_padded": [round(ratio, 3) for ratio in ratios],
         "ratio_of_possible": statistics.median(ratios) * share,
     }
     print(json.dumps(result))

@@ -122,6 +122,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     mixed = latencies(share, texts, in_flight)
     seconds = time.perf_counter() - start
     return {
+        "what": "raw texts, mixed load",
         "saved_model": arguments.saved_model,
         "num_in_flight": in_flight,
         "single_p50_milliseconds": round(statistics.median(single), 2),
