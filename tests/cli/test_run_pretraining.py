@@ -89,6 +89,12 @@ def results_of(folder):
         ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
         ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
         ("--masked_lm_budget=3", ["--masked_lm_budget", "--masking=dynamic"]),
+        (
+            "--preset=budget --init_checkpoint=run",
+            ["--preset=budget is for training from random weights"],
+        ),
+        ("--preset=budget --nodo_train", ["or leave out --preset"]),
+        ("--preset=paper", ["--preset=paper", "budget"]),
         ("--preemption_exit_code=256", ["--preemption_exit_code=256", "255"]),
     ],
 )
@@ -216,6 +222,22 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
     results = results_of(finished_run)
     printed = [f"{name} = {results[name]:.6g}" for name in SCORES]
     assert first_run[0].stdout.splitlines() == printed
+
+
+def test_a_preset_sets_the_flags_that_are_not_given(run, tmp_path):
+    # Some of the flags that all runs here have are those of the preset.
+    done = run("--preset=budget")
+
+    assert done.returncode == 0, done.stderr
+    flags = (tmp_path / "run" / "flags.txt").read_text().splitlines()
+    assert {
+        "--optimizer=adamw",
+        "--depth_schedule=1@0,2@6",
+        "--learning_rate=0.01",
+        "--train_batch_size=8",
+        "--num_warmup_steps=2",
+    } <= set(flags)
+    assert "A new phase after step 6: {'depth': 2" in done.stderr
 
 
 def test_evaluation_alone_reads_google_s_checkpoints(
