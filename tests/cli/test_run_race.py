@@ -223,12 +223,23 @@ def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
         )
 
 
-def test_more_patience_than_layers_is_refused_before_the_training(run):
-    done = run("--exit_patience=2")
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--exit_patience=2", "smaller than the number of layers"),
+        ("--exit_patience=2", "exit_patience=2, 2 layers"),
+        ("--exit_patience=1 --strategy=tpu", "which a TPU does not have"),
+        ("--exit_patience=1 --use_tpu", "which a TPU does not have"),
+        ("--exit_patience=1 --tpu_name=local", "which a TPU does not have"),
+    ],
+)
+def test_patience_that_cannot_be_had_is_refused_before_the_training(
+    flags, words, run
+):
+    done = run(*flags.split())
 
     assert done.returncode == 1
-    assert "must be smaller than the number of layers" in done.stderr
-    assert "exit_patience=2, 2 layers" in done.stderr
+    assert words in done.stderr
 
 
 def test_a_vocabulary_that_cannot_be_exported_is_refused_before_the_training(
