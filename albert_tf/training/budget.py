@@ -31,7 +31,7 @@ def budget_settings(
     """
     found: dict[str, Any] = {
         "optimizer": "adamw",
-        "learning_rate": 7e-4,
+        "learning_rate": 4e-4,
         "train_batch_size": 32,
         "num_warmup_steps": int(num_train_steps * _WARMUP_SHARE),
     }
