@@ -1,4 +1,4 @@
-"""Writes the table of speeds in README.md from kept results of benchmarks.
+"""Writes the table of speeds in docs/results.md from kept results.
 
     python benchmarks/training.py ... --json > benchmarks/results/step_128.json
     python benchmarks/speed_table.py
@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "README.md"
+PAGE = ROOT / "docs" / "results.md"
 BEGIN, END = "<!-- speeds -->\n", "<!-- end of speeds -->\n"
 HEADER = """\
 | what | beside | ours | theirs | ratio (least to largest) |
@@ -65,7 +65,7 @@ def page_with(content: str, speeds: str) -> str:
 
 
 def main() -> None:
-    """Replaces the table of README.md."""
+    """Replaces the table of docs/results.md."""
     PAGE.write_text(page_with(PAGE.read_text(), table()))
 
 
