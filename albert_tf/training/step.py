@@ -303,8 +303,13 @@ def _timed_next(iterator: Iterator[Batch]) -> tuple[Batch, tf.Tensor]:
     with tf.control_dependencies(
         tf.nest.flatten(batch, expand_composites=True)
     ):
-        seconds = tf.timestamp() - start
-    return batch, tf.cast(seconds, tf.float32)[None]
+        end = tf.timestamp()
+    # Without this, a single thread looks at the clock after the step.
+    with tf.control_dependencies([end]):
+        batch = tf.nest.map_structure(
+            tf.identity, batch, expand_composites=True
+        )
+    return batch, tf.cast(end - start, tf.float32)[None]
 
 
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:

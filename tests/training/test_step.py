@@ -416,18 +416,19 @@ def test_an_overflow_of_float16_skips_the_update_and_halves_the_scale(
             assert not np.any(slot)
 
 
+def _sleep(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
 def test_the_time_until_a_batch_is_there_is_measured(monkeypatch):
     made = runs.Trainer(runs.run_config())
     whole = made.dataset
 
     def late(batches):
-        def wait(seconds):
-            time.sleep(seconds)
-            return seconds
-
         def after_a_while(batch):
             delay = tf.constant(0.2, tf.float64)
-            waited = tf.numpy_function(wait, [delay], tf.float64)
+            waited = tf.numpy_function(_sleep, [delay], tf.float64)
             with tf.control_dependencies([waited]):
                 return {k: tf.identity(v) for k, v in batch.items()}
 
@@ -440,6 +441,22 @@ def test_the_time_until_a_batch_is_there_is_measured(monkeypatch):
 
     assert min(made.waiting_seconds[1:]) > 0.15
     assert min(at_once) < 0.05
+
+
+def test_no_part_of_the_step_begins_before_the_waiting_has_ended():
+    # With one thread, what may come later comes last.
+    with tf.Graph().as_default():
+        batch, _ = step._timed_next(
+            {"input_ids": tf.zeros([2])} for _ in range(1)
+        )
+        before, found = [batch["input_ids"].op], set()
+        while before:
+            operation = before.pop()
+            found.add(operation.name)
+            before += operation.control_inputs
+            before += [tensor.op for tensor in operation.inputs]
+
+    assert sum("Timestamp" in name for name in found) == 2
 
 
 @pytest.fixture
