@@ -16,6 +16,7 @@ import os
 import pathlib
 import sys
 import time
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -40,20 +41,13 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    """Trains for the given time, and writes the scores."""
-    start = time.monotonic()
-    arguments = parse_arguments()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.path.insert(0, str(ROOT))
+def create_model(arguments: argparse.Namespace) -> Any:
+    """Returns KerasHub's model of the configuration, compiled."""
     import keras
     import keras_hub
-    import tensorflow as tf
 
     from albert_tf.config import AlbertConfig
-    from albert_tf.data import example_order, input_pipeline, record_source
 
-    keras.utils.set_random_seed(arguments.random_seed)
     config = AlbertConfig.from_json_file(arguments.albert_config_file)
     model = keras_hub.models.AlbertMaskedLM(
         keras_hub.models.AlbertBackbone(
@@ -68,12 +62,11 @@ def main() -> None:
         ),
         preprocessor=None,
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(
         optimizer=keras.optimizers.AdamW(
             arguments.learning_rate, weight_decay=0.01, global_clipnorm=1.0
         ),
-        loss=loss,
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=[
             keras.metrics.SparseCategoricalCrossentropy(
                 from_logits=True, name="masked_lm_loss"
@@ -81,15 +74,12 @@ def main() -> None:
         ],
         jit_compile=False,  # which is slower here
     )
+    return model
 
-    def to_call(batch: dict[str, tf.Tensor]) -> tuple[object, ...]:
-        inputs = {
-            "token_ids": batch["input_ids"],
-            "segment_ids": batch["segment_ids"],
-            "padding_mask": batch["input_mask"],
-            "mask_positions": batch["masked_lm_positions"],
-        }
-        return inputs, batch["masked_lm_ids"], batch["masked_lm_weights"]
+
+def read_batches(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Returns the endless batches of training, and the held-out ones."""
+    from albert_tf.data import example_order, input_pipeline, record_source
 
     shard = example_order.InputShard()
     training = input_pipeline.training_dataset(
@@ -97,17 +87,38 @@ def main() -> None:
         shard,
         global_batch_size=arguments.train_batch_size,
         seed=arguments.random_seed,
-    ).map(to_call)
-    held_out = (
-        input_pipeline.evaluation_dataset(
-            record_source.open_records(arguments.eval_file),
-            shard,
-            batch_size=arguments.eval_batch_size,
-            max_steps=arguments.max_eval_steps,
-        )
-        .map(to_call)
-        .cache()
     )
+    held_out = input_pipeline.evaluation_dataset(
+        record_source.open_records(arguments.eval_file),
+        shard,
+        batch_size=arguments.eval_batch_size,
+        max_steps=arguments.max_eval_steps,
+    )
+    return training.map(_as_arguments), held_out.map(_as_arguments).cache()
+
+
+def _as_arguments(batch: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns inputs, targets and weights, as `fit` takes them."""
+    inputs = {
+        "token_ids": batch["input_ids"],
+        "segment_ids": batch["segment_ids"],
+        "padding_mask": batch["input_mask"],
+        "mask_positions": batch["masked_lm_positions"],
+    }
+    return inputs, batch["masked_lm_ids"], batch["masked_lm_weights"]
+
+
+def main() -> None:
+    """Trains for the given time, and writes the scores."""
+    start = time.monotonic()
+    arguments = parse_arguments()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, str(ROOT))
+    import keras
+
+    keras.utils.set_random_seed(arguments.random_seed)
+    model = create_model(arguments)
+    training, held_out = read_batches(arguments)
     arguments.output_dir.mkdir(parents=True, exist_ok=True)
     log = arguments.output_dir / "metrics.jsonl"
     log.write_text("")  # a run that was killed begins anew
@@ -143,7 +154,7 @@ def main() -> None:
 
     evaluate()
     model.fit(
-        training.repeat(),
+        training,
         steps_per_epoch=sys.maxsize,
         callbacks=[Schedule()],
         verbose=0,
