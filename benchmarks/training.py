@@ -22,7 +22,6 @@ from typing import Any
 import alternation
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-WARM_UP_STEPS = 3
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -35,7 +34,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--optimizer", default="lamb")
     parser.add_argument("--jit", action="store_true", help="compile with XLA")
+    parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--steps", type=int, default=8, help="timed steps")
+    parser.add_argument(
+        "--warm_up_steps", type=int, default=3, help="steps before them"
+    )
     parser.add_argument(
         "--peer",
         action="append",
@@ -67,6 +70,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         optimizer=arguments.optimizer,
         precision=arguments.precision,
         jit_compile=arguments.jit,
+        recompute=arguments.recompute,
     )
     task = PretrainingTask(config, dtype=settings.dtype_policy)
     strategy = tf.distribute.get_strategy()
@@ -74,7 +78,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     batch = _random_batch(np.random.default_rng(0), arguments, config)
     batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
     seconds = []
-    for number in range(WARM_UP_STEPS + arguments.steps):
+    for number in range(arguments.warm_up_steps + arguments.steps):
         start = time.perf_counter()
         rows, _ = train_step.run(
             batches,
@@ -85,13 +89,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         )
         rows.numpy()
         seconds.append(time.perf_counter() - start)
-    step_seconds = statistics.median(seconds[WARM_UP_STEPS:])
+    step_seconds = statistics.median(seconds[arguments.warm_up_steps :])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "what": "pretraining step",
         "config": arguments.config,
         "precision": arguments.precision,
         "jit": arguments.jit,
+        "recompute": arguments.recompute,
         "batch": arguments.batch,
         "length": arguments.length,
         "step_seconds": step_seconds,

@@ -239,7 +239,9 @@ class Evaluator:
         self._strategy = strategy
         self._batches = batches
         self.primary_metric = primary_metric
-        self._batch_totals = tf.function(self._totals_over_replicas)
+        self._batch_totals = tf.function(
+            self._totals_over_replicas, autograph=False
+        )
 
     def evaluate(self) -> dict[str, float]:
         """Returns the scores over all batches.

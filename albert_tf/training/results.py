@@ -71,7 +71,9 @@ class Predictor:
         self._has_workers = isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._next_outputs = tf.function(self._outputs_of_replicas)
+        self._next_outputs = tf.function(
+            self._outputs_of_replicas, autograph=False
+        )
 
     def run(
         self,

@@ -68,13 +68,14 @@ class TrainStep:
         self._compile_kernel = None
         if config.jit_compile:
             self._gradients = tf.function(
-                self._local_gradients, jit_compile=True
+                self._local_gradients, jit_compile=True, autograph=False
             )
         elif distribution.device_type(strategy) == "CPU":
             self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
-        self.run = tf.function(self._run)
+        # AutoGraph would take seconds, and there is nothing to convert.
+        self.run = tf.function(self._run, autograph=False)
 
     @property
     def result_names(self) -> tuple[str, ...]:
@@ -118,8 +119,10 @@ class TrainStep:
             loss is not scaled), gradient norm before clipping and seconds until
             the batch was there; and the new `loss_scale`.
         """
-        results = tf.TensorArray(tf.float32, num_steps)
-        for index in tf.range(num_steps):
+
+        def update(
+            index: tf.Tensor, results: tf.TensorArray, loss_scale: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor]:
             step = first_step + tf.cast(index, tf.int64)
             rate = learning_rate_multiplier * schedules.learning_rate(
                 step if scheduled_step is None else scheduled_step,
@@ -139,6 +142,13 @@ class TrainStep:
                 loss_scale = updated_loss_scale(
                     loss_scale, tf.math.is_finite(row[-1])
                 )
+            return index + 1, results, loss_scale
+
+        _, results, loss_scale = tf.while_loop(
+            lambda index, *_: index < num_steps,
+            update,
+            (0, tf.TensorArray(tf.float32, num_steps), loss_scale),
+        )
         return results.stack(), loss_scale
 
     def _replica_step(
@@ -195,11 +205,12 @@ class TrainStep:
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
         }
-        gradients = {v.path: tf.zeros(v.shape) for v in self.variables}
-        totals = tf.zeros([len(self.task.total_names)])
         # Filled when the body of the loop is traced.
         reached: set[str] = set()
-        for index in tf.range(num_micro_batches):
+
+        def add(
+            index: tf.Tensor, gradients: Gradients, totals: tf.Tensor
+        ) -> tuple[tf.Tensor, Gradients, tf.Tensor]:
             more, more_totals = self._micro_gradients(
                 {name: value[index] for name, value in micro.items()},
                 loss_denominators,
@@ -212,7 +223,17 @@ class TrainStep:
                 path: total + more[path] if path in reached else total
                 for path, total in gradients.items()
             }
-            totals += more_totals
+            return index + 1, gradients, totals + more_totals
+
+        _, gradients, totals = tf.while_loop(
+            lambda index, *_: index < num_micro_batches,
+            add,
+            (
+                0,
+                {v.path: tf.zeros(v.shape) for v in self.variables},
+                tf.zeros([len(self.task.total_names)]),
+            ),
+        )
         return {p: g for p, g in gradients.items() if p in reached}, totals
 
     def _micro_gradients(
