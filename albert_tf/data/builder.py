@@ -152,6 +152,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     pending = {path: s for path, s in planned.items() if path not in kept}
     for path in pending:
         record_index.check_replaceable(path)
+    shards.clean_up(kept)
     with ordered_workers.map_in_order(
         functools.partial(
             pretraining_instances.build_block,
@@ -243,9 +244,10 @@ def _write_shards(
                 )
             for written in shards.written_files(path):
                 files.remove_partials(written)
+            # The record file takes its name last: then it is finished.
             with (
-                record_index.index_writer(path) as index,
                 files.atomic_write(path) as file,
+                record_index.index_writer(path) as index,
             ):
                 counts, digest = BuildCounts(), hashlib.sha256()
                 for number in range(*shard.blocks):
@@ -264,7 +266,6 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                # The sidecar comes first: no record file is ever without one.
                 sidecar.write(path, finished)
                 index.finish(finished.sha256)
             built[path] = counts

@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from albert_tf import files
@@ -204,6 +204,20 @@ def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
         if name not in _FIELDS_NOT_COMPARED
     }
     return values.config.record_settings() | others
+
+
+def clean_up(finished: Iterable[str]) -> None:
+    """Removes what killed builds have left beside finished shards.
+
+    Raises:
+        ValueError: Another process builds a shard.
+    """
+    for path in finished:
+        # Whoever writes has a lock file, which a kill leaves behind.
+        if os.path.exists(files.lock_path(path)):
+            with _locked(path):
+                for written in written_files(path):
+                    files.remove_partials(written)
 
 
 def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:

@@ -2,6 +2,7 @@ import hashlib
 import itertools
 import json
 import os
+import pathlib
 import re
 import resource
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from albert_tf import files
 from albert_tf.data import (
     builder,
     corpus,
@@ -593,3 +595,35 @@ def test_every_shard_has_an_index_that_opens_it(build, tmp_path, monkeypatch):
 
     records = [record for file in whole for record in file.verified()]
     assert source.get(np.arange(source.num_records)) == records
+
+
+def test_a_record_file_appears_when_its_index_is_there(
+    build, tmp_path, monkeypatch
+):
+    seen = []
+    replace = os.replace
+
+    def note(source, target):
+        replace(source, target)
+        if str(target) == str(tmp_path / "a"):
+            seen.extend(path.name for path in tmp_path.glob("a*"))
+
+    monkeypatch.setattr(files.os, "replace", note)
+    build("a")
+
+    assert sorted(seen) == ["a", "a.index", "a.json"]
+
+
+def test_what_a_build_left_that_was_killed_at_the_end_of_a_file_is_removed(
+    build, tmp_path
+):
+    build("a", "b")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    lock = pathlib.Path(files.lock_path(tmp_path / "a"))
+    partial = pathlib.Path(files.partial_name(tmp_path / "a.index"))
+    lock.touch()
+    partial.touch()
+
+    build("a", "b")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
