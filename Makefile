@@ -13,7 +13,7 @@ demo: .venv/runtime.stamp
 	$(RUN) -m demo.run
 
 test: lint
-	$(RUN) -m pytest --numprocesses=2
+	$(RUN) -m pytest --numprocesses=2 --dist=worksteal
 
 test-slow: .venv/dev.stamp
 	$(RUN) -m pytest -m slow

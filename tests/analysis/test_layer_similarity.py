@@ -1,8 +1,6 @@
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from albert_tf.analysis import layer_similarity
 from albert_tf.modeling.albert_model import AlbertModel
 from tests import tiny
+from tests.cli.conftest import run_script, start_script  # noqa: F401
 from tests.data import records
 from tests.data.conftest import write_records  # noqa: F401
 
@@ -52,7 +51,7 @@ def test_texts_without_a_token_are_an_error():
 
 
 @pytest.fixture
-def run(tmp_path, write_records):  # noqa: F811
+def run(tmp_path, write_records, run_script):  # noqa: F811
     """Runs the command on two tiny checkpoints; later flags override."""
     for name in ("albert", "other_$x$"):
         shutil.copytree(CHECKPOINT, tmp_path / name)
@@ -60,17 +59,13 @@ def run(tmp_path, write_records):  # noqa: F811
     write_records("records", rows, tokenizer_hash="abc")
 
     def start(*flags):
-        command = [
-            sys.executable,
-            "-m",
-            "albert_tf.analysis.layer_similarity",
+        return run_script(
+            "albert_tf/analysis/layer_similarity.py",
             "--init_checkpoint=albert,other_$x$",
             "--input_file=records",
             "--output_prefix=figure",
             *flags,
-        ]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, check=False
+            folder=tmp_path,
         )
 
     return start
@@ -101,6 +96,7 @@ def test_checkpoints_are_measured_and_drawn(run, tmp_path):
         ("--input_file=nothing", "nothing"),
         ("--init_checkpoint=nothing", "There is no checkpoint"),
         ("--albert_config_file=base_v2", "has num_attention_heads=12"),
+        ("--init_checkpoint=own.keras", "own.keras"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(flag, words, run, tmp_path):

@@ -791,7 +791,10 @@ def test_a_folder_that_is_refused_ends_all_workers(job, monkeypatch):
     "changes",
     [
         {"precision": "bfloat16"},
-        {"precision": "float16", "jit_compile": True},
+        pytest.param(
+            {"precision": "float16", "jit_compile": True},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_other_precisions_and_xla_train(changes, job):

@@ -691,7 +691,10 @@ def flip_a_bit(path, place):
         file.write(bytes([byte ^ 1]))
 
 
-@pytest.mark.parametrize("options", [{}, {"strategy": "mirrored"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"strategy": "mirrored"}, marks=pytest.mark.slow)],
+)
 def test_a_file_that_is_damaged_during_a_run_stops_it(
     job, tmp_path, monkeypatch, options
 ):
