@@ -311,17 +311,35 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     partial = partial_name(name)
     try:
-        with open(partial, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, name)
-    except BaseException as error:
+        with naming_file(name):
+            with open(partial, "wb") as file:
+                yield file
+                flush(file)
+            os.replace(partial, name)
+    except BaseException:
         _remove(partial)
-        if isinstance(error, OSError) and error.errno and not error.filename:
-            # A failing write knows its reason but not its file.
-            raise OSError(error.errno, error.strerror, name) from error
         raise
+
+
+@contextlib.contextmanager
+def naming_file(path: str) -> Iterator[None]:
+    """Names a file in the errors of its writes, which do not know it.
+
+    Raises:
+        OSError: As in the block, with the file.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno and not error.filename:
+            raise OSError(error.errno, error.strerror, path) from error
+        raise
+
+
+def flush(file: IO[bytes]) -> None:
+    """Brings what was written to a file to its disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def write_text(path: Path, text: str) -> None:

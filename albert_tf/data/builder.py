@@ -256,7 +256,8 @@ def _write_shards(
                         parts, newest = next(results), number
                         progress.update(contents.block_sizes[number])
                     part = shard.part[0]
-                    file.write(parts[part].framed)
+                    with files.naming_file(path):
+                        file.write(parts[part].framed)
                     digest.update(parts[part].framed)
                     index.add(parts[part].framed)
                     counts += parts[part].counts
@@ -266,8 +267,11 @@ def _write_shards(
                     num_bytes=file.tell(),
                     sha256=digest.hexdigest(),
                 )
-                sidecar.write(path, finished)
+                # Nothing takes its name before all have room on the disk.
+                with files.naming_file(path):
+                    files.flush(file)
                 index.finish(finished.sha256)
+                sidecar.write(path, finished)
             built[path] = counts
     return built
 

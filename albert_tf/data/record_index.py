@@ -85,6 +85,7 @@ class IndexWriter:
         content = bytes.fromhex(sha256)
         footer = Footer(_MARK, self._num_records, self._num_bytes, content)
         self._file.write(ENTRY.pack(self._num_bytes, 0) + _FOOTER.pack(*footer))
+        files.flush(self._file)
 
 
 @contextlib.contextmanager

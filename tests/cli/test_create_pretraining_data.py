@@ -137,12 +137,23 @@ def test_a_bad_corpus_is_an_error_of_one_line(run, folder):
 
 
 @pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize(
+    ("dupe_factor", "file"),
+    [
+        pytest.param(400, "out", id="while records are written"),
+        pytest.param(4, "out.json", id="at the end"),
+    ],
+)
 def test_a_full_disk_is_an_error_that_leaves_nothing(
-    run, small_disk, num_workers
+    run, small_disk, num_workers, dupe_factor, file
 ):
     disk = small_disk(8192)
 
-    result = run(f"--output_file={disk}/out", f"--num_workers={num_workers}")
+    result = run(
+        f"--output_file={disk}/out",
+        f"--num_workers={num_workers}",
+        f"--dupe_factor={dupe_factor}",
+    )
 
-    assert "disk/out: No space left on device" in result.error
+    assert f"disk/{file}: No space left on device" in result.error
     assert list(disk.iterdir()) == []
