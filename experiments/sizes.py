@@ -1,0 +1,96 @@
+"""The sizes of ALBERT and BERT: parameters, and the time of a training step."""
+
+import json
+import pathlib
+import subprocess
+from typing import Any
+
+from albert_tf import files
+from albert_tf.config import published_config
+from albert_tf.modeling import summary
+from albert_tf.training import report
+from experiments import runs
+
+# Parameters and speed relative to BERT-large. Lan et al. 2020, tables 1 and 2.
+PAPER = {
+    "bert_base": ("108M", 4.7),
+    "bert_large": ("334M", 1.0),
+    "base_v1": ("12M", 5.6),
+    "large_v1": ("18M", 1.7),
+    "xlarge_v1": ("60M", 0.6),
+    "xxlarge_v1": ("235M", 0.3),
+}
+REFERENCE = "bert_large"
+_BATCH, _LENGTH, _STEPS = 1, 128, 3
+
+
+def run(folder: pathlib.Path) -> dict[str, Any]:
+    """Counts and times all sizes, unless that is done; returns the results."""
+    found: dict[str, Any] = {}
+    for name in PAPER:
+        path = folder / f"{name}.json"
+        if not path.exists():
+            files.write_json(path, measure(name))
+        found[name] = files.read_json_object(path)
+    return found
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Counts the parameters of a published model, and times its step here."""
+    config = published_config(name)
+    command = runs.command(
+        "benchmarks/training.py",
+        config=name,
+        batch=_BATCH,
+        length=_LENGTH,
+        steps=_STEPS,
+        json=True,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["?"]
+        raise ValueError(f"{runs.shown([command])} failed: {lines[-1]}")
+    return {
+        "command": runs.shown([command]),
+        "parameters": sum(
+            part.parameters for part in summary.encoder_parts(config)
+        ),
+        "flops": sum(
+            part.flops for part in summary.encoder_parts(config, _LENGTH)
+        ),
+        "step_seconds": json.loads(done.stdout.splitlines()[-1])[
+            "step_seconds"
+        ],
+    }
+
+
+def sections(found: dict[str, Any]) -> list[report.Section]:
+    """Returns the table of sizes beside the paper's."""
+    reference = found[REFERENCE]
+    return [
+        report.Table(
+            title=f"Sizes (steps of {_BATCH} x {_LENGTH} tokens; speeds are "
+            "relative to BERT-large)",
+            header=(
+                "model",
+                "parameters",
+                "paper",
+                "speed of a step here",
+                "by operations",
+                "paper",
+                "command",
+            ),
+            rows=[
+                (
+                    name,
+                    f"{one['parameters']:,}",
+                    PAPER[name][0],
+                    f"{reference['step_seconds'] / one['step_seconds']:.2f}",
+                    f"{reference['flops'] / one['flops']:.2f}",
+                    f"{PAPER[name][1]:.1f}",
+                    one["command"],
+                )
+                for name, one in found.items()
+            ],
+        )
+    ]
