@@ -2,46 +2,87 @@
 
 import dataclasses
 
-from experiments.experiment import Experiment, Variant
+from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
-PAPER_DEPTHS = (1, 3, 6, 12, 24)
+_PAPER_LAYERS = 12
+_PAPER_DEPTHS = (1, 3, 6, 12, 24)
+_DEPTHS = (1, 2, 4, 8)
+
+
+def _depths(scale: Scale) -> tuple[int, ...]:
+    if scale.config.num_hidden_layers == _PAPER_LAYERS:
+        return _PAPER_DEPTHS
+    return _DEPTHS
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns models of growing depth, then of other widths."""
-    base = scale.config.num_hidden_layers
-    depths = PAPER_DEPTHS if base == 12 else (1, 2, 4, 8)
-    found, below = [], ""
+    """Returns models of growing depth, their control, then other widths.
+
+    The control has one layer, and as many updates as the deepest model has had
+    with all those it started from.
+    """
+    depths = _depths(scale)
+    found: list[Variant] = []
     for depth in depths:
+        config = dataclasses.replace(scale.config, num_hidden_layers=depth)
         found.append(
             Variant(
-                name=f"layers_{depth}",
-                config=dataclasses.replace(
-                    scale.config, num_hidden_layers=depth
-                ),
-                # The block of one layer never learnt what deeper ones do.
-                starts_from="" if depth < depths[1] else below,
+                label=_label(depth),
+                config=config,
+                starts_from=found[-1] if found else None,
             )
         )
-        below = found[-1].name
+    steps = (len(depths) - 1) * scale.second.num_train_steps
+    found.append(
+        Variant(
+            label="1 layer, longer",
+            config=found[0].config,
+            flags={"num_train_steps": steps},
+            starts_from=found[0],
+        )
+    )
     hidden = scale.config.hidden_size
-    for width in (hidden // 2, 2 * hidden):
+    for width in (hidden // 2, hidden, 2 * hidden):
         config = dataclasses.replace(
             scale.config, hidden_size=width, intermediate_size=4 * width
         )
-        found.append(Variant(name=f"width_{width}", config=config))
+        found.append(Variant(label=f"H={width}", config=config))
     return found
+
+
+def _label(depth: int) -> str:
+    return f"{depth} layers" if depth > 1 else "1 layer"
+
+
+def claims(scale: Scale) -> list[Claim]:
+    """Returns what the paper says of depth and width."""
+    _, second, *_, last = _depths(scale)
+    hidden = scale.config.hidden_size
+    return [
+        Claim(
+            "a second depth is better than one layer trained as long",
+            Score(_label(second)),
+            Score("1 layer, longer"),
+        ),
+        Claim(
+            "the deepest is better than the second depth",
+            Score(_label(last)),
+            Score(_label(second)),
+        ),
+        Claim(
+            "a wider model is better",
+            Score(f"H={2 * hidden}"),
+            Score(f"H={hidden // 2}"),
+        ),
+    ]
 
 
 EXPERIMENT = Experiment(
     title="Depth and width",
-    claim=(
-        "Scores rise with depth and width, less and less, and fall again at "
-        "48 layers and at H=6144."
-    ),
     source="Lan et al. 2020, tables 11 and 12",
     variants=variants,
+    claims=claims,
     paper_header=("model", "parameters", "average of five tasks"),
     paper_rows=(
         ("1 layer, H=1024", "18M", "52.9"),

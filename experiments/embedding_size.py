@@ -2,36 +2,55 @@
 
 import dataclasses
 
-from experiments.experiment import Experiment, Variant
+from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
+
+_PAPER_SIZES = (64, 128, 256, 768)
+
+
+def _sizes(scale: Scale) -> tuple[int, ...]:
+    hidden = scale.config.hidden_size
+    if hidden == _PAPER_SIZES[-1]:
+        return _PAPER_SIZES
+    return hidden // 8, hidden // 4, hidden // 2, hidden
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns widths from H / 12 or H / 8 to H, shared and not."""
-    hidden = scale.config.hidden_size
-    sizes = (64, 128, 256, 768)
-    if hidden != sizes[-1]:
-        sizes = (hidden // 8, hidden // 4, hidden // 2, hidden)
+    """Returns four widths, with nothing shared and with everything shared."""
     return [
         Variant(
-            name=f"{sharing}_{size}",
+            label=f"{sharing}, E={size}",
             config=dataclasses.replace(
                 scale.config, embedding_size=size, parameter_sharing=sharing
             ),
         )
         for sharing in ("none", "all")
-        for size in sizes
+        for size in _sizes(scale)
+    ]
+
+
+def claims(scale: Scale) -> list[Claim]:
+    """Returns what the paper says of the width."""
+    small, *_, medium, large = _sizes(scale)
+    return [
+        Claim(
+            "without sharing, larger embeddings are better",
+            Score(f"none, E={large}"),
+            Score(f"none, E={small}"),
+        ),
+        Claim(
+            "with all parameters shared, the largest embeddings are not best",
+            Score(f"all, E={medium}"),
+            Score(f"all, E={large}"),
+        ),
     ]
 
 
 EXPERIMENT = Experiment(
     title="Embedding size",
-    claim=(
-        "Without sharing, larger embeddings are a little better; with all "
-        "parameters shared, E=128 is best."
-    ),
     source="Lan et al. 2020, table 3",
     variants=variants,
+    claims=claims,
     paper_header=("shared", "E", "parameters", "average of five tasks"),
     paper_rows=(
         ("none", "64", "87M", "81.3"),

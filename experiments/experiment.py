@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from albert_tf.config import AlbertConfig
 from experiments.scales import Scale
@@ -12,19 +13,38 @@ class Variant:
     """One model of an experiment, and how it is trained.
 
     Args:
-        name: Its name within the experiment, and that of its folder.
+        label: Its name in the tables of the experiment.
         config: Its shape.
-        flags: Flags of run_pretraining.py that are not those of the scale.
-        pair_objective: Which pairs its records have: `sop` or `nsp`.
-        starts_from: Name of the variant whose weights it starts from, with
-            another number of layers; empty for random weights.
+        flags: Flags of run_pretraining.py, for the second phase, that are not
+            those of the scale.
+        pair_objective: Which pairs its second phase has: `sop` or `nsp`.
+        starts_from: The model, of another number of layers, whose weights its
+            second phase starts from; None for its own first phase.
+        has_time_budget: Whether time, not steps, ends its phases.
     """
 
-    name: str
+    label: str
     config: AlbertConfig
     flags: Mapping[str, object] = dataclasses.field(default_factory=dict)
     pair_objective: str = "sop"
-    starts_from: str = ""
+    starts_from: "Variant | None" = None
+    has_time_budget: bool = False
+
+
+class Score(NamedTuple):
+    """A score of a model, by the pairs that it is evaluated on."""
+
+    label: str
+    name: str = "masked_lm_accuracy"
+    pairs: str = "sop"
+
+
+class Claim(NamedTuple):
+    """That one score is above another, as the paper says."""
+
+    text: str
+    above: Score
+    below: Score
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,20 +53,18 @@ class Experiment:
 
     Args:
         title: Heading of its part of the report.
-        claim: What the paper says, in a sentence.
-        source: Where.
-        variants: Returns the models of a scale; those that others start from
-            come first.
+        source: Where the paper's numbers are.
+        variants: Returns the models of a scale.
+        claims: Returns what the paper's numbers would mean here, by scale.
         paper_header: Header of the paper's own table.
         paper_rows: Its rows.
-        crosses_objectives: Whether every model is also evaluated on pairs of
-            the other kind.
+        pairs: Pairs that every model is evaluated on.
     """
 
     title: str
-    claim: str
     source: str
     variants: Callable[[Scale], list[Variant]]
+    claims: Callable[[Scale], list[Claim]]
     paper_header: Sequence[str]
     paper_rows: Sequence[Sequence[str]]
-    crosses_objectives: bool = False
+    pairs: Sequence[str] = ("sop",)

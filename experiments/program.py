@@ -6,12 +6,12 @@ r"""Repeats an experiment of the ALBERT paper.
 `tiny` takes minutes for each experiment on two cores, `small` hours; `paper`
 prints the commands for a cluster and runs nothing. The text is that of
 `--text_file`, every 40th document held out, or else the docstrings on this
-machine. The same command goes on where it was, and writes results.json and
-report.html.
+machine. The same command goes on where it was, and writes report.html and a
+JSON file for each experiment.
 """
 
 import pathlib
-import subprocess
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -24,6 +24,7 @@ from albert_tf.training import report as html
 from experiments import (
     depth,
     embedding_size,
+    layer_similarity,
     masking,
     objective,
     report,
@@ -32,17 +33,20 @@ from experiments import (
     sizes,
     wall_clock,
 )
+from experiments.experiment import Experiment
+from experiments.runs import Place
 from experiments.scales import SCALES, Scale
 
+SIZES, FIGURE, ALL = "sizes", "layer_similarity", "all"
 EXPERIMENTS = {
     "embedding_size": embedding_size.EXPERIMENT,
     "sharing": sharing.EXPERIMENT,
     "objective": objective.EXPERIMENT,
     "depth": depth.EXPERIMENT,
     "masking": masking.EXPERIMENT,
+    FIGURE: layer_similarity.EXPERIMENT,
     "wall_clock": wall_clock.EXPERIMENT,
 }
-SIZES, ALL = "sizes", "all"
 HELD_OUT_EVERY = 40
 FIRST_SEED = 12345
 
@@ -76,74 +80,102 @@ def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, or prints their commands."""
     cli_flags.require(values, "name", "output_dir")
     scale = SCALES[values.scale]
-    has_sizes = values.name in (SIZES, ALL)
     names = [one for one in EXPERIMENTS if values.name in (one, ALL)]
     folder = pathlib.Path(values.output_dir)
+    data = folder / "data"
     seeds = range(
         FIRST_SEED, FIRST_SEED + (values.num_seeds or scale.num_seeds)
     )
+    places = [Place(scale, data, folder / f"seed-{s}", s) for s in seeds]
     if scale.name == "paper":
-        print_commands(names, scale, folder, seeds, values.text_file or "TEXT")
+        print(paper_commands(names, places, values.text_file or "TEXT"))
         return
     claim(folder, scale, values.text_file)
-    sections = []
-    if has_sizes:
+    if values.name in (SIZES, ALL):
         print(SIZES, flush=True)
-        sections += sizes.sections(sizes.run(folder / SIZES))
-    data = folder / "data"
+        files.write_json(folder / f"{SIZES}.json", sizes.run(folder / SIZES))
     if names:
         make_data(scale, data, values.text_file)
     for name in names:
-        experiment = EXPERIMENTS[name]
-        results: list[dict[str, Any]] = []
-        for seed in seeds:
-            for variant in experiment.variants(scale):
-                own = folder / name / f"seed-{seed}"
-                print(f"{name}, {variant.name}, seed {seed}", flush=True)
-                result = runs.run_variant(
-                    variant, experiment, scale, data, own, seed=seed
-                )
-                results.append(result)
+        results = run_experiment(EXPERIMENTS[name], places)
         files.write_json(folder / f"{name}.json", results)
-    facts = {"Scale": scale.name, "Commit": commit(), "Seeds": len(seeds)}
-    # Those of earlier calls, too.
-    for name, experiment in EXPERIMENTS.items():
-        path = folder / f"{name}.json"
-        if path.exists():
-            sections += report.sections(experiment, files.read_json(path))
+        if name == FIGURE:
+            found = [layer_similarity.measure(place) for place in places]
+            files.write_json(folder / "figure_1.json", found)
     html.write(
         folder / "report.html",
         title="The paper's experiments",
-        facts=facts,
-        sections=sections,
+        facts={"Scale": scale.name, "Text": values.text_file or "docstrings"},
+        sections=sections(folder, scale),
     )
     print(f"Open {(folder / 'report.html').resolve()}")
 
 
-def print_commands(
-    names: list[str],
-    scale: Scale,
-    folder: pathlib.Path,
-    seeds: range,
-    text_file: str,
-) -> None:
-    """Prints all commands of experiments, those for the data first."""
-    data = folder / "data"
+def run_experiment(
+    experiment: Experiment, places: Sequence[Place]
+) -> list[dict[str, Any]]:
+    """Trains and evaluates all models; returns a result for each and seed."""
+    results = []
+    for place in places:
+        for variant in experiment.variants(place.scale):
+            print(
+                f"{experiment.title}: {variant.label}, seed {place.seed}",
+                flush=True,
+            )
+            trained = runs.train(variant, place)
+            scores = {
+                pairs: runs.evaluate(variant, place, pairs)
+                for pairs in experiment.pairs
+            }
+            names = {"label": variant.label, "seed": place.seed}
+            results.append({**names, **trained, "scores": scores})
+    return results
+
+
+def sections(folder: pathlib.Path, scale: Scale) -> list[html.Section]:
+    """Returns the report of all experiments whose results are there."""
+    found = []
+    if (folder / f"{SIZES}.json").exists():
+        found += sizes.sections(
+            files.read_json_object(folder / f"{SIZES}.json")
+        )
+    for name, experiment in EXPERIMENTS.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            results = files.read_json(path)
+            found += report.sections(
+                experiment, experiment.claims(scale), results
+            )
+    if (folder / "figure_1.json").exists():
+        found += layer_similarity.sections(
+            files.read_json(folder / "figure_1.json")
+        )
+    return found
+
+
+def paper_commands(
+    names: Sequence[str], places: Sequence[Place], text_file: str
+) -> str:
+    """Returns all commands of experiments, those for the data first."""
+    scale, data, *_ = places[0]
     texts = {"train": text_file, "held_out": "HELD_OUT_TEXT"}
-    print(runs.shown(runs.data_commands(scale, texts, data).values()))
+    lines = [runs.shown(runs.data_commands(scale, texts, data).values())]
+    seen: set[pathlib.Path] = set()
     for name in names:
-        experiment = EXPERIMENTS[name]
-        objectives = ["sop", "nsp"][: 1 + experiment.crosses_objectives]
-        for seed in seeds:
-            own = folder / name / f"seed-{seed}"
-            for variant in experiment.variants(scale):
-                found = runs.commands_of(variant, scale, data, own, seed=seed)
-                found += runs.evaluation_commands(
-                    variant, scale, data, own, objectives=objectives
-                ).values()
-                print(f"\n# {name}, {variant.name}, seed {seed}")
-                print(f"# {own / variant.name}.json: {variant.config}")
-                print(runs.shown(found))
+        for place in places:
+            for variant in EXPERIMENTS[name].variants(scale):
+                lines += ["", f"# {name}, {variant.label}, seed {place.seed}"]
+                commands = runs.training_commands(variant, place)
+                for pairs in EXPERIMENTS[name].pairs:
+                    made, one = runs.evaluation_command(variant, place, pairs)
+                    commands[made] = one
+                new = {k: v for k, v in commands.items() if k not in seen}
+                seen.update(new)
+                lines.append(runs.shown(new.values()) or "# as another above")
+            if name == FIGURE:
+                _, one = layer_similarity.command(place)
+                lines.append(runs.shown([one]))
+    return "\n".join(lines)
 
 
 def claim(folder: pathlib.Path, scale: Scale, text_file: str | None) -> None:
@@ -205,14 +237,3 @@ def split(text_file: str | None) -> tuple[str, str]:
             f"which none would be held out. Received: text_file={text_file}."
         )
     return "\n".join(parts[0]), "\n".join(parts[1])
-
-
-def commit() -> str:
-    """Returns the commit of the code, if it is known."""
-    done = subprocess.run(
-        ["git", "-C", str(runs.ROOT), "rev-parse", "--short", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "unknown"

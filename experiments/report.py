@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from albert_tf.training import report
-from experiments.experiment import Experiment
+from experiments.experiment import Claim, Experiment, Score
 
 Results = Sequence[Mapping[str, Any]]
 _HEADER = (
@@ -15,75 +15,107 @@ _HEADER = (
     "accuracy",
     "order",
     "next sentence",
-    "minutes",
+    "minutes of training",
     "seeds",
 )
 
 
-def by_name(results: Results) -> dict[str, list[Mapping[str, Any]]]:
-    """Returns the results of all seeds by name of the variant."""
+def by_label(results: Results) -> dict[str, list[Mapping[str, Any]]]:
+    """Returns the results of all seeds by label of the model."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for one in results:
-        found.setdefault(one["name"], []).append(one)
+        found.setdefault(one["label"], []).append(one)
     return found
 
 
-def sections(experiment: Experiment, results: Results) -> list[report.Section]:
+def verdict(claim: Claim, results: Results) -> str:
+    """Returns whether a claim is seen: whether all seeds agree.
+
+    >>> claim = Claim("b is better", Score("b"), Score("a"))
+    >>> scores = {"sop": {"masked_lm_accuracy": 0.3}}
+    >>> verdict(claim, [{"label": name, "scores": scores} for name in "ab"])
+    'cannot be told from one seed: 30.0% and 30.0%'
+    """
+    above, below = (_values(results, one) for one in (claim.above, claim.below))
+    shown = f"{_range(above)} and {_range(below)}"
+    if min(len(above), len(below)) < 2:
+        return f"cannot be told from one seed: {shown}"
+    if min(above) > max(below):
+        return f"seen: {shown}"
+    if max(above) < min(below):
+        return f"not seen, but the contrary: {shown}"
+    return f"cannot be told, within the spread of the seeds: {shown}"
+
+
+def _values(results: Results, score: Score) -> list[float]:
+    return [
+        one["scores"][score.pairs][score.name]
+        for one in results
+        if one["label"] == score.label
+        and score.name in one["scores"].get(score.pairs, {})
+    ]
+
+
+def _range(values: Sequence[float], form: str = ".1%") -> str:
+    if not values:
+        return ""
+    middle = format(statistics.median(values), form)
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):{form}} to {max(values):{form}})"
+
+
+def sections(
+    experiment: Experiment, claims: Sequence[Claim], results: Results
+) -> list[report.Section]:
     """Returns the tables and the curves of an experiment."""
-    groups = by_name(results)
-    rows = [_row(name, runs) for name, runs in groups.items()]
+    groups = by_label(results)
     return [
         report.Table(
             title=f"{experiment.title}: here, on held-out text",
             header=_HEADER,
-            rows=rows,
+            rows=[_row(label, results) for label in groups],
         ),
-        report.Chart(
-            title=f"{experiment.title}: curves of the first seed",
-            unit="held-out masked-LM loss",
-            curves={name: runs[0]["curve"] for name, runs in groups.items()},
+        report.Table(
+            title=f"{experiment.title}: what the paper found",
+            header=("claim", "here"),
+            rows=[(one.text, verdict(one, results)) for one in claims],
         ),
         report.Table(
             title=f"{experiment.title}: the paper ({experiment.source})",
             header=experiment.paper_header,
             rows=[*experiment.paper_rows],
         ),
+        report.Chart(
+            title=f"{experiment.title}: curves of the first seed",
+            unit="held-out masked-LM loss",
+            curves={label: runs[0]["curve"] for label, runs in groups.items()},
+        ),
         report.Table(
-            title=f"{experiment.title}: the claim and the commands",
-            header=("what", "text"),
+            title=f"{experiment.title}: commands",
+            header=("model", "seed", "commit", "command"),
             rows=[
-                ("the paper says", experiment.claim),
-                *(
-                    (f"{one['name']}, seed {one['seed']}", one["command"])
-                    for one in results
-                ),
+                (one["label"], str(one["seed"]), one["commit"], line)
+                for one in results
+                for line in one["commands"].splitlines()
             ],
         ),
     ]
 
 
-def _row(name: str, runs: Results) -> tuple[str, ...]:
-    def shown(objective: str, score: str, form: str) -> str:
-        values = [
-            run["scores"][objective][score]
-            for run in runs
-            if score in run["scores"].get(objective, {})
-        ]
-        if not values:
-            return ""
-        middle = format(statistics.median(values), form)
-        if len(values) == 1:
-            return middle
-        low, high = format(min(values), form), format(max(values), form)
-        return f"{middle} ({low} to {high})"
+def _row(label: str, results: Results) -> tuple[str, ...]:
+    runs = [one for one in results if one["label"] == label]
+
+    def shown(name: str, form: str = ".1%", pairs: str = "sop") -> str:
+        return _range(_values(results, Score(label, name, pairs)), form)
 
     return (
-        name,
+        label,
         f"{runs[0]['parameters']:,}",
-        shown("sop", "masked_lm_loss", ".3f"),
-        shown("sop", "masked_lm_accuracy", ".1%"),
-        shown("sop", "sentence_order_accuracy", ".1%"),
-        shown("nsp", "sentence_order_accuracy", ".1%"),
+        shown("masked_lm_loss", ".3f"),
+        shown("masked_lm_accuracy"),
+        shown("sentence_order_accuracy"),
+        shown("sentence_order_accuracy", pairs="nsp"),
         f"{statistics.median(run['seconds'] for run in runs) / 60:.1f}",
         str(len(runs)),
     )

@@ -1,6 +1,7 @@
-"""Trains and evaluates the models of an experiment; a killed one goes on.
+"""Trains and evaluates the models of experiments; a killed run goes on.
 
-Every step is a command that a user could type, and is kept with its result.
+Every step is a command that a user could type, and is kept with its result. A
+model that several experiments train alike is trained once.
 """
 
 import dataclasses
@@ -8,36 +9,49 @@ import pathlib
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from albert_tf import files
 from albert_tf.modeling import summary
-from experiments.experiment import Experiment, Variant
-from experiments.scales import Scale
+from experiments.experiment import Variant
+from experiments.scales import Phase, Scale
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Share of the tokens that is masked, by the paper and by its code.
 MASKED_SHARE = 0.15
 RESULT = "result.json"
+METRICS, SCORES = "metrics.jsonl", "eval_results.json"
+# Pairs that records are made of; masked words alone need none.
+NO_PAIRS, PAIRS = "none", ("sop", "nsp")
+PARTS = ("train", "held_out")
+# Ends the name of a converted model.
+_START = "-start"
 
 
-def command(script: str, **flags: object) -> list[str]:
-    """Returns the command of a script of this repository."""
-    values = {
-        name: f"no{name}" if value is False else name
-        for name, value in flags.items()
-        if isinstance(value, bool)
-    }
-    return [
-        sys.executable,
-        str(ROOT / script),
-        *(
-            f"--{values[name]}" if name in values else f"--{name}={value}"
-            for name, value in flags.items()
-        ),
-    ]
+class Place(NamedTuple):
+    """Where the models of a scale and a seed are.
+
+    `data` has the records, `models` a folder for each model.
+    """
+
+    scale: Scale
+    data: pathlib.Path
+    models: pathlib.Path
+    seed: int
+
+
+def command(program: str, **flags: object) -> list[str]:
+    """Returns the command of a script of this repository, or of a module."""
+    words = [sys.executable, "-m", program]
+    if program.endswith(".py"):
+        words[1:] = [str(ROOT / program)]
+    for name, value in flags.items():
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no{name}")
+        else:
+            words.append(f"--{name}={value}")
+    return words
 
 
 def shown(commands: Iterable[Sequence[str]]) -> str:
@@ -63,184 +77,206 @@ def call(one: Sequence[str], log: pathlib.Path) -> None:
 
 
 def data_commands(
-    scale: Scale, text_files: dict[str, str], folder: pathlib.Path
+    scale: Scale, text_files: Mapping[str, str], data: pathlib.Path
 ) -> dict[pathlib.Path, list[str]]:
     """Returns the commands that make vocabulary and records, by what they make.
 
     `text_files` has the globs of the training and of the held-out text.
     """
-    vocabulary = folder / "vocabulary"
+    vocabulary = data / "vocabulary"
+    model = vocabulary.with_suffix(".model")
     found = {
-        vocabulary.with_suffix(".model"): command(
+        model: command(
             "build_vocab.py",
             input_file=text_files["train"],
             output_prefix=vocabulary,
-            vocab_size=scale.vocab_size,
+            vocab_size=scale.config.vocab_size,
         )
     }
-    lengths = {scale.max_seq_length}
-    if scale.short_steps:
-        lengths.add(scale.short_length)
+    kinds = [(pairs, scale.second) for pairs in PAIRS]
+    if scale.first:
+        kinds.append((NO_PAIRS, scale.first))
     for part, text in text_files.items():
-        for objective in ("sop", "nsp"):
-            for length in sorted(lengths):
-                path = folder / f"{part}.{objective}.{length}"
-                found[path] = command(
-                    "create_pretraining_data.py",
-                    input_file=text,
-                    output_file=path,
-                    spm_model_file=vocabulary.with_suffix(".model"),
-                    masking="dynamic",
-                    pair_objective=objective,
-                    max_seq_length=length,
-                    max_predictions_per_seq=_num_masked(length),
-                )
+        for pairs, phase in kinds:
+            path = data / f"{part}.{pairs}"
+            found[path] = command(
+                "create_pretraining_data.py",
+                input_file=text,
+                output_file=path,
+                spm_model_file=model,
+                masking="dynamic",
+                pair_objective=pairs,
+                max_seq_length=phase.max_seq_length,
+                max_predictions_per_seq=_num_masked(phase),
+            )
     return found
 
 
-def _num_masked(length: int) -> int:
-    return max(1, round(MASKED_SHARE * length))
+def _num_masked(phase: Phase) -> int:
+    return max(1, round(MASKED_SHARE * phase.max_seq_length))
 
 
-def commands_of(
-    variant: Variant,
-    scale: Scale,
-    data: pathlib.Path,
-    folder: pathlib.Path,
-    *,
-    seed: int,
-) -> list[list[str]]:
-    """Returns the commands that train a variant in `folder / name`."""
-    own = folder / variant.name
-    config = folder / f"{variant.name}.json"
-    found, start = [], {}
+def _shape_name(variant: Variant, scale: Scale) -> str:
+    """Returns what the shape of a model has of its own."""
+    changes = {
+        field.name: getattr(variant.config, field.name)
+        for field in dataclasses.fields(scale.config)
+    }
+    return "-".join(
+        f"{name}_{value}"
+        for name, value in changes.items()
+        if value != getattr(scale.config, name)
+    )
+
+
+def model_name(variant: Variant, scale: Scale) -> str:
+    """Returns the name of a model's folder: what it has of its own."""
+    parts = [
+        _shape_name(variant, scale),
+        *(f"{name}_{value}" for name, value in variant.flags.items()),
+        variant.pair_objective if variant.pair_objective != "sop" else "",
+        "timed" if variant.has_time_budget else "",
+    ]
     if variant.starts_from:
-        converted = folder / f"{variant.name}_start"
-        found.append(
-            command(
-                "convert_checkpoint.py",
-                input_path=folder / variant.starts_from,
-                output_path=converted,
-                output_format="keras",
-                num_hidden_layers=variant.config.num_hidden_layers,
-            )
+        parts.append(f"from-{model_name(variant.starts_from, scale)}")
+    return "-".join(filter(None, parts)) or "base"
+
+
+def _first_name(variant: Variant, scale: Scale) -> str:
+    timed = "timed" if variant.has_time_budget else ""
+    parts = ["first", _shape_name(variant, scale), timed]
+    return "-".join(filter(None, parts))
+
+
+def training_commands(
+    variant: Variant, place: Place
+) -> dict[pathlib.Path, list[str]]:
+    """Returns the commands that train a model, by the folder they make.
+
+    The last one makes the model. Those before are a first phase, which models
+    of the same shape share, or the conversion of the model it starts from.
+    """
+    scale, models = place.scale, place.models
+    own = models / model_name(variant, scale)
+    found = {}
+    start: dict[str, object] = {}
+    if variant.starts_from:
+        converted = own.with_name(own.name + _START)
+        found[converted] = command(
+            "convert_checkpoint.py",
+            input_path=models / model_name(variant.starts_from, scale),
+            output_path=converted,
+            output_format="keras",
+            num_hidden_layers=variant.config.num_hidden_layers,
         )
-        start["init_checkpoint"] = converted
-    train = f"{data}/train.{variant.pair_objective}"
-    schedule = {"input_file": f"{train}.{scale.max_seq_length}"}
-    if scale.short_steps and "time_budget" not in variant.flags:
-        short, long = scale.short_length, scale.max_seq_length
-        schedule = {
-            "input_file": f"{train}.{short},{train}.{long}",
-            "length_schedule": f"{short}@0,{long}@{scale.short_steps}",
-        }
-    flags = {
-        "albert_config_file": config,
-        "output_dir": own,
-        **schedule,
-        "eval_file": f"{data}/held_out.{variant.pair_objective}."
-        f"{scale.max_seq_length}",
-        "do_eval": True,
-        "max_seq_length": scale.max_seq_length,
-        "optimizer": scale.optimizer,
-        "learning_rate": scale.learning_rate,
-        "train_batch_size": scale.train_batch_size,
-        "num_train_steps": scale.num_train_steps,
-        "num_warmup_steps": scale.num_warmup_steps,
-        "save_checkpoints_steps": max(1, scale.num_train_steps // 8),
-        "keep_checkpoint_max": 2,
-        "random_seed": seed,
+        start = {"init_checkpoint": converted}
+    elif scale.first:
+        first = models / _first_name(variant, scale)
+        found[first] = _pretraining(
+            variant, place, scale.first, NO_PAIRS, first, objectives="mlm"
+        )
+        start = {"init_checkpoint": first, "allow_new_heads": True}
+    found[own] = _pretraining(
+        variant,
+        place,
+        scale.second,
+        variant.pair_objective,
+        own,
         **start,
         **variant.flags,
-    }
-    return [*found, command("run_pretraining.py", **flags)]
+    )
+    return found
 
 
-def evaluation_commands(
+def _pretraining(
     variant: Variant,
-    scale: Scale,
-    data: pathlib.Path,
-    folder: pathlib.Path,
-    *,
-    objectives: Sequence[str],
-) -> dict[str, list[str]]:
-    """Returns the commands that evaluate a trained variant, by pairs.
+    place: Place,
+    phase: Phase,
+    pairs: str,
+    output_dir: pathlib.Path,
+    **own_flags: object,
+) -> list[str]:
+    train, held_out = (place.data / f"{part}.{pairs}" for part in PARTS)
+    flags: dict[str, object] = {
+        "albert_config_file": _config_file(variant, place),
+        "input_file": train,
+        "eval_file": held_out,
+        "output_dir": output_dir,
+        "do_eval": True,
+        "optimizer": place.scale.optimizer,
+        "max_predictions_per_seq": _num_masked(phase),
+        **dataclasses.asdict(phase),
+        "save_checkpoints_steps": max(1, phase.num_train_steps // 8),
+        "keep_checkpoint_max": 1,
+        "random_seed": place.seed,
+    }
+    if variant.has_time_budget:
+        flags["time_budget"] = place.scale.time_budget
+    return command("run_pretraining.py", **flags | own_flags)
 
-    Their masks are those that the records were built for, whatever the variant
-    was trained with.
+
+def _config_file(variant: Variant, place: Place) -> pathlib.Path:
+    shape = _shape_name(variant, place.scale) or "base"
+    return place.models / f"{shape}.json"
+
+
+def evaluation_command(
+    variant: Variant, place: Place, pairs: str
+) -> tuple[pathlib.Path, list[str]]:
+    """Returns the folder of an evaluation, and the command that makes it.
+
+    Masks are those that the held-out records were built for, whatever the
+    model was trained with.
     """
-    return {
-        objective: command(
-            "run_pretraining.py",
-            albert_config_file=folder / f"{variant.name}.json",
-            init_checkpoint=folder / variant.name,
-            eval_file=f"{data}/held_out.{objective}.{scale.max_seq_length}",
-            max_seq_length=scale.max_seq_length,
-            output_dir=folder / f"{variant.name}_on_{objective}",
-            do_train=False,
-            do_eval=True,
-        )
-        for objective in objectives
-    }
+    own = place.models / model_name(variant, place.scale)
+    folder = own.with_name(f"{own.name}-on-{pairs}")
+    phase = place.scale.second
+    return folder, command(
+        "run_pretraining.py",
+        albert_config_file=_config_file(variant, place),
+        init_checkpoint=own,
+        eval_file=place.data / f"held_out.{pairs}",
+        max_seq_length=phase.max_seq_length,
+        max_predictions_per_seq=_num_masked(phase),
+        output_dir=folder,
+        do_train=False,
+        do_eval=True,
+    )
 
 
-def run_variant(
-    variant: Variant,
-    experiment: Experiment,
-    scale: Scale,
-    data: pathlib.Path,
-    folder: pathlib.Path,
-    *,
-    seed: int,
-) -> dict[str, Any]:
-    """Trains and evaluates a variant unless it is done; returns the result.
+def train(variant: Variant, place: Place) -> dict[str, Any]:
+    """Trains a model, and those it starts from, unless that is done.
 
     Returns:
-        `parameters`, `seconds` (of the last start), `command`, `scores` by
-        kind of pairs, and `curve`: steps with their held-out loss.
+        `parameters`, `commands`, `seconds` of training in both phases, and
+        `curve`: steps or seconds of the second phase with the held-out loss.
     """
-    path = folder / variant.name / RESULT
+    own = place.models / model_name(variant, place.scale)
+    path = own / RESULT
     if path.exists():
         return files.read_json_object(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    variant.config.to_json_file(folder / f"{variant.name}.json")
-    log = folder / f"{variant.name}.log"
-    start = time.monotonic()
-    training = commands_of(variant, scale, data, folder, seed=seed)
-    for one in training:
-        target = next(
-            (
-                x.partition("=")[2]
-                for x in one
-                if x.startswith("--output_path=")
-            ),
-            None,
-        )
-        # What was converted before a kill is whole.
-        if target is None or not pathlib.Path(target).exists():
-            call(one, log)
-    seconds = time.monotonic() - start
-    objectives = ("sop", "nsp") if experiment.crosses_objectives else ("sop",)
-    scores = {}
-    evaluations = evaluation_commands(
-        variant, scale, data, folder, objectives=objectives
-    )
-    for objective, one in evaluations.items():
-        call(one, log)
-        output = folder / f"{variant.name}_on_{objective}"
-        scores[objective] = files.read_json_object(output / "eval_results.json")
-    lines = files.read_json_lines(folder / variant.name / "metrics.jsonl")
+    if variant.starts_from:
+        train(variant.starts_from, place)
+    config_file = _config_file(variant, place)
+    config_file.parent.mkdir(parents=True, exist_ok=True)
+    variant.config.to_json_file(config_file)
+    commands = training_commands(variant, place)
+    for folder, one in commands.items():
+        if not _is_made(folder):
+            call(one, own.with_name(f"{own.name}.log"))
+    phases = [one for one in commands if (one / METRICS).exists()]
     result = {
-        "name": variant.name,
-        "seed": seed,
         "config": dataclasses.asdict(variant.config),
         "parameters": num_parameters(variant),
-        "command": shown(training),
-        "seconds": seconds,
-        "scores": scores,
+        "commands": shown(commands.values()),
+        "commit": commit(),
+        "seconds": sum(map(seconds_of, phases)),
         "curve": [
-            [line["step"], line["eval_masked_lm_loss"]]
-            for line in lines
+            [
+                line["seconds" if variant.has_time_budget else "step"],
+                line["eval_masked_lm_loss"],
+            ]
+            for line in files.read_json_lines(own / METRICS)
             if "eval_masked_lm_loss" in line
         ],
     }
@@ -248,8 +284,47 @@ def run_variant(
     return result
 
 
+def _is_made(folder: pathlib.Path) -> bool:
+    """Returns whether a conversion or a training is finished."""
+    if folder.name.endswith(_START):
+        return folder.exists()
+    return (folder / SCORES).exists()
+
+
+def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
+    """Returns the scores of a trained model on held-out pairs."""
+    folder, one = evaluation_command(variant, place, pairs)
+    path = folder / SCORES
+    if not path.exists():
+        call(one, folder.with_name(f"{folder.name}.log"))
+    return files.read_json_object(path)
+
+
+def seconds_of(folder: pathlib.Path) -> float:
+    """Returns the time of the updates that a run has logged."""
+    batch_size = files.read_json_object(folder / "run.json")["train_batch_size"]
+    last, seconds = 0, 0.0
+    for line in files.read_json_lines(folder / METRICS):
+        if "sequences_per_second" in line:
+            num_sequences = (line["step"] - last) * batch_size
+            seconds += num_sequences / line["sequences_per_second"]
+            last = line["step"]
+    return seconds
+
+
 def num_parameters(variant: Variant) -> int:
     """Returns the number of values in the encoder, as the paper counts."""
     return sum(
         part.parameters for part in summary.encoder_parts(variant.config)
     )
+
+
+def commit() -> str:
+    """Returns the commit of the code, if it is known."""
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"

@@ -3,7 +3,7 @@
 import dataclasses
 
 from albert_tf.config import SHARING_STRATEGIES
-from experiments.experiment import Experiment, Variant
+from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
 
@@ -11,7 +11,7 @@ def variants(scale: Scale) -> list[Variant]:
     """Returns the four strategies, then layers in two groups."""
     found = [
         Variant(
-            name=strategy,
+            label=strategy,
             config=dataclasses.replace(
                 scale.config, parameter_sharing=strategy
             ),
@@ -19,18 +19,30 @@ def variants(scale: Scale) -> list[Variant]:
         for strategy in SHARING_STRATEGIES
     ]
     groups = dataclasses.replace(scale.config, num_hidden_groups=2)
-    return [*found, Variant(name="two_groups", config=groups)]
+    return [*found, Variant(label="two groups", config=groups)]
+
+
+def claims(scale: Scale) -> list[Claim]:
+    """Returns what the paper says of sharing."""
+    return [
+        Claim(
+            "sharing all parameters costs quality",
+            Score("none"),
+            Score("all"),
+        ),
+        Claim(
+            "sharing the feed-forward network costs more than attention",
+            Score("attention"),
+            Score("ffn"),
+        ),
+    ]
 
 
 EXPERIMENT = Experiment(
     title="Parameter sharing",
-    claim=(
-        "Sharing all parameters costs 1.5 points on average at E=128, sharing "
-        "those of attention nothing; most of the loss comes from the "
-        "feed-forward network."
-    ),
     source="Lan et al. 2020, table 4, E=128",
     variants=variants,
+    claims=claims,
     paper_header=("shared", "parameters", "average of five tasks"),
     paper_rows=(
         ("all", "12M", "80.1"),

@@ -2,10 +2,8 @@
 
 import dataclasses
 
-from experiments.experiment import Experiment, Variant
+from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
-
-_BUDGETS = {"tiny": "60s", "small": "30m", "paper": "33h"}
 
 
 def variants(scale: Scale) -> list[Variant]:
@@ -13,31 +11,38 @@ def variants(scale: Scale) -> list[Variant]:
     config = scale.config
     wide = 2 * config.hidden_size
     configs = {
-        "bert": dataclasses.replace(
+        "BERT": dataclasses.replace(
             config,
             embedding_size=config.hidden_size,
             parameter_sharing="none",
         ),
-        "albert": config,
-        "albert_wide": dataclasses.replace(
+        "ALBERT": config,
+        "wide ALBERT": dataclasses.replace(
             config, hidden_size=wide, intermediate_size=4 * wide
         ),
     }
-    flags = {"time_budget": _BUDGETS[scale.name]}
     return [
-        Variant(name=name, config=one, flags=flags)
-        for name, one in configs.items()
+        Variant(label=label, config=one, has_time_budget=True)
+        for label, one in configs.items()
+    ]
+
+
+def claims(scale: Scale) -> list[Claim]:
+    """Returns what the paper says of equal time."""
+    return [
+        Claim(
+            "a wide ALBERT is better than BERT after the same time",
+            Score("wide ALBERT"),
+            Score("BERT"),
+        )
     ]
 
 
 EXPERIMENT = Experiment(
     title="The same time",
-    claim=(
-        "ALBERT-xxlarge, whose steps take three times as long, is better than "
-        "BERT-large after the same time."
-    ),
     source="Lan et al. 2020, table 6",
     variants=variants,
+    claims=claims,
     paper_header=("model", "steps", "time", "average of five tasks"),
     paper_rows=(
         ("BERT-large", "400k", "34h", "87.2"),

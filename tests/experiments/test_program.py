@@ -1,6 +1,7 @@
 """The experiments as they are planned; none of these tests trains."""
 
 import dataclasses
+import itertools
 import json
 import re
 
@@ -8,6 +9,7 @@ import pytest
 
 from albert_tf.training.pretrain_config import PretrainingConfig
 from experiments import program, report, runs
+from experiments.experiment import Claim, Score
 from experiments.program import EXPERIMENTS
 from experiments.scales import SCALES
 
@@ -16,6 +18,10 @@ PLANS = [
     for name in EXPERIMENTS
     for scale in ("tiny", "small", "paper")
 ]
+
+
+def _place(folder, scale):
+    return runs.Place(SCALES[scale], folder / "data", folder, 1)
 
 
 def _flags_of(command):
@@ -30,41 +36,70 @@ def _flags_of(command):
 
 @pytest.mark.parametrize(("name", "scale"), PLANS)
 def test_the_commands_of_all_models_can_be_given(name, scale, tmp_path):
-    scale = SCALES[scale]
-    variants = EXPERIMENTS[name].variants(scale)
+    place = _place(tmp_path, scale)
+    known = {f.name for f in dataclasses.fields(PretrainingConfig)}
+    own = {"albert_config_file", "allow_new_heads"}
+    variants = EXPERIMENTS[name].variants(place.scale)
 
-    names = [one.name for one in variants]
-    assert len(set(names)) == len(names)
-    for number, variant in enumerate(variants):
-        assert variant.starts_from in ("", *names[:number])
-        *_, train = runs.commands_of(variant, scale, tmp_path, tmp_path, seed=1)
-        given = _flags_of(train)
-        known = {f.name for f in dataclasses.fields(PretrainingConfig)}
-        assert set(given) <= known | {"albert_config_file"}
-        config = PretrainingConfig(
-            albert_config=variant.config,
-            output_dir=given["output_dir"],
-            input_file=given["input_file"],
-            max_seq_length=int(given["max_seq_length"]),
-            length_schedule=given.get("length_schedule", ""),
-            num_train_steps=int(given["num_train_steps"]),
-            num_warmup_steps=int(given["num_warmup_steps"]),
-            train_batch_size=int(given["train_batch_size"]),
-            time_budget=given.get("time_budget", ""),
-        )
-        assert config.phases
-
-
-def test_models_differ_in_what_is_compared_alone():
-    for name in ("sharing", "embedding_size"):
-        for one in EXPERIMENTS[name].variants(SCALES["tiny"]):
-            plain = dataclasses.replace(
-                SCALES["tiny"].config,
-                parameter_sharing=one.config.parameter_sharing,
-                num_hidden_groups=one.config.num_hidden_groups,
-                embedding_size=one.config.embedding_size,
+    for variant in variants:
+        commands = runs.training_commands(variant, place)
+        for folder, command in commands.items():
+            given = _flags_of(command)
+            if "convert_checkpoint" in command[1]:
+                assert given["output_path"] == str(folder)
+                continue
+            assert given["output_dir"] == str(folder)
+            assert set(given) <= known | own
+            numbers = {
+                name: int(given[name])
+                for name in given
+                if name.startswith(("num_", "max_", "train_batch"))
+            }
+            PretrainingConfig(
+                albert_config=variant.config,
+                output_dir=given["output_dir"],
+                input_file=given["input_file"],
+                time_budget=given.get("time_budget", ""),
+                **numbers,
             )
-            assert one.config == plain
+    assert len({one.label for one in variants}) == len(variants)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_models_share_a_folder_only_if_they_are_trained_alike(scale, tmp_path):
+    place = _place(tmp_path, scale)
+    found = {}
+    for experiment in EXPERIMENTS.values():
+        for variant in experiment.variants(place.scale):
+            commands = runs.training_commands(variant, place)
+            for folder, command in commands.items():
+                assert found.setdefault(folder, command) == command
+
+
+@pytest.mark.parametrize(("name", "scale"), PLANS)
+def test_claims_are_of_models_and_scores_that_are_there(name, scale):
+    experiment, scale = EXPERIMENTS[name], SCALES[scale]
+    labels = {one.label for one in experiment.variants(scale)}
+
+    for claim in experiment.claims(scale):
+        for score in (claim.above, claim.below):
+            assert score.label in labels
+            assert score.pairs in experiment.pairs
+
+
+def test_a_chain_of_depths_starts_each_from_the_one_below(tmp_path):
+    place = _place(tmp_path, "tiny")
+    variants = EXPERIMENTS["depth"].variants(place.scale)
+
+    for below, deeper in itertools.pairwise(variants[:4]):
+        convert, train = runs.training_commands(deeper, place).values()
+        start = _flags_of(convert)
+        made = tmp_path / runs.model_name(below, place.scale)
+        assert start["input_path"] == str(made)
+        assert start["num_hidden_layers"] == str(
+            deeper.config.num_hidden_layers
+        )
+        assert _flags_of(train)["init_checkpoint"] == start["output_path"]
 
 
 def test_one_document_in_forty_is_held_out(tmp_path):
@@ -98,34 +133,55 @@ def test_a_folder_is_that_of_one_scale_and_text(tmp_path):
         program.claim(tmp_path, SCALES["tiny"], None)
 
 
-def test_the_report_has_medians_and_the_paper_s_numbers(tmp_path):
-    results = [
-        {
-            "name": "all",
-            "seed": seed,
-            "parameters": 12345,
-            "seconds": 60.0,
-            "command": "python run_pretraining.py",
-            "scores": {
-                "sop": {
-                    "masked_lm_loss": loss,
-                    "masked_lm_accuracy": 0.5,
-                    "sentence_order_accuracy": 0.75,
-                }
-            },
-            "curve": [[0, 9.0], [10, loss]],
-        }
-        for seed, loss in ((1, 4.0), (2, 5.0), (3, 4.5))
-    ]
+def _result(seed, accuracy, label="all", pairs="sop"):
+    scores = {"masked_lm_loss": 5 - seed / 2, "masked_lm_accuracy": accuracy}
+    return {
+        "label": label,
+        "seed": seed,
+        "commit": "abc",
+        "parameters": 12345,
+        "seconds": 60.0,
+        "commands": "python run_pretraining.py",
+        "scores": {pairs: scores},
+        "curve": [[0, 9.0], [10, 5.0]],
+    }
 
-    here, chart, paper, about = report.sections(EXPERIMENTS["sharing"], results)
 
-    row = ("all", "12,345", "4.500 (4.000 to 5.000)", "50.0% (50.0% to 50.0%)")
+def test_the_report_has_medians_and_the_paper_s_numbers():
+    results = [_result(seed, 0.3 + seed / 100) for seed in (1, 2, 3)]
+    experiment = EXPERIMENTS["sharing"]
+
+    here, claims, paper, chart, commands = report.sections(
+        experiment, experiment.claims(SCALES["tiny"]), results
+    )
+
+    row = ("all", "12,345", "4.000 (3.500 to 4.500)", "32.0% (31.0% to 33.0%)")
     assert here.rows[0][:4] == row
     assert here.rows[0][5:] == ("", "1.0", "3")
-    assert chart.curves["all"] == [[0, 9.0], [10, 4.0]]
+    assert claims.rows[0][0] == "sharing all parameters costs quality"
     assert ("all", "12M", "80.1") in paper.rows
-    assert about.rows[0][1].startswith("Sharing all parameters costs")
+    assert chart.curves["all"] == [[0, 9.0], [10, 5.0]]
+    assert commands.rows[2] == ("all", "3", "abc", "python run_pretraining.py")
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "expected"),
+    [
+        ((0.4, 0.41), (0.3, 0.39), "seen: 40.5% (40.0% to 41.0%) and"),
+        ((0.3, 0.31), (0.4, 0.41), "not seen, but the contrary"),
+        ((0.3, 0.36), (0.35, 0.41), "cannot be told, within the spread"),
+        ((0.4,), (0.3,), "cannot be told from one seed: 40.0% and 30.0%"),
+    ],
+)
+def test_a_claim_is_seen_where_all_seeds_agree(above, below, expected):
+    results = [
+        _result(seed, accuracy, label)
+        for label, values in (("a", above), ("b", below))
+        for seed, accuracy in enumerate(values)
+    ]
+    claim = Claim("a is better", Score("a"), Score("b"))
+
+    assert report.verdict(claim, results).startswith(expected)
 
 
 def test_a_command_that_fails_is_one_line(tmp_path):
@@ -136,17 +192,36 @@ def test_a_command_that_fails_is_one_line(tmp_path):
 
 
 def test_a_finished_model_is_not_trained_again(tmp_path):
-    (tmp_path / "all").mkdir()
-    (tmp_path / "all" / "result.json").write_text(json.dumps({"seed": 7}))
-    (variant, *_) = EXPERIMENTS["sharing"].variants(SCALES["tiny"])
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "result.json").write_text(json.dumps({"seed": 7}))
+    place = _place(tmp_path, "tiny")
+    (variant, *_) = EXPERIMENTS["sharing"].variants(place.scale)
 
-    found = runs.run_variant(
-        variant,
-        EXPERIMENTS["sharing"],
-        SCALES["tiny"],
-        tmp_path,
-        tmp_path,
-        seed=7,
-    )
+    assert runs.train(variant, place) == {"seed": 7}
 
-    assert found == {"seed": 7}
+
+def test_the_time_of_a_run_is_that_of_its_updates(tmp_path):
+    (tmp_path / "run.json").write_text('{"train_batch_size": 32}')
+    lines = [
+        {"step": 0, "eval_masked_lm_loss": 9.0},
+        {"step": 100, "sequences_per_second": 320.0},
+        {"step": 150, "sequences_per_second": 160.0},
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (tmp_path / "metrics.jsonl").write_text(text)
+
+    assert runs.seconds_of(tmp_path) == 10 + 10
+
+
+def test_paper_prints_each_command_once(tmp_path, capsys):
+    names = list(EXPERIMENTS)
+    places = [_place(tmp_path, "paper")]
+
+    lines = program.paper_commands(names, places, "wiki.txt").splitlines()
+
+    commands = [line for line in lines if line.startswith("python")]
+    figure = [one for one in commands if "layer_similarity" in one]
+    assert len(set(commands)) == len(commands)
+    assert len(figure) == 1
+    assert commands[0].startswith("python build_vocab.py --input_file=wiki.txt")
+    assert "# as another above" in lines

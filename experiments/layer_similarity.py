@@ -1,0 +1,112 @@
+"""Figure 1: what every layer changes, with all layers shared and with none."""
+
+import itertools
+import pathlib
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from albert_tf import files
+from albert_tf.training import report
+from experiments import runs, sharing
+from experiments.experiment import Claim, Experiment, Variant
+from experiments.runs import Place
+from experiments.scales import Scale
+
+LABELS = ("all", "none")
+MEASURES = {"l2_distance": "L2 distance", "degrees": "angle in degrees"}
+
+
+def variants(scale: Scale) -> list[Variant]:
+    """Returns the models of the sharing experiment that are drawn."""
+    return [one for one in sharing.variants(scale) if one.label in LABELS]
+
+
+def claims(scale: Scale) -> list[Claim]:
+    """Returns nothing: the claim is of curves, not of scores."""
+    return []
+
+
+EXPERIMENT = Experiment(
+    title="Input and output of layers",
+    source="Lan et al. 2020, figure 1",
+    variants=variants,
+    claims=claims,
+    paper_header=("models", "what the figure shows"),
+    paper_rows=(
+        (
+            "BERT-large, ALBERT-large",
+            "distance and angle from layer to layer are much smoother for "
+            "ALBERT; they do not come near 0 after 24 layers",
+        ),
+    ),
+)
+
+
+def command(place: Place) -> tuple[str, list[str]]:
+    """Returns the prefix of the figure of a seed, and what draws it."""
+    prefix = str(place.models / "figure_1")
+    checkpoints = [
+        str(place.models / runs.model_name(one, place.scale))
+        for one in variants(place.scale)
+    ]
+    return prefix, runs.command(
+        "albert_tf.analysis.layer_similarity",
+        init_checkpoint=",".join(checkpoints),
+        input_file=place.data / "held_out.sop",
+        output_prefix=prefix,
+    )
+
+
+def measure(place: Place) -> dict[str, Any]:
+    """Returns the means by layer and label, measured unless that is done."""
+    prefix, one = command(place)
+    path = pathlib.Path(f"{prefix}.json")
+    if not path.exists():
+        runs.call(one, place.models / "figure_1.log")
+    found = files.read_json_object(path)
+    return dict(zip(LABELS, found.values(), strict=True))
+
+
+def roughness(values: Sequence[float]) -> float:
+    """Returns how much a curve changes from layer to layer, of its mean.
+
+    >>> roughness([1.0, 3.0, 2.0])
+    0.75
+    """
+    steps = [
+        abs(after - before) for before, after in itertools.pairwise(values)
+    ]
+    return statistics.mean(steps) / statistics.mean(values)
+
+
+def sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
+    """Returns the figure of the first seed, and how smooth all seeds are."""
+    title = EXPERIMENT.title
+    charts = [
+        report.Chart(
+            title=f"{title}: {shown} by layer, first seed",
+            unit=shown,
+            curves={
+                label: [*enumerate(curves[name], 1)]
+                for label, curves in found[0].items()
+            },
+        )
+        for name, shown in MEASURES.items()
+    ]
+    rows = [
+        (label, shown, str(len(found)), _shown(found, label, name))
+        for name, shown in MEASURES.items()
+        for label in LABELS
+    ]
+    table = report.Table(
+        title=f"{title}: change from layer to layer, relative to the mean",
+        header=("shared", "measure", "seeds", "change"),
+        rows=rows,
+    )
+    return [*charts, table]
+
+
+def _shown(found: Sequence[dict[str, Any]], label: str, name: str) -> str:
+    values = [roughness(one[label][name]) for one in found]
+    return ", ".join(f"{value:.2f}" for value in values)
