@@ -22,6 +22,7 @@ COMMANDS = (
     "run_race",
     "convert_checkpoint",
     "export_saved_model",
+    "run_experiment",
 )
 _HEAD = """# Flags
 

@@ -9,11 +9,8 @@ _LARGEST_SHARE = 0.25
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns the plain model, then one change in each of the others."""
+    """Returns models with and without dropout, then with other masks."""
     config = scale.config
-    dropout = dataclasses.replace(
-        config, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1
-    )
     slots = int(_LARGEST_SHARE * scale.second.max_seq_length)
     changes: dict[str, dict[str, object]] = {
         "single words": {"ngram": 1},
@@ -25,8 +22,17 @@ def variants(scale: Scale) -> list[Variant]:
         },
     }
     return [
-        Variant(label="plain", config=config),
-        Variant(label="dropout 0.1", config=dropout),
+        *(
+            Variant(
+                label=f"dropout {rate:g}",
+                config=dataclasses.replace(
+                    config,
+                    hidden_dropout_prob=rate,
+                    attention_probs_dropout_prob=rate,
+                ),
+            )
+            for rate in (0.0, 0.1)
+        ),
         *(
             Variant(label=label, config=config, flags=flags)
             for label, flags in changes.items()
@@ -39,7 +45,7 @@ def claims(scale: Scale) -> list[Claim]:
     return [
         Claim(
             "without dropout, masked words are learnt better",
-            Score("plain"),
+            Score("dropout 0"),
             Score("dropout 0.1"),
         )
     ]

@@ -4,21 +4,21 @@ r"""Repeats an experiment of the ALBERT paper.
         --output_dir=experiments_tiny
 
 `tiny` takes minutes for each experiment on two cores, `small` hours; `paper`
-prints the commands for a cluster and runs nothing. The text is that of
-`--text_file`, every 40th document held out, or else the docstrings on this
-machine. The same command goes on where it was, and writes report.html and a
-JSON file for each experiment.
+prints the commands for a cluster, writes the configs they name and runs
+nothing. The text is that of `--text_file`, every 40th document held out, or
+else the docstrings on this machine. The same command goes on where it was, and
+writes report.html and a JSON file for each experiment.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from absl import flags
-
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
+from albert_tf.settings import setting
 from albert_tf.text import documents
 from albert_tf.training import report as html
 from experiments import (
@@ -51,6 +51,31 @@ HELD_OUT_EVERY = 40
 FIRST_SEED = 12345
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExperimentConfig:
+    """Settings of the command."""
+
+    name: str | None = setting(
+        None,
+        "Which experiment to run.",
+        choices=[SIZES, *EXPERIMENTS, ALL],
+    )
+    scale: str = setting("tiny", "How large its models are.", choices=[*SCALES])
+    text_file: str | None = setting(
+        None,
+        "Comma-separated globs of text, as for create_pretraining_data.py. "
+        "Default: the docstrings on this machine.",
+    )
+    output_dir: str | None = setting(None, "Folder of all results.")
+    num_seeds: int | None = setting(
+        None, "Runs of every model. Default: that of the scale."
+    )
+
+    def __post_init__(self) -> None:
+        if self.num_seeds is not None:
+            checks.check_integer("num_seeds", self.num_seeds, at_least=1)
+
+
 def main() -> None:
     """Runs the command."""
     program.run(define_flags, run, description=__doc__)
@@ -58,44 +83,30 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of the command."""
-    flags.DEFINE_enum(
-        "name", None, [SIZES, *EXPERIMENTS, ALL], "Which experiment to run."
-    )
-    flags.DEFINE_enum(
-        "scale", "tiny", list(SCALES), "How large its models are."
-    )
-    flags.DEFINE_string(
-        "text_file",
-        None,
-        "Comma-separated globs of text, as for create_pretraining_data.py. "
-        "Default: the docstrings on this machine.",
-    )
-    flags.DEFINE_string("output_dir", None, "Folder of all results.")
-    flags.DEFINE_integer(
-        "num_seeds", None, "Runs of every model.", lower_bound=1
-    )
+    cli_flags.define(ExperimentConfig)
 
 
 def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, or prints their commands."""
     cli_flags.require(values, "name", "output_dir")
-    scale = SCALES[values.scale]
-    names = [one for one in EXPERIMENTS if values.name in (one, ALL)]
-    folder = pathlib.Path(values.output_dir)
+    config = cli_flags.read(ExperimentConfig, values)
+    scale = SCALES[config.scale]
+    names = [one for one in EXPERIMENTS if config.name in (one, ALL)]
+    folder = pathlib.Path(config.output_dir)
     data = folder / "data"
     seeds = range(
-        FIRST_SEED, FIRST_SEED + (values.num_seeds or scale.num_seeds)
+        FIRST_SEED, FIRST_SEED + (config.num_seeds or scale.num_seeds)
     )
     places = [Place(scale, data, folder / f"seed-{s}", s) for s in seeds]
+    claim(folder, scale, config.text_file)
     if scale.name == "paper":
-        print(paper_commands(names, places, values.text_file or "TEXT"))
+        print(paper_commands(names, places, config.text_file or "TEXT"))
         return
-    claim(folder, scale, values.text_file)
-    if values.name in (SIZES, ALL):
+    if config.name in (SIZES, ALL):
         print(SIZES, flush=True)
         files.write_json(folder / f"{SIZES}.json", sizes.run(folder / SIZES))
     if names:
-        make_data(scale, data, values.text_file)
+        make_data(scale, data, config.text_file)
     for name in names:
         results = run_experiment(EXPERIMENTS[name], places)
         files.write_json(folder / f"{name}.json", results)
@@ -105,7 +116,7 @@ def run(values: cli_flags.FlagValues) -> None:
     html.write(
         folder / "report.html",
         title="The paper's experiments",
-        facts={"Scale": scale.name, "Text": values.text_file or "docstrings"},
+        facts={"Scale": scale.name, "Text": config.text_file or "docstrings"},
         sections=sections(folder, scale),
     )
     print(f"Open {(folder / 'report.html').resolve()}")
@@ -156,7 +167,10 @@ def sections(folder: pathlib.Path, scale: Scale) -> list[html.Section]:
 def paper_commands(
     names: Sequence[str], places: Sequence[Place], text_file: str
 ) -> str:
-    """Returns all commands of experiments, those for the data first."""
+    """Returns all commands of experiments, those for the data first.
+
+    The shapes of the models, which the commands name, are written.
+    """
     scale, data, *_ = places[0]
     texts = {"train": text_file, "held_out": "HELD_OUT_TEXT"}
     lines = [runs.shown(runs.data_commands(scale, texts, data).values())]
@@ -165,6 +179,7 @@ def paper_commands(
         for place in places:
             for variant in EXPERIMENTS[name].variants(scale):
                 lines += ["", f"# {name}, {variant.label}, seed {place.seed}"]
+                runs.write_config(variant, place)
                 commands = runs.training_commands(variant, place)
                 for pairs in EXPERIMENTS[name].pairs:
                     made, one = runs.evaluation_command(variant, place, pairs)

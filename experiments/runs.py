@@ -215,6 +215,13 @@ def _pretraining(
     return command("run_pretraining.py", **flags | own_flags)
 
 
+def write_config(variant: Variant, place: Place) -> None:
+    """Writes the file that the commands of a model name."""
+    path = _config_file(variant, place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    variant.config.to_json_file(path)
+
+
 def _config_file(variant: Variant, place: Place) -> pathlib.Path:
     shape = _shape_name(variant, place.scale) or "base"
     return place.models / f"{shape}.json"
@@ -257,9 +264,7 @@ def train(variant: Variant, place: Place) -> dict[str, Any]:
         return files.read_json_object(path)
     if variant.starts_from:
         train(variant.starts_from, place)
-    config_file = _config_file(variant, place)
-    config_file.parent.mkdir(parents=True, exist_ok=True)
-    variant.config.to_json_file(config_file)
+    write_config(variant, place)
     commands = training_commands(variant, place)
     for folder, one in commands.items():
         if not _is_made(folder):

@@ -50,6 +50,7 @@ TESTED_TOGETHER = {
 
 MODULES = sorted(LIBRARY.rglob("*.py"))
 DEMO = sorted((ROOT / "demo").rglob("*.py"))
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
 SCRIPTS = sorted(ROOT.glob("*.py"))
 
 
@@ -153,6 +154,8 @@ def test_only_the_commands_know_flags():
 @pytest.mark.parametrize("script", SCRIPTS, ids=_name)
 def test_scripts_only_start_their_command(script):
     command = f"albert_tf.cli.{script.stem}"
+    if script.stem == "run_experiment":
+        command = "experiments.program"
 
     assert list(_imports(script)) == [command]
     assert len(script.read_text(encoding="utf-8").splitlines()) <= 10
@@ -202,7 +205,7 @@ def test_only_modules_without_a_file_of_their_own_are_tested_together(module):
 def test_files_are_short():
     num_lines = {
         _name(path): len(path.read_text(encoding="utf-8").splitlines())
-        for path in MODULES + DEMO + SCRIPTS
+        for path in MODULES + DEMO + EXPERIMENTS + SCRIPTS
     }
 
     assert {n: k for n, k in num_lines.items() if k > MAX_FILE_LINES} == {}
@@ -211,7 +214,7 @@ def test_files_are_short():
 def test_functions_are_short():
     num_lines = {
         f"{_name(path)}: {function.name}": _num_body_lines(function)
-        for path in MODULES + DEMO + SCRIPTS
+        for path in MODULES + DEMO + EXPERIMENTS + SCRIPTS
         for function in _functions(path)
     }
 
