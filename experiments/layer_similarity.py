@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import files
-from albert_tf.training import report
 from experiments import runs, sharing
 from experiments.experiment import Claim, Experiment, Variant
 from experiments.runs import Place
 from experiments.scales import Scale
 
+FILE = "figure_1.json"
 LABELS = ("all", "none")
 MEASURES = {"l2_distance": "L2 distance", "degrees": "angle in degrees"}
 
@@ -78,35 +78,3 @@ def roughness(values: Sequence[float]) -> float:
         abs(after - before) for before, after in itertools.pairwise(values)
     ]
     return statistics.mean(steps) / statistics.mean(values)
-
-
-def sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
-    """Returns the figure of the first seed, and how smooth all seeds are."""
-    title = EXPERIMENT.title
-    charts = [
-        report.Chart(
-            title=f"{title}: {shown} by layer, first seed",
-            unit=shown,
-            curves={
-                label: [*enumerate(curves[name], 1)]
-                for label, curves in found[0].items()
-            },
-        )
-        for name, shown in MEASURES.items()
-    ]
-    rows = [
-        (label, shown, str(len(found)), _shown(found, label, name))
-        for name, shown in MEASURES.items()
-        for label in LABELS
-    ]
-    table = report.Table(
-        title=f"{title}: change from layer to layer, relative to the mean",
-        header=("shared", "measure", "seeds", "change"),
-        rows=rows,
-    )
-    return [*charts, table]
-
-
-def _shown(found: Sequence[dict[str, Any]], label: str, name: str) -> str:
-    values = [roughness(one[label][name]) for one in found]
-    return ", ".join(f"{value:.2f}" for value in values)

@@ -20,14 +20,12 @@ from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.settings import setting
 from albert_tf.text import documents
-from albert_tf.training import report as html
 from experiments import (
     depth,
     embedding_size,
     layer_similarity,
     masking,
     objective,
-    report,
     runs,
     sharing,
     sizes,
@@ -104,7 +102,7 @@ def run(values: cli_flags.FlagValues) -> None:
         return
     if config.name in (SIZES, ALL):
         print(SIZES, flush=True)
-        files.write_json(folder / f"{SIZES}.json", sizes.run(folder / SIZES))
+        files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
     if names:
         make_data(scale, data, config.text_file)
     for name in names:
@@ -112,12 +110,14 @@ def run(values: cli_flags.FlagValues) -> None:
         files.write_json(folder / f"{name}.json", results)
         if name == FIGURE:
             found = [layer_similarity.measure(place) for place in places]
-            files.write_json(folder / "figure_1.json", found)
-    html.write(
-        folder / "report.html",
-        title="The paper's experiments",
+            files.write_json(folder / layer_similarity.FILE, found)
+    with program.quiet_import():
+        from experiments import report
+    report.write(
+        folder,
+        EXPERIMENTS,
         facts={"Scale": scale.name, "Text": config.text_file or "docstrings"},
-        sections=sections(folder, scale),
+        scale=scale,
     )
     print(f"Open {(folder / 'report.html').resolve()}")
 
@@ -141,27 +141,6 @@ def run_experiment(
             names = {"label": variant.label, "seed": place.seed}
             results.append({**names, **trained, "scores": scores})
     return results
-
-
-def sections(folder: pathlib.Path, scale: Scale) -> list[html.Section]:
-    """Returns the report of all experiments whose results are there."""
-    found = []
-    if (folder / f"{SIZES}.json").exists():
-        found += sizes.sections(
-            files.read_json_object(folder / f"{SIZES}.json")
-        )
-    for name, experiment in EXPERIMENTS.items():
-        path = folder / f"{name}.json"
-        if path.exists():
-            results = files.read_json(path)
-            found += report.sections(
-                experiment, experiment.claims(scale), results
-            )
-    if (folder / "figure_1.json").exists():
-        found += layer_similarity.sections(
-            files.read_json(folder / "figure_1.json")
-        )
-    return found
 
 
 def paper_commands(

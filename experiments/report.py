@@ -1,11 +1,15 @@
 """The results of experiments as one HTML page, beside the paper's numbers."""
 
+import pathlib
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from albert_tf import files
 from albert_tf.training import report
+from experiments import layer_similarity, sizes
 from experiments.experiment import Claim, Experiment, Score
+from experiments.scales import Scale
 
 Results = Sequence[Mapping[str, Any]]
 _HEADER = (
@@ -18,6 +22,34 @@ _HEADER = (
     "minutes of training",
     "seeds",
 )
+
+
+def write(
+    folder: pathlib.Path,
+    experiments: Mapping[str, Experiment],
+    *,
+    scale: Scale,
+    facts: Mapping[str, str],
+) -> None:
+    """Writes report.html of all experiments whose results are in a folder."""
+    found: list[report.Section] = []
+    if (folder / sizes.FILE).exists():
+        found += sizes_sections(files.read_json_object(folder / sizes.FILE))
+    for name, experiment in experiments.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            claims = experiment.claims(scale)
+            found += sections(experiment, claims, files.read_json(path))
+    if (folder / layer_similarity.FILE).exists():
+        found += figure_sections(
+            files.read_json(folder / layer_similarity.FILE)
+        )
+    report.write(
+        folder / "report.html",
+        title="The paper's experiments",
+        facts=facts,
+        sections=found,
+    )
 
 
 def by_label(results: Results) -> dict[str, list[Mapping[str, Any]]]:
@@ -119,3 +151,67 @@ def _row(label: str, results: Results) -> tuple[str, ...]:
         f"{statistics.median(run['seconds'] for run in runs) / 60:.1f}",
         str(len(runs)),
     )
+
+
+def sizes_sections(found: dict[str, Any]) -> list[report.Section]:
+    """Returns the table of sizes beside the paper's."""
+    reference = found[sizes.REFERENCE]
+    return [
+        report.Table(
+            title=f"Sizes: speeds relative to BERT-large, steps of "
+            f"{sizes.BATCH} x {sizes.LENGTH} tokens",
+            header=(
+                "model",
+                "parameters",
+                "paper",
+                "speed of a step here",
+                "by operations",
+                "paper",
+                "command",
+            ),
+            rows=[
+                (
+                    name,
+                    f"{one['parameters']:,}",
+                    sizes.PAPER[name][0],
+                    f"{reference['step_seconds'] / one['step_seconds']:.2f}",
+                    f"{reference['flops'] / one['flops']:.2f}",
+                    f"{sizes.PAPER[name][1]:.1f}",
+                    one["command"],
+                )
+                for name, one in found.items()
+            ],
+        )
+    ]
+
+
+def figure_sections(found: Sequence[dict[str, Any]]) -> list[report.Section]:
+    """Returns the figure of the first seed, and how smooth all seeds are."""
+    title = layer_similarity.EXPERIMENT.title
+    charts = [
+        report.Chart(
+            title=f"{title}: {shown} by layer, first seed",
+            unit=shown,
+            curves={
+                label: [*enumerate(curves[name], 1)]
+                for label, curves in found[0].items()
+            },
+        )
+        for name, shown in layer_similarity.MEASURES.items()
+    ]
+    rows = [
+        (label, shown, str(len(found)), _roughness(found, label, name))
+        for name, shown in layer_similarity.MEASURES.items()
+        for label in layer_similarity.LABELS
+    ]
+    table = report.Table(
+        title=f"{title}: change from layer to layer, relative to the mean",
+        header=("shared", "measure", "seeds", "change"),
+        rows=rows,
+    )
+    return [*charts, table]
+
+
+def _roughness(found: Sequence[dict[str, Any]], label: str, name: str) -> str:
+    values = [layer_similarity.roughness(one[label][name]) for one in found]
+    return ", ".join(f"{value:.2f}" for value in values)

@@ -8,7 +8,6 @@ from typing import Any
 from albert_tf import files
 from albert_tf.config import published_config
 from albert_tf.modeling import summary
-from albert_tf.training import report
 from experiments import runs
 
 # Parameters and speed relative to BERT-large. Lan et al. 2020, tables 1 and 2.
@@ -20,8 +19,9 @@ PAPER = {
     "xlarge_v1": ("60M", 0.6),
     "xxlarge_v1": ("235M", 0.3),
 }
+FILE = "sizes.json"
 REFERENCE = "bert_large"
-_BATCH, _LENGTH, _STEPS = 1, 128, 3
+BATCH, LENGTH, _STEPS = 1, 128, 3
 
 
 def run(folder: pathlib.Path) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def measure(name: str) -> dict[str, Any]:
     command = runs.command(
         "benchmarks/training.py",
         config=name,
-        batch=_BATCH,
-        length=_LENGTH,
+        batch=BATCH,
+        length=LENGTH,
         steps=_STEPS,
         json=True,
     )
@@ -56,41 +56,9 @@ def measure(name: str) -> dict[str, Any]:
             part.parameters for part in summary.encoder_parts(config)
         ),
         "flops": sum(
-            part.flops for part in summary.encoder_parts(config, _LENGTH)
+            part.flops for part in summary.encoder_parts(config, LENGTH)
         ),
         "step_seconds": json.loads(done.stdout.splitlines()[-1])[
             "step_seconds"
         ],
     }
-
-
-def sections(found: dict[str, Any]) -> list[report.Section]:
-    """Returns the table of sizes beside the paper's."""
-    reference = found[REFERENCE]
-    return [
-        report.Table(
-            title=f"Sizes (steps of {_BATCH} x {_LENGTH} tokens; speeds are "
-            "relative to BERT-large)",
-            header=(
-                "model",
-                "parameters",
-                "paper",
-                "speed of a step here",
-                "by operations",
-                "paper",
-                "command",
-            ),
-            rows=[
-                (
-                    name,
-                    f"{one['parameters']:,}",
-                    PAPER[name][0],
-                    f"{reference['step_seconds'] / one['step_seconds']:.2f}",
-                    f"{reference['flops'] / one['flops']:.2f}",
-                    f"{PAPER[name][1]:.1f}",
-                    one["command"],
-                )
-                for name, one in found.items()
-            ],
-        )
-    ]

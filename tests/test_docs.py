@@ -21,7 +21,10 @@ MAX_README_LINES = 250
 _PARSE = """
 import importlib, json, sys
 from absl import flags
-importlib.import_module(f"albert_tf.cli.{sys.argv[1]}").define_flags()
+module = f"albert_tf.cli.{sys.argv[1]}"
+if sys.argv[1] == "run_experiment":
+    module = "experiments.program"
+importlib.import_module(module).define_flags()
 for arguments in json.load(sys.stdin):
     flags.FLAGS.unparse_flags()
     rest = flags.FLAGS([sys.argv[1], *arguments])

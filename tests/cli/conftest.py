@@ -185,7 +185,10 @@ def run_before_imports(tmp_path_factory):
     for name in SLOW_IMPORTS:
         text = f"raise RuntimeError('{name} is imported too early')\n"
         (folder / f"{name}.py").write_text(text)
-    modules = [f"albert_tf.cli.{path.stem}" for path in ROOT.glob("*.py")]
+    modules = [
+        f"albert_tf.cli.{path.stem}"
+        for path in (ROOT / "albert_tf" / "cli").glob("*.py")
+    ]
     path = f"{folder}:{ROOT}"
     with _starter(modules, path, tmp_path_factory) as start:
         yield lambda *command, **options: start(*command, **options).wait()
