@@ -40,11 +40,11 @@ class Score(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """That one score is above another, as the paper says."""
+    """That a score is above another, or above a number, as the paper says."""
 
     text: str
     above: Score
-    below: Score
+    below: Score | float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -68,8 +68,13 @@ def verdict(claim: Claim, results: Results) -> str:
     >>> verdict(claim, [{"label": name, "scores": scores} for name in "ab"])
     'cannot be told from one seed: 30.0% and 30.0%'
     """
-    above, below = (_values(results, one) for one in (claim.above, claim.below))
-    shown = f"{_range(above)} and {_range(below)}"
+    above = _values(results, claim.above)
+    if isinstance(claim.below, float):
+        below = [claim.below] * len(above)
+        shown = f"{_range(above)}, and {claim.below:.1%} is chance"
+    else:
+        below = _values(results, claim.below)
+        shown = f"{_range(above)} and {_range(below)}"
     if min(len(above), len(below)) < 2:
         return f"cannot be told from one seed: {shown}"
     if min(above) > max(below):

@@ -5,6 +5,7 @@ model that several experiments train alike is trained once.
 """
 
 import dataclasses
+import math
 import pathlib
 import shlex
 import subprocess
@@ -206,7 +207,7 @@ def _pretraining(
         "optimizer": place.scale.optimizer,
         "max_predictions_per_seq": _num_masked(phase),
         **dataclasses.asdict(phase),
-        "save_checkpoints_steps": max(1, phase.num_train_steps // 8),
+        "save_checkpoints_steps": math.ceil(phase.num_train_steps / 8),
         "keep_checkpoint_max": 1,
         "random_seed": place.seed,
     }
@@ -245,6 +246,7 @@ def evaluation_command(
         eval_file=place.data / f"held_out.{pairs}",
         max_seq_length=phase.max_seq_length,
         max_predictions_per_seq=_num_masked(phase),
+        objectives=variant.flags.get("objectives", "mlm,sop"),
         output_dir=folder,
         do_train=False,
         do_eval=True,

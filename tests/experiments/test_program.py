@@ -8,7 +8,7 @@ import re
 import pytest
 
 from albert_tf.training.pretrain_config import PretrainingConfig
-from experiments import program, report, runs
+from experiments import program, report, runs, sizes
 from experiments.experiment import Claim, Score
 from experiments.program import EXPERIMENTS
 from experiments.scales import SCALES
@@ -82,7 +82,8 @@ def test_claims_are_of_models_and_scores_that_are_there(name, scale):
     labels = {one.label for one in experiment.variants(scale)}
 
     for claim in experiment.claims(scale):
-        for score in (claim.above, claim.below):
+        scores = [claim.above, claim.below]
+        for score in (one for one in scores if isinstance(one, Score)):
             assert score.label in labels
             assert score.pairs in experiment.pairs
 
@@ -184,6 +185,15 @@ def test_a_claim_is_seen_where_all_seeds_agree(above, below, expected):
     assert report.verdict(claim, results).startswith(expected)
 
 
+def test_a_claim_may_be_of_a_number():
+    results = [_result(seed, 0.4 + seed / 100) for seed in (1, 2)]
+    claim = Claim("above chance", Score("all"), 0.3)
+
+    told = report.verdict(claim, results)
+
+    assert told == "seen: 41.5% (41.0% to 42.0%), and 30.0% is chance"
+
+
 def test_a_command_that_fails_is_one_line(tmp_path):
     command = runs.command("run_pretraining.py", num_train_steps="x")
 
@@ -225,3 +235,44 @@ def test_paper_prints_each_command_once(tmp_path, capsys):
     assert len(figure) == 1
     assert commands[0].startswith("python build_vocab.py --input_file=wiki.txt")
     assert "# as another above" in lines
+
+
+def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
+    curves = {"l2_distance": [1.0, 3.0, 2.0], "degrees": [10.0, 10.0, 10.0]}
+    flat = {"l2_distance": [2.0, 2.0, 2.0], "degrees": [5.0, 10.0, 15.0]}
+    found = [{"all": flat, "none": curves}] * 2
+
+    distance, angle, table = report.figure_sections(found)
+
+    assert distance.curves["none"] == [(1, 1.0), (2, 3.0), (3, 2.0)]
+    assert angle.curves["all"] == [(1, 5.0), (2, 10.0), (3, 15.0)]
+    assert table.rows == [
+        ("all", "L2 distance", "2", "0.00, 0.00"),
+        ("none", "L2 distance", "2", "0.75, 0.75"),
+        ("all", "angle in degrees", "2", "0.50, 0.50"),
+        ("none", "angle in degrees", "2", "0.00, 0.00"),
+    ]
+
+
+def test_sizes_are_relative_to_bert_large():
+    measured = {"command": "x", "parameters": 10, "flops": 4, "step_seconds": 2}
+    found = dict.fromkeys(sizes.PAPER, measured)
+    found["base_v1"] = measured | {"flops": 1, "step_seconds": 0.5}
+
+    (table,) = report.sizes_sections(found)
+
+    row = next(row for row in table.rows if row[0] == "base_v1")
+    assert row == ("base_v1", "10", "12M", "4.00", "4.00", "5.6", "x")
+
+
+def test_what_is_there_is_in_the_report(tmp_path):
+    results = [_result(1, 0.3)]
+    (tmp_path / "sharing.json").write_text(json.dumps(results))
+    facts = {"Scale": "tiny"}
+
+    report.write(tmp_path, EXPERIMENTS, scale=SCALES["tiny"], facts=facts)
+
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Parameter sharing: here, on held-out text" in page
+    assert "Embedding size" not in page
+    assert "python run_pretraining.py" in page
