@@ -7,6 +7,9 @@ from typing import NamedTuple
 from albert_tf.config import AlbertConfig
 from experiments.scales import Scale
 
+# Score of a model that always gives the more frequent of two labels.
+LARGER_CLASS = "larger_class"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Variant:
@@ -40,11 +43,11 @@ class Score(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """That a score is above another, or above a number, as the paper says."""
+    """That one score is above another, as the paper says."""
 
     text: str
     above: Score
-    below: Score | float
+    below: Score
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 from albert_tf import files
 from albert_tf.training import report
 from experiments import layer_similarity, sizes
-from experiments.experiment import Claim, Experiment, Score
+from experiments.experiment import LARGER_CLASS, Claim, Experiment, Score
 from experiments.scales import Scale
 
 Results = Sequence[Mapping[str, Any]]
@@ -19,6 +19,7 @@ _HEADER = (
     "accuracy",
     "order",
     "next sentence",
+    "the larger class",
     "minutes of training",
     "seeds",
 )
@@ -69,12 +70,8 @@ def verdict(claim: Claim, results: Results) -> str:
     'cannot be told from one seed: 30.0% and 30.0%'
     """
     above = _values(results, claim.above)
-    if isinstance(claim.below, float):
-        below = [claim.below] * len(above)
-        shown = f"{_range(above)}, and {claim.below:.1%} is chance"
-    else:
-        below = _values(results, claim.below)
-        shown = f"{_range(above)} and {_range(below)}"
+    below = _values(results, claim.below)
+    shown = f"{_range(above)} and {_range(below)}"
     if min(len(above), len(below)) < 2:
         return f"cannot be told from one seed: {shown}"
     if min(above) > max(below):
@@ -153,6 +150,7 @@ def _row(label: str, results: Results) -> tuple[str, ...]:
         shown("masked_lm_accuracy"),
         shown("sentence_order_accuracy"),
         shown("sentence_order_accuracy", pairs="nsp"),
+        shown(LARGER_CLASS, pairs="nsp"),
         f"{statistics.median(run['seconds'] for run in runs) / 60:.1f}",
         str(len(runs)),
     )

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_tf import files
+from albert_tf.data import sidecar
 from albert_tf.modeling import summary
-from experiments.experiment import Variant
+from experiments.experiment import LARGER_CLASS, Variant
 from experiments.scales import Phase, Scale
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -299,12 +300,22 @@ def _is_made(folder: pathlib.Path) -> bool:
 
 
 def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
-    """Returns the scores of a trained model on held-out pairs."""
+    """Returns the scores of a trained model on held-out pairs.
+
+    Of next sentences, there are more of one kind: where a chunk of text has one
+    sentence, the second segment is drawn from another document. So the share
+    of the larger class is given, too.
+    """
     folder, one = evaluation_command(variant, place, pairs)
     path = folder / SCORES
     if not path.exists():
         call(one, folder.with_name(f"{folder.name}.log"))
-    return files.read_json_object(path)
+    counts = sidecar.read(str(place.data / f"held_out.{pairs}")).counts
+    share = 0.5  # of orders that are drawn when they are read
+    if pairs == "nsp":
+        share = counts.label_1_records / counts.records
+    scores = files.read_json_object(path)
+    return {**scores, LARGER_CLASS: max(share, 1 - share)}
 
 
 def seconds_of(folder: pathlib.Path) -> float:
