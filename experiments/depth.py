@@ -7,13 +7,25 @@ from experiments.scales import Scale
 
 _PAPER_LAYERS = 12
 _PAPER_DEPTHS = (1, 3, 6, 12, 24)
+_PAPER_WIDTHS = (1024, 2048, 4096)
 _DEPTHS = (1, 2, 4, 8)
 
 
 def _depths(scale: Scale) -> tuple[int, ...]:
-    if scale.config.num_hidden_layers == _PAPER_LAYERS:
-        return _PAPER_DEPTHS
-    return _DEPTHS
+    return _PAPER_DEPTHS if _is_paper(scale) else _DEPTHS
+
+
+def _widths(scale: Scale) -> tuple[int, ...]:
+    hidden = scale.config.hidden_size
+    return (
+        _PAPER_WIDTHS
+        if _is_paper(scale)
+        else (hidden // 4, hidden // 2, hidden)
+    )
+
+
+def _is_paper(scale: Scale) -> bool:
+    return scale.config.num_hidden_layers == _PAPER_LAYERS
 
 
 def variants(scale: Scale) -> list[Variant]:
@@ -42,10 +54,13 @@ def variants(scale: Scale) -> list[Variant]:
             starts_from=found[0],
         )
     )
-    hidden = scale.config.hidden_size
-    for width in (hidden // 2, hidden, 2 * hidden):
+    head_size = scale.config.hidden_size // scale.config.num_attention_heads
+    for width in _widths(scale):
         config = dataclasses.replace(
-            scale.config, hidden_size=width, intermediate_size=4 * width
+            scale.config,
+            hidden_size=width,
+            intermediate_size=4 * width,
+            num_attention_heads=width // head_size,
         )
         found.append(Variant(label=f"H={width}", config=config))
     return found
@@ -58,7 +73,7 @@ def _label(depth: int) -> str:
 def claims(scale: Scale) -> list[Claim]:
     """Returns what the paper says of depth and width."""
     _, second, *_, last = _depths(scale)
-    hidden = scale.config.hidden_size
+    narrow, *_, wide = _widths(scale)
     return [
         Claim(
             "a second depth is better than one layer trained as long",
@@ -72,8 +87,8 @@ def claims(scale: Scale) -> list[Claim]:
         ),
         Claim(
             "a wider model is better",
-            Score(f"H={2 * hidden}"),
-            Score(f"H={hidden // 2}"),
+            Score(f"H={wide}"),
+            Score(f"H={narrow}"),
         ),
     ]
 

@@ -63,7 +63,7 @@ def measure(place: Place) -> dict[str, Any]:
     prefix, one = command(place)
     path = pathlib.Path(f"{prefix}.json")
     if not path.exists():
-        runs.call(one, place.models / "figure_1.log")
+        runs.call(one, place.models / "figure_1.log", place.num_threads)
     found = files.read_json_object(path)
     return dict(zip(LABELS, found.values(), strict=True))
 

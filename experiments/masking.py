@@ -6,6 +6,7 @@ from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
 _LARGEST_SHARE = 0.25
+_LONGEST = 3
 
 
 def variants(scale: Scale) -> list[Variant]:
@@ -14,7 +15,8 @@ def variants(scale: Scale) -> list[Variant]:
     slots = int(_LARGEST_SHARE * scale.second.max_seq_length)
     changes: dict[str, dict[str, object]] = {
         "single words": {"ngram": 1},
-        "longer spans": {"favor_shorter_ngram": False},
+        "up to three words": {"ngram": _LONGEST},
+        "longer spans": {"ngram": _LONGEST, "favor_shorter_ngram": False},
         "10% masked": {"masked_lm_prob": 0.1},
         "25% masked": {
             "masked_lm_prob": _LARGEST_SHARE,
@@ -34,7 +36,11 @@ def variants(scale: Scale) -> list[Variant]:
             for rate in (0.0, 0.1)
         ),
         *(
-            Variant(label=label, config=config, flags=flags)
+            Variant(
+                label=label,
+                config=config,
+                flags=flags if flags != {"ngram": scale.ngram} else {},
+            )
             for label, flags in changes.items()
         ),
     ]

@@ -11,8 +11,12 @@ writes report.html and a JSON file for each experiment.
 """
 
 import dataclasses
+import functools
+import os
 import pathlib
+import signal
 from collections.abc import Sequence
+from concurrent import futures
 from typing import Any
 
 from albert_tf import checks, files
@@ -22,6 +26,7 @@ from albert_tf.settings import setting
 from albert_tf.text import documents
 from experiments import (
     depth,
+    downstream,
     embedding_size,
     layer_similarity,
     masking,
@@ -68,10 +73,28 @@ class ExperimentConfig:
     num_seeds: int | None = setting(
         None, "Runs of every model. Default: that of the scale."
     )
+    num_parallel: int = setting(
+        1, "Seeds that are trained at a time, each on its share of the cores."
+    )
+    tasks: tuple[str, ...] = setting(
+        (),
+        "Comma-separated tasks on which every model is fine-tuned, with three "
+        f"seeds: {', '.join(downstream.TASKS)}.",
+    )
+    data_dir: str | None = setting(
+        None,
+        "Folder of the tasks: the folders of GLUE; RACE/{train,dev}; "
+        "SQuAD/{train,dev}-v1.1.json.",
+    )
 
     def __post_init__(self) -> None:
         if self.num_seeds is not None:
             checks.check_integer("num_seeds", self.num_seeds, at_least=1)
+        checks.check_integer("num_parallel", self.num_parallel, at_least=1)
+        for task in self.tasks:
+            checks.check_choice("tasks", task, downstream.TASKS)
+        if bool(self.tasks) != (self.data_dir is not None):
+            raise ValueError("Pass --tasks and --data_dir together.")
 
 
 def main() -> None:
@@ -86,27 +109,36 @@ def define_flags() -> None:
 
 def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, or prints their commands."""
+    signal.signal(signal.SIGTERM, runs.stop)
     cli_flags.require(values, "name", "output_dir")
     config = cli_flags.read(ExperimentConfig, values)
     scale = SCALES[config.scale]
     names = [one for one in EXPERIMENTS if config.name in (one, ALL)]
     folder = pathlib.Path(config.output_dir)
-    data = folder / "data"
-    seeds = range(
-        FIRST_SEED, FIRST_SEED + (config.num_seeds or scale.num_seeds)
-    )
-    places = [Place(scale, data, folder / f"seed-{s}", s) for s in seeds]
-    claim(folder, scale, config.text_file)
+    for task in config.tasks:
+        downstream.check(task, pathlib.Path(config.data_dir))
+    num_seeds = config.num_seeds or scale.num_seeds
+    places = [
+        Place(
+            scale=scale,
+            data=folder / "data",
+            models=folder / f"seed-{seed}",
+            seed=seed,
+            num_threads=os.cpu_count() // config.num_parallel or 1,
+        )
+        for seed in range(FIRST_SEED, FIRST_SEED + num_seeds)
+    ]
+    claim(folder, scale, config)
     if scale.name == "paper":
-        print(paper_commands(names, places, config.text_file or "TEXT"))
+        print(paper_commands(names, places, config))
         return
     if config.name in (SIZES, ALL):
         print(SIZES, flush=True)
         files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
     if names:
-        make_data(scale, data, config.text_file)
+        make_data(scale, folder / "data", config.text_file)
     for name in names:
-        results = run_experiment(EXPERIMENTS[name], places)
+        results = run_experiment(EXPERIMENTS[name], places, config)
         files.write_json(folder / f"{name}.json", results)
         if name == FIGURE:
             found = [layer_similarity.measure(place) for place in places]
@@ -123,35 +155,51 @@ def run(values: cli_flags.FlagValues) -> None:
 
 
 def run_experiment(
-    experiment: Experiment, places: Sequence[Place]
+    experiment: Experiment,
+    places: Sequence[Place],
+    config: ExperimentConfig,
 ) -> list[dict[str, Any]]:
     """Trains and evaluates all models; returns a result for each and seed."""
+    run_one = functools.partial(run_seed, experiment, config=config)
+    with futures.ThreadPoolExecutor(config.num_parallel) as pool:
+        return [one for found in pool.map(run_one, places) for one in found]
+
+
+def run_seed(
+    experiment: Experiment, place: Place, config: ExperimentConfig
+) -> list[dict[str, Any]]:
+    """Trains and evaluates the models of a seed; returns a result for each."""
     results = []
-    for place in places:
-        for variant in experiment.variants(place.scale):
-            print(
-                f"{experiment.title}: {variant.label}, seed {place.seed}",
-                flush=True,
+    for variant in experiment.variants(place.scale):
+        print(
+            f"{experiment.title}: {variant.label}, seed {place.seed}",
+            flush=True,
+        )
+        trained = runs.train(variant, place)
+        scores = {
+            pairs: runs.evaluate(variant, place, pairs)
+            for pairs in experiment.pairs
+        }
+        tasks = {
+            task: downstream.evaluate(
+                variant, place, task, pathlib.Path(config.data_dir)
             )
-            trained = runs.train(variant, place)
-            scores = {
-                pairs: runs.evaluate(variant, place, pairs)
-                for pairs in experiment.pairs
-            }
-            names = {"label": variant.label, "seed": place.seed}
-            results.append({**names, **trained, "scores": scores})
+            for task in config.tasks
+        }
+        names = {"label": variant.label, "seed": place.seed}
+        results.append({**names, **trained, "scores": scores, "tasks": tasks})
     return results
 
 
 def paper_commands(
-    names: Sequence[str], places: Sequence[Place], text_file: str
+    names: Sequence[str], places: Sequence[Place], config: ExperimentConfig
 ) -> str:
     """Returns all commands of experiments, those for the data first.
 
     The shapes of the models, which the commands name, are written.
     """
     scale, data, *_ = places[0]
-    texts = {"train": text_file, "held_out": "HELD_OUT_TEXT"}
+    texts = {"train": config.text_file or "TEXT", "held_out": "HELD_OUT_TEXT"}
     lines = [runs.shown(runs.data_commands(scale, texts, data).values())]
     seen: set[pathlib.Path] = set()
     for name in names:
@@ -163,6 +211,11 @@ def paper_commands(
                 for pairs in EXPERIMENTS[name].pairs:
                     made, one = runs.evaluation_command(variant, place, pairs)
                     commands[made] = one
+                for task in config.tasks:
+                    made, one = downstream.command(
+                        variant, place, task, pathlib.Path(config.data_dir)
+                    )
+                    commands[made] = one
                 new = {k: v for k, v in commands.items() if k not in seen}
                 seen.update(new)
                 lines.append(runs.shown(new.values()) or "# as another above")
@@ -172,29 +225,32 @@ def paper_commands(
     return "\n".join(lines)
 
 
-def claim(folder: pathlib.Path, scale: Scale, text_file: str | None) -> None:
-    """Says whose results a folder holds.
+def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
+    """Says what the results in a folder are of.
 
     Raises:
-        ValueError: Those of another scale or another text.
+        ValueError: They are of another scale, text or data of tasks.
     """
     path = folder / "experiments.json"
-    own = {"scale": scale.name, "text_file": text_file}
+    own = {**dataclasses.asdict(scale), "text_file": config.text_file}
+    if config.tasks:
+        own["data_dir"] = config.data_dir
     if path.exists():
         theirs = files.read_json_object(path)
-        if theirs != own:
-            raise ValueError(
-                f"{str(folder)!r} has the results of {theirs}, not of {own}. "
-                "Pass another --output_dir."
-            )
+        for name, value in own.items():
+            if theirs.setdefault(name, value) != value:
+                raise ValueError(
+                    f"{str(folder)!r} has results of other settings: {name} is "
+                    f"{theirs[name]!r} there, {value!r} here. Pass another "
+                    "--output_dir."
+                )
+        own = theirs
     elif folder.exists() and any(folder.iterdir()):
         raise ValueError(
             f"{str(folder)!r} contains files but no experiments.json. Pass "
             "another --output_dir."
         )
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        files.write_json(path, own)
+    files.write_json(path, own)
 
 
 def make_data(

@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.training import report
-from experiments import layer_similarity, sizes
+from experiments import downstream, layer_similarity, sizes
 from experiments.experiment import LARGER_CLASS, Claim, Experiment, Score
 from experiments.scales import Scale
 
@@ -110,6 +110,7 @@ def sections(
             header=_HEADER,
             rows=[_row(label, results) for label in groups],
         ),
+        *task_tables(experiment, groups),
         report.Table(
             title=f"{experiment.title}: what the paper found",
             header=("claim", "here"),
@@ -131,9 +132,41 @@ def sections(
             rows=[
                 (one["label"], str(one["seed"]), one["commit"], line)
                 for one in results
-                for line in one["commands"].splitlines()
+                for line in (
+                    *one["commands"].splitlines(),
+                    *(task["command"] for task in one["tasks"].values()),
+                )
             ],
         ),
+    ]
+
+
+def task_tables(
+    experiment: Experiment, groups: Mapping[str, Results]
+) -> list[report.Section]:
+    """Returns the scores after fine-tuning; nothing if there are none."""
+    names = [*next(iter(groups.values()))[0]["tasks"]]
+    if not names:
+        return []
+    return [
+        report.Table(
+            title=f"{experiment.title}: after fine-tuning, medians of "
+            f"{downstream.NUM_SEEDS} seeds each",
+            header=(
+                "model",
+                *(f"{name}: {downstream.score_name(name)}" for name in names),
+            ),
+            rows=[
+                (
+                    label,
+                    *(
+                        _range([run["tasks"][name]["score"] for run in runs])
+                        for name in names
+                    ),
+                )
+                for label, runs in groups.items()
+            ],
+        )
     ]
 
 

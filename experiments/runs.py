@@ -6,12 +6,13 @@ model that several experiments train alike is trained once.
 
 import dataclasses
 import math
+import os
 import pathlib
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from albert_tf import files
 from albert_tf.data import sidecar
@@ -27,6 +28,8 @@ METRICS, SCORES = "metrics.jsonl", "eval_results.json"
 # Pairs that records are made of; masked words alone need none.
 NO_PAIRS, PAIRS = "none", ("sop", "nsp")
 PARTS = ("train", "held_out")
+TOKENIZER = "vocabulary.model"
+_running: set["subprocess.Popen[bytes]"] = set()
 # Ends the name of a converted model.
 _START = "-start"
 
@@ -34,13 +37,15 @@ _START = "-start"
 class Place(NamedTuple):
     """Where the models of a scale and a seed are.
 
-    `data` has the records, `models` a folder for each model.
+    `data` has the records, `models` a folder for each model. A command gets
+    `num_threads`.
     """
 
     scale: Scale
     data: pathlib.Path
     models: pathlib.Path
     seed: int
+    num_threads: int
 
 
 def command(program: str, **flags: object) -> list[str]:
@@ -64,18 +69,44 @@ def shown(commands: Iterable[Sequence[str]]) -> str:
     )
 
 
-def call(one: Sequence[str], log: pathlib.Path) -> None:
+def call(
+    one: Sequence[str], log: pathlib.Path, num_threads: int | None = None
+) -> None:
     """Runs a command, whose output goes to the end of a log.
+
+    It uses all cores, or as many threads as are given.
 
     Raises:
         ValueError: It failed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
-        done = subprocess.run(one, stdout=output, stderr=output, check=False)
-    if done.returncode:
+    environment = dict(os.environ)
+    if num_threads:
+        environment["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
+    with (
+        log.open("ab") as output,
+        subprocess.Popen(
+            one, stdout=output, stderr=output, env=environment
+        ) as process,
+    ):
+        _running.add(process)
+        code = process.wait()
+        _running.remove(process)
+    if code:
         lines = log.read_text(errors="replace").strip().splitlines() or ["?"]
         raise ValueError(f"{lines[-1].removeprefix('error: ')} See {log}.")
+
+
+def stop(signal_number: int, frame: object) -> NoReturn:
+    """Ends this program and the commands it runs; handles SIGTERM.
+
+    Raises:
+        KeyboardInterrupt: Always, as Ctrl-C does, which the terminal sends to
+            the commands itself.
+    """
+    for process in tuple(_running):
+        process.terminate()
+    raise KeyboardInterrupt
 
 
 def data_commands(
@@ -85,13 +116,12 @@ def data_commands(
 
     `text_files` has the globs of the training and of the held-out text.
     """
-    vocabulary = data / "vocabulary"
-    model = vocabulary.with_suffix(".model")
+    model = data / TOKENIZER
     found = {
         model: command(
             "build_vocab.py",
             input_file=text_files["train"],
-            output_prefix=vocabulary,
+            output_prefix=model.with_suffix(""),
             vocab_size=scale.config.vocab_size,
         )
     }
@@ -107,6 +137,7 @@ def data_commands(
                 output_file=path,
                 spm_model_file=model,
                 masking="dynamic",
+                ngram=scale.ngram,
                 pair_objective=pairs,
                 max_seq_length=phase.max_seq_length,
                 max_predictions_per_seq=_num_masked(phase),
@@ -200,7 +231,7 @@ def _pretraining(
 ) -> list[str]:
     train, held_out = (place.data / f"{part}.{pairs}" for part in PARTS)
     flags: dict[str, object] = {
-        "albert_config_file": _config_file(variant, place),
+        "albert_config_file": config_file(variant, place),
         "input_file": train,
         "eval_file": held_out,
         "output_dir": output_dir,
@@ -219,12 +250,13 @@ def _pretraining(
 
 def write_config(variant: Variant, place: Place) -> None:
     """Writes the file that the commands of a model name."""
-    path = _config_file(variant, place)
+    path = config_file(variant, place)
     path.parent.mkdir(parents=True, exist_ok=True)
     variant.config.to_json_file(path)
 
 
-def _config_file(variant: Variant, place: Place) -> pathlib.Path:
+def config_file(variant: Variant, place: Place) -> pathlib.Path:
+    """Returns the file of the shape of a model."""
     shape = _shape_name(variant, place.scale) or "base"
     return place.models / f"{shape}.json"
 
@@ -242,7 +274,7 @@ def evaluation_command(
     phase = place.scale.second
     return folder, command(
         "run_pretraining.py",
-        albert_config_file=_config_file(variant, place),
+        albert_config_file=config_file(variant, place),
         init_checkpoint=own,
         eval_file=place.data / f"held_out.{pairs}",
         max_seq_length=phase.max_seq_length,
@@ -271,7 +303,7 @@ def train(variant: Variant, place: Place) -> dict[str, Any]:
     commands = training_commands(variant, place)
     for folder, one in commands.items():
         if not _is_made(folder):
-            call(one, own.with_name(f"{own.name}.log"))
+            call(one, own.with_name(f"{own.name}.log"), place.num_threads)
     phases = [one for one in commands if (one / METRICS).exists()]
     result = {
         "config": dataclasses.asdict(variant.config),
@@ -309,10 +341,10 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     folder, one = evaluation_command(variant, place, pairs)
     path = folder / SCORES
     if not path.exists():
-        call(one, folder.with_name(f"{folder.name}.log"))
-    counts = sidecar.read(str(place.data / f"held_out.{pairs}")).counts
-    share = 0.5  # of orders that are drawn when they are read
+        call(one, folder.with_name(f"{folder.name}.log"), place.num_threads)
+    share = 0.5  # Orders are drawn when the records are read.
     if pairs == "nsp":
+        counts = sidecar.read(str(place.data / f"held_out.{pairs}")).counts
         share = counts.label_1_records / counts.records
     scores = files.read_json_object(path)
     return {**scores, LARGER_CLASS: max(share, 1 - share)}

@@ -22,9 +22,12 @@ class Scale:
 
     Args:
         config: ALBERT-base of this scale; experiments change parts of it.
+        ngram: Longest span of words that is masked together. Single words,
+            as of BERT, are learnt sooner.
         first: A training on masked words alone, in short sequences, on which
             a model learns sooner to use the context; None for none.
         second: The training on pairs of segments.
+        finetuning: The training on a task; None for the paper's of each.
         num_seeds: Runs of every model, if the user does not say.
         time_budget: Of each phase, where models are given equal time.
     """
@@ -32,8 +35,10 @@ class Scale:
     name: str
     config: AlbertConfig
     optimizer: str
+    ngram: int
     first: Phase | None
     second: Phase
+    finetuning: Phase | None
     num_seeds: int
     time_budget: str
 
@@ -60,6 +65,7 @@ SCALES = {
             num_attention_heads=4,
         ),
         optimizer="adamw",
+        ngram=1,
         first=Phase(
             max_seq_length=32,
             num_train_steps=300,
@@ -74,6 +80,13 @@ SCALES = {
             train_batch_size=32,
             learning_rate=6e-4,
         ),
+        finetuning=Phase(
+            max_seq_length=64,
+            num_train_steps=200,
+            num_warmup_steps=20,
+            train_batch_size=32,
+            learning_rate=3e-4,
+        ),
         num_seeds=1,
         time_budget="20s",
     ),
@@ -87,19 +100,27 @@ SCALES = {
             num_attention_heads=4,
         ),
         optimizer="adamw",
+        ngram=1,
         first=Phase(
             max_seq_length=32,
-            num_train_steps=4000,
-            num_warmup_steps=400,
+            num_train_steps=2500,
+            num_warmup_steps=250,
             train_batch_size=128,
             learning_rate=1e-3,
         ),
         second=Phase(
             max_seq_length=64,
-            num_train_steps=3000,
-            num_warmup_steps=100,
+            num_train_steps=1500,
+            num_warmup_steps=75,
             train_batch_size=64,
             learning_rate=6e-4,
+        ),
+        finetuning=Phase(
+            max_seq_length=64,
+            num_train_steps=1000,
+            num_warmup_steps=100,
+            train_batch_size=32,
+            learning_rate=2e-4,
         ),
         num_seeds=2,
         time_budget="30m",
@@ -108,6 +129,7 @@ SCALES = {
         name="paper",
         config=published_config("base_v1"),
         optimizer="lamb",
+        ngram=3,
         first=None,
         second=Phase(
             max_seq_length=512,
@@ -116,6 +138,7 @@ SCALES = {
             train_batch_size=4096,
             learning_rate=0.00176,
         ),
+        finetuning=None,
         num_seeds=1,
         time_budget="33h",
     ),

@@ -1,16 +1,24 @@
 """The experiments as they are planned; none of these tests trains."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
+import pathlib
 import re
+import signal
+import sys
+import time
+import types
+from concurrent import futures
 
 import pytest
 
+from albert_tf.data.sidecar import BuildCounts
 from albert_tf.training.pretrain_config import PretrainingConfig
-from experiments import program, report, runs, sizes
+from experiments import downstream, program, report, runs, sizes
 from experiments.experiment import Claim, Score
-from experiments.program import EXPERIMENTS
+from experiments.program import EXPERIMENTS, ExperimentConfig
 from experiments.scales import SCALES
 
 PLANS = [
@@ -21,7 +29,7 @@ PLANS = [
 
 
 def _place(folder, scale):
-    return runs.Place(SCALES[scale], folder / "data", folder, 1)
+    return runs.Place(SCALES[scale], folder / "data", folder, 1, 2)
 
 
 def _flags_of(command):
@@ -120,21 +128,67 @@ def test_a_text_too_short_to_hold_out_is_refused(tmp_path):
         program.split(str(path))
 
 
-def test_a_folder_is_that_of_one_scale_and_text(tmp_path):
+def test_a_folder_has_results_of_one_scale_text_and_data(tmp_path):
     folder = tmp_path / "results"
-    program.claim(folder, SCALES["tiny"], None)
-    program.claim(folder, SCALES["tiny"], None)
+    plain = ExperimentConfig()
+    tasks = ExperimentConfig(tasks=("rte",), data_dir="glue")
+    others = ExperimentConfig(tasks=("rte",), data_dir="glue_2")
+    for config in (plain, plain, tasks, plain, tasks):
+        program.claim(folder, SCALES["tiny"], config)
 
-    with pytest.raises(ValueError, match="has the results of .*'tiny'"):
-        program.claim(folder, SCALES["small"], None)
-    with pytest.raises(ValueError, match="has the results of"):
-        program.claim(folder, SCALES["tiny"], "other.txt")
+    with pytest.raises(ValueError, match="name is 'tiny' there, 'small' here"):
+        program.claim(folder, SCALES["small"], plain)
+    with pytest.raises(ValueError, match="text_file is None there, 'a.txt'"):
+        program.claim(
+            folder, SCALES["tiny"], ExperimentConfig(text_file="a.txt")
+        )
+    with pytest.raises(ValueError, match="data_dir is 'glue' there, 'glue_2'"):
+        program.claim(folder, SCALES["tiny"], others)
     with pytest.raises(ValueError, match="contains files but no"):
-        program.claim(tmp_path, SCALES["tiny"], None)
+        program.claim(tmp_path, SCALES["tiny"], plain)
+
+
+def test_a_changed_scale_does_not_go_on_in_the_folder_of_the_old_one(tmp_path):
+    tiny = SCALES["tiny"]
+    longer = dataclasses.replace(
+        tiny, second=dataclasses.replace(tiny.second, num_train_steps=7)
+    )
+    folder = tmp_path / "results"
+    program.claim(folder, tiny, ExperimentConfig())
+
+    with pytest.raises(ValueError, match="second is {.*} there"):
+        program.claim(folder, longer, ExperimentConfig())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"tasks": ("rte",)}, "--tasks and --data_dir together"),
+        ({"data_dir": "glue"}, "--tasks and --data_dir together"),
+        (
+            {"tasks": ("rte", "x"), "data_dir": "glue"},
+            "`tasks` must be one of .*race.*'x'",
+        ),
+        ({"num_seeds": 0}, "`num_seeds` must be a whole number"),
+        ({"num_parallel": 0}, "`num_parallel` must be a whole number"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(flags, message):
+    with pytest.raises(ValueError, match=message):
+        ExperimentConfig(**flags)
+
+
+@pytest.mark.parametrize("task", ["sst-2", "squad", "race"])
+def test_the_examples_of_a_task_are_looked_for_before_the_training(
+    task, tmp_path
+):
+    with pytest.raises(FileNotFoundError, match=f"{task}.*Check --data_dir"):
+        downstream.check(task, tmp_path)
 
 
 def _result(seed, accuracy, label="all", pairs="sop"):
     scores = {"masked_lm_loss": 5 - seed / 2, "masked_lm_accuracy": accuracy}
+    tasks = {"rte": {"command": "python run_classifier.py", "score": accuracy}}
     return {
         "label": label,
         "seed": seed,
@@ -143,6 +197,7 @@ def _result(seed, accuracy, label="all", pairs="sop"):
         "seconds": 60.0,
         "commands": "python run_pretraining.py",
         "scores": {pairs: scores},
+        "tasks": tasks,
         "curve": [[0, 9.0], [10, 5.0]],
     }
 
@@ -151,17 +206,22 @@ def test_the_report_has_medians_and_the_paper_s_numbers():
     results = [_result(seed, 0.3 + seed / 100) for seed in (1, 2, 3)]
     experiment = EXPERIMENTS["sharing"]
 
-    here, claims, paper, chart, commands = report.sections(
+    here, tasks, claims, paper, chart, commands = report.sections(
         experiment, experiment.claims(SCALES["tiny"]), results
     )
 
     row = ("all", "12,345", "4.000 (3.500 to 4.500)", "32.0% (31.0% to 33.0%)")
     assert here.rows[0][:4] == row
     assert here.rows[0][5:] == ("", "", "1.0", "3")
+    assert tasks.header == ("model", "rte: accuracy")
+    assert tasks.rows == [("all", "32.0% (31.0% to 33.0%)")]
     assert claims.rows[0][0] == "sharing all parameters costs quality"
     assert ("all", "12M", "80.1") in paper.rows
     assert chart.curves["all"] == [[0, 9.0], [10, 5.0]]
-    assert commands.rows[2] == ("all", "3", "abc", "python run_pretraining.py")
+    assert commands.rows[-2:] == [
+        ("all", "3", "abc", "python run_pretraining.py"),
+        ("all", "3", "abc", "python run_classifier.py"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +277,11 @@ def test_paper_prints_each_command_once(tmp_path, capsys):
     names = list(EXPERIMENTS)
     places = [_place(tmp_path, "paper")]
 
-    lines = program.paper_commands(names, places, "wiki.txt").splitlines()
+    config = ExperimentConfig(
+        text_file="wiki.txt", tasks=("rte", "squad", "race"), data_dir="tasks"
+    )
+
+    lines = program.paper_commands(names, places, config).splitlines()
 
     commands = [line for line in lines if line.startswith("python")]
     figure = [one for one in commands if "layer_similarity" in one]
@@ -266,3 +330,101 @@ def test_what_is_there_is_in_the_report(tmp_path):
     assert "Parameter sharing: here, on held-out text" in page
     assert "Embedding size" not in page
     assert "python run_pretraining.py" in page
+
+
+class Commands:
+    """Stands for the commands of an experiment, of which one can fail."""
+
+    def __init__(self):
+        self.given = []
+        self.fails_at = None
+
+    def call(self, one, log, num_threads=None):
+        if len(self.given) == self.fails_at:
+            self.fails_at = None
+            raise ValueError("killed")
+        self.given.append(tuple(one))
+        flags = _flags_of(one)
+        if "convert_checkpoint" in one[1]:
+            pathlib.Path(flags["output_path"]).mkdir()
+            return
+        folder = pathlib.Path(flags["output_dir"])
+        folder.mkdir()
+        scores = {"masked_lm_accuracy": 0.3, "accuracy": 0.6}
+        (folder / "eval_results.json").write_text(json.dumps(scores))
+        (folder / "run.json").write_text('{"train_batch_size": 32}')
+        (folder / "metrics.jsonl").write_text("")
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    found = Commands()
+    monkeypatch.setattr(runs, "call", found.call)
+    counts = BuildCounts(records=10, label_1_records=2)
+    monkeypatch.setattr(
+        runs.sidecar, "read", lambda path: types.SimpleNamespace(counts=counts)
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", ["objective", "depth"])
+def test_a_killed_experiment_goes_on_where_it_was(name, tmp_path, commands):
+    experiment = EXPERIMENTS[name]
+    config = ExperimentConfig(tasks=("rte",), data_dir="glue")
+
+    whole = program.run_experiment(
+        experiment, [_place(tmp_path / "whole", "tiny")], config
+    )
+    wanted = [*commands.given]
+    killed = _place(tmp_path / "killed", "tiny")
+    for number in range(len(wanted)):
+        commands.given, commands.fails_at = [], 1
+        with contextlib.suppress(ValueError):
+            again = program.run_experiment(experiment, [killed], config)
+        assert len(commands.given) == 1, number
+    again = program.run_experiment(experiment, [killed], config)
+
+    assert [one["label"] for one in again] == [one["label"] for one in whole]
+    assert again[0]["scores"] == whole[0]["scores"]
+    assert again[0]["tasks"]["rte"]["score"] == 0.6
+
+
+def test_chance_on_next_sentences_is_the_share_of_the_larger_class(
+    tmp_path, commands
+):
+    place = _place(tmp_path, "tiny")
+
+    found = program.run_seed(
+        EXPERIMENTS["objective"], place, ExperimentConfig()
+    )
+
+    assert found[0]["scores"]["nsp"]["larger_class"] == 0.8
+    assert found[0]["scores"]["sop"]["larger_class"] == 0.5
+
+
+def test_seeds_are_trained_at_a_time_and_come_in_their_order(
+    tmp_path, commands
+):
+    places = [
+        _place(tmp_path / str(seed), "tiny")._replace(seed=seed)
+        for seed in (1, 2, 3)
+    ]
+
+    found = program.run_experiment(
+        EXPERIMENTS["sharing"], places, ExperimentConfig(num_parallel=2)
+    )
+
+    assert [one["seed"] for one in found] == [1] * 5 + [2] * 5 + [3] * 5
+
+
+def test_commands_end_with_the_program(tmp_path):
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+    with futures.ThreadPoolExecutor(1) as pool:
+        running = pool.submit(runs.call, command, tmp_path / "log")
+        while not runs._running:
+            time.sleep(0.01)
+        with pytest.raises(KeyboardInterrupt):
+            runs.stop(signal.SIGTERM, None)
+        with pytest.raises(ValueError, match=r"See .*log\."):
+            running.result(timeout=30)

@@ -1,0 +1,108 @@
+"""What pretraining does for tasks: scores of fine-tuned models."""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+from albert_tf import files
+from albert_tf.tasks.classification import glue
+from experiments import runs
+from experiments.experiment import Variant
+from experiments.runs import Place
+from experiments.scales import Scale
+
+SQUAD, RACE = "squad", "race"
+# Of each pretrained model, whose median is its score.
+NUM_SEEDS = 3
+_SQUAD_FILES = ("SQuAD/train-v1.1.json", "SQuAD/dev-v1.1.json")
+
+
+TASKS = (*glue.GLUE_DATASETS, SQUAD, RACE)
+
+
+def score_name(task: str) -> str:
+    """Returns the score of a task that is reported."""
+    scores = {SQUAD: "f1", RACE: "accuracy"}
+    return scores.get(task) or glue.GLUE_DATASETS[task].score_names[0]
+
+
+def check(task: str, data_dir: pathlib.Path) -> None:
+    """Checks that the examples of a task are there.
+
+    Raises:
+        FileNotFoundError: A file or a folder is missing.
+    """
+    needed = {SQUAD: _SQUAD_FILES, RACE: ("RACE/train", "RACE/dev")}
+    if task not in needed:
+        sets = glue.GLUE_DATASETS[task].files
+        needed[task] = tuple(
+            one.path for name in ("train", "eval") for one in sets[name]
+        )
+    for name in needed[task]:
+        if not (data_dir / name).exists():
+            raise FileNotFoundError(
+                f"There is no {str(data_dir / name)!r}, with examples of "
+                f"{task!r}. Check --data_dir."
+            )
+
+
+def command(
+    variant: Variant, place: Place, task: str, data_dir: pathlib.Path
+) -> tuple[pathlib.Path, list[str]]:
+    """Returns the folder of the fine-tuned models, and what makes them."""
+    own = place.models / runs.model_name(variant, place.scale)
+    folder = own.with_name(f"{own.name}-on-{task}")
+    train, dev = (data_dir / name for name in _SQUAD_FILES)
+    program, examples = {
+        SQUAD: ("run_squad.py", {"train_file": train, "predict_file": dev}),
+        RACE: ("run_race.py", {"data_dir": data_dir}),
+    }.get(
+        task, ("run_classifier.py", {"task_name": task, "data_dir": data_dir})
+    )
+    return folder, runs.command(
+        program,
+        **examples,
+        albert_config_file=runs.config_file(variant, place),
+        spm_model_file=place.data / runs.TOKENIZER,
+        init_checkpoint=own,
+        output_dir=folder,
+        do_train=True,
+        do_eval=True,
+        keep_checkpoint_max=1,
+        num_seeds=NUM_SEEDS,
+        on_collapse="ignore",
+        **_settings(place.scale, task),
+    )
+
+
+def _settings(scale: Scale, task: str) -> dict[str, object]:
+    phase = scale.finetuning
+    if phase is None:
+        return {"preset": "paper"}
+    length = phase.max_seq_length
+    lengths = {
+        SQUAD: {"max_query_length": length // 4, "doc_stride": length // 2},
+        RACE: {"max_qa_length": length // 2},
+    }
+    return {
+        **dataclasses.asdict(phase),
+        "save_checkpoints_steps": phase.num_train_steps,
+        **lengths.get(task, {}),
+    }
+
+
+def evaluate(
+    variant: Variant, place: Place, task: str, data_dir: pathlib.Path
+) -> dict[str, Any]:
+    """Fine-tunes a model, unless that is done.
+
+    Returns:
+        `command`, and `score`: the median of the seeds.
+    """
+    folder, one = command(variant, place, task, data_dir)
+    path = folder / runs.SCORES
+    if not path.exists():
+        log = folder.with_name(f"{folder.name}.log")
+        runs.call(one, log, place.num_threads)
+    scores = files.read_json_object(path)
+    return {"command": runs.shown([one]), "score": scores[score_name(task)]}
