@@ -171,10 +171,9 @@ def run_seed(
     """Trains and evaluates the models of a seed; returns a result for each."""
     results = []
     for variant in experiment.variants(place.scale):
-        print(
-            f"{experiment.title}: {variant.label}, seed {place.seed}",
-            flush=True,
-        )
+        # In one piece, for seeds that run at the same time.
+        line = f"{experiment.title}: {variant.label}, seed {place.seed}\n"
+        print(line, end="", flush=True)
         trained = runs.train(variant, place)
         scores = {
             pairs: runs.evaluate(variant, place, pairs)

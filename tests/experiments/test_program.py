@@ -4,9 +4,11 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import time
 import types
@@ -428,3 +430,41 @@ def test_commands_end_with_the_program(tmp_path):
             runs.stop(signal.SIGTERM, None)
         with pytest.raises(ValueError, match=r"See .*log\."):
             running.result(timeout=30)
+
+
+# The program, with trainings of four updates.
+SHORT = """
+import dataclasses
+from experiments import program, scales
+def short(phase):
+    return dataclasses.replace(phase, num_train_steps=4, num_warmup_steps=1)
+tiny = scales.SCALES["tiny"]
+scales.SCALES["tiny"] = dataclasses.replace(
+    tiny, first=short(tiny.first), second=short(tiny.second))
+program.main()
+"""
+
+
+@pytest.mark.slow
+def test_the_program_is_killed_and_goes_on(tmp_path):
+    (tmp_path / "short.py").write_text(SHORT)
+    command = [
+        *(sys.executable, str(tmp_path / "short.py")),
+        *("--name=layer_similarity", f"--output_dir={tmp_path / 'results'}"),
+    ]
+    environment = os.environ | {"PYTHONPATH": str(runs.ROOT)}
+    killed = subprocess.Popen(command, env=environment)
+    finished = tmp_path / "results" / "seed-12345" / "base" / "result.json"
+    while not finished.exists():
+        assert killed.poll() is None
+        time.sleep(0.1)
+    killed.terminate()
+    assert killed.wait(timeout=60) == 130
+    first = finished.stat().st_mtime_ns
+
+    subprocess.run(command, env=environment, check=True)
+
+    assert finished.stat().st_mtime_ns == first
+    page = (tmp_path / "results" / "report.html").read_text("utf-8")
+    assert "Input and output of layers: here, on held-out text" in page
+    assert "angle in degrees by layer" in page
