@@ -1,4 +1,4 @@
-"""Files: globs that must match, text and JSON, whole writes, locks.
+"""Files: globs that must match, text and JSON, whole writes.
 
 Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
 mounted or copied first, and are refused with that advice.
@@ -6,10 +6,8 @@ mounted or copied first, and are refused with that advice.
 
 import contextlib
 import errno
-import fcntl
 import glob
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -28,7 +26,6 @@ _NUM_PATHS_SHOWN = 3
 _STEM_SIZE = 200
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
-_LOCK_DIGITS = 16
 
 
 def check_local(path: Path) -> str:
@@ -352,48 +349,6 @@ def write_json(path: Path, values: Any, *, sort_keys: bool = False) -> None:
     """Writes a JSON file, whole or not at all."""
     text = json.dumps(values, indent=2, sort_keys=sort_keys)
     write_text(path, f"{text}\n")
-
-
-def lock_path(path: Path) -> str:
-    """Returns the lock file of a file, a hidden one beside it.
-
-    Its name is short and matches no pattern for such files. The folder is
-    made.
-    """
-    folder, name = os.path.split(os.path.realpath(check_local(path)))
-    os.makedirs(folder, exist_ok=True)
-    digest = hashlib.sha256(os.fsencode(name)).hexdigest()
-    return os.path.join(folder, f".{digest[:_LOCK_DIGITS]}.lock")
-
-
-@contextlib.contextmanager
-def locked(path: Path, message: str) -> Iterator[None]:
-    """Holds a lock file, which one process at a time can hold.
-
-    The system releases the lock when the process ends, however it ends; the
-    file that a killed process leaves behind locks nothing.
-
-    Args:
-        path: The lock file, which is created, and removed in the end.
-        message: What to say if another process holds it.
-
-    Raises:
-        ValueError: Another process holds it.
-    """
-    name = check_local(path)
-    with open(name, "a", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The previous holder may have removed the file after it was
-            # opened here, and a third process may have created another.
-            if os.fstat(file.fileno()).st_nlink == 0:
-                raise BlockingIOError
-        except BlockingIOError:
-            raise ValueError(message) from None
-        try:
-            yield
-        finally:
-            os.remove(name)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,6 @@ import errno
 import gzip
 import os
 import pathlib
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -322,54 +319,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     ):
         raise RuntimeError
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new"]
-
-
-def test_one_process_at_a_time_holds_a_lock(tmp_path):
-    path = tmp_path / "lock"
-    with (
-        files.locked(path, "It is locked."),
-        pytest.raises(ValueError, match="It is locked"),
-        files.locked(path, "It is locked."),
-    ):
-        pass
-
-    with files.locked(path, ""):
-        assert path.exists()
-    assert not path.exists()
-
-
-def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
-    code = (
-        "import os, signal, sys\n"
-        "from albert_tf import files\n"
-        "with files.locked(sys.argv[1], ''):\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    path = tmp_path / "lock"
-    done = subprocess.run([sys.executable, "-c", code, str(path)])
-
-    assert done.returncode == -signal.SIGKILL
-    assert path.exists()
-    with files.locked(path, "It is locked."):
-        pass
-
-
-def test_a_lock_whose_file_was_removed_meanwhile_is_no_lock(
-    tmp_path, monkeypatch
-):
-    flock = files.fcntl.flock
-
-    def remove_and_lock(file, flags):
-        os.remove(file.name)
-        flock(file, flags)
-
-    monkeypatch.setattr(files.fcntl, "flock", remove_and_lock)
-
-    with (
-        pytest.raises(ValueError, match="It is locked"),
-        files.locked(tmp_path / "lock", "It is locked."),
-    ):
-        pass
 
 
 def test_a_folder_that_another_process_wrote_first_is_kept(tmp_path):

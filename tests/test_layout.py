@@ -19,6 +19,7 @@ FLOORS = {
     "config": 0,
     "features": 0,
     "files": 0,
+    "locks": 0,
     "settings": 0,
     "text": 1,
     "metrics": 1,

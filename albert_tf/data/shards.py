@@ -14,7 +14,7 @@ import os
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, locks
 from albert_tf.data import corpus, record_index, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
@@ -214,7 +214,7 @@ def clean_up(finished: Iterable[str]) -> None:
     """
     for path in finished:
         # Whoever writes has a lock file, which a kill leaves behind.
-        if os.path.exists(files.lock_path(path)):
+        if os.path.exists(locks.path_for(path)):
             with _locked(path):
                 for written in written_files(path):
                     files.remove_partials(written)
@@ -242,8 +242,8 @@ def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
 
 
 def _locked(path: str) -> contextlib.AbstractContextManager[None]:
-    return files.locked(
-        files.lock_path(path),
+    return locks.held(
+        locks.path_for(path),
         f"Another process is building {path!r}. Wait until it ends, or choose "
         "another output file.",
     )
