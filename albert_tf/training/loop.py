@@ -120,8 +120,8 @@ class TrainingLoop:
                 `time.monotonic`; None for now.
 
         Returns:
-            Whether the run is finished. It is not after SIGTERM or Ctrl-C,
-            which save a checkpoint first.
+            Whether the run is finished. It is not after SIGTERM, Ctrl-C or the
+            end of `max_run_time`, which save a checkpoint first.
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
@@ -131,19 +131,17 @@ class TrainingLoop:
                 first update.
         """
         self._started = time.monotonic() if started is None else started
-        with self._stop_signals.heard():
+        limit = self._config.seconds_of("max_run_time")
+        left = limit and limit - (time.monotonic() - self._started)
+        with self._stop_signals.heard(left):
             if state is None:
                 self._start()
             else:
                 self.state = state
                 self._started -= state.seconds
             self._count_time()
-            bar = metric_log.progress_bar(
-                total=None
-                if self._has_budget
-                else self._config.num_train_steps,
-                done=self.state.step,
-            )
+            total = None if self._has_budget else self._config.num_train_steps
+            bar = metric_log.progress_bar(total=total, done=self.state.step)
             with bar:
                 self._train(bar)
         if self._stops_early():
@@ -244,8 +242,8 @@ class TrainingLoop:
         if not self._is_checkpoint_due():
             self._save()
         _LOGGER.warning(
-            "Stopped by a signal after step %d; a checkpoint is saved. Run "
-            "the same command again to continue.",
+            "Stopped after step %d; a checkpoint is saved. Run the same "
+            "command again to continue.",
             self.state.step,
         )
 

@@ -62,6 +62,13 @@ class PretrainingConfig(RunConfig):
         "this time; the run ends with a learning rate of 0. Such a run cannot "
         "be repeated bit by bit. Default: no limit; each update is a step.",
     )
+    max_run_time: str = setting(
+        "",
+        "Time after which this call stops as at SIGTERM, with a checkpoint, "
+        "such as 24h, 90m or 30s; the same command goes on. Leave a job "
+        "scheduler's limit time for an update and a checkpoint. Default: no "
+        "limit.",
+    )
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked tokens per sequence." + _AS_BUILT
     )
@@ -164,6 +171,7 @@ class PretrainingConfig(RunConfig):
             )
 
     def _check_phases(self) -> None:
+        self.seconds_of("max_run_time")
         if self.progress.seconds and self.deterministic:
             raise ValueError(
                 "`deterministic` and `time_budget` exclude each other, because "

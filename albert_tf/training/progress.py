@@ -16,10 +16,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-def seconds_of(text: str) -> float:
-    """Returns the seconds of a duration such as `24h`, `90m` or `30s`.
+def seconds_of(name: str, text: str) -> float:
+    """Returns the seconds of a setting such as `24h`, `90m` or `30s`.
 
-    >>> seconds_of("1.5h")
+    >>> seconds_of("time_budget", "1.5h")
     5400.0
 
     Raises:
@@ -29,8 +29,8 @@ def seconds_of(text: str) -> float:
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds < math.inf:
         raise ValueError(
-            "`time_budget` must be a number above 0 and its unit, s, m or h, "
-            f"such as 24h. Received: time_budget={text!r}."
+            f"`{name}` must be a number above 0 and its unit, s, m or h, such "
+            f"as 24h. Received: {name}={text!r}."
         )
     return seconds
 

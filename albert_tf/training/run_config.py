@@ -138,6 +138,7 @@ class RunConfig(OptimizerConfig):
     length_schedule: str = ""
     batch_schedule: str = ""
     time_budget: str = ""
+    max_run_time: str = ""
     early_stopping_patience: int = 0
     layerwise_lr_decay: float = 1.0
     freeze_embeddings: bool = False
@@ -166,11 +167,15 @@ class RunConfig(OptimizerConfig):
     @property
     def progress(self) -> Progress:
         """The length of the run, in steps or in time."""
-        budget = self.time_budget
         return Progress(
             num_train_steps=self.num_train_steps,
-            seconds=progress_lib.seconds_of(budget) if budget else None,
+            seconds=self.seconds_of("time_budget"),
         )
+
+    def seconds_of(self, name: str) -> float | None:
+        """Returns the seconds of a time setting; None if it is not given."""
+        text = getattr(self, name)
+        return progress_lib.seconds_of(name, text) if text else None
 
     @property
     def phases(self) -> tuple[Phase, ...]:

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: SIGTERM and Ctrl-C.
+"""What asks a run to stop: SIGTERM, Ctrl-C, or the end of its time.
 
 Floor: training.
 """
@@ -11,7 +11,9 @@ from typing import Any
 
 _LOGGER = logging.getLogger(__name__)
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# The last one is that of the clock.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
+_LEAST_SECONDS = 1e-6  # None would stop the clock.
 
 
 class StopSignals:
@@ -25,8 +27,8 @@ class StopSignals:
         self.received = False
 
     @contextlib.contextmanager
-    def heard(self) -> Iterator[None]:
-        """Notes signals until the block ends.
+    def heard(self, seconds: float | None = None) -> Iterator[None]:
+        """Notes signals until the block ends, and one after some seconds.
 
         Raises:
             KeyboardInterrupt: At Ctrl-C after another signal.
@@ -38,8 +40,12 @@ class StopSignals:
             if signal.getsignal(number) != signal.SIG_IGN
         }
         try:
+            if seconds is not None:
+                after = max(seconds, _LEAST_SECONDS)
+                signal.setitimer(signal.ITIMER_REAL, after)
             yield
         finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -48,6 +54,9 @@ class StopSignals:
             raise KeyboardInterrupt
         self.received = True
         _LOGGER.warning(
-            "Stopping after the current step, with a checkpoint. Ctrl-C ends "
-            "the run at once."
+            "%s after the current step, with a checkpoint. Ctrl-C ends the "
+            "run at once.",
+            "Time is over. Stopping"
+            if number == signal.SIGALRM
+            else "Stopping",
         )

@@ -254,7 +254,7 @@ OF_PREDICTIONS = """
 # They decide whether and how far a run goes on, not what a step computes.
 OF_COURSE = """
     allow_new_heads do_eval do_train early_stopping_patience max_restarts
-    num_seeds on_collapse on_divergence
+    max_run_time num_seeds on_collapse on_divergence
 """
 # The numbers are the same, but for rounding and for the draws of dropout.
 OF_COMPUTATION = """

@@ -300,5 +300,5 @@ def test_control_c_saves_and_pressed_twice_ends_at_once(
         assert last == "error: interrupted"
         assert checkpoints == ["step-00000000"]
     else:
-        assert "Stopped by a signal after step 2; a checkpoint is" in last
+        assert "Stopped after step 2; a checkpoint is" in last
         assert checkpoints == ["step-00000000", "step-00000002"]

@@ -280,7 +280,7 @@ def test_a_run_that_is_stopped_exports_nothing(
 
     assert done.returncode == 3, done.stderr
     assert done.stdout == ""
-    assert "Stopped by a signal" in done.stderr
+    assert "Stopped after step" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

@@ -304,7 +304,24 @@ def test_sigterm_at_the_last_step_finishes_the_run(run, caplog):
     finished = run("run", at_step=12, action=terminate)
 
     assert finished.go()
-    assert "Stopped by a signal" not in caplog.text
+    assert "Stopped after step" not in caplog.text
+
+
+def test_a_call_stops_after_its_time_and_the_next_one_goes_on(run):
+    options = {"deterministic": True}
+    whole = run("whole", **options)
+    whole.go()
+
+    def ring():
+        signal.raise_signal(signal.SIGALRM)
+
+    stopped = run("run", at_step=4, action=ring, max_run_time="1h", **options)
+    assert not stopped.go()
+    assert stopped.checkpoints()[-1] == "step-00000004"
+    again = run("run", **options)
+    assert again.go()
+
+    assert runs.lines_of(again.folder) == runs.lines_of(whole.folder)
 
 
 def test_a_signal_to_another_worker_stops_this_one_too(
@@ -316,7 +333,7 @@ def test_a_signal_to_another_worker_stops_this_one_too(
 
     assert not stopped.go()
     assert stopped.checkpoints() == ["step-00000000", "step-00000002"]
-    assert "Stopped by a signal after step 2" in caplog.text
+    assert "Stopped after step 2" in caplog.text
 
 
 def test_a_finished_run_trains_no_more(run):

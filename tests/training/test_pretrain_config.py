@@ -28,6 +28,7 @@ from albert_tf.training.pretrain_config import PretrainingConfig
             "not exceed the 64 position .*max_seq_length=65",
         ),
         ({"time_budget": "24"}, "unit, s, m or h.*budget='24'"),
+        ({"max_run_time": "0s"}, "`max_run_time` must be a .*_time='0s'"),
         (
             {"time_budget": "24h", "deterministic": True},
             "`deterministic` and `time_budget` exclude each other",

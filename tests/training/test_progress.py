@@ -14,7 +14,7 @@ BY_TIME = Progress(num_train_steps=100, seconds=50.0)
     [("24h", 86_400), ("90m", 5400), ("30s", 30), ("0.5h", 1800)],
 )
 def test_a_duration_is_a_number_and_its_unit(text, seconds):
-    assert progress.seconds_of(text) == seconds
+    assert progress.seconds_of("time_budget", text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_a_duration_is_a_number_and_its_unit(text, seconds):
 )
 def test_other_durations_are_refused(text):
     with pytest.raises(ValueError, match=f"such as 24h.*time_budget='{text}'"):
-        progress.seconds_of(text)
+        progress.seconds_of("time_budget", text)
 
 
 def test_without_a_budget_each_update_is_a_step():

@@ -1,7 +1,8 @@
-"""Signals that ask a run to stop."""
+"""What asks a run to stop."""
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -22,6 +23,27 @@ def test_a_signal_is_noted_only_within_the_block(number):
         send(number)
         assert signals.received
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0, -5])
+def test_the_end_of_the_time_is_noted(seconds, caplog):
+    signals = StopSignals()
+
+    with signals.heard(seconds):
+        time.sleep(0.05)
+        assert signals.received
+
+    assert "Time is over. Stopping after the current step" in caplog.text
+
+
+def test_the_clock_stops_with_the_block():
+    signals = StopSignals()
+
+    with signals.heard(0.05):
+        pass
+    time.sleep(0.1)  # An alarm that nobody hears would end the program.
+
+    assert not signals.received
 
 
 def test_a_second_ctrl_c_ends_the_program():
