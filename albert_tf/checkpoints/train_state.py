@@ -61,7 +61,7 @@ class Checkpointer:
             optimizer,
         )
         self._keep_max = keep_max
-        self._metadata = metadata or Metadata()
+        self.metadata = metadata or Metadata()
 
     def latest(self) -> str | None:
         """Returns the folder of the newest checkpoint, or None."""
@@ -71,7 +71,7 @@ class Checkpointer:
         """Saves a checkpoint and removes the oldest ones beyond `keep_max`."""
         path = run_checkpoints.checkpoint_path(self._output_dir, step)
         arrays = _arrays(self._weights | self._slots, step)
-        _write_folder(path, arrays, state, self._metadata)
+        _write_folder(path, arrays, state, self.metadata)
         for old in run_checkpoints.steps(self._output_dir)[: -self._keep_max]:
             shutil.rmtree(
                 run_checkpoints.checkpoint_path(self._output_dir, old)
@@ -92,7 +92,7 @@ class Checkpointer:
             os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
             _arrays(self._weights, step),
             {"step": step, **scores},
-            self._metadata.tuned(scores),
+            self.metadata.tuned(scores),
         )
 
     def restore(self, path: str) -> dict[str, Any]:

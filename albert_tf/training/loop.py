@@ -109,13 +109,14 @@ class TrainingLoop:
         self.state = RunState()
 
     def run(
-        self, state: RunState | None, *, started: float | None = None
+        self, state: RunState, *, is_new: bool, started: float | None = None
     ) -> bool:
         """Trains from `state` on.
 
         Args:
-            state: State of the checkpoint that was restored; None for a new
-                run, which is evaluated and saved first.
+            state: That of the weights, as they were restored.
+            is_new: Whether the run has no checkpoint yet; it is evaluated and
+                saved first.
             started: When the time of the run began or went on, by
                 `time.monotonic`; None for now.
 
@@ -134,11 +135,10 @@ class TrainingLoop:
         limit = self._config.seconds_of("max_run_time")
         left = limit and limit - (time.monotonic() - self._started)
         with self._stop_signals.heard(left):
-            if state is None:
+            self.state = state
+            self._started -= state.seconds
+            if is_new:
                 self._start()
-            else:
-                self.state = state
-                self._started -= state.seconds
             self._count_time()
             total = None if self._has_budget else self._config.num_train_steps
             bar = metric_log.progress_bar(total=total, done=self.state.step)

@@ -7,6 +7,7 @@ Source: google-research/albert, `run_pretraining.main`.
 
 import functools
 import logging
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -152,6 +153,8 @@ def _output_folder(
             masks=_by_length(train_records, "mask_settings", {}),
             **{name: getattr(config, name) for name in phases.SCHEDULES},
             time_budget=config.progress.seconds,
+            continue_from=config.continue_from
+            and os.path.realpath(config.continue_from),
             eval_records=eval_records and _evaluated(config, eval_records),
             best_metric=config.best_metric or _primary_metric(config),
             settings={

@@ -62,6 +62,13 @@ class PretrainingConfig(RunConfig):
         "this time; the run ends with a learning rate of 0. Such a run cannot "
         "be repeated bit by bit. Default: no limit; each update is a step.",
     )
+    continue_from: str | None = setting(
+        None,
+        "Output directory of another pretraining, whose newest weights, "
+        "optimizer slots and step this one goes on from, with other lengths, "
+        "batches, records or schedules. --num_train_steps counts the steps of "
+        "both.",
+    )
     max_run_time: str = setting(
         "",
         "Time after which this call stops as at SIGTERM, with a checkpoint, "
@@ -140,11 +147,7 @@ class PretrainingConfig(RunConfig):
             )
         self._check_phases()
         self._check_packing()
-        if self.init_from_group0 and not self.init_checkpoint:
-            raise ValueError(
-                "`init_from_group0` says how to read `init_checkpoint`, which "
-                "is not given. Pass --init_checkpoint, or leave it out."
-            )
+        self._check_start()
         if self.best_metric and not self.do_eval:
             raise ValueError(
                 "`best_metric` selects among evaluations, but there are none. "
@@ -168,6 +171,18 @@ class PretrainingConfig(RunConfig):
                 "`pack` changes the number of rows from step to step, and XLA "
                 "compiles each anew. Leave out --pack with --jit_compile or a "
                 "TPU."
+            )
+
+    def _check_start(self) -> None:
+        if self.init_from_group0 and not self.init_checkpoint:
+            raise ValueError(
+                "`init_from_group0` says how to read `init_checkpoint`, which "
+                "is not given. Pass --init_checkpoint, or leave it out."
+            )
+        if self.continue_from and (self.init_checkpoint or not self.do_train):
+            raise ValueError(
+                "`continue_from` names what a training goes on from. Leave out "
+                "--init_checkpoint, and pass --do_train."
             )
 
     def _check_phases(self) -> None:

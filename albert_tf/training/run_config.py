@@ -143,6 +143,7 @@ class RunConfig(OptimizerConfig):
     layerwise_lr_decay: float = 1.0
     freeze_embeddings: bool = False
     init_from_group0: bool = False
+    continue_from: str | None = None
     allow_new_heads: bool = False
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
-_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
 _HARMLESS = {LOCK_FILE, CACHE_FOLDER}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
@@ -298,7 +298,7 @@ def check_model(config: RunConfig, task_name: str | None) -> None:
 def _model_of(values: Mapping[str, Any]) -> dict[str, Any]:
     config = values.get("config", {}).items()
     return {
-        "config": {k: v for k, v in config if k not in _DROPOUTS},
+        "config": {k: v for k, v in config if k not in DROPOUTS},
         "task": values.get("task"),
     }
 

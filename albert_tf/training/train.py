@@ -19,7 +19,7 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.tasks.task import Task
-from albert_tf.training import distribution, metric_log, step
+from albert_tf.training import continuation, distribution, metric_log, step
 from albert_tf.training.loop import (
     BatchesFrom,
     Evaluator,
@@ -89,7 +89,7 @@ def train(
         distribution.run_in_chief(
             strategy, functools.partial(folder.claim, config)
         )
-        if state and config.num_train_steps <= config.progress.step(
+        if latest and config.num_train_steps <= config.progress.step(
             state.step, state.seconds
         ):
             return True
@@ -102,7 +102,7 @@ def train(
         )
         log = metric_log.MetricLog(
             config.output_dir,
-            last_step=state.step if state else None,
+            last_step=state.step if latest else None,
             is_writer=distribution.is_chief(strategy),
         )
         with contextlib.closing(log):
@@ -113,7 +113,7 @@ def train(
                 log=log,
                 batches_from=batches_from,
                 evaluator=evaluator,
-            ).run(state, started=started)
+            ).run(state, is_new=latest is None, started=started)
 
 
 def _restore(
@@ -121,19 +121,22 @@ def _restore(
     model: keras.Model,
     checkpointer: train_state.Checkpointer,
     latest: str | None,
-) -> RunState | None:
-    """Initializes the weights; returns the state of a resumed run.
+) -> RunState:
+    """Initializes the weights; returns the state to train from.
 
     The weights come from the first of these that exists:
     1. `latest`, the newest checkpoint in `output_dir`, with optimizer slots,
        step, data position and log window;
-    2. `init_checkpoint`: weights only;
-    3. the random initialization of the model.
+    2. `continue_from`: with optimizer slots, step and data position;
+    3. `init_checkpoint`: weights only;
+    4. the random initialization of the model.
     """
     if latest:
         state = RunState.from_dict(checkpointer.restore(latest))
         _LOGGER.info("Resuming from %s.", latest)
         return state
+    if config.continue_from:
+        return continuation.restore(config, checkpointer)
     if config.init_checkpoint:
         load.load_checkpoint(
             model,
@@ -141,14 +144,14 @@ def _restore(
             allow_new_heads=config.allow_new_heads,
             from_group_0=config.init_from_group0,
         )
-        return None
+        return RunState()
     names = variable_names.variables_by_tf1_name(model.trainable_variables)
     parts = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
     _LOGGER.info(
         "Without --init_checkpoint, all weights are randomly initialised: %s.",
         ", ".join(parts),
     )
-    return None
+    return RunState()
 
 
 def make_deterministic(config: RunConfig) -> None:

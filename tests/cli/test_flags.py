@@ -225,7 +225,7 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 # Whether another value makes another run, for every flag of the commands that
 # train. First those that a run's fingerprint has under their names.
 COMPARED = """
-    batch_schedule best_metric corrected_lamb depth_schedule
+    batch_schedule best_metric continue_from corrected_lamb depth_schedule
     do_whole_word_mask dropout_prob exit_losses favor_shorter_ngram
     freeze_embeddings init_checkpoint init_from_group0 layerwise_lr_decay
     learning_rate length_schedule masked_lm_prob max_seq_length

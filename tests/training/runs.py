@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import random
 import types
 
 import keras
@@ -12,6 +13,7 @@ import tensorflow as tf
 from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
+from albert_tf.data import builder, pretraining_config
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -27,6 +29,7 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special tokens
+NUM_PRETRAINING_STEPS = 6
 
 
 def config(dropout=0.0, **settings):
@@ -376,3 +379,32 @@ def make_job(folder, output="run", **changes):
         train=example_set(40, seed=1), evaluation=(example_set(30, seed=2),)
     )
     return Job(settings, sets, WordTask).replace(**changes)
+
+
+def build_records(folder, *, num_documents, seed, **changes):
+    """Returns the path of records of random words, two for each document."""
+    special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [f"w{10 + n}" for n in range(V - len(special_tokens))]
+    (folder / "vocab.txt").write_text("\n".join([*special_tokens, *words]))
+    rng = random.Random(seed)
+    documents = [
+        [" ".join(rng.choices(words, k=rng.randint(3, 6))) for _ in range(6)]
+        for _ in range(num_documents)
+    ]
+    text = "\n\n".join("\n".join(document) for document in documents)
+    (folder / "text.txt").write_text(text)
+    number = len(list(folder.iterdir()))
+    path = str(folder / f"{number}-{num_documents}-{seed}.tfrecord")
+    settings = {
+        "vocab_file": str(folder / "vocab.txt"),
+        "input_file": str(folder / "text.txt"),
+        "output_file": path,
+        "max_seq_length": S,
+        "max_predictions_per_seq": P,
+        "dupe_factor": 1,
+        "short_seq_prob": 0.0,
+    }
+    builder.build(
+        pretraining_config.PretrainingDataConfig(**settings | changes)
+    )
+    return path

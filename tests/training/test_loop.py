@@ -120,7 +120,8 @@ class Run:
         return {"accuracy": accuracy} | of_loss
 
     def go(self):
-        return self.loop.run(self.start)
+        state = self.start or loop.RunState()
+        return self.loop.run(state, is_new=self.start is None)
 
     def weights(self):
         return [

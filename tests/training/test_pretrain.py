@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import random
 import shutil
 
 import numpy as np
@@ -12,18 +11,15 @@ import tensorflow as tf
 from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
-    builder,
     input_pipeline,
-    pretraining_config,
     sidecar,
 )
 from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import distribution, metric_log, pretrain, run_folder
-from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.training import runs
 
-NUM_STEPS = 6
+NUM_STEPS = runs.NUM_PRETRAINING_STEPS
 SCORES = {
     "masked_lm_loss",
     "masked_lm_accuracy",
@@ -32,81 +28,18 @@ SCORES = {
 }
 
 
-def build_records(folder, *, num_documents, seed, **changes):
-    """Returns the path of records of random words, two for each document."""
-    special_tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [f"w{10 + n}" for n in range(runs.V - len(special_tokens))]
-    (folder / "vocab.txt").write_text("\n".join([*special_tokens, *words]))
-    rng = random.Random(seed)
-    documents = [
-        [" ".join(rng.choices(words, k=rng.randint(3, 6))) for _ in range(6)]
-        for _ in range(num_documents)
-    ]
-    text = "\n\n".join("\n".join(document) for document in documents)
-    (folder / "text.txt").write_text(text)
-    number = len(list(folder.iterdir()))
-    path = str(folder / f"{number}-{num_documents}-{seed}.tfrecord")
-    settings = {
-        "vocab_file": str(folder / "vocab.txt"),
-        "input_file": str(folder / "text.txt"),
-        "output_file": path,
-        "max_seq_length": runs.S,
-        "max_predictions_per_seq": runs.P,
-        "dupe_factor": 1,
-        "short_seq_prob": 0.0,
-    }
-    builder.build(
-        pretraining_config.PretrainingDataConfig(**settings | changes)
-    )
-    return path
-
-
-@pytest.fixture(scope="module")
-def make_job(tmp_path_factory):
-    """A function that makes the settings of a run in a directory.
-
-    It trains on 20 records and evaluates on 10.
-    """
-    folder = tmp_path_factory.mktemp("records")
-    records = [
-        build_records(folder, num_documents=number, seed=seed)
-        for number, seed in ((10, 0), (5, 1))
-    ]
-
-    def make(output_dir, **changes):
-        values = {
-            "albert_config": runs.config(),
-            "output_dir": str(output_dir),
-            "learning_rate": 0.01,
-            "num_train_steps": NUM_STEPS,
-            "num_warmup_steps": 0,
-            "poly_power": 0.0,
-            "train_batch_size": 8,
-            "eval_batch_size": 4,
-            "save_checkpoints_steps": 3,
-            "log_steps": 2,
-            "strategy": "one",
-            "input_file": records[0],
-            "eval_file": records[1],
-            "do_eval": True,
-            "max_seq_length": runs.S,
-            "flags_text": "--do_train\n",
-        }
-        return PretrainingConfig(**values | changes)
-
-    return make
-
-
 @pytest.fixture
-def job(make_job, tmp_path):
+def job(make_pretraining_job, tmp_path):
     """A function that makes the settings of a run in a new directory."""
-    return lambda name="run", **changes: make_job(tmp_path / name, **changes)
+    return lambda name="run", **changes: make_pretraining_job(
+        tmp_path / name, **changes
+    )
 
 
 @pytest.fixture(scope="module")
-def trained(make_job, tmp_path_factory):
+def trained(make_pretraining_job, tmp_path_factory):
     """The job of a run that is finished, and its scores."""
-    done = make_job(tmp_path_factory.mktemp("trained") / "run")
+    done = make_pretraining_job(tmp_path_factory.mktemp("trained") / "run")
     return done, pretrain.run(done)
 
 
@@ -384,7 +317,7 @@ def records_of(tmp_path_factory):
     """A function that builds records, with or without a sidecar."""
 
     def build(pair_objective, *, has_sidecar=True):
-        path = build_records(
+        path = runs.build_records(
             tmp_path_factory.mktemp("pairs"),
             num_documents=40,
             seed=0,
@@ -449,7 +382,7 @@ def test_records_of_another_vocabulary_are_refused(
 ):
     start = trained[0].output_dir
     (tmp_path / "records").mkdir()
-    other = build_records(
+    other = runs.build_records(
         tmp_path / "records", num_documents=5, seed=1, do_lower_case=False
     )
     one = job(
@@ -602,7 +535,7 @@ def test_nothing_to_evaluate_is_an_error():
 @pytest.fixture
 def dynamic_job(job, tmp_path):
     """Like `job`, of records whose masks are drawn when they are read."""
-    records = build_records(
+    records = runs.build_records(
         tmp_path, num_documents=10, seed=3, masking="dynamic"
     )
     settings = {"input_file": records, "num_train_steps": 2, "do_eval": False}
@@ -627,7 +560,7 @@ def test_the_masks_of_a_run_are_part_of_what_it_is(dynamic_job):
 
 
 def test_the_masks_of_an_evaluation_are_part_of_a_run(job, tmp_path):
-    held_out = build_records(
+    held_out = runs.build_records(
         tmp_path,
         num_documents=5,
         seed=4,
@@ -673,7 +606,7 @@ def test_an_evaluation_of_what_is_trained_on_is_told(job, caplog):
 
 
 def test_records_of_a_larger_vocabulary_are_refused(job, tmp_path):
-    path = build_records(tmp_path, num_documents=10, seed=5)
+    path = runs.build_records(tmp_path, num_documents=10, seed=5)
     os.remove(f"{path}.json")
     small = job(albert_config=runs.config(vocab_size=30), input_file=path)
 
@@ -698,7 +631,7 @@ def flip_a_bit(path, place):
 def test_a_file_that_is_damaged_during_a_run_stops_it(
     job, tmp_path, monkeypatch, options
 ):
-    path = build_records(tmp_path, num_documents=2, seed=6)
+    path = runs.build_records(tmp_path, num_documents=2, seed=6)
     write = metric_log.MetricLog.write
 
     def write_and_damage(log, step, values):
@@ -717,7 +650,7 @@ def test_a_file_that_is_damaged_during_a_run_stops_it(
 
 
 def test_damage_is_found_before_the_first_step(job, tmp_path):
-    path = build_records(tmp_path, num_documents=150, seed=7)
+    path = runs.build_records(tmp_path, num_documents=150, seed=7)
     flip_a_bit(path, os.path.getsize(path) - 5 - 400)
     damaged = job(input_file=path, do_eval=False, verify_records=True)
 
@@ -730,7 +663,7 @@ def test_damage_is_found_before_the_first_step(job, tmp_path):
 def phased(job, tmp_path):
     """A function that makes a run whose depth, length and batch size grow."""
     long = job().input_file
-    short = build_records(
+    short = runs.build_records(
         tmp_path,
         num_documents=10,
         seed=3,

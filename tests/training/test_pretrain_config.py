@@ -28,6 +28,14 @@ from albert_tf.training.pretrain_config import PretrainingConfig
             "not exceed the 64 position .*max_seq_length=65",
         ),
         ({"time_budget": "24"}, "unit, s, m or h.*budget='24'"),
+        (
+            {"continue_from": "a", "init_checkpoint": "b"},
+            "`continue_from` names what a training goes on from",
+        ),
+        (
+            {"continue_from": "a", "do_train": False},
+            "`continue_from` names what a training goes on from",
+        ),
         ({"max_run_time": "0s"}, "`max_run_time` must be a .*_time='0s'"),
         (
             {"time_budget": "24h", "deterministic": True},

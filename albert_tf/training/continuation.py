@@ -1,0 +1,67 @@
+"""Goes on from another run: with its weights, slots and step, otherwise set up.
+
+So a pretraining can go over to longer sequences, larger batches or other
+records when that was not planned as a schedule of one run.
+
+Floor: training.
+"""
+
+import logging
+
+from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints.train_state import Checkpointer
+from albert_tf.training import run_folder
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_state import RunState
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
+    """Sets weights and slots from the newest checkpoint of another run.
+
+    Args:
+        config: Names the run by `continue_from`.
+        checkpointer: That of the new run.
+
+    Returns:
+        The state of the new run: step, examples read by length, and the
+        factor of the learning rate are those of the other one.
+
+    Raises:
+        ValueError: The folder is not that of a pretraining, or one of another
+            model, optimizer or vocabulary; or it has as many steps already.
+    """
+    source = str(config.continue_from)
+    theirs = run_folder.read_fingerprint(source)
+    path = run_checkpoints.latest_checkpoint(source)
+    if path is None or not theirs or theirs.get("task"):
+        raise ValueError(
+            f"{source!r} is not the output directory of a pretraining with a "
+            "checkpoint. Pass that of one as --continue_from."
+        )
+    run_folder.check_vocabulary(source, checkpointer.metadata.tokenizer_hash)
+    now = {"optimizer": config.optimizer, **config.albert_config.to_dict()}
+    before = {"optimizer": theirs["optimizer"], **theirs["config"]}
+    for name in now.keys() - set(run_folder.DROPOUTS):
+        if before.get(name) != now[name]:
+            raise ValueError(
+                f"The run of {source!r} cannot go on with another {name}: it "
+                f"is {before.get(name)!r} there, {now[name]!r} here. Pass "
+                "--init_checkpoint instead to start from its weights alone."
+            )
+    found = RunState.from_dict(checkpointer.restore(path))
+    if found.step >= config.num_train_steps:
+        raise ValueError(
+            f"The run of {source!r} has done {found.step} steps, and "
+            "--num_train_steps counts them. Pass a larger number. Received: "
+            f"num_train_steps={config.num_train_steps}."
+        )
+    _LOGGER.info("Going on from %s.", path)
+    return RunState(
+        step=found.step,
+        skipped_batches=found.skipped_batches,
+        examples_read=found.examples_read,
+        learning_rate_multiplier=found.learning_rate_multiplier,
+        loss_scale=found.loss_scale,
+    )

@@ -1,0 +1,117 @@
+"""Runs that go on from another run."""
+
+import dataclasses
+import os
+import re
+
+import numpy as np
+import pytest
+
+from albert_tf.training import pretrain
+from tests.training import runs
+
+HALF = runs.NUM_PRETRAINING_STEPS // 2
+
+
+@pytest.fixture
+def job(make_pretraining_job, tmp_path):
+    """A function that makes the settings of a run in a new directory."""
+    return lambda name, **changes: make_pretraining_job(
+        tmp_path / name, **changes
+    )
+
+
+@pytest.fixture(scope="module")
+def half(make_pretraining_job, tmp_path_factory):
+    """The job of a run that is finished after half of the steps."""
+    done = make_pretraining_job(
+        tmp_path_factory.mktemp("half") / "run", num_train_steps=HALF
+    )
+    pretrain.run(done)
+    return done
+
+
+def test_with_the_same_settings_it_is_one_run(half, job):
+    whole = job("whole")
+    second = job("second", continue_from=half.output_dir)
+    pretrain.run(whole)
+
+    pretrain.run(second)
+
+    one, other = (
+        runs.arrays_of(x.output_dir, runs.NUM_PRETRAINING_STEPS)
+        for x in (second, whole)
+    )
+    assert set(one) == set(other)
+    for name, array in one.items():
+        np.testing.assert_allclose(array, other[name], atol=1e-6, err_msg=name)
+    lines = runs.lines_of(second.output_dir)
+    assert [line["step"] for line in lines] == [3, 4, 6, 6]
+
+
+def test_a_run_that_went_on_resumes_without_the_first_one(half, job, stop_at):
+    whole = job("whole", continue_from=half.output_dir)
+    scores = pretrain.run(whole)
+    stopped = job("stopped", continue_from=half.output_dir)
+    stop_at(4)
+    assert pretrain.run(stopped) is None
+    os.rename(half.output_dir, f"{half.output_dir}-moved")
+    try:
+        again = pretrain.run(stopped)
+    finally:
+        os.rename(f"{half.output_dir}-moved", half.output_dir)
+
+    assert again == pytest.approx(scores, abs=1e-6)
+    with pytest.raises(ValueError, match="belongs to another run.*continue"):
+        pretrain.run(dataclasses.replace(stopped, continue_from=None))
+
+
+def test_another_batch_and_schedule_are_possible(half, job):
+    second = job(
+        "second",
+        continue_from=half.output_dir,
+        train_batch_size=4,
+        poly_power=1.0,
+        log_steps=1,
+    )
+
+    pretrain.run(second)
+
+    rates = [
+        line["learning_rate"]
+        for line in runs.lines_of(second.output_dir)
+        if "loss" in line
+    ]
+    assert rates == pytest.approx([0.01 * (1 - done / 6) for done in (3, 4, 5)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"optimizer": "adamw"}, "another optimizer: it is 'lamb' there"),
+        (
+            {"albert_config": runs.config(inner_group_num=2)},
+            "another inner_group_num: it is 1 there, 2 here",
+        ),
+        ({"num_train_steps": HALF}, "has done 3 steps.*Pass a larger number"),
+    ],
+)
+def test_runs_that_do_not_fit_are_refused(half, job, changes, message):
+    second = job("second", continue_from=half.output_dir, **changes)
+
+    with pytest.raises(ValueError, match=message):
+        pretrain.run(second)
+    assert not os.path.exists(second.output_dir)
+
+
+@pytest.mark.parametrize("content", [{}, {"run.json": '{"task": "rte"}'}])
+def test_only_a_pretraining_can_go_on(content, job, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, text in content.items():
+        (source / name).write_text(text)
+
+    with pytest.raises(
+        ValueError, match=f"{re.escape(str(source))}' is not the output"
+    ):
+        pretrain.run(job("second", continue_from=str(source)))
