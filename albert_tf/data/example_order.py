@@ -240,6 +240,10 @@ def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:
     """Returns the batches, made ahead of time and kept in order."""
     options = tf.data.Options()
     options.deterministic = True
+    # The thread that tunes numbers of threads and batches sleeps twice as long
+    # each time, and who lets go of an iterator waits until it wakes up: as long
+    # again as an evaluation took. Without it, all cores make batches.
+    options.autotune.enabled = False
     # Each pipeline already reads its own share.
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.OFF

@@ -1,4 +1,5 @@
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -113,3 +114,21 @@ def test_other_errors_stay_as_they_are():
         example_order.failed_reads_raised(),
     ):
         take(iter(_failing(KeyError("fault"))))
+
+
+def test_an_iterator_ends_at_once_however_long_it_was_used():
+    deliveries = example_order.deliver(
+        InputShard(),
+        lambda number: {"number": np.array(number)},
+        {"number": tf.TensorSpec([], tf.int64)},
+    )
+    batches = iter(example_order.ahead(deliveries))
+    end = time.monotonic() + 2.8
+    while time.monotonic() < end:
+        next(batches)
+        time.sleep(0.01)
+
+    start = time.monotonic()
+    del batches
+
+    assert time.monotonic() - start < 1
