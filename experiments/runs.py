@@ -29,6 +29,8 @@ METRICS, SCORES = "metrics.jsonl", "eval_results.json"
 NO_PAIRS, PAIRS = "none", ("sop", "nsp")
 PARTS = ("train", "held_out")
 TOKENIZER = "vocabulary.model"
+# Checkpoints and evaluations of a phase, and the fewest steps between them.
+_NUM_SAVED, _LEAST_INTERVAL = 8, 50
 _running: set["subprocess.Popen[bytes]"] = set()
 # Ends the name of a converted model.
 _START = "-start"
@@ -239,7 +241,9 @@ def _pretraining(
         "optimizer": place.scale.optimizer,
         "max_predictions_per_seq": _num_masked(phase),
         **dataclasses.asdict(phase),
-        "save_checkpoints_steps": math.ceil(phase.num_train_steps / 8),
+        "save_checkpoints_steps": max(
+            _LEAST_INTERVAL, math.ceil(phase.num_train_steps / _NUM_SAVED)
+        ),
         "keep_checkpoint_max": 1,
         "random_seed": place.seed,
     }
@@ -340,6 +344,9 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     """
     folder, one = evaluation_command(variant, place, pairs)
     path = folder / SCORES
+    if pairs == variant.pair_objective and not variant.flags:
+        # What selected its best weights is this evaluation.
+        path = place.models / model_name(variant, place.scale) / SCORES
     if not path.exists():
         call(one, folder.with_name(f"{folder.name}.log"), place.num_threads)
     share = 0.5  # Orders are drawn when the records are read.
