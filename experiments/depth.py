@@ -5,34 +5,28 @@ import dataclasses
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
-_PAPER_LAYERS = 12
-_PAPER_DEPTHS = (1, 3, 6, 12, 24)
-_PAPER_WIDTHS = (1024, 2048, 4096)
+_PAPER_DEPTHS = (1, 3, 6, 12, 24, 48)
+_PAPER_WIDTHS, _PAPER_WIDTHS_LAYERS = (1024, 2048, 4096, 6144), 3
 _DEPTHS = (1, 2, 4, 8)
+_ONE, _TWO_STAGES, _ALL_STAGES = "1 layer", "1 layer, again", "1 layer, longer"
 
 
 def _depths(scale: Scale) -> tuple[int, ...]:
-    return _PAPER_DEPTHS if _is_paper(scale) else _DEPTHS
+    return _PAPER_DEPTHS if scale.is_paper else _DEPTHS
 
 
 def _widths(scale: Scale) -> tuple[int, ...]:
     hidden = scale.config.hidden_size
-    return (
-        _PAPER_WIDTHS
-        if _is_paper(scale)
-        else (hidden // 4, hidden // 2, hidden)
-    )
-
-
-def _is_paper(scale: Scale) -> bool:
-    return scale.config.num_hidden_layers == _PAPER_LAYERS
+    if scale.is_paper:
+        return _PAPER_WIDTHS
+    return hidden // 4, hidden // 2, hidden
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns models of growing depth, their control, then other widths.
+    """Returns models of growing depth, their controls, then other widths.
 
-    The control has one layer, and as many updates as the deepest model has had
-    with all those it started from.
+    A control has one layer, and as many updates as the second depth, or the
+    deepest model, has had with all those it started from.
     """
     depths = _depths(scale)
     found: list[Variant] = []
@@ -45,29 +39,35 @@ def variants(scale: Scale) -> list[Variant]:
                 starts_from=found[-1] if found else None,
             )
         )
-    steps = (len(depths) - 1) * scale.second.num_train_steps
-    found.append(
+    one, steps = found[0], scale.second.num_train_steps
+    found += [
+        Variant(label=_TWO_STAGES, config=one.config, starts_from=one),
         Variant(
-            label="1 layer, longer",
-            config=found[0].config,
-            flags={"num_train_steps": steps},
-            starts_from=found[0],
-        )
-    )
-    head_size = scale.config.hidden_size // scale.config.num_attention_heads
-    for width in _widths(scale):
+            label=_ALL_STAGES,
+            config=one.config,
+            flags={"num_train_steps": (len(depths) - 1) * steps},
+            starts_from=one,
+        ),
+    ]
+    config = scale.config
+    head_size = config.hidden_size // config.num_attention_heads
+    if scale.is_paper:
         config = dataclasses.replace(
-            scale.config,
+            config, num_hidden_layers=_PAPER_WIDTHS_LAYERS
+        )
+    for width in _widths(scale):
+        wide = dataclasses.replace(
+            config,
             hidden_size=width,
             intermediate_size=4 * width,
             num_attention_heads=width // head_size,
         )
-        found.append(Variant(label=f"H={width}", config=config))
+        found.append(Variant(label=f"H={width}", config=wide))
     return found
 
 
 def _label(depth: int) -> str:
-    return f"{depth} layers" if depth > 1 else "1 layer"
+    return f"{depth} layers" if depth > 1 else _ONE
 
 
 def claims(scale: Scale) -> list[Claim]:
@@ -78,7 +78,12 @@ def claims(scale: Scale) -> list[Claim]:
         Claim(
             "a second depth is better than one layer trained as long",
             Score(_label(second)),
-            Score("1 layer, longer"),
+            Score(_TWO_STAGES),
+        ),
+        Claim(
+            "the deepest is better than one layer trained as long",
+            Score(_label(last)),
+            Score(_ALL_STAGES),
         ),
         Claim(
             "the deepest is better than the second depth",
@@ -98,6 +103,7 @@ EXPERIMENT = Experiment(
     source="Lan et al. 2020, tables 11 and 12",
     variants=variants,
     claims=claims,
+    paper_model="large_v1",
     paper_header=("model", "parameters", "average of five tasks"),
     paper_rows=(
         ("1 layer, H=1024", "18M", "52.9"),

@@ -6,7 +6,8 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.tasks.classification import glue
-from experiments import runs
+from experiments import commands, runs
+from experiments.commands import Command
 from experiments.experiment import Variant
 from experiments.runs import Place
 from experiments.scales import Scale
@@ -48,10 +49,9 @@ def check(task: str, data_dir: pathlib.Path) -> None:
 
 def command(
     variant: Variant, place: Place, task: str, data_dir: pathlib.Path
-) -> tuple[pathlib.Path, list[str]]:
-    """Returns the folder of the fine-tuned models, and what makes them."""
-    own = place.models / runs.model_name(variant, place.scale)
-    folder = own.with_name(f"{own.name}-on-{task}")
+) -> Command:
+    """Returns the command that fine-tunes a model."""
+    name = f"{runs.model_name(variant, place.scale)}-on-{task}"
     train, dev = (data_dir / name for name in _SQUAD_FILES)
     program, examples = {
         SQUAD: ("run_squad.py", {"train_file": train, "predict_file": dev}),
@@ -59,13 +59,14 @@ def command(
     }.get(
         task, ("run_classifier.py", {"task_name": task, "data_dir": data_dir})
     )
-    return folder, runs.command(
+    return commands.create(
         program,
+        place.models / name,
         **examples,
         albert_config_file=runs.config_file(variant, place),
         spm_model_file=place.data / runs.TOKENIZER,
-        init_checkpoint=own,
-        output_dir=folder,
+        init_checkpoint=runs.newest_weights(variant, place),
+        output_dir=place.models / name,
         do_train=True,
         do_eval=True,
         keep_checkpoint_max=1,
@@ -97,12 +98,11 @@ def evaluate(
     """Fine-tunes a model, unless that is done.
 
     Returns:
-        `command`, and `score`: the median of the seeds.
+        `command`, and `score`: the median of the seeds, 1 at best.
     """
-    folder, one = command(variant, place, task, data_dir)
-    path = folder / runs.SCORES
-    if not path.exists():
-        log = folder.with_name(f"{folder.name}.log")
-        runs.call(one, log, place.num_threads)
-    scores = files.read_json_object(path)
-    return {"command": runs.shown([one]), "score": scores[score_name(task)]}
+    one = command(variant, place, task, data_dir)
+    commands.run(one, place.num_threads)
+    score = files.read_json_object(one.made / runs.SCORES)[score_name(task)]
+    if task == SQUAD:  # in percent
+        score /= 100
+    return {"command": str(one), "score": score}

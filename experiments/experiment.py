@@ -7,6 +7,12 @@ from typing import NamedTuple
 from albert_tf.config import AlbertConfig
 from experiments.scales import Scale
 
+_OF_MASKS = {
+    "favor_shorter_ngram",
+    "masked_lm_prob",
+    "max_predictions_per_seq",
+    "ngram",
+}
 # Score of a model that always gives the more frequent of two labels.
 LARGER_CLASS = "larger_class"
 
@@ -32,6 +38,18 @@ class Variant:
     pair_objective: str = "sop"
     starts_from: "Variant | None" = None
     has_time_budget: bool = False
+
+    @property
+    def num_before(self) -> int:
+        """How many models were trained one after another before this one."""
+        if self.starts_from is None:
+            return 0
+        return 1 + self.starts_from.num_before
+
+    @property
+    def has_own_masks(self) -> bool:
+        """Whether masks are drawn otherwise than for the records."""
+        return bool(_OF_MASKS & set(self.flags))
 
 
 class Score(NamedTuple):
@@ -61,6 +79,7 @@ class Experiment:
         claims: Returns what the paper's numbers would mean here, by scale.
         paper_header: Header of the paper's own table.
         paper_rows: Its rows.
+        paper_model: The published model that the paper did it with.
         pairs: Pairs that every model is evaluated on.
     """
 
@@ -70,4 +89,5 @@ class Experiment:
     claims: Callable[[Scale], list[Claim]]
     paper_header: Sequence[str]
     paper_rows: Sequence[Sequence[str]]
+    paper_model: str = "base_v1"
     pairs: Sequence[str] = ("sop",)

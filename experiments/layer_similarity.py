@@ -1,13 +1,13 @@
 """Figure 1: what every layer changes, with all layers shared and with none."""
 
 import itertools
-import pathlib
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from albert_tf import files
-from experiments import runs, sharing
+from experiments import commands, runs, sharing
+from experiments.commands import Command
 from experiments.experiment import Claim, Experiment, Variant
 from experiments.runs import Place
 from experiments.scales import Scale
@@ -43,28 +43,27 @@ EXPERIMENT = Experiment(
 )
 
 
-def command(place: Place) -> tuple[str, list[str]]:
-    """Returns the prefix of the figure of a seed, and what draws it."""
-    prefix = str(place.models / "figure_1")
+def command(place: Place) -> Command:
+    """Returns the command that draws the figure of a seed."""
+    made = place.models / "figure_1.json"
     checkpoints = [
-        str(place.models / runs.model_name(one, place.scale))
-        for one in variants(place.scale)
+        str(runs.newest_weights(one, place)) for one in variants(place.scale)
     ]
-    return prefix, runs.command(
+    return commands.create(
         "albert_tf.analysis.layer_similarity",
+        made,
+        refused=[made, made.with_suffix(".png")],
         init_checkpoint=",".join(checkpoints),
         input_file=place.data / "held_out.sop",
-        output_prefix=prefix,
+        output_prefix=made.with_suffix(""),
     )
 
 
 def measure(place: Place) -> dict[str, Any]:
     """Returns the means by layer and label, measured unless that is done."""
-    prefix, one = command(place)
-    path = pathlib.Path(f"{prefix}.json")
-    if not path.exists():
-        runs.call(one, place.models / "figure_1.log", place.num_threads)
-    found = files.read_json_object(path)
+    one = command(place)
+    commands.run(one, place.num_threads)
+    found = files.read_json_object(one.made)
     return dict(zip(LABELS, found.values(), strict=True))
 
 

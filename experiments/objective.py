@@ -25,7 +25,7 @@ def claims(scale: Scale) -> list[Claim]:
     accuracy = "sentence_order_accuracy"
     return [
         Claim(
-            "the next-sentence model does not learn the order of sentences",
+            "the next-sentence model learns less of the order of sentences",
             Score("SOP", accuracy),
             Score("NSP", accuracy),
         ),

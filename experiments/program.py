@@ -11,20 +11,21 @@ writes report.html and a JSON file for each experiment.
 """
 
 import dataclasses
-import functools
 import os
 import pathlib
 import signal
 from collections.abc import Sequence
 from concurrent import futures
-from typing import Any
+from typing import Any, NoReturn
 
 from albert_tf import checks, files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
+from albert_tf.config import published_config
 from albert_tf.settings import setting
 from albert_tf.text import documents
 from experiments import (
+    commands,
     depth,
     downstream,
     embedding_size,
@@ -36,7 +37,7 @@ from experiments import (
     sizes,
     wall_clock,
 )
-from experiments.experiment import Experiment
+from experiments.experiment import Experiment, Variant
 from experiments.runs import Place
 from experiments.scales import SCALES, Scale
 
@@ -109,34 +110,27 @@ def define_flags() -> None:
 
 def run(values: cli_flags.FlagValues) -> None:
     """Runs the experiments, or prints their commands."""
-    signal.signal(signal.SIGTERM, runs.stop)
+    signal.signal(signal.SIGTERM, _interrupt)
     cli_flags.require(values, "name", "output_dir")
     config = cli_flags.read(ExperimentConfig, values)
     scale = SCALES[config.scale]
+    config = dataclasses.replace(
+        config, num_seeds=config.num_seeds or scale.num_seeds
+    )
     names = [one for one in EXPERIMENTS if config.name in (one, ALL)]
     folder = pathlib.Path(config.output_dir)
     for task in config.tasks:
         downstream.check(task, pathlib.Path(config.data_dir))
-    num_seeds = config.num_seeds or scale.num_seeds
-    places = [
-        Place(
-            scale=scale,
-            data=folder / "data",
-            models=folder / f"seed-{seed}",
-            seed=seed,
-            num_threads=os.cpu_count() // config.num_parallel or 1,
-        )
-        for seed in range(FIRST_SEED, FIRST_SEED + num_seeds)
-    ]
     claim(folder, scale, config)
-    if scale.name == "paper":
-        print(paper_commands(names, places, config))
+    if scale.is_paper:
+        print(paper_commands(names, folder, config))
         return
     if config.name in (SIZES, ALL):
         print(SIZES, flush=True)
         files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
     if names:
         make_data(scale, folder / "data", config.text_file)
+    places = places_of(scale, folder, config)
     for name in names:
         results = run_experiment(EXPERIMENTS[name], places, config)
         files.write_json(folder / f"{name}.json", results)
@@ -154,15 +148,55 @@ def run(values: cli_flags.FlagValues) -> None:
     print(f"Open {(folder / 'report.html').resolve()}")
 
 
+def _interrupt(signal_number: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def places_of(
+    scale: Scale, folder: pathlib.Path, config: ExperimentConfig
+) -> list[Place]:
+    """Returns where the models of each seed are."""
+    num_parallel = min(config.num_parallel, config.num_seeds)
+    return [
+        Place(
+            scale=scale,
+            data=folder / "data",
+            models=folder / f"seed-{seed}",
+            seed=seed,
+            num_threads=os.cpu_count() // num_parallel or 1,
+        )
+        for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
+    ]
+
+
 def run_experiment(
     experiment: Experiment,
     places: Sequence[Place],
     config: ExperimentConfig,
 ) -> list[dict[str, Any]]:
-    """Trains and evaluates all models; returns a result for each and seed."""
-    run_one = functools.partial(run_seed, experiment, config=config)
-    with futures.ThreadPoolExecutor(config.num_parallel) as pool:
-        return [one for found in pool.map(run_one, places) for one in found]
+    """Trains and evaluates all models; returns a result for each and seed.
+
+    If one fails, the others are stopped.
+    """
+    variants = experiment.variants(places[0].scale)
+    # Models that are given equal time have all cores to themselves.
+    is_timed = any(one.has_time_budget for one in variants)
+    with futures.ThreadPoolExecutor(
+        1 if is_timed else config.num_parallel
+    ) as pool:
+        try:
+            waiting = [
+                pool.submit(run_seed, experiment, place, config)
+                for place in places
+            ]
+            futures.wait(waiting, return_when=futures.FIRST_EXCEPTION)
+            for one in waiting:
+                if one.done() and (problem := one.exception()):
+                    raise problem
+            return [result for one in waiting for result in one.result()]
+        except BaseException:
+            commands.stop()
+            raise
 
 
 def run_seed(
@@ -191,37 +225,58 @@ def run_seed(
 
 
 def paper_commands(
-    names: Sequence[str], places: Sequence[Place], config: ExperimentConfig
+    names: Sequence[str], folder: pathlib.Path, config: ExperimentConfig
 ) -> str:
     """Returns all commands of experiments, those for the data first.
 
     The shapes of the models, which the commands name, are written.
     """
-    scale, data, *_ = places[0]
-    texts = {"train": config.text_file or "TEXT", "held_out": "HELD_OUT_TEXT"}
-    lines = [runs.shown(runs.data_commands(scale, texts, data).values())]
-    seen: set[pathlib.Path] = set()
+    texts = {part: f"{part.upper()}_TEXT" for part in runs.PARTS}
+    if config.text_file:
+        texts["train"] = config.text_file
+    scale = SCALES[config.scale]
+    found = runs.data_commands(scale, texts, folder / "data")
+    lines = [commands.shown(found)] if names else []
+    if config.name in (SIZES, ALL):
+        timed = [sizes.command(name, folder / SIZES) for name in sizes.PAPER]
+        lines += ["", f"# {SIZES}", commands.shown(timed)]
+    seen: set[str] = set()
     for name in names:
-        for place in places:
-            for variant in EXPERIMENTS[name].variants(scale):
+        model = EXPERIMENTS[name].paper_model
+        own = dataclasses.replace(scale, config=published_config(model))
+        for place in places_of(own, folder, config):
+            place = place._replace(models=place.models / model)
+            for variant in EXPERIMENTS[name].variants(own):
                 lines += ["", f"# {name}, {variant.label}, seed {place.seed}"]
                 runs.write_config(variant, place)
-                commands = runs.training_commands(variant, place)
-                for pairs in EXPERIMENTS[name].pairs:
-                    made, one = runs.evaluation_command(variant, place, pairs)
-                    commands[made] = one
-                for task in config.tasks:
-                    made, one = downstream.command(
-                        variant, place, task, pathlib.Path(config.data_dir)
-                    )
-                    commands[made] = one
-                new = {k: v for k, v in commands.items() if k not in seen}
+                new = [
+                    str(one)
+                    for one in _commands_of(name, variant, place, config)
+                    if str(one) not in seen
+                ]
                 seen.update(new)
-                lines.append(runs.shown(new.values()) or "# as another above")
+                lines += new or ["# as another above"]
             if name == FIGURE:
-                _, one = layer_similarity.command(place)
-                lines.append(runs.shown([one]))
+                lines.append(str(layer_similarity.command(place)))
     return "\n".join(lines)
+
+
+def _commands_of(
+    name: str, variant: Variant, place: Place, config: ExperimentConfig
+) -> list[commands.Command]:
+    return [
+        *runs.training_commands(variant, place),
+        *(
+            runs.evaluation_command(variant, place, pairs)
+            for pairs in EXPERIMENTS[name].pairs
+        ),
+        *(
+            downstream.command(
+                variant, place, task, pathlib.Path(config.data_dir)
+            )
+            for task in config.tasks
+        ),
+    ]
 
 
 def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
@@ -232,24 +287,48 @@ def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
     """
     path = folder / "experiments.json"
     own = {**dataclasses.asdict(scale), "text_file": config.text_file}
-    if config.tasks:
-        own["data_dir"] = config.data_dir
+    more = {
+        "num_seeds": config.num_seeds,
+        "tasks": [*config.tasks],
+        "data_dir": config.data_dir,
+    }
     if path.exists():
         theirs = files.read_json_object(path)
         for name, value in own.items():
-            if theirs.setdefault(name, value) != value:
+            if name not in theirs or theirs[name] != value:
                 raise ValueError(
                     f"{str(folder)!r} has results of other settings: {name} is "
-                    f"{theirs[name]!r} there, {value!r} here. Pass another "
+                    f"{theirs.get(name)!r} there, {value!r} here. Pass another "
                     "--output_dir."
                 )
-        own = theirs
+        _check_more(theirs["more"], more, folder)
     elif folder.exists() and any(folder.iterdir()):
         raise ValueError(
             f"{str(folder)!r} contains files but no experiments.json. Pass "
             "another --output_dir."
         )
-    files.write_json(path, own)
+    files.write_json(path, own | {"more": more})
+
+
+def _check_more(
+    before: dict[str, Any], now: dict[str, Any], folder: pathlib.Path
+) -> None:
+    """Checks that the new results have all that the old ones have.
+
+    Raises:
+        ValueError: There were more seeds or tasks, or other data of them.
+    """
+    if (
+        before["num_seeds"] > now["num_seeds"]
+        or set(before["tasks"]) - set(now["tasks"])
+        or before["data_dir"] not in (None, now["data_dir"])
+    ):
+        raise ValueError(
+            f"{str(folder)!r} has results of --num_seeds="
+            f"{before['num_seeds']} --tasks={','.join(before['tasks'])} "
+            f"--data_dir={before['data_dir']}, which would be lost. Pass at "
+            "least these."
+        )
 
 
 def make_data(
@@ -262,9 +341,8 @@ def make_data(
         for path, found in zip(texts.values(), split(text_file), strict=True):
             files.write_text(path, found)
     paths = {part: str(path) for part, path in texts.items()}
-    for path, one in runs.data_commands(scale, paths, folder).items():
-        if not path.exists():
-            runs.call(one, folder / "data.log")
+    for one in runs.data_commands(scale, paths, folder):
+        commands.run(one)
 
 
 def split(text_file: str | None) -> tuple[str, str]:

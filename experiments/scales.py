@@ -42,6 +42,11 @@ class Scale:
     num_seeds: int
     time_budget: str
 
+    @property
+    def is_paper(self) -> bool:
+        """Whether it is that of the paper, which is not run here."""
+        return self.name == "paper"
+
 
 def _model(**sizes: int) -> AlbertConfig:
     # Without dropout, which slows down models that are too small to overfit.
@@ -68,15 +73,15 @@ SCALES = {
         ngram=1,
         first=Phase(
             max_seq_length=32,
-            num_train_steps=150,
-            num_warmup_steps=30,
+            num_train_steps=100,
+            num_warmup_steps=20,
             train_batch_size=64,
             learning_rate=1e-3,
         ),
         second=Phase(
             max_seq_length=64,
-            num_train_steps=60,
-            num_warmup_steps=6,
+            num_train_steps=40,
+            num_warmup_steps=4,
             train_batch_size=32,
             learning_rate=6e-4,
         ),

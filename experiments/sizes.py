@@ -2,13 +2,13 @@
 
 import json
 import pathlib
-import subprocess
 from typing import Any
 
 from albert_tf import files
 from albert_tf.config import published_config
 from albert_tf.modeling import summary
-from experiments import runs
+from experiments import commands
+from experiments.commands import Command
 
 # Parameters and speed relative to BERT-large. Lan et al. 2020, tables 1 and 2.
 PAPER = {
@@ -30,35 +30,37 @@ def run(folder: pathlib.Path) -> dict[str, Any]:
     for name in PAPER:
         path = folder / f"{name}.json"
         if not path.exists():
-            files.write_json(path, measure(name))
+            files.write_json(path, measure(name, command(name, folder)))
         found[name] = files.read_json_object(path)
     return found
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Counts the parameters of a published model, and times its step here."""
-    config = published_config(name)
-    command = runs.command(
+def command(name: str, folder: pathlib.Path) -> Command:
+    """Returns the command that times the step of a published model."""
+    return commands.create(
         "benchmarks/training.py",
+        folder / name,
         config=name,
         batch=BATCH,
         length=LENGTH,
         steps=_STEPS,
         json=True,
     )
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["?"]
-        raise ValueError(f"{runs.shown([command])} failed: {lines[-1]}")
+
+
+def measure(name: str, timed: Command) -> dict[str, Any]:
+    """Counts the parameters of a published model, and times its step here."""
+    config = published_config(name)
+    commands.call(timed)
+    lines = timed.log.read_text().splitlines()
+    (*_, last) = (line for line in lines if line.startswith("{"))
     return {
-        "command": runs.shown([command]),
+        "command": str(timed),
         "parameters": sum(
             part.parameters for part in summary.encoder_parts(config)
         ),
         "flops": sum(
             part.flops for part in summary.encoder_parts(config, LENGTH)
         ),
-        "step_seconds": json.loads(done.stdout.splitlines()[-1])[
-            "step_seconds"
-        ],
+        "step_seconds": json.loads(last)["step_seconds"],
     }

@@ -2,12 +2,16 @@
 
 import dataclasses
 
+from albert_tf.config import published_config
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
 
 def variants(scale: Scale) -> list[Variant]:
-    """Returns BERT, ALBERT of its width, and an ALBERT of twice the width."""
+    """Returns BERT, ALBERT of its width, and an ALBERT of twice the width.
+
+    At the paper's scale these are the paper's models.
+    """
     config = scale.config
     wide = 2 * config.hidden_size
     configs = {
@@ -18,9 +22,16 @@ def variants(scale: Scale) -> list[Variant]:
         ),
         "ALBERT": config,
         "wide ALBERT": dataclasses.replace(
-            config, hidden_size=wide, intermediate_size=4 * wide
+            config,
+            hidden_size=wide,
+            intermediate_size=4 * wide,
+            num_attention_heads=2 * config.num_attention_heads,
         ),
     }
+    if scale.is_paper:
+        models = ("bert_large", "large_v1", "xxlarge_v1")
+        published = map(published_config, models)
+        configs = dict(zip(configs, published, strict=True))
     return [
         Variant(label=label, config=one, has_time_budget=True)
         for label, one in configs.items()

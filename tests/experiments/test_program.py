@@ -5,11 +5,10 @@ import dataclasses
 import itertools
 import json
 import os
-import pathlib
 import re
-import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 from concurrent import futures
@@ -18,7 +17,14 @@ import pytest
 
 from albert_tf.data.sidecar import BuildCounts
 from albert_tf.training.pretrain_config import PretrainingConfig
-from experiments import downstream, program, report, runs, sizes
+from experiments import (
+    commands,
+    downstream,
+    program,
+    report,
+    runs,
+    sizes,
+)
 from experiments.experiment import Claim, Score
 from experiments.program import EXPERIMENTS, ExperimentConfig
 from experiments.scales import SCALES
@@ -36,7 +42,7 @@ def _place(folder, scale):
 
 def _flags_of(command):
     found = {}
-    for word in command[2:]:
+    for word in command.words[2:]:
         name, equals, value = word.removeprefix("--").partition("=")
         if not equals and name.startswith("no"):
             name, value = name.removeprefix("no"), False
@@ -52,13 +58,12 @@ def test_the_commands_of_all_models_can_be_given(name, scale, tmp_path):
     variants = EXPERIMENTS[name].variants(place.scale)
 
     for variant in variants:
-        commands = runs.training_commands(variant, place)
-        for folder, command in commands.items():
+        for command in runs.training_commands(variant, place):
             given = _flags_of(command)
-            if "convert_checkpoint" in command[1]:
-                assert given["output_path"] == str(folder)
+            if "convert_checkpoint" in command.words[1]:
+                assert given["output_path"] == str(command.made)
                 continue
-            assert given["output_dir"] == str(folder)
+            assert given["output_dir"] == str(command.made)
             assert set(given) <= known | own
             numbers = {
                 name: int(given[name])
@@ -81,9 +86,8 @@ def test_models_share_a_folder_only_if_they_are_trained_alike(scale, tmp_path):
     found = {}
     for experiment in EXPERIMENTS.values():
         for variant in experiment.variants(place.scale):
-            commands = runs.training_commands(variant, place)
-            for folder, command in commands.items():
-                assert found.setdefault(folder, command) == command
+            for command in runs.training_commands(variant, place):
+                assert found.setdefault(command.made, command) == command
 
 
 @pytest.mark.parametrize(("name", "scale"), PLANS)
@@ -102,10 +106,12 @@ def test_a_chain_of_depths_starts_each_from_the_one_below(tmp_path):
     variants = EXPERIMENTS["depth"].variants(place.scale)
 
     for below, deeper in itertools.pairwise(variants[:4]):
-        convert, train = runs.training_commands(deeper, place).values()
+        convert, train = runs.training_commands(deeper, place)
         start = _flags_of(convert)
         made = tmp_path / runs.model_name(below, place.scale)
-        assert start["input_path"] == str(made)
+        steps = place.scale.second.num_train_steps
+        newest = made / "checkpoints" / f"step-{steps:08d}"
+        assert start["input_path"] == str(newest)
         assert start["num_hidden_layers"] == str(
             deeper.config.num_hidden_layers
         )
@@ -130,24 +136,44 @@ def test_a_text_too_short_to_hold_out_is_refused(tmp_path):
         program.split(str(path))
 
 
-def test_a_folder_has_results_of_one_scale_text_and_data(tmp_path):
+def test_a_folder_has_results_of_one_scale_and_text(tmp_path):
     folder = tmp_path / "results"
-    plain = ExperimentConfig()
-    tasks = ExperimentConfig(tasks=("rte",), data_dir="glue")
-    others = ExperimentConfig(tasks=("rte",), data_dir="glue_2")
-    for config in (plain, plain, tasks, plain, tasks):
-        program.claim(folder, SCALES["tiny"], config)
+    plain = ExperimentConfig(num_seeds=1)
+    for _ in range(2):
+        program.claim(folder, SCALES["tiny"], plain)
 
     with pytest.raises(ValueError, match="name is 'tiny' there, 'small' here"):
         program.claim(folder, SCALES["small"], plain)
     with pytest.raises(ValueError, match="text_file is None there, 'a.txt'"):
         program.claim(
-            folder, SCALES["tiny"], ExperimentConfig(text_file="a.txt")
+            folder,
+            SCALES["tiny"],
+            ExperimentConfig(text_file="a.txt", num_seeds=1),
         )
-    with pytest.raises(ValueError, match="data_dir is 'glue' there, 'glue_2'"):
-        program.claim(folder, SCALES["tiny"], others)
     with pytest.raises(ValueError, match="contains files but no"):
         program.claim(tmp_path, SCALES["tiny"], plain)
+
+
+@pytest.mark.parametrize(
+    "fewer",
+    [
+        {"num_seeds": 2},
+        {"num_seeds": 1, "tasks": ("rte", "cola"), "data_dir": "glue"},
+        {"num_seeds": 2, "tasks": ("rte",), "data_dir": "glue"},
+        {"num_seeds": 2, "tasks": ("rte", "cola"), "data_dir": "other"},
+    ],
+)
+def test_a_folder_loses_no_seed_and_no_task(fewer, tmp_path):
+    folder, tiny = tmp_path / "results", SCALES["tiny"]
+    program.claim(folder, tiny, ExperimentConfig(num_seeds=1))
+    more = ExperimentConfig(num_seeds=2, tasks=("cola", "rte"), data_dir="glue")
+    program.claim(folder, tiny, more)
+
+    with pytest.raises(
+        ValueError, match="--num_seeds=2 --tasks=cola,rte .*would be lost"
+    ):
+        program.claim(folder, tiny, ExperimentConfig(**fewer))
+    program.claim(folder, tiny, more)
 
 
 def test_a_changed_scale_does_not_go_on_in_the_folder_of_the_old_one(tmp_path):
@@ -233,6 +259,7 @@ def test_the_report_has_medians_and_the_paper_s_numbers():
         ((0.3, 0.31), (0.4, 0.41), "not seen, but the contrary"),
         ((0.3, 0.36), (0.35, 0.41), "cannot be told, within the spread"),
         ((0.4,), (0.3,), "cannot be told from one seed: 40.0% and 30.0%"),
+        ((0.09, 0.1), (0.06, 0.07), "cannot be told from models that have"),
     ],
 )
 def test_a_claim_is_seen_where_all_seeds_agree(above, below, expected):
@@ -247,19 +274,44 @@ def test_a_claim_is_seen_where_all_seeds_agree(above, below, expected):
 
 
 def test_a_command_that_fails_is_one_line(tmp_path):
-    command = runs.command("run_pretraining.py", num_train_steps="x")
+    command = commands.create(
+        "run_pretraining.py", tmp_path / "run", num_train_steps="x"
+    )
 
-    with pytest.raises(ValueError, match=r"--num_train_steps=x.* See .*log\."):
-        runs.call(command, tmp_path / "log")
+    with pytest.raises(
+        ValueError, match=r"--num_train_steps=x.* See .*run\.log\."
+    ):
+        commands.call(command)
 
 
-def test_a_finished_model_is_not_trained_again(tmp_path):
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "result.json").write_text(json.dumps({"seed": 7}))
-    place = _place(tmp_path, "tiny")
-    (variant, *_) = EXPERIMENTS["sharing"].variants(place.scale)
+def _writing(path, text):
+    code = f"open({str(path)!r}, 'a').write({text!r})"
+    return commands.Command(words=[sys.executable, "-c", code], made=path)
 
-    assert runs.train(variant, place) == {"seed": 7}
+
+def test_a_command_is_run_once(tmp_path):
+    path = tmp_path / "made"
+
+    first = commands.run(_writing(path, "a"))
+    again = commands.run(_writing(path, "a"))
+
+    assert path.read_text() == "a"
+    assert first == again
+    with pytest.raises(ValueError, match="was made by another command"):
+        commands.run(_writing(path, "b"))
+
+
+def test_what_a_killed_command_left_is_removed(tmp_path):
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.touch()
+    command = dataclasses.replace(
+        _writing(tmp_path / "made", "a"), refused=[folder, file]
+    )
+
+    commands.run(command)
+
+    assert not folder.exists() and not file.exists()
 
 
 def test_the_time_of_a_run_is_that_of_its_updates(tmp_path):
@@ -277,19 +329,23 @@ def test_the_time_of_a_run_is_that_of_its_updates(tmp_path):
 
 def test_paper_prints_each_command_once(tmp_path, capsys):
     names = list(EXPERIMENTS)
-    places = [_place(tmp_path, "paper")]
-
     config = ExperimentConfig(
-        text_file="wiki.txt", tasks=("rte", "squad", "race"), data_dir="tasks"
+        name="all",
+        scale="paper",
+        num_seeds=1,
+        text_file="wiki.txt",
+        tasks=("rte", "squad", "race"),
+        data_dir="tasks",
     )
 
-    lines = program.paper_commands(names, places, config).splitlines()
+    lines = program.paper_commands(names, tmp_path, config).splitlines()
 
-    commands = [line for line in lines if line.startswith("python")]
-    figure = [one for one in commands if "layer_similarity" in one]
-    assert len(set(commands)) == len(commands)
+    found = [line for line in lines if line.startswith("python")]
+    figure = [one for one in found if "layer_similarity" in one]
+    assert len(set(found)) == len(found)
     assert len(figure) == 1
-    assert commands[0].startswith("python build_vocab.py --input_file=wiki.txt")
+    assert sum("benchmarks/training.py" in one for one in found) == 6
+    assert found[0].startswith("python build_vocab.py --input_file=wiki.txt")
     assert "# as another above" in lines
 
 
@@ -334,34 +390,33 @@ def test_what_is_there_is_in_the_report(tmp_path):
     assert "python run_pretraining.py" in page
 
 
-class Commands:
+class Calls:
     """Stands for the commands of an experiment, of which one can fail."""
 
     def __init__(self):
         self.given = []
         self.fails_at = None
 
-    def call(self, one, log, num_threads=None):
+    def call(self, command, num_threads=None):
         if len(self.given) == self.fails_at:
             self.fails_at = None
             raise ValueError("killed")
-        self.given.append(tuple(one))
-        flags = _flags_of(one)
-        if "convert_checkpoint" in one[1]:
-            pathlib.Path(flags["output_path"]).mkdir()
+        self.given.append(command)
+        command.made.mkdir()
+        if "convert_checkpoint" in command.words[1]:
             return
-        folder = pathlib.Path(flags["output_dir"])
-        folder.mkdir()
-        scores = {"masked_lm_accuracy": 0.3, "accuracy": 0.6}
-        (folder / "eval_results.json").write_text(json.dumps(scores))
-        (folder / "run.json").write_text('{"train_batch_size": 32}')
-        (folder / "metrics.jsonl").write_text("")
+        scores = {"masked_lm_accuracy": 0.3, "accuracy": 0.6, "f1": 60.0}
+        (command.made / "eval_results.json").write_text(json.dumps(scores))
+        (command.made / "run.json").write_text('{"train_batch_size": 32}')
+        line = {"step": 100, "sequences_per_second": 320.0}
+        (command.made / "metrics.jsonl").write_text(f"{json.dumps(line)}\n")
 
 
 @pytest.fixture
-def commands(monkeypatch):
-    found = Commands()
-    monkeypatch.setattr(runs, "call", found.call)
+def calls(monkeypatch):
+    found = Calls()
+    monkeypatch.setattr(commands, "call", found.call)
+    monkeypatch.setattr(commands, "_stopped", threading.Event())
     counts = BuildCounts(records=10, label_1_records=2)
     monkeypatch.setattr(
         runs.sidecar, "read", lambda path: types.SimpleNamespace(counts=counts)
@@ -370,20 +425,20 @@ def commands(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["objective", "depth"])
-def test_a_killed_experiment_goes_on_where_it_was(name, tmp_path, commands):
+def test_a_killed_experiment_goes_on_where_it_was(name, tmp_path, calls):
     experiment = EXPERIMENTS[name]
     config = ExperimentConfig(tasks=("rte",), data_dir="glue")
 
     whole = program.run_experiment(
         experiment, [_place(tmp_path / "whole", "tiny")], config
     )
-    wanted = [*commands.given]
+    wanted = [*calls.given]
     killed = _place(tmp_path / "killed", "tiny")
     for number in range(len(wanted)):
-        commands.given, commands.fails_at = [], 1
+        calls.given, calls.fails_at = [], 1
         with contextlib.suppress(ValueError):
             again = program.run_experiment(experiment, [killed], config)
-        assert len(commands.given) == 1, number
+        assert len(calls.given) == 1, number
     again = program.run_experiment(experiment, [killed], config)
 
     assert [one["label"] for one in again] == [one["label"] for one in whole]
@@ -392,7 +447,7 @@ def test_a_killed_experiment_goes_on_where_it_was(name, tmp_path, commands):
 
 
 def test_chance_on_next_sentences_is_the_share_of_the_larger_class(
-    tmp_path, commands
+    tmp_path, calls
 ):
     place = _place(tmp_path, "tiny")
 
@@ -404,9 +459,7 @@ def test_chance_on_next_sentences_is_the_share_of_the_larger_class(
     assert found[0]["scores"]["sop"]["larger_class"] == 0.5
 
 
-def test_seeds_are_trained_at_a_time_and_come_in_their_order(
-    tmp_path, commands
-):
+def test_seeds_are_trained_at_a_time_and_come_in_their_order(tmp_path, calls):
     places = [
         _place(tmp_path / str(seed), "tiny")._replace(seed=seed)
         for seed in (1, 2, 3)
@@ -419,15 +472,56 @@ def test_seeds_are_trained_at_a_time_and_come_in_their_order(
     assert [one["seed"] for one in found] == [1] * 5 + [2] * 5 + [3] * 5
 
 
-def test_commands_end_with_the_program(tmp_path):
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+def test_squad_scores_are_shares_like_all_others(tmp_path, calls):
+    place = _place(tmp_path, "tiny")
+    config = ExperimentConfig(tasks=("squad",), data_dir="tasks")
+
+    found = program.run_seed(EXPERIMENTS["sharing"], place, config)
+
+    assert found[0]["tasks"]["squad"]["score"] == 0.6
+
+
+def test_a_model_has_taken_the_time_of_all_before_it(tmp_path, calls):
+    place = _place(tmp_path, "tiny")
+
+    found = program.run_seed(EXPERIMENTS["depth"], place, ExperimentConfig())
+
+    # Ten seconds each: the first phase, and one of every depth.
+    assert [one["seconds"] for one in found[:4]] == [20, 30, 40, 50]
+
+
+def test_a_failed_seed_stops_the_others(tmp_path, calls):
+    places = [
+        _place(tmp_path / str(seed), "tiny")._replace(seed=seed)
+        for seed in (1, 2)
+    ]
+    calls.fails_at = 1
+
+    with pytest.raises(ValueError, match="killed"):
+        program.run_experiment(
+            EXPERIMENTS["sharing"], places, ExperimentConfig()
+        )
+    assert commands._stopped.is_set()
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_commands_end_with_the_program(is_late, tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "_stopped", threading.Event())
+    code = "import time; time.sleep(60)"
+    command = commands.Command(
+        words=[sys.executable, "-c", code], made=tmp_path / "made"
+    )
+    if is_late:
+        commands.stop()
+        with pytest.raises(ValueError, match="has been stopped"):
+            commands.call(command)
+        return
 
     with futures.ThreadPoolExecutor(1) as pool:
-        running = pool.submit(runs.call, command, tmp_path / "log")
-        while not runs._running:
+        running = pool.submit(commands.call, command)
+        while not commands._running:
             time.sleep(0.01)
-        with pytest.raises(KeyboardInterrupt):
-            runs.stop(signal.SIGTERM, None)
+        commands.stop()
         with pytest.raises(ValueError, match=r"See .*log\."):
             running.result(timeout=30)
 
@@ -452,9 +546,9 @@ def test_the_program_is_killed_and_goes_on(tmp_path):
         *(sys.executable, str(tmp_path / "short.py")),
         *("--name=layer_similarity", f"--output_dir={tmp_path / 'results'}"),
     ]
-    environment = os.environ | {"PYTHONPATH": str(runs.ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(commands.ROOT)}
     killed = subprocess.Popen(command, env=environment)
-    finished = tmp_path / "results" / "seed-12345" / "base" / "result.json"
+    finished = tmp_path / "results" / "seed-12345" / "base.done.json"
     while not finished.exists():
         assert killed.poll() is None
         time.sleep(0.1)

@@ -1,0 +1,159 @@
+"""The commands of experiments: each is run once, and ends with the program.
+
+What a command has made is done when a file beside it says so. The file has the
+command: what another command has made is refused, not taken for its results.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from albert_tf import files
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+_running: set["subprocess.Popen[bytes]"] = set()
+_stopped = threading.Event()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Command:
+    """What a user could type.
+
+    Args:
+        words: Program and arguments.
+        made: The file or folder that it makes.
+        refused: What a killed one leaves and the next one would refuse.
+    """
+
+    words: Sequence[str]
+    made: pathlib.Path
+    refused: Sequence[pathlib.Path] = ()
+
+    @property
+    def log(self) -> pathlib.Path:
+        """The file with all that it has written, beside `made`."""
+        return self.made.with_name(f"{self.made.name}.log")
+
+    def __str__(self) -> str:
+        """The command as it is typed in the root folder."""
+        text = shlex.join(["python", *self.words[1:]])
+        return text.replace(f"{ROOT}/", "")
+
+
+def create(
+    program: str,
+    made: pathlib.Path,
+    *,
+    refused: Sequence[pathlib.Path] = (),
+    **flags: object,
+) -> Command:
+    """Returns the command of a script of this repository, or of a module."""
+    words = [sys.executable, "-m", program]
+    if program.endswith(".py"):
+        words[1:] = [str(ROOT / program)]
+    for name, value in flags.items():
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no{name}")
+        else:
+            words.append(f"--{name}={value}")
+    return Command(words=words, made=made, refused=refused)
+
+
+def shown(commands: Iterable[Command]) -> str:
+    """Returns commands as lines."""
+    return "\n".join(map(str, commands))
+
+
+def run(command: Command, num_threads: int | None = None) -> str:
+    """Runs a command, unless that is done, on all cores or so many threads.
+
+    Returns:
+        The commit of the code that ran it.
+
+    Raises:
+        ValueError: It failed, or another command has made the same.
+    """
+    done = command.made.with_name(f"{command.made.name}.done.json")
+    if done.exists():
+        found = files.read_json_object(done)
+        if found["command"] != str(command):
+            raise ValueError(
+                f"{str(command.made)!r} was made by another command: "
+                f"{found['command']!r}. Pass another --output_dir."
+            )
+        return str(found["commit"])
+    for path in command.refused:
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+    call(command, num_threads)
+    values = {"command": str(command), "commit": _commit()}
+    files.write_json(done, values)
+    return values["commit"]
+
+
+def call(command: Command, num_threads: int | None = None) -> None:
+    """Runs a command, whose output goes to the end of its log.
+
+    Raises:
+        ValueError: It failed, or the program has been stopped.
+    """
+    log = command.log
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = dict(os.environ)
+    if num_threads:
+        environment["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
+    with (
+        log.open("ab") as output,
+        _started(
+            command.words, stdout=output, stderr=output, env=environment
+        ) as process,
+    ):
+        code = process.wait()
+    if code:
+        lines = log.read_text(errors="replace").strip().splitlines() or ["?"]
+        raise ValueError(f"{lines[-1].removeprefix('error: ')} See {log}.")
+
+
+@contextlib.contextmanager
+def _started(
+    words: Sequence[str], **options: Any
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Starts a process that ends with the block, or with `stop`."""
+    if _stopped.is_set():
+        raise ValueError("The program has been stopped.")
+    with subprocess.Popen(words, **options) as process:
+        _running.add(process)
+        try:
+            if _stopped.is_set():
+                process.terminate()
+            yield process
+        finally:
+            process.terminate()  # Nothing if it has ended.
+            _running.discard(process)
+
+
+def stop() -> None:
+    """Ends all commands, and lets none begin."""
+    _stopped.set()
+    for process in tuple(_running):
+        process.terminate()
+
+
+def _commit() -> str:
+    """Returns the commit of the code, if it is known."""
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
