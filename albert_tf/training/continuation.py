@@ -43,11 +43,11 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
     run_folder.check_vocabulary(source, checkpointer.metadata.tokenizer_hash)
     now = {"optimizer": config.optimizer, **config.albert_config.to_dict()}
     before = {"optimizer": theirs["optimizer"], **theirs["config"]}
-    for name in now.keys() - set(run_folder.DROPOUTS):
-        if before.get(name) != now[name]:
+    for name, value in now.items():
+        if name not in run_folder.DROPOUTS and before.get(name) != value:
             raise ValueError(
                 f"The run of {source!r} cannot go on with another {name}: it "
-                f"is {before.get(name)!r} there, {now[name]!r} here. Pass "
+                f"is {before.get(name)!r} there, {value!r} here. Pass "
                 "--init_checkpoint instead to start from its weights alone."
             )
     found = RunState.from_dict(checkpointer.restore(path))
