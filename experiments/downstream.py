@@ -13,12 +13,10 @@ from experiments.runs import Place
 from experiments.scales import Scale
 
 SQUAD, RACE = "squad", "race"
+TASKS = (*glue.GLUE_DATASETS, SQUAD, RACE)
 # Of each pretrained model, whose median is its score.
 NUM_SEEDS = 3
 _SQUAD_FILES = ("SQuAD/train-v1.1.json", "SQuAD/dev-v1.1.json")
-
-
-TASKS = (*glue.GLUE_DATASETS, SQUAD, RACE)
 
 
 def score_name(task: str) -> str:

@@ -163,7 +163,7 @@ def places_of(
             data=folder / "data",
             models=folder / f"seed-{seed}",
             seed=seed,
-            num_threads=os.cpu_count() // num_parallel or 1,
+            num_threads=len(os.sched_getaffinity(0)) // num_parallel or 1,
         )
         for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
     ]
@@ -179,11 +179,12 @@ def run_experiment(
     If one fails, the others are stopped.
     """
     variants = experiment.variants(places[0].scale)
-    # Models that are given equal time have all cores to themselves.
-    is_timed = any(one.has_time_budget for one in variants)
-    with futures.ThreadPoolExecutor(
-        1 if is_timed else config.num_parallel
-    ) as pool:
+    num_parallel = config.num_parallel
+    if any(one.has_time_budget for one in variants):
+        # Models that are given equal time have all cores to themselves.
+        num_parallel = 1
+        places = [place._replace(num_threads=None) for place in places]
+    with futures.ThreadPoolExecutor(num_parallel) as pool:
         try:
             waiting = [
                 pool.submit(run_seed, experiment, place, config)
@@ -335,7 +336,7 @@ def make_data(
     scale: Scale, folder: pathlib.Path, text_file: str | None
 ) -> None:
     """Makes texts, vocabulary and records that are not there yet."""
-    texts = {part: folder / f"{part}.txt" for part in ("train", "held_out")}
+    texts = {part: folder / f"{part}.txt" for part in runs.PARTS}
     if not all(path.exists() for path in texts.values()):
         folder.mkdir(exist_ok=True)
         for path, found in zip(texts.values(), split(text_file), strict=True):

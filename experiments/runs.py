@@ -35,14 +35,14 @@ class Place(NamedTuple):
     """Where the models of a scale and a seed are.
 
     `data` has the records, `models` a folder for each model. A command gets
-    `num_threads`.
+    `num_threads`, or all cores.
     """
 
     scale: Scale
     data: pathlib.Path
     models: pathlib.Path
     seed: int
-    num_threads: int
+    num_threads: int | None
 
 
 def data_commands(

@@ -4,7 +4,6 @@ import json
 import pathlib
 from typing import Any
 
-from albert_tf import files
 from albert_tf.config import published_config
 from albert_tf.modeling import summary
 from experiments import commands
@@ -26,13 +25,7 @@ BATCH, LENGTH, _STEPS = 1, 128, 3
 
 def run(folder: pathlib.Path) -> dict[str, Any]:
     """Counts and times all sizes, unless that is done; returns the results."""
-    found: dict[str, Any] = {}
-    for name in PAPER:
-        path = folder / f"{name}.json"
-        if not path.exists():
-            files.write_json(path, measure(name, command(name, folder)))
-        found[name] = files.read_json_object(path)
-    return found
+    return {name: measure(name, command(name, folder)) for name in PAPER}
 
 
 def command(name: str, folder: pathlib.Path) -> Command:
@@ -51,7 +44,7 @@ def command(name: str, folder: pathlib.Path) -> Command:
 def measure(name: str, timed: Command) -> dict[str, Any]:
     """Counts the parameters of a published model, and times its step here."""
     config = published_config(name)
-    commands.call(timed)
+    commands.run(timed)
     lines = timed.log.read_text().splitlines()
     (*_, last) = (line for line in lines if line.startswith("{"))
     return {

@@ -30,7 +30,8 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
 
     Raises:
         ValueError: The folder is not that of a pretraining, or one of another
-            model, optimizer or vocabulary; or it has as many steps already.
+            model, objectives, optimizer or vocabulary; or it has as many steps
+            already.
     """
     source = str(config.continue_from)
     theirs = run_folder.read_fingerprint(source)
@@ -41,14 +42,19 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
             "checkpoint. Pass that of one as --continue_from."
         )
     run_folder.check_vocabulary(source, checkpointer.metadata.tokenizer_hash)
-    now = {"optimizer": config.optimizer, **config.albert_config.to_dict()}
-    before = {"optimizer": theirs["optimizer"], **theirs["config"]}
+    now = {
+        "optimizer": config.optimizer,
+        "objectives": [*config.objectives],
+        **config.albert_config.to_dict(),
+    }
+    before = {**theirs, **theirs["config"]}
     for name, value in now.items():
         if name not in run_folder.DROPOUTS and before.get(name) != value:
             raise ValueError(
-                f"The run of {source!r} cannot go on with another {name}: it "
-                f"is {before.get(name)!r} there, {value!r} here. Pass "
-                "--init_checkpoint instead to start from its weights alone."
+                f"The run of {source!r} cannot go on with other settings of "
+                f"the model or the optimizer: {name} is {before.get(name)!r} "
+                f"there, {value!r} here. Pass --init_checkpoint instead to "
+                "start from its weights alone."
             )
     found = RunState.from_dict(checkpointer.restore(path))
     if found.step >= config.num_train_steps:

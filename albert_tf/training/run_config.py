@@ -144,6 +144,7 @@ class RunConfig(OptimizerConfig):
     freeze_embeddings: bool = False
     init_from_group0: bool = False
     continue_from: str | None = None
+    objectives: tuple[str, ...] = ()
     allow_new_heads: bool = False
 
     def __post_init__(self) -> None:

@@ -366,6 +366,23 @@ def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
     ]
 
 
+def test_a_size_is_timed_once(tmp_path, monkeypatch):
+    given = []
+
+    def call(command, num_threads=None):
+        given.append(command)
+        command.made.parent.mkdir(exist_ok=True)
+        command.log.write_text('warning\n{"step_seconds": 2.5}\nwarning\n')
+
+    monkeypatch.setattr(commands, "call", call)
+
+    first, again = (sizes.run(tmp_path / "sizes") for _ in range(2))
+
+    assert len(given) == len(sizes.PAPER)
+    assert first == again
+    assert first["base_v1"]["step_seconds"] == 2.5
+
+
 def test_sizes_are_relative_to_bert_large():
     measured = {"command": "x", "parameters": 10, "flops": 4, "step_seconds": 2}
     found = dict.fromkeys(sizes.PAPER, measured)
@@ -395,6 +412,7 @@ class Calls:
 
     def __init__(self):
         self.given = []
+        self.num_threads = set()
         self.fails_at = None
 
     def call(self, command, num_threads=None):
@@ -402,6 +420,7 @@ class Calls:
             self.fails_at = None
             raise ValueError("killed")
         self.given.append(command)
+        self.num_threads.add(num_threads)
         command.made.mkdir()
         if "convert_checkpoint" in command.words[1]:
             return
@@ -488,6 +507,21 @@ def test_a_model_has_taken_the_time_of_all_before_it(tmp_path, calls):
 
     # Ten seconds each: the first phase, and one of every depth.
     assert [one["seconds"] for one in found[:4]] == [20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    ("name", "num_threads"), [("sharing", {1}), ("wall_clock", {None})]
+)
+def test_models_of_equal_time_have_all_cores(
+    name, num_threads, tmp_path, calls
+):
+    place = _place(tmp_path, "tiny")._replace(num_threads=1)
+
+    program.run_experiment(
+        EXPERIMENTS[name], [place], ExperimentConfig(num_parallel=2)
+    )
+
+    assert calls.num_threads == num_threads
 
 
 def test_a_failed_seed_stops_the_others(tmp_path, calls):

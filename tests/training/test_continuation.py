@@ -88,10 +88,14 @@ def test_another_batch_and_schedule_are_possible(half, job):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"optimizer": "adamw"}, "another optimizer: it is 'lamb' there"),
+        ({"optimizer": "adamw"}, "optimizer is 'lamb' there, 'adamw' here"),
+        (
+            {"objectives": ("mlm",)},
+            r"objectives is \['mlm', 'sop'\] there, \['mlm'\] here",
+        ),
         (
             {"albert_config": runs.config(inner_group_num=2)},
-            "another inner_group_num: it is 1 there, 2 here",
+            "inner_group_num is 1 there, 2 here",
         ),
         ({"num_train_steps": HALF}, "has done 3 steps.*Pass a larger number"),
     ],
