@@ -98,9 +98,9 @@ SCALES = {
     "small": Scale(
         name="small",
         config=_model(
-            vocab_size=8000,
+            vocab_size=2000,
             embedding_size=128,
-            hidden_size=256,
+            hidden_size=128,
             num_hidden_layers=4,
             num_attention_heads=4,
         ),
