@@ -4,7 +4,8 @@ A checkpoint is a folder, `step-00000100/`, from which a killed run continues
 as if it had never stopped. It holds `model.ckpt.*` (weights, slots and global
 step under the names of the released checkpoints, so that whoever reads those
 reads it), `state.json` (the rest) and `metadata.json`. The folder is written
-under another name and then renamed, so that it is always complete.
+under another name and then renamed, so that it is always complete. A thread
+writes it while the training goes on: only the copy of the arrays takes time.
 
 Floor: checkpoints.
 """
@@ -13,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
+from concurrent import futures
 from typing import Any
 
 import keras
@@ -62,23 +64,36 @@ class Checkpointer:
         )
         self._keep_max = keep_max
         self.metadata = metadata or Metadata()
+        self._writer = futures.ThreadPoolExecutor(1)
+        self._written: futures.Future[None] | None = None
 
     def latest(self) -> str | None:
-        """Returns the folder of the newest checkpoint, or None."""
+        """Returns the folder of the newest checkpoint, or None; see `wait`."""
+        self.wait()
         return run_checkpoints.latest_checkpoint(self._output_dir)
 
     def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Saves a checkpoint and removes the oldest ones beyond `keep_max`."""
+        """Saves a checkpoint and removes the oldest ones beyond `keep_max`.
+
+        It is complete when `wait` returns, which is called first.
+        """
+        self.wait()
         path = run_checkpoints.checkpoint_path(self._output_dir, step)
         arrays = _arrays(self._weights | self._slots, step)
-        _write_folder(path, arrays, state, self.metadata)
-        for old in run_checkpoints.steps(self._output_dir)[: -self._keep_max]:
-            shutil.rmtree(
-                run_checkpoints.checkpoint_path(self._output_dir, old)
-            )
+
+        def write() -> None:
+            _write_folder(path, arrays, state, self.metadata)
+            found = run_checkpoints.steps(self._output_dir)
+            for old in found[: -self._keep_max]:
+                shutil.rmtree(
+                    run_checkpoints.checkpoint_path(self._output_dir, old)
+                )
+
+        self._written = self._writer.submit(write)
 
     def replace_state(self, step: int, state: Mapping[str, Any]) -> None:
         """Replaces the state of a checkpoint and keeps its arrays."""
+        self.wait()
         path = run_checkpoints.checkpoint_path(self._output_dir, step)
         _write_state(path, state)
 
@@ -86,14 +101,29 @@ class Checkpointer:
         """Saves the weights of the best evaluation instead of earlier ones.
 
         Their scores are written as `state.json`. Thresholds among them become
-        part of the metadata.
+        part of the metadata. As with `save`, see `wait`.
         """
-        _write_folder(
-            os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER),
-            _arrays(self._weights, step),
-            {"step": step, **scores},
-            self.metadata.tuned(scores),
+        self.wait()
+        path = os.path.join(self._output_dir, run_checkpoints.BEST_FOLDER)
+        arrays = _arrays(self._weights, step)
+        state = {"step": step, **scores}
+        self._written = self._writer.submit(
+            _write_folder, path, arrays, state, self.metadata.tuned(scores)
         )
+
+    def wait(self) -> None:
+        """Waits until all that was saved is on the disk.
+
+        Raises:
+            OSError: It could not be written.
+        """
+        written, self._written = self._written, None
+        if written:
+            written.result()
+
+    def close(self) -> None:
+        """Waits, and ends the thread."""
+        self._writer.shutdown()
 
     def restore(self, path: str) -> dict[str, Any]:
         """Sets weights and slots from a checkpoint and returns its state.
@@ -137,8 +167,9 @@ def _named_slots(
 def _arrays(
     variables: Mapping[str, keras.Variable], step: int
 ) -> dict[str, np.ndarray]:
+    # Copies, because a back end may hand out the memory that it will change.
     arrays = {
-        name: keras.ops.convert_to_numpy(variable)
+        name: np.array(keras.ops.convert_to_numpy(variable))
         for name, variable in variables.items()
     }
     return arrays | {variable_names.GLOBAL_STEP: np.asarray(step, np.int64)}

@@ -144,6 +144,15 @@ class TrainingLoop:
             bar = metric_log.progress_bar(total=total, done=self.state.step)
             with bar:
                 self._train(bar)
+            distribution.run_in_chief(
+                self._train_step.strategy, self._checkpointer.wait
+            )
+        if not self._is_finished():
+            _LOGGER.warning(
+                "Stopped after step %d; a checkpoint is saved. Run the same "
+                "command again to continue.",
+                self.state.step,
+            )
         if self._stops_early():
             _LOGGER.info(
                 "Stopped early at step %d, after %d evaluations without a "
@@ -190,7 +199,8 @@ class TrainingLoop:
         batches: Iterator[Batch] = iter(())
         while not self._is_finished():
             if distribution.any_worker(strategy, self._stop_signals.received):
-                self._stop()
+                if not self._is_checkpoint_due():
+                    self._save()
                 return
             if phase != (wanted := self._next_phase()):
                 phase = wanted
@@ -237,15 +247,6 @@ class TrainingLoop:
             # That of an older version counted batches, which had one size.
             return state.data_position * phase.batch_size
         return state.examples_read.get(str(phase.max_seq_length), 0)
-
-    def _stop(self) -> None:
-        if not self._is_checkpoint_due():
-            self._save()
-        _LOGGER.warning(
-            "Stopped after step %d; a checkpoint is saved. Run the same "
-            "command again to continue.",
-            self.state.step,
-        )
 
     def _run_updates(
         self, phase: Phase, batches: Iterator[Batch], bar: Any

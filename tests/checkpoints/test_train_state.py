@@ -2,6 +2,7 @@ import dataclasses
 import json
 import os
 import shutil
+import threading
 
 import keras
 import numpy as np
@@ -71,7 +72,7 @@ def test_weights_slots_and_state_come_back_as_they_were(make):
     saved, other = make(1), make(2)
     saved.checkpointer.save(7, STATE)
 
-    state = other.checkpointer.restore(other.checkpointer.latest())
+    state = other.checkpointer.restore(saved.checkpointer.latest())
 
     assert state == STATE
     assert_equal(other.values(), saved.values())
@@ -96,6 +97,7 @@ def test_only_the_newest_are_kept(make, tmp_path):
     assert checkpointer.latest() is None
     for step in (1, 2, 3, 4):
         checkpointer.save(step, STATE)
+    checkpointer.wait()
 
     assert names_of(tmp_path / "run" / "checkpoints") == [
         "step-00000003",
@@ -107,6 +109,7 @@ def test_the_best_has_weights_and_no_slots(make, tmp_path):
     saved = make(1)
     saved.checkpointer.save_best(3, {"step": 3, "accuracy": 0.5})
     saved.checkpointer.save_best(4, {"step": 4, "accuracy": 0.6})
+    saved.checkpointer.wait()
 
     best = tmp_path / "run" / run_checkpoints.BEST_FOLDER
 
@@ -127,6 +130,7 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     assert metadata.read(checkpointer.latest()) == known
     assert metadata.read(tmp_path / "run") == known
     checkpointer.save_best(7, {"null_threshold": 0.5})
+    checkpointer.wait()
     assert metadata.read(tmp_path / "run") == tuned
 
 
@@ -138,14 +142,16 @@ def test_a_state_can_be_replaced_alone(make):
     )
 
     other = make(2)
-    state = other.checkpointer.restore(other.checkpointer.latest())
+    state = other.checkpointer.restore(saved.checkpointer.latest())
 
     assert state == STATE | {"learning_rate_multiplier": 0.5}
     assert_equal(other.values(), saved.values())
 
 
 def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
-    make(1).checkpointer.save(5, STATE)
+    killed = make(1).checkpointer
+    killed.save(5, STATE)
+    killed.close()
     folder = tmp_path / "run" / "checkpoints"
     left = folder / "step-00000010.01234567.partial"
     shutil.copytree(folder / "step-00000005", left)
@@ -162,19 +168,42 @@ def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
 ):
     saved = make(1)
     saved.checkpointer.save(5, STATE)
+    saved.checkpointer.wait()
 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tf1, "write", fail)
+    saved.checkpointer.save(10, STATE)
     with pytest.raises(OSError, match="No space left"):
-        saved.checkpointer.save(10, STATE)
+        saved.checkpointer.wait()
 
     assert names_of(tmp_path / "run" / "checkpoints") == ["step-00000005"]
 
 
+def test_training_goes_on_while_a_checkpoint_is_written(make, monkeypatch):
+    saved, other = make(1), make(2)
+    before = [np.array(value) for value in saved.values()]
+    goes_on, write = threading.Event(), tf1.write
+
+    def write_late(*arguments):
+        assert goes_on.wait(60)
+        write(*arguments)
+
+    monkeypatch.setattr(tf1, "write", write_late)
+    saved.checkpointer.save(5, STATE)
+    for variable in saved.variables():
+        variable.assign_add(keras.ops.ones_like(variable))
+    goes_on.set()
+
+    other.checkpointer.restore(saved.checkpointer.latest())
+    assert_equal(other.values(), before)
+
+
 def test_a_checkpoint_of_another_model_is_refused(make, tiny_config, tmp_path):
-    make(1).checkpointer.save(5, STATE)
+    saved = make(1).checkpointer
+    saved.save(5, STATE)
+    saved.close()
     wider = dataclasses.replace(tiny_config, intermediate_size=10)
     other = Trained(wider, tmp_path / "run", seed=1)
 
