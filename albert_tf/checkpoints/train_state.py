@@ -122,7 +122,7 @@ class Checkpointer:
             written.result()
 
     def close(self) -> None:
-        """Waits, and ends the thread."""
+        """Ends the thread, after what it writes, so that no other run meets it."""
         self._writer.shutdown()
 
     def restore(self, path: str) -> dict[str, Any]:

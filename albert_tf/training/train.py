@@ -71,7 +71,6 @@ def train(
             trained=train_step.variables,
             metadata=folder.metadata,
         )
-        # What is being written is whole before the directory is released.
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
         distribution.check_agreement(
