@@ -122,7 +122,7 @@ class Checkpointer:
             written.result()
 
     def close(self) -> None:
-        """Ends the thread, after what it writes, so that no other run meets it."""
+        """Ends the thread, after what it still writes."""
         self._writer.shutdown()
 
     def restore(self, path: str) -> dict[str, Any]:
