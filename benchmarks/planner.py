@@ -1,4 +1,4 @@
-"""Plans a pretraining run: does it fit a device, and how long does it take?
+"""Plans a pretraining run: its memory, its time and its price.
 
     python benchmarks/planner.py --config=xlarge_v2 --length=512 \
         --device=a100-40 --gpus=8
@@ -10,16 +10,24 @@ device's peak. With `--measured`, the output of `benchmarks/training.py --json`
 on such a device, the share is the measured one. Memory is always modelled:
 within a tenth of what base (4 x 512) and, with `--recompute`, xxlarge took on a
 CPU; without it, xxlarge took 60% more there. The output says of every number
-which it is. The time to add up the gradients of several devices is left out.
+which it is. The gradients are added up once an update, after all micro-batches,
+over a link of `--network` to each device; docs/scaling.md has the formulas.
 """
 
 import argparse
 import dataclasses
 import json
+import math
 import pathlib
 import sys
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from albert_tf import config as configs  # noqa: E402
+from albert_tf.modeling import summary  # noqa: E402
+
 GIB = 2**30
 # Share of its peak that a device is assumed to reach.
 ASSUMED_SHARE = 0.35
@@ -28,16 +36,30 @@ ASSUMED_SHARE = 0.35
 NUM_COPIES = 11
 # Of the memory of a device, what is left beside the back end's own.
 USABLE_SHARE = 0.9
+# Of one message between two devices.
+LATENCY_SECONDS = 50e-6
+# A link of 100 Gbit/s.
+NETWORK = 12.5e9
+BYTES_A_WEIGHT = 4  # float32, as its gradient
 BYTES_A_VALUE = 2  # bfloat16
 BYTES_A_LOGIT = 4 * 3  # The logits, their probabilities, their gradient.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
-    """A device as its data sheet has it: bfloat16 operations/s, bytes."""
+    """A device.
+
+    Args:
+        peak: bfloat16 operations/s, by its data sheet.
+        memory: Bytes, by its data sheet.
+        share: Of the peak that a training reaches.
+        network: Bytes/s between the device and the others.
+    """
 
     peak: float
     memory: float
+    share: float = ASSUMED_SHARE
+    network: float = NETWORK
 
 
 DEVICES = {
@@ -50,6 +72,91 @@ DEVICES = {
 }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An update of a global batch, as the formulas have it.
+
+    Args:
+        compute: Seconds of the matrix products.
+        all_reduce: Seconds until the gradients are added up.
+        fixed_bytes: Memory of a device without a sequence.
+        sequence_bytes: What each sequence of a micro-batch takes.
+        micro_batch: Sequences that a device takes at a time; 0 if none fit.
+    """
+
+    compute: float
+    all_reduce: float
+    fixed_bytes: float
+    sequence_bytes: float
+    micro_batch: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of an update."""
+        return self.compute + self.all_reduce
+
+
+def plan(
+    config: Any,
+    device: Device,
+    *,
+    length: int,
+    batch: int,
+    num_devices: int,
+    recompute: bool = False,
+) -> Plan:
+    """Plans an update.
+
+    Args:
+        config: The model.
+        device: What it is trained on.
+        length: S.
+        batch: The global batch, a multiple of the number of devices.
+        num_devices: All of which have the whole model.
+        recompute: Whether activations are computed again.
+    """
+    speed = device.peak * device.share * num_devices
+    compute = batch * training_flops(config, length) / speed
+    parameters = num_parameters(config)
+    fixed = NUM_COPIES * BYTES_A_WEIGHT * parameters
+    each = sequence_bytes(config, length, recompute=recompute)
+    per_device = batch // num_devices
+    room = (device.memory * USABLE_SHARE - fixed) / each
+    fitting = [n for n in divisors(per_device) if n <= room]
+    return Plan(
+        compute=compute * (4 / 3 if recompute else 1),  # A pass forward more.
+        all_reduce=all_reduce_seconds(parameters, num_devices, device.network),
+        fixed_bytes=fixed,
+        sequence_bytes=each,
+        micro_batch=max(fitting, default=0),
+    )
+
+
+def divisors(number: int) -> list[int]:
+    """Returns all divisors."""
+    return [n for n in range(1, number + 1) if not number % n]
+
+
+def num_parameters(config: Any) -> int:
+    """Returns the values of a model with both heads."""
+    parts = [*summary.encoder_parts(config), *summary.head_parts(config)]
+    return sum(part.parameters for part in parts)
+
+
+def all_reduce_seconds(
+    num_values: int, num_devices: int, network: float
+) -> float:
+    """Returns the time to add up float32 values over devices in a ring."""
+    if num_devices == 1:
+        return 0.0
+    passes = 2 * (num_devices - 1) / num_devices
+    messages = 2 * math.ceil(math.log2(num_devices))
+    return (
+        passes * BYTES_A_WEIGHT * num_values / network
+        + messages * LATENCY_SECONDS
+    )
+
+
 def parse_arguments() -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -60,6 +167,15 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=4096, help="global")
     parser.add_argument("--steps", type=int, default=125_000)
     parser.add_argument("--recompute", action="store_true")
+    parser.add_argument(
+        "--network",
+        type=float,
+        default=NETWORK,
+        help="bytes/s between a device and the others",
+    )
+    parser.add_argument(
+        "--price", type=float, help="of an hour of a device, in any currency"
+    )
     parser.add_argument("--measured", help="output of benchmarks/training.py")
     return parser.parse_args()
 
@@ -67,53 +183,59 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Prints the plan."""
     arguments = parse_arguments()
-    sys.path.insert(0, str(ROOT))
-    from albert_tf import config as configs
-    from albert_tf.modeling import summary
-
     if arguments.gpus < 1 or arguments.batch % arguments.gpus:
         sys.exit("error: --batch must be a multiple of --gpus")
+    if arguments.network <= 0:
+        sys.exit("error: --network must be above 0")
     config = configs.published_config(arguments.config)
     length, device = arguments.length, DEVICES[arguments.device]
     share, origin = ASSUMED_SHARE, "assumed"
     if arguments.measured:
         share, origin = measured_share(arguments, device), "measured"
-    flops = training_flops(config, length, summary)
-    speed = share * device.peak * arguments.gpus / flops
-    if arguments.recompute:
-        speed *= 3 / 4  # One more pass forward.
-    parts = [*summary.encoder_parts(config), *summary.head_parts(config)]
-    fixed = NUM_COPIES * 4 * sum(part.parameters for part in parts)
-    each = sequence_bytes(config, length, arguments.recompute, summary)
-    per_device = arguments.batch // arguments.gpus
-    room = (device.memory * USABLE_SHARE - fixed) / each
+    device = dataclasses.replace(device, share=share, network=arguments.network)
+    planned = plan(
+        config,
+        device,
+        length=length,
+        batch=arguments.batch,
+        num_devices=arguments.gpus,
+        recompute=arguments.recompute,
+    )
+    hours = planned.seconds * arguments.steps / 3600
+    flops = training_flops(config, length)
     rows = {
         "operations a sequence": f"{flops / 1e12:.2f} T, counted",
         "share of the peak": f"{share:.2f}, {origin}",
-        "sequences/s": f"{speed:,.0f}, modelled",
-        f"hours for {arguments.steps:,} steps": (
-            f"{arguments.batch * arguments.steps / speed / 3600:,.0f}, modelled"
+        "sequences/s": f"{arguments.batch / planned.seconds:,.0f}, modelled",
+        "adding up gradients": (
+            f"{planned.all_reduce / planned.seconds:.1%} of the time, modelled"
         ),
-        "memory without a sequence": f"{fixed / GIB:.1f} GiB, modelled",
-        "memory of a sequence": f"{each / GIB:.3f} GiB, modelled",
+        f"hours for {arguments.steps:,} steps": f"{hours:,.0f}, modelled",
     }
-    if room < 1:
+    if arguments.price is not None:
+        cost = hours * arguments.gpus * arguments.price
+        rows["price of all devices"] = f"{cost:,.0f}, at {arguments.price:g}"
+    rows |= {
+        "memory without a sequence": (
+            f"{planned.fixed_bytes / GIB:.1f} GiB, modelled"
+        ),
+        "memory of a sequence": (
+            f"{planned.sequence_bytes / GIB:.3f} GiB, modelled"
+        ),
+    }
+    if micro := planned.micro_batch:
+        num_micro_batches = arguments.batch // arguments.gpus // micro
+        rows["micro-batch"] = f"{micro} a device, modelled"
+        rows["--gradient_accumulation_steps"] = f"{num_micro_batches}"
+    else:
         rows["micro-batch"] = "does not fit" + (
             "" if arguments.recompute else "; try --recompute"
         )
-    else:
-        micro = max(
-            n
-            for n in range(1, per_device + 1)
-            if not per_device % n and n <= room
-        )
-        rows["micro-batch"] = f"{micro} a device, modelled"
-        rows["--gradient_accumulation_steps"] = f"{per_device // micro}"
     for name, text in rows.items():
         print(f"{name:<32} {text}")
 
 
-def training_flops(config, length, summary) -> float:  # noqa: ANN001
+def training_flops(config: Any, length: int) -> float:
     """Returns the operations of a sequence, forward and backward."""
     parts = [
         *summary.encoder_parts(config, length),
@@ -123,7 +245,7 @@ def training_flops(config, length, summary) -> float:  # noqa: ANN001
     return a_position * length * summary.TRAINING_FACTOR
 
 
-def sequence_bytes(config, length, recompute, summary) -> float:  # noqa: ANN001
+def sequence_bytes(config: Any, length: int, *, recompute: bool) -> float:
     """Returns the bytes that the activations of a sequence take."""
     hidden, num_layers = config.hidden_size, config.num_hidden_layers
     values = 12 * hidden + 2 * config.intermediate_size  # A block, a position.
@@ -140,14 +262,11 @@ def sequence_bytes(config, length, recompute, summary) -> float:  # noqa: ANN001
 
 def measured_share(arguments: argparse.Namespace, device: Device) -> float:
     """Returns the share of the peak that a measured step reaches."""
-    from albert_tf import config as configs
-    from albert_tf.modeling import summary
-
     try:
         lines = pathlib.Path(arguments.measured).read_text().splitlines()
         found = json.loads(lines[-1])
         flops = training_flops(
-            configs.published_config(found["config"]), found["length"], summary
+            configs.published_config(found["config"]), found["length"]
         )
         return found["sequences_per_second"] * flops / device.peak
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:

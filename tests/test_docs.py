@@ -124,3 +124,12 @@ def test_the_table_of_speeds_is_that_of_the_kept_results():
     assert speeds["page_with"](page, speeds["table"]()) == page
     with pytest.raises(ValueError, match="does not have <!-- speeds -->"):
         speeds["page_with"]("no table", "")
+
+
+def test_the_tables_of_scaling_are_those_of_the_formulas():
+    tables = runpy.run_path(str(ROOT / "benchmarks" / "scaling_tables.py"))
+    page = tables["PAGE"].read_text(encoding="utf-8")
+
+    assert tables["page_with_tables"](page) == page
+    with pytest.raises(ValueError, match="does not have <!-- devices -->"):
+        tables["page_with_tables"]("no table")
