@@ -164,9 +164,7 @@ class PretrainingConfig(RunConfig):
                 raise ValueError(f"--{name} must be given, because of --{use}.")
 
     def _check_packing(self) -> None:
-        if self.pack and (
-            self.jit_compile or self.strategy == "tpu" or self.tpu_name
-        ):
+        if self.pack and (self.jit_compile or self.uses_tpu):
             raise ValueError(
                 "`pack` changes the number of rows from step to step, and XLA "
                 "compiles each anew. Leave out --pack with --jit_compile or a "
