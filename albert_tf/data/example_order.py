@@ -39,6 +39,13 @@ _FAILED_READ = re.compile(
 )
 
 
+# How it says that a record file is not the one that was opened.
+_CHANGED_FILE = re.compile(
+    r"((corrupted|truncated) record at \d+|Input dataset was expected to "
+    r"contain [^\[]*|\S+; No such file or directory)"
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InputShard:
     """One of the input pipelines that share every global batch.
@@ -221,19 +228,25 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 def failed_reads_raised() -> Iterator[None]:
     """Raises the error of a failed `read` instead of TensorFlow's around it.
 
-    Use it around what takes batches of `deliver`.
+    Use it around what takes batches of `deliver` or of `graph_reading.py`.
 
     Raises:
         ValueError: The `read` of `deliver` raised a `ValueError`, or an error
-            of the file system; the message is that of `read`.
+            of the file system; the message is that of `read`. Or a graph has
+            found that a record file is missing or damaged.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        found = _FAILED_READ.search(error.message)
-        if found is None:
-            raise
-        raise ValueError(found[1]) from error
+        if found := _FAILED_READ.search(error.message):
+            raise ValueError(found[1]) from error
+        if found := _CHANGED_FILE.search(error.message):
+            raise ValueError(
+                "A record file is missing, damaged, or was changed after it "
+                f"was opened: {found[1].strip()} Pass --verify_records to find "
+                "it, and build or copy it again."
+            ) from error
+        raise
 
 
 def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:

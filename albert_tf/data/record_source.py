@@ -86,6 +86,20 @@ class _CheckedFile:
         return self.sidecar.sha256 if self.sidecar else self.records.digest
 
 
+class RecordFiles(NamedTuple):
+    """The files of a source in their order, which have records each.
+
+    Args:
+        paths: Absolute paths.
+        counts: The number of records of each.
+        first_numbers: The number of the first record of each.
+    """
+
+    paths: list[str]
+    counts: list[int]
+    first_numbers: list[int]
+
+
 class Sample(NamedTuple):
     """What some records hold: the share of masked tokens, the largest id."""
 
@@ -131,6 +145,15 @@ class RecordSource:
                     file.path,
                     self.paths[digest],
                 )
+
+    @property
+    def files(self) -> RecordFiles:
+        """The files, for those who read them by themselves."""
+        return RecordFiles(
+            [os.path.abspath(file.path) for file in self._files],
+            list(map(len, self._files)),
+            self._first_numbers[:-1],
+        )
 
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""

@@ -238,6 +238,16 @@ def distribute(
     return strategy.distribute_datasets_from_function(for_worker)
 
 
+def num_input_pipelines(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many pipelines `distribute` makes, over all hosts."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return int(strategy.extended.num_hosts)
+    if strategy.num_replicas_in_sync == 1:
+        return 1
+    own = len(strategy.extended.worker_devices)
+    return strategy.num_replicas_in_sync // own
+
+
 def check_batch_sizes(
     config: RunConfig, num_replicas: int, **is_used: object
 ) -> None:

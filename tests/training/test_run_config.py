@@ -151,6 +151,13 @@ def test_a_tpu_does_not_compute_in_float16():
         finetuning(strategy="tpu", precision="float16")
 
 
+def test_the_hosts_of_a_tpu_with_a_name_are_remote():
+    values = {"tpu_name": "pod", "read_order": "files"}
+
+    assert pretraining(**values).has_remote_hosts
+    assert not pretraining(**values, strategy="one").has_remote_hosts
+
+
 def test_fine_tuning_needs_a_tpu_of_its_own_machine():
     with pytest.raises(ValueError, match="leave --tpu_name out.*='pod'"):
         finetuning(tpu_name="pod")
