@@ -41,8 +41,9 @@ _FAILED_READ = re.compile(
 
 # How it says that a record file is not the one that was opened.
 _CHANGED_FILE = re.compile(
-    r"((corrupted|truncated) record at \d+|Input dataset was expected to "
-    r"contain [^\[]*|\S+; No such file or directory)"
+    r"(?:corrupted|truncated) record at \d+"
+    r"|Input dataset was expected to contain \d+ [^.\[]*"
+    r"|\S+; No such file or directory"
 )
 
 
@@ -240,11 +241,14 @@ def failed_reads_raised() -> Iterator[None]:
     except tf.errors.OpError as error:
         if found := _FAILED_READ.search(error.message):
             raise ValueError(found[1]) from error
-        if found := _CHANGED_FILE.search(error.message):
+        found = _CHANGED_FILE.search(error.message)
+        is_missing = isinstance(error, tf.errors.NotFoundError)
+        if found or (is_missing and "IteratorGetNext" in error.message):
+            problem = found[0] if found else "no such file"
             raise ValueError(
                 "A record file is missing, damaged, or was changed after it "
-                f"was opened: {found[1].strip()} Pass --verify_records to find "
-                "it, and build or copy it again."
+                f"was opened ({problem}). Pass --verify_records to find it, "
+                "and build or copy it again."
             ) from error
         raise
 

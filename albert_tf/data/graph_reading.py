@@ -21,14 +21,15 @@ in which all records are shuffled, whatever their files.
 
 import dataclasses
 import functools
+import os
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import graph_masking
+from albert_tf.data import graph_masking, remote_files
 from albert_tf.data.example_order import InputShard
-from albert_tf.data.record_source import RecordFiles
+from albert_tf.data.record_files import RecordFiles
 
 # Files of a host that are read at the same time.
 NUM_LANES = 16
@@ -172,8 +173,13 @@ def evaluation_examples(
 
 
 def _as_tensors(files: RecordFiles) -> _Files:
+    # Other hosts do not know the working directory.
+    paths = [
+        path if remote_files.is_remote(path) else os.path.abspath(path)
+        for path in files.paths
+    ]
     return _Files(
-        tf.constant(files.paths),
+        tf.constant(paths),
         tf.constant(files.counts, tf.int64),
         tf.constant(files.first_numbers, tf.int64),
     )

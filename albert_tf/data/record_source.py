@@ -10,6 +10,7 @@ the original: static masks, with the sizes of their first record.
 
 import bisect
 import dataclasses
+import functools
 import hashlib
 import itertools
 import logging
@@ -19,10 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import features, files
-from albert_tf.data import masking, record_files, record_index, sidecar
+from albert_tf import features
+from albert_tf.data import (
+    masking,
+    record_files,
+    record_index,
+    remote_files,
+    sidecar,
+)
+from albert_tf.data.record_files import RecordFile, RecordFiles
+from albert_tf.data.remote_files import RemoteRecordFile
 
 _LOGGER = logging.getLogger(__name__)
+
+AnyRecordFile = RecordFile | RemoteRecordFile
 
 _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
@@ -59,7 +70,7 @@ class RecordLayout:
 class _CheckedFile:
     """A file that agrees with its sidecar, if it has one."""
 
-    records: record_files.RecordFile
+    records: AnyRecordFile
     layout: RecordLayout
     sidecar: sidecar.Sidecar | None
 
@@ -84,20 +95,6 @@ class _CheckedFile:
     def fingerprint(self) -> str:
         """What identifies the content of the file."""
         return self.sidecar.sha256 if self.sidecar else self.records.digest
-
-
-class RecordFiles(NamedTuple):
-    """The files of a source in their order, which have records each.
-
-    Args:
-        paths: Absolute paths.
-        counts: The number of records of each.
-        first_numbers: The number of the first record of each.
-    """
-
-    paths: list[str]
-    counts: list[int]
-    first_numbers: list[int]
 
 
 class Sample(NamedTuple):
@@ -150,7 +147,7 @@ class RecordSource:
     def files(self) -> RecordFiles:
         """The files, for those who read them by themselves."""
         return RecordFiles(
-            [os.path.abspath(file.path) for file in self._files],
+            [file.path for file in self._files],
             list(map(len, self._files)),
             self._first_numbers[:-1],
         )
@@ -182,7 +179,7 @@ class RecordSource:
             largest_id = max(largest_id, int(ids.max(initial=0)))
         return Sample(num_masked / num_tokens, largest_id)
 
-    def _place(self, index: int) -> tuple[record_files.RecordFile, int]:
+    def _place(self, index: int) -> tuple[AnyRecordFile, int]:
         """Returns the file of a record, and its number there."""
         if not 0 <= index < self.num_records:
             raise IndexError(
@@ -221,7 +218,7 @@ def open_records(
             the files differ from each other or from what the caller expects;
             or there is no record. The message names file and values.
     """
-    found = files.expand_globs(patterns)
+    found = remote_files.expand_globs(patterns)
     paths = [p for p in found if not p.endswith(record_index.OTHER_SUFFIXES)]
     if not paths:
         raise FileNotFoundError(
@@ -230,7 +227,8 @@ def open_records(
         )
     given = mask_settings or {}
     chosen = {name: v for name, v in given.items() if v is not None}
-    opened = [file for path in paths if (file := _open_file(path, chosen))]
+    open_file = functools.partial(_open_file, mask_settings=chosen)
+    opened = [file for file in remote_files.open_all(open_file, paths) if file]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -266,11 +264,16 @@ def _open_file(
     path: str, mask_settings: Mapping[str, Any]
 ) -> _CheckedFile | None:
     """Opens and checks a file; None if it has no record."""
+    records: AnyRecordFile
     facts = sidecar.read(path)
-    if facts is not None:
-        _check_size(path, facts.num_bytes)
-    sha256 = None if facts is None else facts.sha256
-    records = record_files.RecordFile(path, sha256=sha256)
+    if facts is not None and remote_files.is_remote(path):
+        records = RemoteRecordFile(path, facts.counts.records)
+        _check_size(path, records.num_bytes, facts.num_bytes)
+    else:
+        if facts is not None:
+            _check_size(path, os.path.getsize(path), facts.num_bytes)
+        sha256 = None if facts is None else facts.sha256
+        records = RecordFile(path, sha256=sha256)
     if facts is not None and len(records) != facts.counts.records:
         raise ValueError(
             f"{path!r} has {len(records)} records, but its sidecar says "
@@ -296,9 +299,7 @@ def _open_file(
     return _CheckedFile(records=records, layout=layout, sidecar=facts)
 
 
-def verify_file(
-    records: record_files.RecordFile, facts: sidecar.Sidecar | None
-) -> None:
+def verify_file(records: AnyRecordFile, facts: sidecar.Sidecar | None) -> None:
     """Reads a whole file and compares its checksums.
 
     Raises:
@@ -306,8 +307,7 @@ def verify_file(
             sidecar describes.
     """
     if facts is not None:
-        with open(records.path, "rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digest = records.sha256()
         if digest == facts.sha256:
             return
     for _ in records.verified():
@@ -350,8 +350,7 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
         )
 
 
-def _check_size(path: str, expected: int) -> None:
-    size = os.path.getsize(path)
+def _check_size(path: str, size: int, expected: int) -> None:
     if size != expected:
         problem = "was cut short" if size < expected else "is too long"
         raise ValueError(
@@ -360,7 +359,7 @@ def _check_size(path: str, expected: int) -> None:
         )
 
 
-def infer_layout(records: record_files.RecordFile) -> RecordLayout:
+def infer_layout(records: AnyRecordFile) -> RecordLayout:
     """Takes the sizes from the first record, where there is no sidecar."""
     values = record_files.decode_example(records.get(0))
     sizes = {name: len(column) for name, column in values.items()}

@@ -6,10 +6,12 @@ Floor: data. Plain Python.
 """
 
 import dataclasses
+import json
 import os
 from typing import Any
 
 from albert_tf import files
+from albert_tf.data import remote_files
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.special_tokens import SpecialIds
 
@@ -119,12 +121,16 @@ def read(record_path: files.Path) -> Sidecar | None:
     """Reads the sidecar of a record file; None if it has none.
 
     Raises:
+        FileNotFoundError: A remote file has none.
         ValueError: The file is damaged, or not a sidecar of this version.
     """
     path = sidecar_path(record_path)
-    if not os.path.exists(path):
+    if remote_files.is_remote(path):
+        values = _read_remote(path)
+    elif not os.path.exists(path):
         return None
-    values = files.read_json_object(path)
+    else:
+        values = files.read_json_object(path)
     try:
         version = values.pop("version", None)
         if version != FORMAT_VERSION:
@@ -144,6 +150,22 @@ def read(record_path: files.Path) -> Sidecar | None:
         raise ValueError(
             f"{path!r} is not a sidecar that this version can read ({error}). "
             "Build the records again."
+        ) from error
+
+
+def _read_remote(path: str) -> dict[str, Any]:
+    try:
+        text = remote_files.read(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"There is no {path!r}. Copy remote records together with their "
+            "sidecars and indexes."
+        ) from error
+    try:
+        return dict(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path!r} is not a sidecar ({error}). Copy it again."
         ) from error
 
 

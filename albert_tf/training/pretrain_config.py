@@ -191,6 +191,14 @@ class PretrainingConfig(RunConfig):
                 "Pass --read_order=files, and paths that all of them know. "
                 f"Received: tpu_name={self.tpu_name!r}."
             )
+        for name in ("input_file", "eval_file"):
+            value = getattr(self, name)
+            if "://" in value and self.read_order != "files":
+                raise ValueError(
+                    "Remote records are read file by file. Pass "
+                    "--read_order=files, or copy them to a local folder. "
+                    f"Received: {name}={value!r}."
+                )
 
     def _check_start(self) -> None:
         if self.init_from_group0 and not self.init_checkpoint:

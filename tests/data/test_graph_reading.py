@@ -221,9 +221,12 @@ def test_fewer_files_than_hosts_are_an_error(source):
     [
         (lambda data: data[:40] + b"?" + data[41:], "corrupted record"),
         (lambda data: data[: len(data) // 2], "truncated record"),
-        (lambda data: data + data, "contain 5 elements but contained at"),
-        (lambda data: b"", "contain 5 elements but contained only 0"),
-        (None, "b.tf_record; No such file"),
+        (
+            lambda data: data + data,
+            "Input dataset .* contain 5 elements but contained at",
+        ),
+        (lambda data: b"", "Input .* 5 elements but contained only 0"),
+        (None, ".*b.tf_record; No such file"),
     ],
     ids=["damaged", "short", "long", "empty", "missing"],
 )
@@ -235,7 +238,7 @@ def test_files_that_were_changed_are_an_error(change, message, source):
         path.unlink()
 
     with (
-        pytest.raises(ValueError, match=f"opened: .*{message}.* Pass --ver"),
+        pytest.raises(ValueError, match=f"opened .{message}.* Pass --ver"),
         example_order.failed_reads_raised(),
     ):
         batches(source, _NUM_RECORDS)

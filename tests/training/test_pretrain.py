@@ -122,6 +122,21 @@ def test_a_stopped_run_resumes_to_the_same_bits(
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
+def test_remote_records_give_what_local_ones_give(job, deterministic):
+    local = job("local", read_order="files", deterministic=True)
+    for path in (local.input_file, local.eval_file):
+        for end in ("", ".json", ".index"):
+            tf.io.gfile.copy(path + end, f"ram://records/{path}{end}")
+    remote = dataclasses.replace(
+        local,
+        output_dir=f"{local.output_dir}-remote",
+        input_file=f"ram://records/{local.input_file}",
+        eval_file=f"ram://records/{local.eval_file}",
+    )
+
+    assert pretrain.run(remote) == pretrain.run(local)
+
+
 def test_another_order_is_another_run(trained):
     config, _ = trained
 
@@ -772,13 +787,14 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
 )
 def test_another_schedule_is_another_run(changes, message, phased):
     one = phased("run", num_train_steps=5, do_eval=False)
-    folder = pretrain._output_folder(one, {}, None)
+    strategy = tf.distribute.get_strategy()
+    folder = pretrain._output_folder(one, {}, None, strategy)
     other = dataclasses.replace(one, **changes)
 
     with folder.locked():
         folder.claim(one)
     with pytest.raises(ValueError, match=f"another run, with .*{message}"):
-        pretrain._output_folder(other, {}, None).check()
+        pretrain._output_folder(other, {}, None, strategy).check()
 
 
 def test_records_of_all_lengths_are_checked(phased, records_of):

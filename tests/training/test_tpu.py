@@ -187,6 +187,46 @@ def test_an_evaluation_can_be_compiled(tpu):
     assert not tpu.problems()
 
 
+@pytest.mark.parametrize(
+    ("kind", "optimizer"),
+    [("pretraining", "lamb"), *((kind, "adamw") for kind in TASKS)],
+)
+def test_a_tpu_strategy_accepts_the_updates(kind, optimizer, monkeypatch):
+    monkeypatch.undo()
+    strategy = simulation.strategy_of_cores(2)
+    config = runs.run_config(
+        albert_config=runs.config(0.1),
+        optimizer=optimizer,
+        precision="bfloat16",
+        strategy="tpu",
+        gradient_accumulation_steps=2,
+    )
+    make, specs = TASKS.get(kind, (PretrainingTask, _PRETRAINING))
+    (batch,) = batches_of(specs, count=1).as_numpy_iterator()
+
+    with tf.Graph().as_default() as graph:
+        with strategy.scope():
+            task = make(config.albert_config, dtype=config.dtype_policy)
+        step.TrainStep(config, task, strategy).run(
+            simulation.PerReplica(strategy, batch),
+            tf.constant(0, tf.int64),
+            tf.constant(3),
+            tf.constant(1.0),
+            tf.constant(step.initial_loss_scale()),
+            1,
+            None,
+        )
+
+    of_tpu = [*simulation.nodes_of(graph, of_tpu=True)]
+    assert not simulation.problems_of_nodes(of_tpu)
+    names = [node.op for node in of_tpu]
+    assert names.count("TPUReplicateMetadata") == 1
+    # Gradients, metric totals and denominators are summed over the cores.
+    assert names.count("CrossReplicaSum") > len(specs)
+    host = {node.op for node in simulation.nodes_of(graph)}
+    assert not host & {"PyFunc", "EagerPyFunc", "Timestamp"}
+
+
 def test_what_is_compiled_computes_the_same(tpu, monkeypatch):
     config = runs.run_config(gradient_accumulation_steps=2)
     batches = runs.batches(3)
