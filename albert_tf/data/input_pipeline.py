@@ -194,7 +194,12 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     records = read["records"]
     if source.sidecar is not None and layout.masking == "dynamic":
         batch = draw_batch(
-            _parse(records, features.dynamic_pretraining_features()),
+            _parse(
+                records,
+                features.dynamic_pretraining_features(
+                    token_boundary=source.sidecar.config.token_boundary
+                ),
+            ),
             epochs=read["epochs"],
             indices=read["indices"],
             seed=seed,
@@ -282,7 +287,8 @@ def draw_batch(
 
     Args:
         pairs: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
+            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]` (the
+            latter only if the sidecar has no `word_starts`),
             `segment_a_length` and `pair_label` int64 `[b, 1]`.
         epochs: int64 `[b]`, how often each example was seen before.
         indices: int64 `[b]`, which example each row is.
@@ -365,8 +371,17 @@ def _lay_out(
     if facts.config.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.
         is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        boundary = tf.gather(pairs["token_boundary"].flat_values, source)
+        if facts.word_starts is None:
+            boundary = tf.gather(pairs["token_boundary"].flat_values, source)
+        else:
+            boundary = tf.gather(_bits(facts.word_starts), ids)
         is_start |= is_maskable & (boundary > 0)
     # Padding is 0 in every vocabulary, as in the original's records.
     special_or_padding = tf.where(is_real, special, 0)
     return tf.where(is_maskable, ids, special_or_padding), is_start
+
+
+def _bits(text: str) -> tf.Tensor:
+    """Returns int32 0 and 1 of bits in hexadecimal, the highest first."""
+    octets = np.frombuffer(bytes.fromhex(text), np.uint8)
+    return tf.constant(np.unpackbits(octets), tf.int32)

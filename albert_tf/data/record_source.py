@@ -55,7 +55,7 @@ class RecordLayout:
     """What all records of a source have in common.
 
     Fields are those of `PretrainingDataConfig` and `Tokenizer` of these names.
-    The last three are None if there is no sidecar.
+    The last four are None if there is no sidecar.
     """
 
     masking: str
@@ -64,6 +64,7 @@ class RecordLayout:
     pair_objective: str | None = None
     tokenizer_hash: str | None = None
     vocab_size: int | None = None
+    token_boundary: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -295,6 +296,7 @@ def _open_file(
             pair_objective=facts.config.pair_objective,
             tokenizer_hash=facts.tokenizer_hash,
             vocab_size=facts.vocab_size,
+            token_boundary=facts.config.token_boundary,
         )
     return _CheckedFile(records=records, layout=layout, sidecar=facts)
 

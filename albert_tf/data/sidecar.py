@@ -17,7 +17,7 @@ from albert_tf.text.special_tokens import SpecialIds
 
 FORMAT_VERSION = 2
 # Fields that sidecars of earlier builds of this version do not have.
-_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part"}
+_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part", "word_starts"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -86,6 +86,9 @@ class Sidecar:
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
+        word_starts: For each token, whether it starts a word, as bits in
+            hexadecimal, the first one the highest; only of records without
+            `token_boundary`.
         counts: What the file holds.
         num_bytes: Size of the file.
         sha256: Checksum of the file.
@@ -101,6 +104,7 @@ class Sidecar:
     num_corpus_files: int | None = None
     corpus_sha256: str | None = None
     part: list[int] = dataclasses.field(default_factory=lambda: [0, 1])
+    word_starts: str | None = None
     counts: BuildCounts = BuildCounts()
     num_bytes: int = 0
     sha256: str = ""
@@ -145,7 +149,10 @@ def read(record_path: files.Path) -> Sidecar | None:
             "special_ids": SpecialIds(**values["special_ids"]),
             "counts": BuildCounts(**values["counts"]),
         }
-        return Sidecar(**values | nested)
+        found = Sidecar(**values | nested)
+        if not found.config.token_boundary and not found.word_starts:
+            raise ValueError("it has no word_starts")
+        return found
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{path!r} is not a sidecar that this version can read ({error}). "
