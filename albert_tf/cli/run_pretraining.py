@@ -11,9 +11,9 @@ LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
 from absl import flags
 
 from albert_tf import config as config_lib
-from albert_tf import files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
+from albert_tf.data import remote_files
 from albert_tf.training import budget
 from albert_tf.training.pretrain_config import PretrainingConfig
 
@@ -56,9 +56,9 @@ def run(values: cli_flags.FlagValues) -> int:
         PretrainingConfig, values, **cli_flags.read_for_training(values)
     )
     if config.do_train:
-        files.expand_globs(config.input_file)
+        remote_files.expand_globs(config.input_file)
     if config.do_eval:
-        files.expand_globs(config.eval_file)
+        remote_files.expand_globs(config.eval_file)
     with program.quiet_import():
         from albert_tf.training import pretrain
 

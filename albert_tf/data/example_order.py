@@ -39,6 +39,14 @@ _FAILED_READ = re.compile(
 )
 
 
+# How it says that a record file is not the one that was opened.
+_CHANGED_FILE = re.compile(
+    r"(?:corrupted|truncated) record at \d+"
+    r"|Input dataset was expected to contain \d+ [^.\[]*"
+    r"|\S+; No such file or directory"
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InputShard:
     """One of the input pipelines that share every global batch.
@@ -221,19 +229,28 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 def failed_reads_raised() -> Iterator[None]:
     """Raises the error of a failed `read` instead of TensorFlow's around it.
 
-    Use it around what takes batches of `deliver`.
+    Use it around what takes batches of `deliver` or of `graph_reading.py`.
 
     Raises:
         ValueError: The `read` of `deliver` raised a `ValueError`, or an error
-            of the file system; the message is that of `read`.
+            of the file system; the message is that of `read`. Or a graph has
+            found that a record file is missing or damaged.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        found = _FAILED_READ.search(error.message)
-        if found is None:
-            raise
-        raise ValueError(found[1]) from error
+        if found := _FAILED_READ.search(error.message):
+            raise ValueError(found[1]) from error
+        found = _CHANGED_FILE.search(error.message)
+        is_missing = isinstance(error, tf.errors.NotFoundError)
+        if found or (is_missing and "IteratorGetNext" in error.message):
+            problem = found[0] if found else "no such file"
+            raise ValueError(
+                "A record file is missing, damaged, or was changed after it "
+                f"was opened ({problem}). Pass --verify_records to find it, "
+                "and build or copy it again."
+            ) from error
+        raise
 
 
 def ahead(batches: tf.data.Dataset) -> tf.data.Dataset:

@@ -3,8 +3,9 @@
 Data flow: record source -> [this file] -> batches for the training loop.
 Floor: data. `tf.data`. Letters: b rows, S tokens, P prediction slots.
 
-The order is that of `example_order.py`. Nothing here has a state: a dataset
-that starts at an example delivers the batches of one that reached it.
+The order is that of `example_order.py`, or, by operations of the graph alone,
+that of `graph_reading.py`. Nothing here has a state: a dataset that starts at
+an example delivers the batches of one that reached it.
 Static records are batches as they are; dynamic ones are laid out here, and
 masked by `graph_masking.py`.
 """
@@ -19,6 +20,7 @@ from albert_tf import features
 from albert_tf.data import (
     example_order,
     graph_masking,
+    graph_reading,
     row_packing,
     sidecar,
 )
@@ -40,6 +42,7 @@ def training_dataset(
     seed: int,
     start_example: int = 0,
     num_packed: int = 0,
+    by_files: bool = False,
 ) -> tf.data.Dataset:
     """Returns the endless training batches from an example on.
 
@@ -51,6 +54,8 @@ def training_dataset(
         start_example: Place in the stream of the first example to deliver.
         num_packed: Number of equal parts of a replica's batch whose sequences
             share rows; 0 if none do.
+        by_files: Whether files are read one after the other, by operations of
+            the graph alone; see `graph_reading.py`.
 
     Returns:
         A dataset of batches for one replica each: replica 0, 1, ... of the
@@ -63,18 +68,29 @@ def training_dataset(
         part each sequence starts.
 
     Raises:
-        ValueError: B is not a multiple of the number of replicas.
+        ValueError: B is not a multiple of the number of replicas; or, with
+            `by_files`, there are fewer files than pipelines.
     """
-    order = example_order.TrainingOrder(source.num_records, seed)
-
-    def from_start(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return order(places + start_example)
 
     def to_batch(read: Batch) -> Batch:
         batch = _to_batch(source, seed, read)
         if num_packed:
             batch["packed_at"] = _packed_at(batch["input_mask"], num_packed)
         return batch
+
+    if by_files:
+        examples = graph_reading.training_examples(
+            source.files,
+            shard,
+            batch_size=global_batch_size,
+            seed=seed,
+            start_example=start_example,
+        )
+        return _make_batches(examples, to_batch)
+    order = example_order.TrainingOrder(source.num_records, seed)
+
+    def from_start(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return order(places + start_example)
 
     examples = _examples(source, from_start, shard, global_batch_size)
     return _make_batches(examples, to_batch)
@@ -86,6 +102,7 @@ def evaluation_dataset(
     *,
     batch_size: int,
     max_steps: int | None = None,
+    by_files: bool = False,
 ) -> tf.data.Dataset:
     """Returns batches that contain every record once, in order.
 
@@ -97,6 +114,7 @@ def evaluation_dataset(
         shard: Which part of each step this pipeline delivers.
         batch_size: B, examples of a step over all replicas.
         max_steps: Largest number of steps to deliver; None for all.
+        by_files: As for `training_dataset`; the batches are the same.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`
@@ -114,9 +132,14 @@ def evaluation_dataset(
     def in_file_order(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.divmod(places, source.num_records)
 
-    examples = _examples(
-        source, in_file_order, shard, batch_size, end_step=num_steps
-    )
+    if by_files:
+        examples = graph_reading.evaluation_examples(
+            source.files, shard, batch_size=batch_size, num_steps=num_steps
+        )
+    else:
+        examples = _examples(
+            source, in_file_order, shard, batch_size, end_step=num_steps
+        )
 
     def to_weighted_batch(read: Batch) -> Batch:
         batch = _to_batch(source, _EVALUATION_SEED, read)
@@ -171,7 +194,12 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     records = read["records"]
     if source.sidecar is not None and layout.masking == "dynamic":
         batch = draw_batch(
-            _parse(records, features.dynamic_pretraining_features()),
+            _parse(
+                records,
+                features.dynamic_pretraining_features(
+                    token_boundary=source.sidecar.config.token_boundary
+                ),
+            ),
             epochs=read["epochs"],
             indices=read["indices"],
             seed=seed,
@@ -259,7 +287,8 @@ def draw_batch(
 
     Args:
         pairs: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
+            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]` (the
+            latter only if the sidecar has no `word_starts`),
             `segment_a_length` and `pair_label` int64 `[b, 1]`.
         epochs: int64 `[b]`, how often each example was seen before.
         indices: int64 `[b]`, which example each row is.
@@ -342,8 +371,17 @@ def _lay_out(
     if facts.config.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.
         is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        boundary = tf.gather(pairs["token_boundary"].flat_values, source)
+        if facts.word_starts is None:
+            boundary = tf.gather(pairs["token_boundary"].flat_values, source)
+        else:
+            boundary = tf.gather(_bits(facts.word_starts), ids)
         is_start |= is_maskable & (boundary > 0)
     # Padding is 0 in every vocabulary, as in the original's records.
     special_or_padding = tf.where(is_real, special, 0)
     return tf.where(is_maskable, ids, special_or_padding), is_start
+
+
+def _bits(text: str) -> tf.Tensor:
+    """Returns int32 0 and 1 of bits in hexadecimal, the highest first."""
+    octets = np.frombuffer(bytes.fromhex(text), np.uint8)
+    return tf.constant(np.unpackbits(octets), tf.int32)

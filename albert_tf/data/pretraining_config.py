@@ -107,6 +107,12 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         "order are drawn each time a record is read.",
         choices=MASKINGS,
     )
+    token_boundary: bool = setting(
+        True,
+        "Whether records say where words begin. Without it, those of "
+        "--masking=dynamic are a third smaller, and readers take it from the "
+        "sidecar, which then says which tokens begin a word.",
+    )
     max_predictions_per_seq: int = setting(
         20, "Largest number of tokens masked in a record."
     )
@@ -157,6 +163,12 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
             raise ValueError(
                 "`do_permutation` needs masking='static': dynamic masks do "
                 "not permute. Received: masking='dynamic'."
+            )
+        if not self.token_boundary and self.masking == "static":
+            raise ValueError(
+                "`token_boundary` is a field of the original's records. Leave "
+                "it out only with --masking=dynamic. Received: "
+                "token_boundary=False."
             )
         if self.reference_pairs and self.pair_objective != "sop":
             raise ValueError(

@@ -101,7 +101,7 @@ def build_block(
         if config.masking == "static":
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
-            encoded = _dynamic_records(batch, tokens.ids, tokenizer)
+            encoded = _dynamic_records(batch, tokens.ids, tokenizer, config)
         for part in range(num_parts):
             own = slice((part - first) % num_parts, None, num_parts)
             framed[part].append(
@@ -296,7 +296,10 @@ def _static_records(
 
 
 def _dynamic_records(
-    pairs: segment_pairs.Pairs, token_ids: np.ndarray, tokenizer: Tokenizer
+    pairs: segment_pairs.Pairs,
+    token_ids: np.ndarray,
+    tokenizer: Tokenizer,
+    config: PretrainingDataConfig,
 ) -> _EncodedRecords:
     """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()
@@ -306,7 +309,9 @@ def _dynamic_records(
     ids = token_ids[source]
     row_starts = borders[::2]
     records = record_files.encode_examples(
-        features.dynamic_pretraining_features(),
+        features.dynamic_pretraining_features(
+            token_boundary=config.token_boundary
+        ),
         {
             "pair_ids": record_files.Ragged(ids, row_starts),
             "token_boundary": record_files.Ragged(

@@ -155,9 +155,28 @@ class RecordFile:
                 "copy the file again."
             )
 
+    def sha256(self) -> str:
+        """Returns the hexadecimal digest of the whole file."""
+        with open(self.path, "rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest()
+
     def verified(self) -> Iterator[bytes]:
         """Yields the records in order; raises as `get`."""
         return map(self.get, range(len(self)))
+
+
+class RecordFiles(NamedTuple):
+    """Files in their order, of whose records the numbers are counted up.
+
+    Args:
+        paths: Their paths.
+        counts: The number of records of each, at least one.
+        first_numbers: The number of the first record of each.
+    """
+
+    paths: list[str]
+    counts: list[int]
+    first_numbers: list[int]
 
 
 class _OpenFile(NamedTuple):

@@ -7,8 +7,13 @@ Floor: data. Plain Python.
 from collections.abc import Collection
 from typing import Any
 
-from albert_tf import files
-from albert_tf.data import record_files, record_index, record_source, sidecar
+from albert_tf.data import (
+    record_files,
+    record_index,
+    record_source,
+    remote_files,
+    sidecar,
+)
 from albert_tf.data.record_source import RecordSource
 
 
@@ -46,7 +51,7 @@ def _paths_by_length(
     patterns: str, lengths: Collection[int]
 ) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {length: [] for length in lengths}
-    for path in files.expand_globs(patterns):
+    for path in remote_files.expand_globs(patterns):
         if path.endswith(record_index.OTHER_SUFFIXES):
             continue
         length = _length_of(path)

@@ -10,6 +10,7 @@ the original: static masks, with the sizes of their first record.
 
 import bisect
 import dataclasses
+import functools
 import hashlib
 import itertools
 import logging
@@ -19,10 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import features, files
-from albert_tf.data import masking, record_files, record_index, sidecar
+from albert_tf import features
+from albert_tf.data import (
+    masking,
+    record_files,
+    record_index,
+    remote_files,
+    sidecar,
+)
+from albert_tf.data.record_files import RecordFile, RecordFiles
+from albert_tf.data.remote_files import RemoteRecordFile
 
 _LOGGER = logging.getLogger(__name__)
+
+AnyRecordFile = RecordFile | RemoteRecordFile
 
 _SAMPLE_SIZE = 100
 # A share of masked tokens below this part of `masked_lm_prob` is worth a
@@ -44,7 +55,7 @@ class RecordLayout:
     """What all records of a source have in common.
 
     Fields are those of `PretrainingDataConfig` and `Tokenizer` of these names.
-    The last three are None if there is no sidecar.
+    The last four are None if there is no sidecar.
     """
 
     masking: str
@@ -53,13 +64,14 @@ class RecordLayout:
     pair_objective: str | None = None
     tokenizer_hash: str | None = None
     vocab_size: int | None = None
+    token_boundary: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _CheckedFile:
     """A file that agrees with its sidecar, if it has one."""
 
-    records: record_files.RecordFile
+    records: AnyRecordFile
     layout: RecordLayout
     sidecar: sidecar.Sidecar | None
 
@@ -132,6 +144,15 @@ class RecordSource:
                     self.paths[digest],
                 )
 
+    @property
+    def files(self) -> RecordFiles:
+        """The files, for those who read them by themselves."""
+        return RecordFiles(
+            [file.path for file in self._files],
+            list(map(len, self._files)),
+            self._first_numbers[:-1],
+        )
+
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
         places = [self._place(int(index)) for index in indices]
@@ -159,7 +180,7 @@ class RecordSource:
             largest_id = max(largest_id, int(ids.max(initial=0)))
         return Sample(num_masked / num_tokens, largest_id)
 
-    def _place(self, index: int) -> tuple[record_files.RecordFile, int]:
+    def _place(self, index: int) -> tuple[AnyRecordFile, int]:
         """Returns the file of a record, and its number there."""
         if not 0 <= index < self.num_records:
             raise IndexError(
@@ -198,7 +219,7 @@ def open_records(
             the files differ from each other or from what the caller expects;
             or there is no record. The message names file and values.
     """
-    found = files.expand_globs(patterns)
+    found = remote_files.expand_globs(patterns)
     paths = [p for p in found if not p.endswith(record_index.OTHER_SUFFIXES)]
     if not paths:
         raise FileNotFoundError(
@@ -207,7 +228,8 @@ def open_records(
         )
     given = mask_settings or {}
     chosen = {name: v for name, v in given.items() if v is not None}
-    opened = [file for path in paths if (file := _open_file(path, chosen))]
+    open_file = functools.partial(_open_file, mask_settings=chosen)
+    opened = [file for file in remote_files.open_all(open_file, paths) if file]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -243,11 +265,16 @@ def _open_file(
     path: str, mask_settings: Mapping[str, Any]
 ) -> _CheckedFile | None:
     """Opens and checks a file; None if it has no record."""
+    records: AnyRecordFile
     facts = sidecar.read(path)
-    if facts is not None:
-        _check_size(path, facts.num_bytes)
-    sha256 = None if facts is None else facts.sha256
-    records = record_files.RecordFile(path, sha256=sha256)
+    if facts is not None and remote_files.is_remote(path):
+        records = RemoteRecordFile(path, facts.counts.records)
+        _check_size(path, records.num_bytes, facts.num_bytes)
+    else:
+        if facts is not None:
+            _check_size(path, os.path.getsize(path), facts.num_bytes)
+        sha256 = None if facts is None else facts.sha256
+        records = RecordFile(path, sha256=sha256)
     if facts is not None and len(records) != facts.counts.records:
         raise ValueError(
             f"{path!r} has {len(records)} records, but its sidecar says "
@@ -269,13 +296,12 @@ def _open_file(
             pair_objective=facts.config.pair_objective,
             tokenizer_hash=facts.tokenizer_hash,
             vocab_size=facts.vocab_size,
+            token_boundary=facts.config.token_boundary,
         )
     return _CheckedFile(records=records, layout=layout, sidecar=facts)
 
 
-def verify_file(
-    records: record_files.RecordFile, facts: sidecar.Sidecar | None
-) -> None:
+def verify_file(records: AnyRecordFile, facts: sidecar.Sidecar | None) -> None:
     """Reads a whole file and compares its checksums.
 
     Raises:
@@ -283,8 +309,7 @@ def verify_file(
             sidecar describes.
     """
     if facts is not None:
-        with open(records.path, "rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digest = records.sha256()
         if digest == facts.sha256:
             return
     for _ in records.verified():
@@ -327,8 +352,7 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
         )
 
 
-def _check_size(path: str, expected: int) -> None:
-    size = os.path.getsize(path)
+def _check_size(path: str, size: int, expected: int) -> None:
     if size != expected:
         problem = "was cut short" if size < expected else "is too long"
         raise ValueError(
@@ -337,7 +361,7 @@ def _check_size(path: str, expected: int) -> None:
         )
 
 
-def infer_layout(records: record_files.RecordFile) -> RecordLayout:
+def infer_layout(records: AnyRecordFile) -> RecordLayout:
     """Takes the sizes from the first record, where there is no sidecar."""
     values = record_files.decode_example(records.get(0))
     sizes = {name: len(column) for name, column in values.items()}

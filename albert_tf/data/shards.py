@@ -14,6 +14,8 @@ import os
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from albert_tf import files, locks
 from albert_tf.data import corpus, record_index, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -123,6 +125,9 @@ def plan(
         "vocab_size": tokenizer.vocab_size,
         "special_ids": tokenizer.special_ids,
         "forbidden_ids": tokenizer.forbidden_ids.tolist(),
+        "word_starts": None
+        if config.token_boundary
+        else np.packbits(tokenizer.word_starts).tobytes().hex(),
     }
     shares = _shares(len(contents.block_sizes), len(paths))
     return {

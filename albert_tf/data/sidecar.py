@@ -6,16 +6,18 @@ Floor: data. Plain Python.
 """
 
 import dataclasses
+import json
 import os
 from typing import Any
 
 from albert_tf import files
+from albert_tf.data import remote_files
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.special_tokens import SpecialIds
 
 FORMAT_VERSION = 2
 # Fields that sidecars of earlier builds of this version do not have.
-_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part"}
+_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part", "word_starts"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,9 @@ class Sidecar:
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
+        word_starts: For each token, whether it starts a word, as bits in
+            hexadecimal, the first one the highest; only of records without
+            `token_boundary`.
         counts: What the file holds.
         num_bytes: Size of the file.
         sha256: Checksum of the file.
@@ -99,6 +104,7 @@ class Sidecar:
     num_corpus_files: int | None = None
     corpus_sha256: str | None = None
     part: list[int] = dataclasses.field(default_factory=lambda: [0, 1])
+    word_starts: str | None = None
     counts: BuildCounts = BuildCounts()
     num_bytes: int = 0
     sha256: str = ""
@@ -119,12 +125,16 @@ def read(record_path: files.Path) -> Sidecar | None:
     """Reads the sidecar of a record file; None if it has none.
 
     Raises:
+        FileNotFoundError: A remote file has none.
         ValueError: The file is damaged, or not a sidecar of this version.
     """
     path = sidecar_path(record_path)
-    if not os.path.exists(path):
+    if remote_files.is_remote(path):
+        values = _read_remote(path)
+    elif not os.path.exists(path):
         return None
-    values = files.read_json_object(path)
+    else:
+        values = files.read_json_object(path)
     try:
         version = values.pop("version", None)
         if version != FORMAT_VERSION:
@@ -139,11 +149,30 @@ def read(record_path: files.Path) -> Sidecar | None:
             "special_ids": SpecialIds(**values["special_ids"]),
             "counts": BuildCounts(**values["counts"]),
         }
-        return Sidecar(**values | nested)
+        found = Sidecar(**values | nested)
+        if not found.config.token_boundary and not found.word_starts:
+            raise ValueError("it has no word_starts")
+        return found
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{path!r} is not a sidecar that this version can read ({error}). "
             "Build the records again."
+        ) from error
+
+
+def _read_remote(path: str) -> dict[str, Any]:
+    try:
+        text = remote_files.read(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"There is no {path!r}. Copy remote records together with their "
+            "sidecars and indexes."
+        ) from error
+    try:
+        return dict(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path!r} is not a sidecar ({error}). Copy it again."
         ) from error
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import tensorflow as tf
 
 from albert_tf.data.example_order import InputShard
-from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_config import LOCAL_TPU, RunConfig
 
 T = TypeVar("T")
 # Makes the batches of one input pipeline, each for one replica, in the order of
@@ -83,7 +83,7 @@ def _resolve_auto(config: RunConfig) -> str:
 
 
 def _tpu_strategy(config: RunConfig) -> tf.distribute.Strategy:
-    name = config.tpu_name or "local"
+    name = config.tpu_name or LOCAL_TPU
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
             tpu=name, zone=config.tpu_zone, project=config.gcp_project
@@ -236,6 +236,16 @@ def distribute(
     ):
         return make_dataset(InputShard())
     return strategy.distribute_datasets_from_function(for_worker)
+
+
+def num_input_pipelines(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many pipelines `distribute` makes, over all hosts."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return int(strategy.extended.num_hosts)
+    if strategy.num_replicas_in_sync == 1:
+        return 1
+    own = len(strategy.extended.worker_devices)
+    return strategy.num_replicas_in_sync // own
 
 
 def check_batch_sizes(

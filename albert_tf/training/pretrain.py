@@ -79,7 +79,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     )
 
     # 3. Output directory and weights: refused before the model is built.
-    folder = _output_folder(config, train_records, eval_records)
+    folder = _output_folder(config, train_records, eval_records, strategy)
     weights = functools.partial(_weights_to_evaluate, config, folder)
     check = folder.check if train_records else weights
     distribution.run_in_chief(strategy, check)
@@ -138,6 +138,7 @@ def _output_folder(
     config: PretrainingConfig,
     train_records: TrainRecords,
     eval_records: RecordSource | None,
+    strategy: tf.distribute.Strategy,
 ) -> run_folder.RunFolder:
     tokenizers = [
         source.layout.tokenizer_hash
@@ -153,6 +154,11 @@ def _output_folder(
             masks=_by_length(train_records, "mask_settings", {}),
             **{name: getattr(config, name) for name in phases.SCHEDULES},
             time_budget=config.progress.seconds,
+            read_order=config.read_order,
+            # Among which the files are divided.
+            num_readers=distribution.num_input_pipelines(strategy)
+            if config.read_order == "files"
+            else None,
             continue_from=config.continue_from
             and os.path.realpath(config.continue_from),
             eval_records=eval_records and _evaluated(config, eval_records),
@@ -219,6 +225,7 @@ def _training_batches(
             seed=config.random_seed,
             start_example=position,
             num_packed=config.pack * config.gradient_accumulation_steps,
+            by_files=config.read_order == "files",
         ),
     )
 
@@ -300,6 +307,7 @@ def _evaluator(
             records,
             batch_size=config.eval_batch_size,
             max_steps=config.max_eval_steps,
+            by_files=config.read_order == "files",
         ),
     )
     return Evaluator(

@@ -21,6 +21,9 @@ PRIMARY_METRICS = {
 }
 
 
+READ_ORDERS = ("records", "files")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PretrainingConfig(RunConfig):
     """Settings of a pretraining run; the defaults are those of the paper."""
@@ -93,6 +96,14 @@ class PretrainingConfig(RunConfig):
     do_whole_word_mask: bool | None = setting(
         None, "Whether whole words are masked, or single tokens." + _AS_BUILT
     )
+    read_order: str = setting(
+        "records",
+        "Order of training: records shuffles all records, by random access to "
+        "files that this machine reads; files shuffles the files, which each "
+        "host reads from beginning to end, 16 at a time, and the records of "
+        "windows of them, as a TPU with a name needs it.",
+        choices=READ_ORDERS,
+    )
     verify_records: bool = setting(
         False,
         "Read all record files before the first step and compare their "
@@ -147,6 +158,7 @@ class PretrainingConfig(RunConfig):
             )
         self._check_phases()
         self._check_packing()
+        self._check_reading()
         self._check_start()
         if self.best_metric and not self.do_eval:
             raise ValueError(
@@ -164,14 +176,29 @@ class PretrainingConfig(RunConfig):
                 raise ValueError(f"--{name} must be given, because of --{use}.")
 
     def _check_packing(self) -> None:
-        if self.pack and (
-            self.jit_compile or self.strategy == "tpu" or self.tpu_name
-        ):
+        if self.pack and (self.jit_compile or self.uses_tpu):
             raise ValueError(
                 "`pack` changes the number of rows from step to step, and XLA "
                 "compiles each anew. Leave out --pack with --jit_compile or a "
                 "TPU."
             )
+
+    def _check_reading(self) -> None:
+        checks.check_choice("read_order", self.read_order, READ_ORDERS)
+        if self.has_remote_hosts and self.read_order != "files":
+            raise ValueError(
+                "The hosts of a TPU with a name read the records themselves. "
+                "Pass --read_order=files, and paths that all of them know. "
+                f"Received: tpu_name={self.tpu_name!r}."
+            )
+        for name in ("input_file", "eval_file"):
+            value = getattr(self, name)
+            if "://" in value and self.read_order != "files":
+                raise ValueError(
+                    "Remote records are read file by file. Pass "
+                    "--read_order=files, or copy them to a local folder. "
+                    f"Received: {name}={value!r}."
+                )
 
     def _check_start(self) -> None:
         if self.init_from_group0 and not self.init_checkpoint:

@@ -26,6 +26,8 @@ STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
 ON_COLLAPSE = ("restart", "ignore")
+# Name of the TPU of this machine.
+LOCAL_TPU = "local"
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
 
@@ -165,6 +167,26 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("strategy", self.strategy, STRATEGIES)
         checks.check_choice("precision", self.precision, PRECISIONS)
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+        if self.uses_tpu and self.precision == "float16":
+            raise ValueError(
+                "A TPU computes in float32 or bfloat16. Pass "
+                "--precision=bfloat16. Received: precision='float16'."
+            )
+
+    @property
+    def uses_tpu(self) -> bool:
+        """Whether the run is for a TPU."""
+        is_named = self.strategy == "auto" and bool(self.tpu_name)
+        return self.strategy == "tpu" or is_named
+
+    @property
+    def has_remote_hosts(self) -> bool:
+        """Whether the batches are made by processes other than this one.
+
+        They are on a TPU that has a name: its hosts run the operations of
+        TensorFlow, but no Python.
+        """
+        return self.uses_tpu and self.tpu_name not in (None, "", LOCAL_TPU)
 
     @property
     def progress(self) -> Progress:
@@ -278,6 +300,13 @@ class FinetuningConfig(RunConfig):
         checks.check_number(
             "layerwise_lr_decay", self.layerwise_lr_decay, above=0, at_most=1
         )
+        if self.has_remote_hosts:
+            raise ValueError(
+                "Fine-tuning makes its batches in this process, which the "
+                "hosts of a TPU with a name cannot call. Run the command on "
+                "the machine of a TPU that has one host, and leave --tpu_name "
+                f"out. Received: tpu_name={self.tpu_name!r}."
+            )
         if not (self.do_train or self.do_eval or self.do_predict):
             raise ValueError(
                 "There is nothing to do. Pass --do_train, --do_eval or "

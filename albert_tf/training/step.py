@@ -64,16 +64,21 @@ class TrainStep:
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
         self._gradients = self._local_gradients
+        device = distribution.device_type(strategy)
         # On a CPU, XLA loses at the matrix products but wins between them.
         self._compile_kernel = None
-        if config.jit_compile:
+        # What a TPU computes is always compiled, and as a whole.
+        if config.jit_compile and device != "TPU":
             self._gradients = tf.function(
                 self._local_gradients, jit_compile=True, autograph=False
             )
-        elif distribution.device_type(strategy) == "CPU":
+        elif device == "CPU":
             self._compile_kernel = functools.partial(
                 tf.function, jit_compile=True, autograph=False
             )
+        # TensorFlow has no clock where results must be the same. For a TPU, a
+        # batch that is timed would pass through the host that has the clock.
+        self._times_batches = not config.deterministic and device != "TPU"
         # AutoGraph would take seconds, and there is nothing to convert.
         self.run = tf.function(self._run, autograph=False)
 
@@ -85,8 +90,7 @@ class TrainStep:
             "learning_rate",
             "loss_scale",
             "gradient_norm",
-            # TensorFlow has no clock where results must be the same.
-            *(() if self._config.deterministic else ("waiting_seconds",)),
+            *(("waiting_seconds",) if self._times_batches else ()),
         )
 
     def _run(
@@ -129,12 +133,14 @@ class TrainStep:
                 self._config,
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
-            if self._config.deterministic:
-                batch, waiting_seconds = next(iterator), tf.zeros([0])
-            else:
+            if self._times_batches:
                 batch, waiting_seconds = _timed_next(iterator)
+            else:
+                batch, waiting_seconds = next(iterator), tf.zeros([0])
             rows = self.strategy.run(
-                self._replica_step, args=(batch, step, rate, scale, depth)
+                # A TPU's strategy makes tensors of all `args`.
+                functools.partial(self._replica_step, depth=depth),
+                args=(batch, step, rate, scale),
             )
             row = self.strategy.experimental_local_results(rows)[0]
             results = results.write(index, tf.concat([row, waiting_seconds], 0))
@@ -157,6 +163,7 @@ class TrainStep:
         step: tf.Tensor,
         rate: tf.Tensor,
         scale: tf.Tensor,
+        *,
         depth: int | None,
     ) -> tf.Tensor:
         context = tf.distribute.get_replica_context()

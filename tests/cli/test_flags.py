@@ -230,7 +230,7 @@ COMPARED = """
     freeze_embeddings init_checkpoint init_from_group0 layerwise_lr_decay
     learning_rate length_schedule masked_lm_prob max_seq_length
     metric_language ngram num_train_steps num_warmup_steps objectives
-    optimizer poly_power positive_label precision random_seed
+    optimizer poly_power positive_label precision random_seed read_order
     start_warmup_step time_budget
     train_batch_size
 """

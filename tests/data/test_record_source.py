@@ -37,6 +37,7 @@ def test_files_are_one_source_with_the_layout_of_their_sidecars(two_files):
         pair_objective="sop",
         tokenizer_hash="abc",
         vocab_size=100,
+        token_boundary=True,
     )
 
 

@@ -47,6 +47,10 @@ def test_a_file_without_a_sidecar_has_none(tmp_path):
     [
         ({"version": 1}, "not a sidecar.*version is 1, expected 2"),
         ({"sha256": None}, "not a sidecar.*it has no sha256"),
+        (
+            {"config": {"masking": "dynamic", "token_boundary": False}},
+            "not a sidecar.*it has no word_starts",
+        ),
         ({"more": 1}, "not a sidecar.*'more'"),
         ({"config": {"ngrams": 3}}, "not a sidecar.*'ngrams'"),
         ({"config": {"ngram": 0}}, "not a sidecar.*`ngram` must be"),

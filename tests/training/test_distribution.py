@@ -163,6 +163,20 @@ def test_each_replica_gets_its_own_batch_in_turn(num_replicas, two_replicas):
     assert [int(v) for own in values for v in own] == [0, 1, 2, 3]
 
 
+def test_all_hosts_have_a_pipeline(two_replicas, monkeypatch):
+    tpu = object.__new__(tf.distribute.TPUStrategy)
+    tpu._extended = types.SimpleNamespace(num_hosts=4)
+    workers = worker("worker", 0, ["worker"])
+    workers._extended = types.SimpleNamespace(
+        worker_devices=["GPU:0", "GPU:1"], _num_replicas_in_sync=6
+    )
+
+    strategies = tf.distribute.get_strategy(), two_replicas, workers, tpu
+    found = [*map(distribution.num_input_pipelines, strategies)]
+
+    assert found == [1, 1, 3, 4]
+
+
 def test_workers_that_find_different_checkpoints_are_an_error(monkeypatch):
     strategy = types.SimpleNamespace(num_replicas_in_sync=2)
     monkeypatch.setattr(

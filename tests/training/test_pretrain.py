@@ -88,9 +88,12 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
 
 # `tests/cli` has a quicker one, of runs that are killed.
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+@pytest.mark.parametrize(
+    ("strategy", "read_order"),
+    [("one", "records"), ("mirrored", "records"), ("mirrored", "files")],
+)
 def test_a_stopped_run_resumes_to_the_same_bits(
-    strategy, job, stop_at, deterministic, monkeypatch
+    strategy, read_order, job, stop_at, deterministic, monkeypatch
 ):
     # Those that are killed have none.
     monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
@@ -98,6 +101,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,
         "strategy": strategy,
+        "read_order": read_order,
         "deterministic": True,
     }
     whole, stopped = job("whole", **options), job("stopped", **options)
@@ -116,6 +120,37 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     assert set(one) == set(other)
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_remote_records_give_what_local_ones_give(job, deterministic):
+    local = job("local", read_order="files", deterministic=True)
+    for path in (local.input_file, local.eval_file):
+        for end in ("", ".json", ".index"):
+            tf.io.gfile.copy(path + end, f"ram://records/{path}{end}")
+    remote = dataclasses.replace(
+        local,
+        output_dir=f"{local.output_dir}-remote",
+        input_file=f"ram://records/{local.input_file}",
+        eval_file=f"ram://records/{local.eval_file}",
+    )
+
+    assert pretrain.run(remote) == pretrain.run(local)
+
+
+def test_another_order_is_another_run(trained):
+    config, _ = trained
+
+    with pytest.raises(ValueError, match="read_order='records' .now 'files'"):
+        pretrain.run(dataclasses.replace(config, read_order="files"))
+
+
+def test_another_number_of_readers_is_another_run(job, monkeypatch):
+    config = job(read_order="files", num_train_steps=1, do_eval=False)
+    pretrain.run(config)
+    monkeypatch.setattr(distribution, "num_input_pipelines", lambda _: 2)
+
+    with pytest.raises(ValueError, match="num_readers=1 .now 2"):
+        pretrain.run(config)
 
 
 def test_two_replicas_give_the_scores_of_one(trained, job):
@@ -752,13 +787,14 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
 )
 def test_another_schedule_is_another_run(changes, message, phased):
     one = phased("run", num_train_steps=5, do_eval=False)
-    folder = pretrain._output_folder(one, {}, None)
+    strategy = tf.distribute.get_strategy()
+    folder = pretrain._output_folder(one, {}, None, strategy)
     other = dataclasses.replace(one, **changes)
 
     with folder.locked():
         folder.claim(one)
     with pytest.raises(ValueError, match=f"another run, with .*{message}"):
-        pretrain._output_folder(other, {}, None).check()
+        pretrain._output_folder(other, {}, None, strategy).check()
 
 
 def test_records_of_all_lengths_are_checked(phased, records_of):

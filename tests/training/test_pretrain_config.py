@@ -18,6 +18,16 @@ from albert_tf.training.pretrain_config import PretrainingConfig
         ),
         ({"pack": True, "jit_compile": True}, "out --pack with"),
         ({"pack": True, "tpu_name": "a"}, "--jit_compile or a T"),
+        ({"read_order": "sets"}, "`read_order` must be .*'sets'"),
+        ({"tpu_name": "pod"}, "Pass --read_order=files.*tpu_name='pod'"),
+        (
+            {"input_file": "gs://a/b"},
+            "Pass --read_order=files, or copy.*input_file='gs://a/b'",
+        ),
+        (
+            {"eval_file": "a,gs://a/b", "do_eval": True},
+            "Pass --read_order=files, or copy.*eval_file='a,gs://a/b'",
+        ),
         ({"best_metric": "f1"}, "Pass --do_eval .*_metric='f1'"),
         ({"do_train": False}, "There is nothing to do. Pass --do_train"),
         ({"input_file": ""}, "--input_file must be given"),

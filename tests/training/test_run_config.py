@@ -128,3 +128,36 @@ def test_each_seed_has_its_own_directory():
         (1, False)
     ] * 2
     assert found[0].seed_configs() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "uses_tpu", "has_remote_hosts"),
+    [
+        ({}, False, False),
+        ({"strategy": "tpu"}, True, False),
+        ({"tpu_name": "local"}, True, False),
+        ({"tpu_name": "pod", "strategy": "one"}, False, False),
+    ],
+)
+def test_a_tpu_is_named_or_asked_for(values, uses_tpu, has_remote_hosts):
+    config = finetuning(**values)
+
+    assert config.uses_tpu == uses_tpu
+    assert config.has_remote_hosts == has_remote_hosts
+
+
+def test_a_tpu_does_not_compute_in_float16():
+    with pytest.raises(ValueError, match="Pass --precision=bfloat16"):
+        finetuning(strategy="tpu", precision="float16")
+
+
+def test_the_hosts_of_a_tpu_with_a_name_are_remote():
+    values = {"tpu_name": "pod", "read_order": "files"}
+
+    assert pretraining(**values).has_remote_hosts
+    assert not pretraining(**values, strategy="one").has_remote_hosts
+
+
+def test_fine_tuning_needs_a_tpu_of_its_own_machine():
+    with pytest.raises(ValueError, match="leave --tpu_name out.*='pod'"):
+        finetuning(tpu_name="pod")

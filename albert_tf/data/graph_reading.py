@@ -1,0 +1,280 @@
+"""Reads record files from beginning to end, by operations of a graph alone.
+
+Data flow: record files -> [this file] -> serialized examples in batches.
+Floor: data. `tf.data`. Letters: b rows of a replica's batch.
+
+The hosts of a TPU run graphs, but no Python, and remote files are slow to read
+record by record. So here the order of training is
+
+1. the files in a random order, dealt to the hosts one by one;
+2. on each host, `NUM_LANES` files at a time, of which each gives the next
+   records to a window of `WINDOW_SIZE` records;
+3. the records of a window in a random order.
+
+Each order is a function of the seed, the epoch and the numbers of the files or
+records, so a place in the stream of a host is found by counting: a run that is
+resumed reads at most the beginning of one file in each lane again. A host
+begins its next epoch when its own files are read, so epochs of hosts with
+unequal files meet at different steps. `example_order.py` has the other order,
+in which all records are shuffled, whatever their files.
+"""
+
+import dataclasses
+import functools
+import os
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.data import graph_masking, remote_files
+from albert_tf.data.example_order import InputShard
+from albert_tf.data.record_files import RecordFiles
+
+# Files of a host that are read at the same time.
+NUM_LANES = 16
+# Records of a host that are shuffled together.
+WINDOW_SIZE = 16_384
+
+# Keeps the keys of orders apart from those of masks, which begin with 0.
+_ROOT = 1
+_FILE_STREAM, _RECORD_STREAM = range(2)
+_READ_SIZE = 2**20
+
+
+class _Files(NamedTuple):
+    """`RecordFiles` as tensors, which functions share: string and int64."""
+
+    paths: tf.Tensor
+    counts: tf.Tensor
+    first_numbers: tf.Tensor
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Order:
+    """The order in which a host reads the records of an epoch."""
+
+    files: _Files
+    num_files: int
+    shard: InputShard
+    seed: int
+
+    @property
+    def num_lanes(self) -> int:
+        num_hosts, index = self.shard.num_input_shards, self.shard.shard_index
+        return min(NUM_LANES, len(range(index, self.num_files, num_hosts)))
+
+    @property
+    def lane_size(self) -> int:
+        """Records that a lane gives to a window."""
+        return WINDOW_SIZE // self.num_lanes
+
+    def key(self, epoch: tf.Tensor, stream: int) -> tf.Tensor:
+        seed = tf.constant(self.seed, tf.int64)
+        key = graph_masking.absorb(tf.constant(_ROOT, tf.uint64), seed)
+        return graph_masking.absorb(graph_masking.absorb(key, epoch), stream)
+
+    def lanes(self, epoch: tf.Tensor) -> list[tf.Tensor]:
+        """Returns the numbers of the files of each lane, int64, in order."""
+        numbers = tf.range(self.num_files, dtype=tf.int64)
+        order = _shuffled(self.key(epoch, _FILE_STREAM), numbers)
+        own = order[self.shard.shard_index :: self.shard.num_input_shards]
+        return [own[lane :: self.num_lanes] for lane in range(self.num_lanes)]
+
+    def sizes(self, epoch: tf.Tensor) -> tf.Tensor:
+        """Returns the number of records of each lane, int64."""
+        counts = [tf.gather(self.files.counts, f) for f in self.lanes(epoch)]
+        return tf.stack([*map(tf.reduce_sum, counts)])
+
+
+def training_examples(
+    files: RecordFiles,
+    shard: InputShard,
+    *,
+    batch_size: int,
+    seed: int,
+    start_example: int = 0,
+) -> tf.data.Dataset:
+    """Returns the endless examples of a host from a place on.
+
+    Args:
+        files: The files of all hosts.
+        shard: The host. The order depends on the number of hosts.
+        batch_size: B, examples of a step over all replicas.
+        seed: Seed of the order.
+        start_example: Examples that all hosts together have read before.
+
+    Returns:
+        A dataset of dicts of `records` string, `epochs` and `indices` int64,
+        all `[b]`: the batches of the host's replicas in turn, step by step.
+
+    Raises:
+        ValueError: There are fewer files than hosts, or B is not a multiple
+            of the number of replicas.
+    """
+    num_files, num_hosts = len(files.paths), shard.num_input_shards
+    if num_files < num_hosts:
+        raise ValueError(
+            "Each host reads files of its own, so there must be at least "
+            f"{num_hosts} record files. Received: {num_files}. Build the "
+            "records as more files."
+        )
+    with tf.init_scope():
+        order = _Order(
+            files=_as_tensors(files),
+            num_files=num_files,
+            shard=shard,
+            seed=seed,
+        )
+        place = start_example // shard.num_input_shards
+        first_epoch, first_window, num_skipped = _find(order, place)
+
+    def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
+        window = tf.where(epoch == first_epoch, first_window, 0)
+        return _read_epoch(order, epoch, tf.cast(window, tf.int64))
+
+    epochs = tf.data.Dataset.range(first_epoch, tf.int64.max)
+    examples = epochs.flat_map(_not_converted(read_epoch)).skip(num_skipped)
+    return examples.batch(shard.num_rows(batch_size), drop_remainder=True)
+
+
+def evaluation_examples(
+    files: RecordFiles, shard: InputShard, *, batch_size: int, num_steps: int
+) -> tf.data.Dataset:
+    """Returns the examples of some steps, in the order of the files.
+
+    After the last record, they begin again, as epoch 1. Each host reads all
+    files and keeps its part of each step. For arguments and what is returned,
+    see `training_examples`.
+    """
+    num_rows = shard.num_rows(batch_size)
+    num_records = sum(files.counts)
+    numbers = tf.data.Dataset.range(len(files.paths))
+    read = functools.partial(_read, _as_tensors(files))
+    in_order = numbers.flat_map(_not_converted(read))
+    places = tf.data.Dataset.range(num_steps * batch_size)
+    examples = tf.data.Dataset.zip(places, in_order.repeat())
+    batches = examples.batch(num_rows, drop_remainder=True).enumerate()
+    num_replicas = shard.num_input_shards * shard.replicas_per_shard
+
+    def is_own(number: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        host = number % num_replicas // shard.replicas_per_shard
+        return host == shard.shard_index
+
+    def named(
+        _: tf.Tensor, batch: tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]
+    ) -> dict[str, tf.Tensor]:
+        places, (records, indices) = batch
+        epochs = places // num_records
+        return {"records": records, "epochs": epochs, "indices": indices}
+
+    own = batches.filter(_not_converted(is_own))
+    return own.map(_not_converted(named))
+
+
+def _as_tensors(files: RecordFiles) -> _Files:
+    # Other hosts do not know the working directory.
+    paths = [
+        path if remote_files.is_remote(path) else os.path.abspath(path)
+        for path in files.paths
+    ]
+    return _Files(
+        tf.constant(paths),
+        tf.constant(files.counts, tf.int64),
+        tf.constant(files.first_numbers, tf.int64),
+    )
+
+
+def _find(order: _Order, place: int) -> tuple[int, int, int]:
+    """Finds a place in the stream of a host.
+
+    Returns:
+        The epoch, the number of its window, and the number of records of that
+        window that come before it.
+    """
+    epoch = 0
+    while True:
+        sizes = order.sizes(tf.constant(epoch, tf.int64)).numpy()
+        if place < sizes.sum():
+            break
+        place -= int(sizes.sum())
+        epoch += 1
+    windows = np.arange(-(-sizes.max() // order.lane_size) + 1)
+    read = np.minimum(sizes[:, None], windows * order.lane_size).sum(axis=0)
+    window = int(np.searchsorted(read, place, side="right")) - 1
+    return epoch, window, place - int(read[window])
+
+
+def _read_epoch(
+    order: _Order, epoch: tf.Tensor, first_window: tf.Tensor
+) -> tf.data.Dataset:
+    """Returns the examples of an epoch from a window on, one by one."""
+    size = order.lane_size
+    lanes = tuple(
+        _read_lane(order.files, own, num_skipped=first_window * size)
+        .batch(size)
+        .prefetch(1)
+        .concatenate(_nothing())
+        for own in order.lanes(epoch)
+    )
+    num_windows = -(-tf.reduce_max(order.sizes(epoch)) // size)
+    key = order.key(epoch, _RECORD_STREAM)
+
+    def shuffle(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.data.Dataset:
+        records = tf.concat([part[0] for part in parts], 0)
+        numbers = tf.concat([part[1] for part in parts], 0)
+        places = _shuffled(key, numbers, tf.range(tf.size(numbers)))
+        return tf.data.Dataset.from_tensor_slices(
+            {
+                "records": tf.gather(records, places),
+                "epochs": tf.fill(tf.shape(numbers), epoch),
+                "indices": tf.gather(numbers, places),
+            }
+        )
+
+    windows = tf.data.Dataset.zip(lanes).take(num_windows - first_window)
+    return windows.flat_map(_not_converted(shuffle))
+
+
+def _read_lane(
+    files: _Files, own: tf.Tensor, *, num_skipped: tf.Tensor
+) -> tf.data.Dataset:
+    """Returns records and their numbers, of files one after the other."""
+    ends = tf.cumsum(tf.gather(files.counts, own))
+    is_skipped = ends <= num_skipped
+    num_files = tf.math.count_nonzero(is_skipped)
+    before = tf.reduce_max(tf.where(is_skipped, ends, 0))
+    numbers = tf.data.Dataset.from_tensor_slices(own).skip(num_files)
+    read = _not_converted(functools.partial(_read, files))
+    return numbers.flat_map(read).skip(num_skipped - before)
+
+
+def _read(files: _Files, file: tf.Tensor) -> tf.data.Dataset:
+    """Returns the records of a file and their numbers in the source."""
+    path, count, first = (tf.gather(values, file) for values in files)
+    records = tf.data.TFRecordDataset(path, buffer_size=_READ_SIZE).apply(
+        tf.data.experimental.assert_cardinality(count)
+    )
+    numbers = tf.data.Dataset.range(first, tf.int64.max)
+    return tf.data.Dataset.zip(records, numbers)
+
+
+def _nothing() -> tf.data.Dataset:
+    """Returns an endless dataset of batches without a record."""
+    empty = tf.zeros([0], tf.string), tf.zeros([0], tf.int64)
+    return tf.data.Dataset.from_tensors(empty).repeat()
+
+
+def _shuffled(
+    key: tf.Tensor, numbers: tf.Tensor, values: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Returns values, or the numbers, in a random order of the numbers."""
+    bits = graph_masking.absorb(key, numbers)
+    # Without the lowest bit they fit into int64.
+    priorities = tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64))
+    order = tf.argsort(tf.cast(priorities, tf.int64), stable=True)
+    return tf.gather(numbers if values is None else values, order)
+
+
+# AutoGraph finds nothing to convert, in seconds.
+_not_converted = tf.autograph.experimental.do_not_convert
