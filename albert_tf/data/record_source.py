@@ -20,7 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf import features, files
-from albert_tf.data import masking, record_files, record_index, sidecar
+from albert_tf.data import (
+    masking,
+    record_files,
+    record_index,
+    shard_sets,
+    sidecar,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -195,8 +201,9 @@ def open_records(
     Raises:
         FileNotFoundError: A pattern matches nothing, or no record file.
         ValueError: A file is damaged, cut short, or differs from its sidecar;
-            the files differ from each other or from what the caller expects;
-            or there is no record. The message names file and values.
+            shards are of different builds; the files differ from each other
+            or from what the caller expects; or there is no record. The message
+            names file and values.
     """
     found = files.expand_globs(patterns)
     paths = [p for p in found if not p.endswith(record_index.OTHER_SUFFIXES)]
@@ -214,6 +221,9 @@ def open_records(
             + (f" or the {len(paths) - 1} other files" if paths[1:] else "")
             + ". Build the records again from a longer text."
         )
+    described_by: dict[str, sidecar.Sidecar | None] = dict.fromkeys(paths)
+    described_by |= {file.path: file.sidecar for file in opened}
+    shard_sets.check(described_by)
     described = _best_described(opened)
     for other in opened:
         _check_agreement(described, other)
