@@ -5,7 +5,7 @@ UV ?= uv
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --disable-pip-version-check --quiet
 
-.PHONY: demo docs test test-slow lint format lock
+.PHONY: demo docs test test-slow test-beam lint format lock
 
 # From the docstrings on this machine to a served model, and
 # demo_output/report.html: a few minutes on two cores.
@@ -17,6 +17,10 @@ test: lint
 
 test-slow: .venv/dev.stamp
 	$(RUN) -m pytest -m slow
+
+# Apache Beam lives without TensorFlow, and so do its tests.
+test-beam: .venv-beam/stamp
+	.venv-beam/bin/python -m pytest --noconftest -m beam tests/data/test_beam_runner.py
 
 lint: .venv/dev.stamp
 	$(RUN) -m ruff check
@@ -36,11 +40,20 @@ format: .venv/dev.stamp
 # not. Each development version equals the runtime one.
 COMPILE = $(UV) pip compile --universal --generate-hashes --no-emit-index-url \
 	--fork-strategy fewest --no-annotate --quiet \
-	--custom-compile-command "make lock" pyproject.toml
+	--custom-compile-command "make lock"
 lock:
-	$(COMPILE) --upgrade --output-file requirements.lock
-	$(COMPILE) --upgrade --extra dev --constraint requirements.lock \
-		--output-file requirements-dev.lock
+	$(COMPILE) pyproject.toml --upgrade --output-file requirements.lock
+	$(COMPILE) pyproject.toml --upgrade --extra dev \
+		--constraint requirements.lock --output-file requirements-dev.lock
+	$(LOCK_BEAM)
+
+# What builds has its runtime version; the rest is as Beam wants it.
+define LOCK_BEAM
+grep -oE '^(absl-py|google-crc32c|numpy|pytest|sentencepiece|sentencex|tqdm)==[^ ]+' \
+	requirements-dev.lock \
+	| $(COMPILE) --upgrade --group beam --constraint - \
+		--output-file requirements-beam.lock
+endef
 
 # A stamp is older than its lock exactly when .venv does not hold the lock.
 .venv/runtime.stamp: requirements.lock
@@ -52,6 +65,12 @@ lock:
 .venv/dev.stamp: requirements-dev.lock pyproject.toml .venv/runtime.stamp
 	$(INSTALL) --require-hashes --requirement requirements-dev.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv-beam/stamp: requirements-beam.lock
+	$(PYTHON) -m venv .venv-beam
+	.venv-beam/bin/python -m pip install --disable-pip-version-check --quiet \
+		--require-hashes --requirement requirements-beam.lock
 	touch $@
 
 define MAKE_VENV

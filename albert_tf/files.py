@@ -7,23 +7,22 @@ mounted or copied first, and are refused with that advice.
 import contextlib
 import errno
 import glob
-import gzip
 import json
 import os
 import re
 import shutil
 import uuid
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
 
-_BYTE_ORDER_MARK = "\ufeff"
 _NUM_PATHS_SHOWN = 3
 # Bytes of a file's name in a temporary name made of it: with the rest, at most
 # 255, the limit of file systems.
 _STEM_SIZE = 200
+_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<number>\d+)", re.DOTALL)
+_MAX_SHARDS = 99_999
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
 
@@ -43,14 +42,39 @@ def check_local(path: Path) -> str:
     return text
 
 
+def shard_names(name: str) -> list[str]:
+    """Returns the files that a name such as `train@1024` stands for.
+
+    >>> shard_names("train@2")
+    ['train-00000-of-00002', 'train-00001-of-00002']
+
+    Another name stands for itself.
+
+    Raises:
+        ValueError: There are no shards, or too many.
+    """
+    found = _SHARDS.fullmatch(name)
+    if found is None:
+        return [name]
+    number = int(found["number"])
+    if not 1 <= number <= _MAX_SHARDS:
+        raise ValueError(
+            f"{name!r} must have 1 to {_MAX_SHARDS} shards. Received: "
+            f"{found['number']}."
+        )
+    return [f"{found['stem']}-{i:05}-of-{number:05}" for i in range(number)]
+
+
 def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
     Files come pattern by pattern, sorted within each, none twice, not even
     under another name (`a`, `./a`, a link to it): the first name stays.
+    `name@N` stands for all its shards, see `shard_names`.
 
     Raises:
-        FileNotFoundError: A pattern matches no file; the message names it.
+        FileNotFoundError: A pattern matches no file, or a shard is missing;
+            the message names it.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
@@ -58,19 +82,31 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
     for pattern in (check_local(p.strip()) for p in patterns):
         if not pattern:
             continue
-        matches = [pattern] if os.path.isfile(pattern) else []
-        matches = matches or sorted(
-            name for name in glob.glob(pattern) if os.path.isfile(name)
-        )
-        if not matches:
-            raise FileNotFoundError(
-                f"No file matches {pattern!r}. Check the path or the pattern."
-            )
-        for name in matches:
+        for name in _matches(pattern):
             found.setdefault(_identity(name), name)
     if not found:
         raise FileNotFoundError("No input file is named. Pass at least one.")
     return list(found.values())
+
+
+def _matches(pattern: str) -> list[str]:
+    if os.path.isfile(pattern):
+        return [pattern]
+    shards = shard_names(pattern)
+    if shards != [pattern]:
+        missing = [name for name in shards if not os.path.isfile(name)]
+        if missing:
+            raise FileNotFoundError(
+                f"{pattern!r} lacks {len(missing)} of {len(shards)} shards: "
+                f"{list_paths(missing)}. Build or copy them."
+            )
+        return shards
+    found = sorted(name for name in glob.glob(pattern) if os.path.isfile(name))
+    if not found:
+        raise FileNotFoundError(
+            f"No file matches {pattern!r}. Check the path or the pattern."
+        )
+    return found
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -103,66 +139,6 @@ def read_text(path: Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    r"""Yields the lines of a UTF-8 file, without their line ends.
-
-    See `read_numbered_lines`.
-    """
-    return (line for _, line in read_numbered_lines(path))
-
-
-def read_numbered_lines(
-    path: Path, *, on_bad_line: Callable[[str], None] | None = None
-) -> Iterator[tuple[int, str]]:
-    r"""Yields the numbers, from 1, and lines of a UTF-8 file.
-
-    Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
-    text. A file whose name ends in `.gz` is decompressed. A byte order mark at
-    the start of the file is removed. One line is in memory at a time.
-
-    Args:
-        path: The file.
-        on_bad_line: Called with what is wrong with a line that is not UTF-8,
-            which is then skipped; if None, such a line is an error.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line is not UTF-8 (the message names file and line), or
-            the gzip data is damaged.
-    """
-    name = check_local(path)
-    open_file = gzip.open if name.endswith(".gz") else open
-    number = 0
-    try:
-        with open_file(name, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    text = line.decode("utf-8").removesuffix("\n")
-                except UnicodeDecodeError as error:
-                    message = (
-                        f"{name}, line {number}: not UTF-8 ({error.reason} at "
-                        f"byte {error.start} of the line)."
-                    )
-                    if on_bad_line is None:
-                        raise ValueError(
-                            f"{message} Convert the file to UTF-8."
-                        ) from error
-                    on_bad_line(message)
-                    continue
-                if number == 1:
-                    text = text.removeprefix(_BYTE_ORDER_MARK)
-                yield number, text.removesuffix("\r")
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"There is no file {name!r}. Check the path."
-        ) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{name}, after line {number}: damaged gzip data ({error}). "
-            "Create or copy the file again."
-        ) from error
 
 
 def read_json(path: Path) -> Any:

@@ -1,5 +1,4 @@
 import errno
-import gzip
 import os
 import pathlib
 
@@ -108,67 +107,6 @@ def test_reading_bytes_that_are_not_utf8_names_the_file(tmp_path):
 
     with pytest.raises(ValueError, match=r"latin\.txt' is not UTF-8 text"):
         files.read_text(path)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("one\r\ntwo\n\nlast", ["one", "two", "", "last"]),
-        # Only line feeds end a line.
-        ("a\u2028b\x0bc\x85d\n", ["a\u2028b\x0bc\x85d"]),
-        # A byte order mark is removed at the start only.
-        ("\ufeffone\n\ufefftwo\n", ["one", "\ufefftwo"]),
-    ],
-)
-def test_lines_come_without_their_ends(tmp_path, text, expected):
-    path = tmp_path / "a.txt"
-    path.write_bytes(text.encode())
-
-    assert list(files.read_lines(path)) == expected
-
-
-def test_a_gzipped_file_reads_like_a_plain_one(tmp_path):
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress("Zoë\nAndré\n".encode()))
-
-    assert list(files.read_lines(path)) == ["Zoë", "André"]
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("latin.txt", b"good\ncaf\xe9\n", "latin.txt, line 2: not UTF-8 .* 3"),
-        (
-            "a.gz",
-            gzip.compress(b"some words\n" * 99, mtime=0)[:-20],
-            "damaged gzip data",
-        ),
-        ("a.gz", b"not gzip at all", "damaged gzip data"),
-    ],
-)
-def test_damaged_lines_are_an_error(tmp_path, name, data, message):
-    path = tmp_path / name
-    path.write_bytes(data)
-
-    with pytest.raises(ValueError, match=message):
-        list(files.read_lines(path))
-
-
-def test_lines_that_are_not_utf8_can_be_skipped(tmp_path):
-    path = tmp_path / "latin.txt"
-    path.write_bytes(b"one\ncaf\xe9\nthree\n")
-    bad_lines = []
-
-    lines = files.read_numbered_lines(path, on_bad_line=bad_lines.append)
-
-    assert list(lines) == [(1, "one"), (3, "three")]
-    (message,) = bad_lines
-    assert message.startswith(f"{path}, line 2: not UTF-8 ")
-
-
-def test_reading_lines_of_a_missing_file_names_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*nowhere.txt"):
-        list(files.read_lines(tmp_path / "nowhere.txt"))
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_debris(tmp_path):
@@ -366,3 +304,30 @@ def test_an_object_in_a_file_is_returned_and_nothing_else():
 
     with pytest.raises(ValueError, match="x.json.*as 'a', found list. Restore"):
         files.object_of({"a": []}, "a", "x.json")
+
+
+def test_a_name_with_a_number_stands_for_its_shards(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = files.shard_names("a/train@3")
+    assert names == [f"a/train-0000{i}-of-00003" for i in range(3)]
+    assert files.shard_names("train@x") == ["train@x"]
+    _touch(tmp_path, *names)
+
+    assert files.expand_globs("a/train@3") == names
+    os.remove(names[1])
+    with pytest.raises(
+        FileNotFoundError, match="lacks 1 of 3 shards: .*00001-of-00003'"
+    ):
+        files.expand_globs("a/train@3")
+
+
+def test_a_file_may_have_the_name_of_shards(tmp_path):
+    _touch(tmp_path, "mail@2")
+
+    assert files.expand_globs(f"{tmp_path}/mail@2") == [f"{tmp_path}/mail@2"]
+
+
+@pytest.mark.parametrize("number", ["0", "100000", "9" * 30])
+def test_an_impossible_number_of_shards_is_an_error(number):
+    with pytest.raises(ValueError, match="must have 1 to 99999 shards"):
+        files.shard_names(f"train@{number}")

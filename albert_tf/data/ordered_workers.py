@@ -37,6 +37,7 @@ def map_in_order(
     items: Iterable[Item],
     *,
     num_workers: int,
+    in_this_process: bool | None = None,
 ) -> Iterator[Iterator[Result]]:
     """Yields `map(function, items)`, computed by `num_workers` processes.
 
@@ -46,12 +47,14 @@ def map_in_order(
     Args:
         function: Can be pickled, as can items and results.
         items: Read as results are taken.
-        num_workers: At least 1; if 1, this process does the work itself.
+        num_workers: At least 1.
+        in_this_process: Whether this process does the work itself. Default:
+            if `num_workers` is 1.
 
     Raises:
         ChildProcessError: A worker process died.
     """
-    if num_workers == 1:
+    if num_workers == 1 if in_this_process is None else in_this_process:
         yield map(function, items)
         return
     with contextlib.ExitStack() as stack:

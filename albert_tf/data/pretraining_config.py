@@ -8,6 +8,7 @@ Source: google-research/albert, flags of `create_pretraining_data.py`.
 """
 
 import dataclasses
+import re
 from typing import Any
 
 from albert_tf import checks
@@ -21,14 +22,17 @@ MASKINGS = ("static", "dynamic")
 # the corpus; a dynamic record gets new masks each time it is read.
 DEFAULT_DUPE_FACTORS = {"static": 40, "dynamic": 1}
 
-_RUNNERS = ("local",)
+_RUNNERS = ("local", "beam")
 _SHORTEST_SEQUENCE = 8
 # `[CLS] A [SEP] B [SEP]` and `[CLS] A [SEP]`.
 _NUM_PAIR_SPECIALS, _NUM_SINGLE_SPECIALS = 3, 2
 
-# These say where files are, or who builds. The records do not depend on them,
-# but on the content of the vocabulary and of the corpus.
+# Who builds. Sidecars do not say it, so that they are the same, too.
+_FIELDS_OF_THE_BUILDER = ("num_workers", "runner", "beam_options", "shards")
+# These, too, say where files are. The records do not depend on them, but on the
+# content of the vocabulary and of the corpus.
 _FIELDS_WITHOUT_EFFECT = (
+    *_FIELDS_OF_THE_BUILDER,
     "spm_model_file",
     "vocab_file",
     "input_file",
@@ -36,10 +40,9 @@ _FIELDS_WITHOUT_EFFECT = (
     "max_bad_lines",
     "output_file",
     "input_file_mode",
-    "num_workers",
-    "runner",
     "random_next_sentence",  # It is part of `pair_objective`.
 )
+_SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,13 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
     output_file: str | None = setting(
         None,
         "Record files to write, separated by commas; each gets an equal part "
-        "of the records.",
+        "of the records. train@1024 stands for train-00000-of-01024 to "
+        "train-01023-of-01024.",
+    )
+    shards: str | None = setting(
+        None,
+        "Which of the output files to build here, such as 0-511 or 3,7: their "
+        "numbers, from 0. Other machines build the others. Default: all.",
     )
     input_file_mode: str = setting(
         "r",
@@ -65,7 +74,18 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         "always read as UTF-8.",
     )
     num_workers: int = setting(1, "Number of processes that build records.")
-    runner: str = setting("local", "What runs the build.", choices=_RUNNERS)
+    runner: str = setting(
+        "local",
+        "What runs the build. local: this machine; beam: an Apache Beam "
+        "pipeline, on this machine or on what --beam_options names.",
+        choices=_RUNNERS,
+    )
+    beam_options: str | None = setting(
+        None,
+        "Options of the Beam pipeline, such as "
+        "'--runner=FlinkRunner --flink_master=host:8081'. Default: this "
+        "machine, with --num_workers processes.",
+    )
     max_seq_length: int = setting(
         512, "Tokens of a record, special tokens included."
     )
@@ -140,6 +160,12 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         if self.dupe_factor is None:
             self._fill_in("dupe_factor", DEFAULT_DUPE_FACTORS[self.masking])
         checks.check_choice("runner", self.runner, _RUNNERS)
+        if self.beam_options and self.runner != "beam":
+            raise ValueError(
+                "`beam_options` needs runner='beam'. Received: "
+                f"runner={self.runner!r}."
+            )
+        self.shard_numbers()
         for name in ("num_workers", "ngram", "dupe_factor"):
             checks.check_integer(name, getattr(self, name), at_least=1)
         checks.check_integer("random_seed", self.random_seed)
@@ -188,6 +214,40 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
     def num_prediction_slots(self) -> int:
         """P, the length of the masked_lm fields."""
         return self.max_predictions_per_seq * (2 if self.do_permutation else 1)
+
+    @property
+    def draws_unrelated(self) -> bool:
+        """Whether some second segments come from another document."""
+        return self.pair_objective == "nsp" or self.reference_pairs
+
+    def shard_numbers(self) -> list[range] | None:
+        """Returns the numbers that `shards` names; None for all.
+
+        Raises:
+            ValueError: They are no such numbers.
+        """
+        if self.shards is None:
+            return None
+        ranges = []
+        for text in self.shards.split(","):
+            found = _SHARD_RANGE.fullmatch(text)
+            first, last = found.groups() if found else (None, None)
+            if first is None or int(last or first) < int(first):
+                raise ValueError(
+                    "`shards` must be numbers and ranges of numbers, such as "
+                    f"0-511 or 3,7. Received: shards={self.shards!r}."
+                )
+            ranges.append(range(int(first), int(last or first) + 1))
+        return ranges
+
+    def without_builder(self) -> "PretrainingDataConfig":
+        """Returns the config without what says who builds."""
+        defaults: dict[str, Any] = {
+            field.name: field.default
+            for field in dataclasses.fields(self)
+            if field.name in _FIELDS_OF_THE_BUILDER
+        }
+        return dataclasses.replace(self, **defaults)
 
     def record_settings(self) -> dict[str, Any]:
         """Returns the fields that the records depend on, by name."""

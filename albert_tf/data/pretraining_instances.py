@@ -81,17 +81,20 @@ def build_block(
     part has the counts of the block's text.
     """
     # All draws of a block come from this generator, in a fixed order. Its key
-    # is the block alone, so it does not matter which process draws.
+    # is the block alone, so it does not matter which process draws, or what
+    # else is in the corpus.
     rng = np.random.default_rng(
-        np.random.SeedSequence(config.random_seed, spawn_key=(block.number,))
+        np.random.SeedSequence(config.random_seed, spawn_key=block.key)
     )
     tokens = tokenize(block, tokenizer)
     pairs, text_counts = draw_pairs(tokens, rng, tokenizer, config)
+    num_documents = len(tokens.document_starts) - 1
     text_counts += BuildCounts(
-        documents=len(tokens.document_starts) - 1,
+        documents=num_documents,
         sentences=len(tokens.sentence_starts) - 1,
         tokens=len(tokens.ids),
         unknown_tokens=int((tokens.ids == tokenizer.special_ids.unk).sum()),
+        lone_tokens=len(tokens.ids) if num_documents == 1 else 0,
     )
     num_parts = block.num_parts
     counts = [text_counts] + [BuildCounts()] * (num_parts - 1)

@@ -26,6 +26,7 @@ from albert_tf.data import (
     record_files,
     record_index,
     remote_files,
+    shard_sets,
     sidecar,
 )
 from albert_tf.data.record_files import RecordFile, RecordFiles
@@ -216,8 +217,9 @@ def open_records(
     Raises:
         FileNotFoundError: A pattern matches nothing, or no record file.
         ValueError: A file is damaged, cut short, or differs from its sidecar;
-            the files differ from each other or from what the caller expects;
-            or there is no record. The message names file and values.
+            shards are of different builds; the files differ from each other
+            or from what the caller expects; or there is no record. The message
+            names file and values.
     """
     found = remote_files.expand_globs(patterns)
     paths = [p for p in found if not p.endswith(record_index.OTHER_SUFFIXES)]
@@ -236,6 +238,9 @@ def open_records(
             + (f" or the {len(paths) - 1} other files" if paths[1:] else "")
             + ". Build the records again from a longer text."
         )
+    described_by: dict[str, sidecar.Sidecar | None] = dict.fromkeys(paths)
+    described_by |= {file.path: file.sidecar for file in opened}
+    shard_sets.check(described_by)
     described = _best_described(opened)
     for other in opened:
         _check_agreement(described, other)

@@ -55,6 +55,9 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
 def _glob(pattern: str) -> list[str]:
     import tensorflow as tf
 
+    shards = files.shard_names(pattern)
+    if shards != [pattern]:
+        return shards  # A missing one is an error when it is opened.
     with _errors_named(pattern):
         found = sorted(tf.io.gfile.glob(pattern))
     if not found:

@@ -2,6 +2,10 @@
 
 A shard is one output file. It holds the records of a range of the corpus'
 blocks; or, if there are more files than blocks, every n-th record of a block.
+The blocks are in the order of the corpus: so a shard is built from few files,
+each read once, from its beginning, as compressed files must be, and a finished
+one is kept. Mixing is left to the reader, who draws a new order of all records
+for each epoch.
 
 Floor: data. Plain Python.
 """
@@ -11,8 +15,13 @@ import dataclasses
 import itertools
 import logging
 import os
-from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from collections.abc import (
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +29,6 @@ from albert_tf import files, locks
 from albert_tf.data import corpus, record_index, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
-from albert_tf.text.documents import Documents
 from albert_tf.text.tokenizer import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -37,6 +45,14 @@ _FIELDS_NOT_COMPARED = (
 )
 
 
+class Outcome(NamedTuple):
+    """What a run of a build did, with the counts of each shard."""
+
+    kept: dict[str, BuildCounts]
+    built: dict[str, BuildCounts]
+    num_bad_lines: int
+
+
 def output_files(
     config: PretrainingDataConfig, inputs: Sequence[str]
 ) -> list[str]:
@@ -51,7 +67,12 @@ def output_files(
             overwriting an input.
     """
     names = [name.strip() for name in (config.output_file or "").split(",")]
-    paths = [files.check_local(name) for name in names if name]
+    paths = [
+        path
+        for name in names
+        if name
+        for path in files.shard_names(files.check_local(name))
+    ]
     vocabulary = (config.spm_model_file, config.vocab_file)
     existing = [p for p in (*inputs, *vocabulary) if p and os.path.exists(p)]
     for path in paths:
@@ -73,6 +94,26 @@ def output_files(
             f"{files.list_paths(paths)}."
         )
     return paths
+
+
+def chosen(
+    config: PretrainingDataConfig, paths: Sequence[str]
+) -> Sequence[str]:
+    """Returns the output files that are built here, in order.
+
+    Raises:
+        ValueError: `config.shards` names one that does not exist.
+    """
+    ranges = config.shard_numbers()
+    if ranges is None:
+        return paths
+    if max(numbers.stop for numbers in ranges) > len(paths):
+        raise ValueError(
+            f"`shards` must be from 0 to {len(paths) - 1}, the numbers of the "
+            f"{len(paths)} output files. Received: shards={config.shards!r}."
+        )
+    numbers = set(itertools.chain(*ranges))
+    return [path for number, path in enumerate(paths) if number in numbers]
 
 
 def written_files(path: str) -> list[str]:
@@ -99,17 +140,20 @@ def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
 def plan(
     config: PretrainingDataConfig,
     tokenizer: Tokenizer,
-    documents: Documents,
     contents: corpus.CorpusContents,
     paths: Sequence[str],
 ) -> dict[str, sidecar.Sidecar]:
     """Divides the records over the output files, in order and evenly.
 
     Returns:
-        By output file, its sidecar without what the build will measure.
+        By output file that is built here, its sidecar without what the build
+        will measure.
+
+    Raises:
+        ValueError: As `chosen`.
     """
     shortened = dataclasses.replace(
-        config,
+        config.without_builder(),
         input_file=_shortened(config.input_file),
         output_file=_shortened(config.output_file),
     )
@@ -117,9 +161,9 @@ def plan(
         "config": shortened,
         "corpus_files": [
             [os.path.basename(path), os.path.getsize(path)]
-            for path in documents.paths[:_NUM_CORPUS_FILES]
+            for path in contents.paths[:_NUM_CORPUS_FILES]
         ],
-        "num_corpus_files": len(documents.paths),
+        "num_corpus_files": len(contents.paths),
         "corpus_sha256": contents.sha256,
         "tokenizer_hash": tokenizer.hash,
         "vocab_size": tokenizer.vocab_size,
@@ -130,9 +174,11 @@ def plan(
         else np.packbits(tokenizer.word_starts).tobytes().hex(),
     }
     shares = _shares(len(contents.block_sizes), len(paths))
+    by_path = dict(zip(paths, shares, strict=True))
     return {
         path: sidecar.Sidecar(**facts, blocks=blocks, part=part)
-        for path, (blocks, part) in zip(paths, shares, strict=True)
+        for path in chosen(config, paths)
+        for blocks, part in [by_path[path]]
     }
 
 
@@ -211,16 +257,44 @@ def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
     return values.config.record_settings() | others
 
 
-def clean_up(finished: Iterable[str]) -> None:
-    """Removes what killed builds have left beside finished shards.
+def split_planned(
+    planned: Mapping[str, sidecar.Sidecar],
+) -> tuple[dict[str, BuildCounts], dict[str, sidecar.Sidecar]]:
+    """Returns the counts of finished shards, and the shards to build.
+
+    What killed builds have left beside the finished ones is removed.
+
+    Raises:
+        ValueError: A file that this build did not make is in the way; or
+            another process builds a shard.
+    """
+    found = {path: finished_counts(path, s) for path, s in planned.items()}
+    finished = {path: counts for path, counts in found.items() if counts}
+    pending = {path: s for path, s in planned.items() if path not in finished}
+    for path in pending:
+        record_index.check_replaceable(path)
+    clean_up(finished)
+    return finished, pending
+
+
+def wanted(
+    pending: Iterable[sidecar.Sidecar], contents: corpus.CorpusContents
+) -> list[tuple[str, list[corpus.WantedBlock]]]:
+    """Returns the blocks to read for these shards, each once, by file."""
+    num_parts = {n: s.part[1] for s in pending for n in range(*s.blocks)}
+    return contents.wanted(num_parts)
+
+
+def clean_up(paths: Iterable[str]) -> None:
+    """Removes what killed builds have left beside shards.
 
     Raises:
         ValueError: Another process builds a shard.
     """
-    for path in finished:
+    for path in paths:
         # Whoever writes has a lock file, which a kill leaves behind.
         if os.path.exists(locks.path_for(path)):
-            with _locked(path):
+            with locked(path):
                 for written in written_files(path):
                     files.remove_partials(written)
 
@@ -237,16 +311,21 @@ def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
     turn = contextlib.ExitStack()
     for number, path in enumerate(paths):
         if number == 0:
-            turn.enter_context(_locked(path))
+            turn.enter_context(locked(path))
         next_turn = contextlib.ExitStack()
         with turn:
             yield path
             for following in paths[number + 1 : number + 2]:
-                next_turn.enter_context(_locked(following))
+                next_turn.enter_context(locked(following))
         turn = next_turn
 
 
-def _locked(path: str) -> contextlib.AbstractContextManager[None]:
+def locked(path: str) -> contextlib.AbstractContextManager[None]:
+    """Locks a shard for this process.
+
+    Raises:
+        ValueError: Another process builds it.
+    """
     return locks.held(
         locks.path_for(path),
         f"Another process is building {path!r}. Wait until it ends, or choose "

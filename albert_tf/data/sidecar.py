@@ -34,6 +34,8 @@ class BuildCounts:
         sentences: Sentences with at least one token.
         tokens: Tokens of the text, counted once, without the copies.
         unknown_tokens: How many of them are the unknown token.
+        lone_tokens: How many of them are in a block of a single document,
+            from which its unrelated segments come, too.
         chunks_without_pair: Chunks of one sentence, which are skipped, of all
             copies.
         tokens_left_out: Tokens of the text that are in no record of a copy,
@@ -51,6 +53,7 @@ class BuildCounts:
     sentences: int = 0
     tokens: int = 0
     unknown_tokens: int = 0
+    lone_tokens: int = 0
     chunks_without_pair: int = 0
     tokens_left_out: int = 0
     tokens_repeated: int = 0
@@ -68,6 +71,11 @@ class BuildCounts:
         """Share of the text's tokens that are unknown."""
         return self.unknown_tokens / max(1, self.tokens)
 
+    @property
+    def lone_share(self) -> float:
+        """Share of the text's tokens that are in a block of one document."""
+        return self.lone_tokens / max(1, self.tokens)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sidecar:
@@ -79,7 +87,8 @@ class Sidecar:
             files.
         num_corpus_files: Number of text files.
         corpus_sha256: Digest of the documents that were read from them.
-        blocks: First block of the corpus in this file, and one past the last.
+        blocks: First block in this file, and one past the last, counted over
+            the corpus.
         part: `[k, n]`: the file has every n-th record of its blocks, from
             record k on.
         tokenizer_hash: See `Tokenizer`, as the next three.

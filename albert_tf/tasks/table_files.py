@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from albert_tf import files
+from albert_tf import files, text_lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
@@ -38,7 +38,7 @@ def read_header(path: files.Path) -> tuple[str, ...]:
         ValueError: The file is empty, or its first line is not a JSON object.
     """
     if _is_jsonl(path):
-        for line in files.read_lines(path):
+        for line in text_lines.read_lines(path):
             return tuple(parse_object(line, f"{path}, line 1"))
     else:
         for _, fields in _read_fields(path):
@@ -120,7 +120,7 @@ def _separation(path: files.Path) -> str:
 
 
 def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
-    return enumerate(files.read_lines(path), start=1)
+    return enumerate(text_lines.read_lines(path), start=1)
 
 
 def _read_fields(path: files.Path) -> Iterator[tuple[int, list[str]]]:
@@ -133,7 +133,7 @@ def _read_fields(path: files.Path) -> Iterator[tuple[int, list[str]]]:
             yield number, line.split("\t") if line else []
         return
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
-    lines = (f"{line}\n" for line in files.read_lines(path))
+    lines = (f"{line}\n" for line in text_lines.read_lines(path))
     reader = csv.reader(lines, strict=True)
     number = 1
     try:

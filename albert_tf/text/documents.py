@@ -17,12 +17,12 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import sentencex
 
-from albert_tf import checks, files
+from albert_tf import checks, files, text_lines
 from albert_tf.settings import setting
 
 # Longer documents are split, so that a file without blank lines need not fit
@@ -106,6 +106,8 @@ class Documents:
 
     Args:
         settings: Names the files.
+        paths: Reads these instead.
+        bad_lines_before: Lines of other files that were skipped already.
 
     Attributes:
         paths: The files.
@@ -115,10 +117,19 @@ class Documents:
         FileNotFoundError: No file matches.
     """
 
-    def __init__(self, settings: CorpusSettings) -> None:
-        self.paths = files.expand_globs(settings.input_file or "")
+    def __init__(
+        self,
+        settings: CorpusSettings,
+        paths: Sequence[str] | None = None,
+        *,
+        bad_lines_before: int = 0,
+    ) -> None:
+        if paths is None:
+            paths = files.expand_globs(settings.input_file or "")
+        self.paths = paths
         self.num_bad_lines = 0
         self._settings = settings
+        self._bad_lines_before = bad_lines_before
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents.
@@ -130,7 +141,9 @@ class Documents:
         """
         self.num_bad_lines = 0
         for path in self.paths:
-            numbered = files.read_numbered_lines(path, on_bad_line=self._skip)
+            numbered = text_lines.read_numbered_lines(
+                path, on_bad_line=self._skip
+            )
             # Blank lines before the first sentence end no document.
             first = next((x for x in numbered if not _is_blank(x[1])), None)
             if first is None:
@@ -158,7 +171,8 @@ class Documents:
     def _skip(self, message: str) -> None:
         """Counts a bad line; raises ValueError if there are too many."""
         self.num_bad_lines += 1
-        if self.num_bad_lines > self._settings.max_bad_lines:
+        num_bad_lines = self._bad_lines_before + self.num_bad_lines
+        if num_bad_lines > self._settings.max_bad_lines:
             raise ValueError(
                 f"{message} Correct the line, or skip such lines with "
                 f"`max_bad_lines`. Received: "

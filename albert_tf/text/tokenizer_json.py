@@ -15,13 +15,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from sentencepiece import sentencepiece_model_pb2
-
 from albert_tf import files
 from albert_tf.text import special_tokens
 
-# The class is created on import, so that a type checker does not see it.
-_Model: Any = sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
 _WORD_MARK = "▁"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 # What may be replaced, and by what.
@@ -43,6 +39,7 @@ def read_model(path: files.Path) -> bytes:
 
     Raises:
         FileNotFoundError: There is no such file.
+        ImportError: The protobuf that is installed is too old.
         ValueError: It is damaged; or it describes another tokenizer than
             ALBERT's, whose results a SentencePiece model need not give.
     """
@@ -69,6 +66,24 @@ def lower_cases(path: files.Path) -> bool:
     read_model(path)
     steps = _steps(files.read_json_object(path), "normalizer")
     return any(step["type"] == "Lowercase" for step in steps)
+
+
+def _model_class() -> Any:
+    """Returns SentencePiece's message of a model.
+
+    Apache Beam wants an older protobuf than SentencePiece's messages, which
+    only this file needs.
+    """
+    try:
+        from sentencepiece import sentencepiece_model_pb2
+    except Exception as error:  # protobuf has one of its own.
+        raise ImportError(
+            "A tokenizer.json cannot be read beside this protobuf, which is "
+            "too old. Pass the SentencePiece model (spiece.model) as "
+            f"--spm_model_file instead ({error})."
+        ) from error
+    # Created on import, so that a type checker does not see it.
+    return sentencepiece_model_pb2.ModelProto  # type: ignore[attr-defined]
 
 
 def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -134,13 +149,14 @@ def _model(values: Mapping[str, Any]) -> Any:
     vocab: list[tuple[str, float]] = [
         (str(piece), float(score)) for piece, score in values["model"]["vocab"]
     ]
-    kinds = _kinds(values, vocab)
+    kinds, model_class = _kinds(values, vocab), _model_class()
     lowest = min(
         score
         for (piece, score), kind in zip(vocab, kinds, strict=True)
-        if kind == _Model.SentencePiece.NORMAL and not _is_number_comma(piece)
+        if kind == model_class.SentencePiece.NORMAL
+        and not _is_number_comma(piece)
     )
-    model = _Model()
+    model = model_class()
     for (piece, score), kind in zip(vocab, kinds, strict=True):
         if _is_number_comma(piece) and score < lowest - _LOWERED_BY / 2:
             score += _LOWERED_BY
@@ -165,7 +181,7 @@ def _kinds(
 
     The score of a user-defined piece is 0, and that of no other one in text.
     """
-    types = _Model.SentencePiece
+    types = _model_class().SentencePiece
     control = {*special_tokens.SENTENCEPIECE_NAMES} | {
         token["content"]
         for token in values.get("added_tokens") or ()

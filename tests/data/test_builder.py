@@ -23,7 +23,6 @@ from albert_tf.data import (
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
 
@@ -313,6 +312,91 @@ def test_a_corpus_of_the_same_name_and_size_is_another(build, tmp_path, text):
         build("out")
 
 
+def records(*paths):
+    """The records of files, sorted."""
+    files = [record_files.RecordFile(path).verified() for path in paths]
+    return sorted(itertools.chain(*files))
+
+
+def test_a_new_file_changes_no_other_record(build, tmp_path, text):
+    for name in "az":
+        (tmp_path / f"{name}-new.txt").write_text("a b c d\nd c\n\n" * 9)
+
+    build("old")
+    build("new", input_file=f"{tmp_path}/?-new.txt")
+    build("both", input_file=f"{tmp_path}/a*.txt,{text},{tmp_path}/z*.txt")
+
+    old, new, both = (tmp_path / name for name in ("old", "new", "both"))
+    assert records(old, new) == records(both)
+
+
+def test_equal_files_get_other_draws(build, tmp_path, text):
+    (tmp_path / "copy.txt").write_text(text.read_text())
+
+    build("one")
+    report = build("two", input_file=f"{text},{tmp_path}/copy.txt")
+
+    once, twice = records(tmp_path / "one"), records(tmp_path / "two")
+    assert report.counts.documents == 24
+    assert len(twice) > 1.5 * len(once)
+    assert len(set(twice)) > 0.9 * len(twice)
+    assert set(once) < set(twice)
+
+
+def test_shards_are_named_by_their_number(build, tmp_path):
+    build("whole")
+
+    build("train@3")
+
+    names = [f"train-0000{number}-of-00003" for number in range(3)]
+    found = sorted(path.name for path in tmp_path.glob("train*"))
+    assert found == sorted(
+        name + end for name in names for end in ("", ".json", ".index")
+    )
+    parts = b"".join((tmp_path / name).read_bytes() for name in names)
+    assert parts == (tmp_path / "whole").read_bytes()
+    source = record_source.open_records(f"{tmp_path}/train@3")
+    assert source.num_records == len(records(tmp_path / "whole"))
+
+
+def test_shards_of_several_machines_are_those_of_one(
+    build, tmp_path, monkeypatch
+):
+    contents = {}
+    for folder, chosen in {"one": None, "a": "0-1,4", "b": "2-3"}.items():
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        report = build(output_file="train@5", shards=chosen)
+        contents[folder] = {
+            path.name: path.read_bytes()
+            for path in (tmp_path / folder).iterdir()
+        }
+        assert report.counts.records > 0
+
+    assert contents["a"] | contents["b"] == contents["one"]
+    assert len(contents["a"]) == 9 and len(contents["b"]) == 6
+
+
+def test_a_shard_that_does_not_exist_is_an_error(build, tmp_path):
+    with pytest.raises(ValueError, match="from 0 to 3, .*shards='2-4'"):
+        build("train@4", shards="2-4")
+
+    assert not list(tmp_path.glob("train*"))
+
+
+@pytest.mark.parametrize("pair_objective", ["nsp", "sop"])
+def test_a_block_of_one_document_is_counted(build, tmp_path, pair_objective):
+    lone = tmp_path / "lone.txt"
+    lone.write_text("a b c d\nb c\nd a a\n" * 5)
+
+    counts = build(
+        "out", input_file=str(lone), pair_objective=pair_objective
+    ).counts
+
+    assert counts.lone_tokens == counts.tokens == 45
+    assert build("text").counts.lone_tokens == 0
+
+
 def test_a_corpus_that_moved_is_the_same(build, tmp_path, text):
     build("out")
     (tmp_path / "new").mkdir()
@@ -327,8 +411,8 @@ def test_a_corpus_that_changes_while_it_is_read_is_an_error(
 ):
     survey = corpus.survey
 
-    def change_afterwards(found):
-        contents = survey(found)
+    def change_afterwards(*found):
+        contents = survey(*found)
         text.write_text(text.read_text()[:200] + end)
         return contents
 
@@ -504,6 +588,36 @@ def test_documents_of_one_sentence_are_warned_of(build, tmp_path, caplog):
     assert "single sentence give no pair" in caplog.text
 
 
+def test_records_are_built_where_there_is_no_tensorflow(
+    text, vocab_file, tmp_path
+):
+    absent = ("tensorflow", "keras", "apache_beam", "scipy", "sklearn")
+    code = (
+        "import runpy, sys; script = sys.argv.pop(1); "
+        f"sys.modules.update(dict.fromkeys({absent})); "
+        "runpy.run_path(script, run_name='__main__')"
+    )
+    script = pathlib.Path(__file__).parents[2] / "create_pretraining_data.py"
+    arguments = [
+        *(str(script), f"--input_file={text}", f"--vocab_file={vocab_file}"),
+        *(f"--output_file={tmp_path}/out", "--masking=dynamic"),
+    ]
+
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            code,
+            *arguments,
+        ],
+        capture_output=True,
+        text=True,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out.json").exists()
+
+
 def test_neither_building_nor_inspecting_imports_tensorflow():
     code = (
         "import sys, albert_tf.data.builder, albert_tf.data.inspect; "
@@ -514,76 +628,6 @@ def test_neither_building_nor_inspecting_imports_tensorflow():
     )
 
     assert result.stdout.split() == ["False", "False"]
-
-
-COUNTS = BuildCounts(
-    documents=3,
-    sentences=1200,
-    tokens=20_000,
-    unknown_tokens=50,
-    chunks_without_pair=7,
-    tokens_left_out=80_000,
-    records=400,
-    label_1_records=190,
-    record_tokens=40_000,
-    masked_tokens=6_000,
-)
-
-
-def summary(*, built=COUNTS, kept_files=(), num_bad_lines=0, **settings):
-    """The lines of a printed report, by name."""
-    report = builder.BuildReport(
-        num_bad_lines=num_bad_lines,
-        config=PretrainingDataConfig(max_seq_length=128, **settings),
-        counts=COUNTS,
-        built=built,
-        kept_files=kept_files,
-        seconds=2.0,
-    )
-    pairs = (line.partition("  ") for line in str(report).splitlines())
-    return {name: value.strip() for name, _, value in pairs}
-
-
-def test_the_summary_of_a_static_build():
-    assert summary() == {
-        "documents": "3",
-        "sentences": "1,200",
-        "tokens": "20,000",
-        "unknown tokens": "0.25%",
-        "tokens left out": "80,000 of 40 copies (10.0%)",
-        "records": "400",
-        "chunks without a pair": "7",
-        "label 1": "47.5%",
-        "mean length": "100.0 of 128",
-        "padding": "21.9%",  # 1 - 100 / 128
-        "masked tokens": "15.0%",
-        "tokens a second": "10,000 read, 20,000 written",
-    }
-
-
-@pytest.mark.parametrize(
-    ("changes", "name", "value"),
-    [
-        (
-            {"masking": "dynamic", "dupe_factor": 4},
-            "tokens left out",
-            "80,000 of 4 copies (100.0%)",
-        ),
-        ({"num_bad_lines": 3}, "bad lines skipped", "3"),
-        ({"masking": "dynamic"}, "label 1", "half, drawn when read"),
-        ({"masking": "dynamic"}, "masked tokens", "drawn when read"),
-        (
-            {"masking": "dynamic", "pair_objective": "nsp"},
-            "label 1",
-            "47.5%",
-        ),
-        ({"pair_objective": "none"}, "label 1", "no pairs"),
-        ({"built": BuildCounts()}, "tokens a second", "nothing to build"),
-        ({"kept_files": ("a", "b")}, "b is finished; it is kept", ""),
-    ],
-)
-def test_the_summary_of_other_builds(changes, name, value):
-    assert summary(**changes)[name] == value
 
 
 def test_every_shard_has_an_index_that_opens_it(build, tmp_path, monkeypatch):

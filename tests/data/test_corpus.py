@@ -8,6 +8,10 @@ def documents_of(path, **settings):
     return Documents(CorpusSettings(input_file=str(path), **settings))
 
 
+def survey(*paths, **settings):
+    return corpus.survey([*map(str, paths)], CorpusSettings(**settings))
+
+
 def test_blocks_hold_whole_documents_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
     path = tmp_path / "a.txt"
@@ -43,24 +47,71 @@ def test_a_survey_measures_the_blocks_and_counts_bad_lines(
     path = tmp_path / "a.txt"
     path.write_bytes(b"Ten chars.\n\nTen chars.\n\nOne.\n\xff\n")
 
-    contents = corpus.survey(documents_of(path, max_bad_lines=1))
+    contents = survey(path, max_bad_lines=1)
 
     assert contents.block_sizes == [20, 4]
     assert contents.num_bad_lines == 1
 
 
-def test_a_corpus_is_identified_by_its_documents_not_by_its_files(tmp_path):
+def test_a_corpus_is_identified_by_its_blocks_not_by_their_files(tmp_path):
     def digest(*texts):
         for number, text in enumerate(texts):
             (tmp_path / f"{len(texts)}-{number}.txt").write_text(text)
-        found = documents_of(f"{tmp_path}/{len(texts)}-*.txt")
-        return corpus.survey(found).sha256
+        return survey(*sorted(tmp_path.glob(f"{len(texts)}-*.txt"))).sha256
 
     one = digest("A.\nB.\n\nC.\n")
 
-    assert digest("A.\nB.", "\nC.") == one
+    assert digest("", "A.\nB.\n\n\nC.", "\n \n") == one
+    # Each file has blocks of its own.
+    assert digest("A.\nB.", "\nC.") != one
     assert digest("A.\n\nB.\n\nC.\n") != one
     assert digest("A.\nB.\n\nD.\n") != one
+
+
+def test_the_key_of_a_block_is_its_text_and_which_copy_it_is(tmp_path):
+    texts = {"a": "One.\nTwo.", "b": "Three.\nFour.", "c": "One.\nTwo."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+
+    def keys(*names):
+        contents = survey(*(tmp_path / name for name in names))
+        numbers = dict.fromkeys(range(len(contents.block_sizes)), 1)
+        blocks = corpus.read_wanted(contents.wanted(numbers), CorpusSettings())
+        return [block.key for block in blocks]
+
+    a, b, c = keys("a", "b", "c")
+
+    assert len({a, b, c}) == 3
+    # A new file renumbers nothing.
+    assert keys("b") == [b]
+    assert sorted(keys("c", "b", "a")) == sorted([a, b, c])
+    assert (a[0], a[1], c[1]) == (c[0], 0, 1)
+
+
+def test_files_without_a_wanted_block_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
+    texts = ["One two.\n\nThree four.\n\nFive.", "", "Six.", "Seven."]
+    paths = [tmp_path / f"{number}.txt" for number in range(4)]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    contents = survey(*paths)
+    assert contents.first_blocks == [0, 2, 2, 3, 4]
+    paths[3].unlink()
+
+    blocks = corpus.read_wanted(contents.wanted({2: 5, 1: 1}), CorpusSettings())
+
+    found = [(b.documents[0].text, b.number, b.num_parts) for b in blocks]
+    assert found == [("Five.", 1, 1), ("Six.", 0, 5)]
+
+
+def test_bad_lines_are_counted_over_all_files(tmp_path):
+    paths = [tmp_path / name for name in "ab"]
+    for path in paths:
+        path.write_bytes(b"\xff\nOne.\n\xff\n")
+
+    assert survey(*paths, max_bad_lines=4).num_bad_lines == 4
+    with pytest.raises(ValueError, match="b, line 3.*max_bad_lines=3"):
+        survey(*paths, max_bad_lines=3)
 
 
 def test_a_corpus_without_a_sentence_is_an_error_that_names_few_files(
@@ -70,4 +121,4 @@ def test_a_corpus_without_a_sentence_is_an_error_that_names_few_files(
         (tmp_path / f"{number:02}.txt").write_text("\n \n")
 
     with pytest.raises(ValueError, match=r"has no sentence: .* and 17 more"):
-        corpus.survey(documents_of(tmp_path / "*.txt"))
+        survey(*sorted(tmp_path.glob("*.txt")))

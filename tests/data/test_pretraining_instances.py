@@ -30,11 +30,12 @@ def tokenizer(tmp_path_factory):
     return load_tokenizer(vocab_file=path)
 
 
-def text_block(num_documents=6, num_sentences=9, number=0, seed=0):
+def text_block(num_documents=6, num_sentences=9, copy=0, seed=0):
     """Sentences of two to five words, two tokens a word."""
     rng = np.random.default_rng(seed)
     return corpus.Block(
-        number=number,
+        number=0,
+        copy=copy,
         documents=[
             Document(
                 text="\n".join(
@@ -215,7 +216,7 @@ def test_records_are_a_function_of_block_and_seed(tokenizer, masking):
     first = pretraining_instances.build_block(block, tokenizer, settings)
     again = pretraining_instances.build_block(block, tokenizer, settings)
     elsewhere = pretraining_instances.build_block(
-        text_block(number=1), tokenizer, settings
+        text_block(copy=1), tokenizer, settings
     )
     reseeded = pretraining_instances.build_block(
         block, tokenizer, config(masking=masking, random_seed=1)

@@ -100,6 +100,22 @@ def test_remote_and_local_files_may_be_mixed(local, remote):
     assert found.files.first_numbers == [0, 3, 7]
 
 
+def test_numbered_shards_have_a_common_name(write_records, tmp_path):
+    folder = f"ram://{next(_NUMBERS)}"
+    for path in (
+        write_records(f"train-0000{i}-of-00002", [dynamic_record(9 + i)])
+        for i in range(2)
+    ):
+        for name in tmp_path.glob(f"{path.name}*"):
+            write(f"{folder}/{name.name}", name.read_bytes())
+
+    found = record_source.open_records(f"{folder}/train@2")
+
+    assert found.num_records == 2
+    with pytest.raises(FileNotFoundError, match="train-00002-of-00003"):
+        record_source.open_records(f"{folder}/train@3")
+
+
 def test_local_patterns_are_those_of_files(local):
     assert remote_files.expand_globs(f"{local}/a*,{local}/./a.tfrecord") == [
         f"{local}/a.tfrecord{end}" for end in ("", ".index", ".json")

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, text_lines
 from albert_tf.settings import setting
 from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
@@ -204,7 +204,7 @@ def _passages(
         try:
             json.loads(texts[0][1])
         except ValueError:
-            texts = [(1, "\n".join(files.read_lines(path)))]
+            texts = [(1, "\n".join(text_lines.read_lines(path)))]
     for number, text in texts:
         where = name if len(texts) == 1 else f"{name}, line {number}"
         passage = table_files.parse_object(text, where)
@@ -222,7 +222,7 @@ def _passages(
 
 def _numbered_lines(path: files.Path) -> Iterator[tuple[int, str]]:
     """Yields the lines of a file that are not blank, and their numbers."""
-    for number, text in enumerate(files.read_lines(path), start=1):
+    for number, text in enumerate(text_lines.read_lines(path), start=1):
         if text.strip():
             yield number, text
 
@@ -307,11 +307,13 @@ def _read_jsonl(
 
 
 def _read_mctest(path: files.Path) -> Iterator[MultipleChoiceExample]:
-    rows = [row.split("\t") for row in files.read_lines(path) if row]
+    rows = [row.split("\t") for row in text_lines.read_lines(path) if row]
     answers: list[list[Any]] = [[None] * _NUM_QUESTIONS] * len(rows)
     name = f"{os.path.splitext(path)[0]}.ans"
     if os.path.exists(name):
-        answers = [row.split("\t") for row in files.read_lines(name) if row]
+        answers = [
+            row.split("\t") for row in text_lines.read_lines(name) if row
+        ]
         if len(answers) != len(rows):
             raise ValueError(
                 f"{name} has answers for {len(answers)} stories, "

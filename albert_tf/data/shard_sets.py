@@ -1,0 +1,60 @@
+"""Checks that shards of one name, `train-00000-of-00008`, are of one build.
+
+Floor: data. Plain Python.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+
+from albert_tf.data.sidecar import Sidecar
+
+_LOGGER = logging.getLogger(__name__)
+
+_SHARD = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<number>\d{5})", re.DOTALL)
+
+
+def check(sidecars: Mapping[str, Sidecar | None]) -> None:
+    """Checks record files, given by path with their sidecars, if any.
+
+    Warns of missing shards.
+
+    Raises:
+        ValueError: Two shards of a set are of different builds, so that text
+            is in both of them, or in none.
+    """
+    sets: dict[tuple[str, int], list[str]] = {}
+    for path in sidecars:
+        if found := _SHARD.fullmatch(path):
+            key = (found["stem"], int(found["number"]))
+            sets.setdefault(key, []).append(path)
+    for (stem, number), paths in sets.items():
+        if len(paths) < number:
+            _LOGGER.warning(
+                "%d of the %d shards of %r are read; the others are not named.",
+                len(paths),
+                number,
+                f"{stem}@{number}",
+            )
+        described = [(p, facts) for p in paths if (facts := sidecars[p])]
+        for path, facts in described[1:]:
+            _check_pair(*described[0], path, facts)
+
+
+def _check_pair(
+    path: str, one: Sidecar, other_path: str, other: Sidecar
+) -> None:
+    values, others = _build(one), _build(other)
+    for name, value in values.items():
+        if others[name] != value:
+            raise ValueError(
+                f"{path!r} and {other_path!r} are shards of different builds: "
+                f"{name} is {value!r} and {others[name]!r}. Build all shards "
+                "from the same text, with the same settings."
+            )
+
+
+def _build(facts: Sidecar) -> dict[str, object]:
+    return facts.config.record_settings() | {
+        "corpus_sha256": facts.corpus_sha256
+    }

@@ -1,0 +1,229 @@
+"""Tests with the mark `beam` need Apache Beam: `make test-beam`."""
+
+import gzip
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from albert_tf.data import beam_runner, builder
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORDS = list("abcdefgh")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Two texts of several blocks, a small one, and a vocabulary."""
+    folder = tmp_path_factory.mktemp("corpus")
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (folder / "vocab").write_text("\n".join(tokens))
+    rng = np.random.default_rng(0)
+    for name, num_documents in [("a.txt", 80), ("b.txt.gz", 50), ("c.txt", 2)]:
+        documents = [
+            "\n".join(" ".join(rng.choice(WORDS, 50)) for _ in range(200))
+            for _ in range(num_documents)
+        ]
+        data = "\n\n".join(documents).encode()
+        is_compressed = name.endswith(".gz")
+        (folder / name).write_bytes(
+            gzip.compress(data, 1) if is_compressed else data
+        )
+    return folder
+
+
+@pytest.fixture
+def build(corpus, tmp_path, monkeypatch):
+    """Builds five shards in a folder of this name."""
+
+    def run(name, **changes):
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / name)
+        settings = {
+            "input_file": f"{corpus}/*.txt*",
+            "output_file": "train@5",
+            "vocab_file": f"{corpus}/vocab",
+            "masking": "dynamic",
+            "max_seq_length": 128,
+        }
+        report = builder.build(PretrainingDataConfig(**settings | changes))
+        return report, contents(tmp_path / name)
+
+    return run
+
+
+def contents(folder):
+    """The bytes of all files, hidden ones included, by name."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_missing_beam_is_an_error_that_says_what_to_install(
+    build, monkeypatch
+):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    with pytest.raises(ImportError, match=r"install requirements-beam\.lock"):
+        build("out", runner="beam")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("No 'a'. [while running 'Survey']", "No 'a'."),
+        (
+            "bundle inst_1 failed:Traceback (most recent call last):\n"
+            '  File "a.py"\nUnicodeError: x\n\nDuring another:\n'
+            "OSError: No [room]. [while running 'Build-ptransform-7']\n\n",
+            "No [room].",
+        ),
+    ],
+)
+def test_the_cause_is_the_last_error_that_beam_quotes(
+    monkeypatch, error, message
+):
+    class Pipeline:
+        def run(self):
+            raise RuntimeError(error)
+
+    with pytest.raises(ValueError) as caught:
+        beam_runner.finish(Pipeline())
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.beam
+def test_every_runner_writes_the_same_bytes(build):
+    report, expected = build("local")
+    assert len(expected) == 15
+    assert build("local 2", num_workers=2)[1] == expected
+
+    for name, num_workers in [("in memory", 1), ("processes", 2)]:
+        found, files = build(name, runner="beam", num_workers=num_workers)
+
+        assert files == expected
+        assert found.counts == found.built == report.counts
+        assert not found.kept_files
+
+
+@pytest.mark.beam
+def test_finished_shards_are_kept_and_the_others_are_built(build, tmp_path):
+    _, expected = build("out")
+    missing = "train-00003-of-00005"
+    (tmp_path / "out" / missing).unlink()
+
+    report, files = build("out", runner="beam")
+
+    assert files == expected
+    assert len(report.kept_files) == 4 and missing not in report.kept_files
+    assert build("out", runner="beam")[0].built.records == 0
+
+
+@pytest.mark.beam
+def test_halves_of_two_machines_are_one_build(build):
+    _, expected = build("whole")
+
+    report, first = build("one", runner="beam", shards="0-1,4")
+    _, second = build("two", shards="2-3")
+
+    assert {**first, **second} == expected
+    assert len(first) == 9 and len(second) == 6
+    assert not report.kept_files
+
+
+@pytest.mark.beam
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_the_error_of_a_worker_is_raised(build, tmp_path, capfd, num_workers):
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"a b\n\xff\n")
+
+    with pytest.raises(ValueError, match=r"bad.txt, line 2: not UTF-8.*=0\.$"):
+        build(
+            "out",
+            runner="beam",
+            num_workers=num_workers,
+            input_file=str(bad),
+        )
+
+    assert capfd.readouterr().err == ""
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.beam
+def test_bad_lines_are_counted_over_all_files(build, tmp_path):
+    for name in "xy":
+        (tmp_path / name).write_bytes(b"a b\n\xff\nc d e\n")
+    input_file = f"{tmp_path}/x,{tmp_path}/y"
+
+    report, _ = build(
+        "out", runner="beam", input_file=input_file, max_bad_lines=2
+    )
+
+    assert report.num_bad_lines == 2
+    with pytest.raises(ValueError, match=r"y, line 2.*max_bad_lines=1"):
+        build("2", runner="beam", input_file=input_file, max_bad_lines=1)
+
+
+@pytest.mark.beam
+def test_options_of_the_pipeline_are_beams(build):
+    with pytest.raises(ValueError, match="NoSuchRunner"):
+        build("out", runner="beam", beam_options="--runner=NoSuchRunner")
+
+
+def children(pid):
+    command = ["ps", "-o", "pid=", "--ppid", str(pid)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    return sorted(map(int, found.stdout.split()))
+
+
+@pytest.mark.beam
+@pytest.mark.parametrize("victim", ["worker", "command"])
+def test_a_build_whose_process_was_killed_goes_on(
+    build, corpus, tmp_path, victim
+):
+    _, expected = build("expected", masking="static", dupe_factor=9)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    command = subprocess.Popen(
+        [
+            *(sys.executable, str(ROOT / "create_pretraining_data.py")),
+            *(f"--input_file={corpus}/*.txt*", "--output_file=train@5"),
+            *(f"--vocab_file={corpus}/vocab", "--max_seq_length=128"),
+            *("--masking=static", "--dupe_factor=9"),
+            *("--runner=beam", "--num_workers=2"),
+        ],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not list(folder.glob("train-*.partial")):
+        assert command.poll() is None, command.stderr.read()
+        time.sleep(0.05)
+    (*_, supervisor) = children(command.pid)
+    workers = children(supervisor)
+    assert len(workers) == 2
+    os.kill(workers[0] if victim == "worker" else command.pid, signal.SIGKILL)
+
+    with command:
+        _, error = command.communicate(timeout=60)
+
+    if victim == "worker":
+        assert command.returncode == 1
+        assert error.startswith("error: A worker process died")
+        assert error.count("\n") == 1
+        left = [path.name for path in folder.iterdir()]
+        assert not [name for name in left if "partial" in name]
+    deadline = time.monotonic() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    _, files = build(
+        "out", masking="static", dupe_factor=9, runner="beam", num_workers=2
+    )
+    assert files == expected

@@ -1,0 +1,53 @@
+import pytest
+
+from albert_tf.data import record_source, shard_sets
+from tests.data.records import make_sidecar
+
+
+def names(number, stem="train"):
+    return [f"{stem}-{i:05}-of-{number:05}" for i in range(number)]
+
+
+def test_all_shards_of_one_build_are_fine(caplog):
+    shard_sets.check(dict.fromkeys(names(3), make_sidecar()))
+    # Other files need have nothing in common, nor files without a sidecar.
+    shard_sets.check({"a": make_sidecar(), "b": make_sidecar(ngram=1)})
+    first, second = names(2)
+    shard_sets.check({first: make_sidecar(), second: None})
+    shard_sets.check(
+        dict.fromkeys(names(2), make_sidecar())
+        | dict.fromkeys(names(2, "other"), make_sidecar(ngram=1))
+    )
+
+    assert not caplog.text
+
+
+def test_missing_shards_are_warned_of(caplog):
+    shard_sets.check(dict.fromkeys(names(3)[1:], make_sidecar()))
+
+    assert "2 of the 3 shards of 'train@3' are read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ngram": 1}, "ngram is 3 and 1"),
+        ({"corpus_sha256": "b"}, "corpus_sha256 is None and 'b'"),
+    ],
+)
+def test_shards_of_different_builds_are_refused(changes, message):
+    first, second, third = names(3)
+    facts = {first: make_sidecar(), second: make_sidecar()}
+
+    with pytest.raises(ValueError, match=f"00002-of.*builds: {message}"):
+        shard_sets.check({**facts, third: make_sidecar(**changes)})
+
+
+def test_opening_records_checks_their_shards(write_records):
+    record = {"pair_ids": [5, 6], "segment_a_length": [1]}
+    first, second = names(2)
+    write_records(first, [record])
+    path = write_records(second, [record], random_seed=3)
+
+    with pytest.raises(ValueError, match="random_seed is 12345 and 3"):
+        record_source.open_records(path.replace("-00001-", "-0000?-"))
