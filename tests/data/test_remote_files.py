@@ -102,12 +102,14 @@ def test_remote_and_local_files_may_be_mixed(local, remote):
 
 def test_numbered_shards_have_a_common_name(write_records, tmp_path):
     folder = f"ram://{next(_NUMBERS)}"
-    for path in (
-        write_records(f"train-0000{i}-of-00002", [dynamic_record(9 + i)])
-        for i in range(2)
-    ):
-        for name in tmp_path.glob(f"{path.name}*"):
-            write(f"{folder}/{name.name}", name.read_bytes())
+    for i in range(2):
+        write_records(
+            f"train-0000{i}-of-00002",
+            [dynamic_record(9 + i)],
+            masking="dynamic",
+        )
+    for path in tmp_path.iterdir():
+        write(f"{folder}/{path.name}", path.read_bytes())
 
     found = record_source.open_records(f"{folder}/train@2")
 
