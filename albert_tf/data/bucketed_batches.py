@@ -12,8 +12,10 @@ an example may occur twice, even in one batch.
 
 Evaluation: all records are sorted by length and batched by a budget of tokens,
 so that short records come in larger batches. Every record occurs once.
+Unless shapes are compiled, a batch ends where shorter records begin.
 """
 
+import collections
 import dataclasses
 import functools
 import threading
@@ -27,6 +29,8 @@ from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
 
 WINDOW_SIZE = 32
+# A batch of an evaluation uses at least a fourth of its budget.
+_LEAST_PART = 4
 # Separates the draws of windows from the draws of epochs.
 _WINDOW_STREAM = 1
 
@@ -36,11 +40,13 @@ class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
     Pass a `bucket_width` of `max_seq_length` or more where shapes must not
-    change, as on a TPU.
+    change, as on a TPU; and `is_compiled` where every shape is compiled, to
+    have as many rows in all batches of a length.
     """
 
     max_seq_length: int
     bucket_width: int
+    is_compiled: bool = False
 
     def length(self, longest: int) -> int:
         """Returns the padded length of a batch, given its longest record.
@@ -58,6 +64,11 @@ class Padding:
         """The length of all batches, or None if lengths differ."""
         is_static = self.bucket_width >= self.max_seq_length
         return self.max_seq_length if is_static else None
+
+    @property
+    def rows_vary(self) -> bool:
+        """Whether batches of a length may have different numbers of rows."""
+        return not self.is_compiled and self.static_length is None
 
 
 class BucketedOrder:
@@ -136,14 +147,21 @@ def plan_evaluation(
     example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length
     order = np.argsort(-lengths.astype(np.int64), kind="stable")
+    padded = [padding.length(length) for length in lengths[order].tolist()]
+    num_left = collections.Counter(padded)
     batches, start = EvaluationPlan(), 0
     while start < len(order):
-        length = padding.length(int(lengths[order[start]]))
+        length = padded[start]
         num_rows = budget // length // num_replicas * num_replicas
+        if padding.rows_vary:
+            least = num_rows // _LEAST_PART
+            wanted = min(max(num_left[length], least), len(order) - start)
+            num_rows = min(num_rows, -(-wanted // num_replicas) * num_replicas)
         indices = order[start : start + num_rows]
         batches.append(
             EvaluationBatch(indices=indices, num_rows=num_rows, length=length)
         )
+        num_left.subtract(padded[start : start + num_rows])
         start += num_rows
     return batches
 

@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # Records of a training set that a model is judged by.
 SAMPLE_SIZE = 1000
-BUCKET_WIDTH = 16
+_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
@@ -216,10 +216,14 @@ def padding_for(
     config: FinetuningConfig, strategy: tf.distribute.Strategy
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
-    width = _COMPILED_BUCKET_WIDTH if config.jit_compile else BUCKET_WIDTH
+    width = _COMPILED_BUCKET_WIDTH if config.jit_compile else _BUCKET_WIDTH
     if distribution.device_type(strategy) == "TPU":
         width = config.max_seq_length
-    return Padding(max_seq_length=config.max_seq_length, bucket_width=width)
+    return Padding(
+        max_seq_length=config.max_seq_length,
+        bucket_width=width,
+        is_compiled=config.jit_compile,
+    )
 
 
 def training_batches(

@@ -124,8 +124,10 @@ def test_an_evaluation_has_every_record_once_within_its_budget(
         assert batch.num_rows % num_replicas == 0
         assert len(batch.indices) <= batch.num_rows
         assert LENGTHS[batch.indices].max() <= batch.length
-    assert len({(b.num_rows, b.length) for b in plan}) <= 4
     assert len(plan) < 25  # what batches of 4 would need
+    # Only as many rows as are needed.
+    for batch in plan:
+        assert batch.num_rows - len(batch.indices) < num_replicas
 
     dataset = bucketed_batches.evaluation_dataset(
         columns,
@@ -142,12 +144,40 @@ def test_an_evaluation_has_every_record_once_within_its_budget(
     assert set(np.concatenate(weights)) <= {0.0, 1.0}
 
 
-def test_an_evaluation_of_one_record_is_filled_up(columns):
+def test_a_batch_of_an_evaluation_ends_where_shorter_records_begin():
+    lengths = np.array([3] * 5 + [40] * 3 + [20] * 13)
+
     plan = bucketed_batches.plan_evaluation(
-        LENGTHS[:1], batch_size=2, padding=PADDING
+        lengths, batch_size=8, padding=PADDING
+    )
+
+    # A batch of the last one of 20 alone would be too small.
+    assert [(b.num_rows, b.length) for b in plan] == [
+        (3, 48),
+        (12, 32),
+        (3, 32),
+        (3, 16),
+    ]
+
+
+def test_compiled_batches_of_a_length_have_the_same_number_of_rows():
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS[:90],
+        batch_size=4,
+        padding=dataclasses.replace(PADDING, is_compiled=True),
+    )
+
+    assert len({(b.num_rows, b.length) for b in plan}) <= 4
+    assert sum(b.num_rows for b in plan) > 90
+
+
+def test_an_evaluation_of_one_record_is_filled_up(columns):
+    padding = dataclasses.replace(PADDING, is_compiled=True)
+    plan = bucketed_batches.plan_evaluation(
+        LENGTHS[:1], batch_size=2, padding=padding
     )
     (batch,) = bucketed_batches.evaluation_dataset(
-        columns, plan, ALONE, padding=PADDING
+        columns, plan, ALONE, padding=padding
     )
 
     assert batch["example_weights"].numpy().sum() == 1

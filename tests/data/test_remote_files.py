@@ -114,7 +114,7 @@ def test_numbered_shards_have_a_common_name(write_records, tmp_path):
     found = record_source.open_records(f"{folder}/train@2")
 
     assert found.num_records == 2
-    with pytest.raises(FileNotFoundError, match="train-00002-of-00003"):
+    with pytest.raises(FileNotFoundError, match="train-00000-of-00003"):
         record_source.open_records(f"{folder}/train@3")
 
 

@@ -133,7 +133,7 @@ def test_a_set_that_cannot_be_used_is_named(changes, message, small):
 @pytest.mark.parametrize(
     ("device", "jit_compile", "length", "expected"),
     [
-        ("CPU", False, 50, 16),
+        ("CPU", False, 50, 8),
         ("GPU", True, 50, 64),
         ("GPU", True, 512, 64),
         ("TPU", False, 50, 50),
@@ -153,6 +153,7 @@ def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
 
     assert padding.bucket_width == expected
     assert padding.max_seq_length == length
+    assert padding.is_compiled == jit_compile
     is_static = expected >= length
     assert padding.static_length == (length if is_static else None)
 
