@@ -81,7 +81,12 @@ def main() -> None:
         f"padded_{UNIT}": speeds["padded"],
         "ratio_to_padded": statistics.median(ratios),
         "ratios_to_padded": [round(ratio, 3) for ratio in ratios],
-        "ratio_of_possible": statistics.median(ratios) * share,
+        "ratio_of_possible": statistics.median(
+            ratio * tokens / num_places
+            for ratio, tokens in zip(
+                ratios, num_tokens[WARM_UP_STEPS:], strict=True
+            )
+        ),
     }
     print(json.dumps(result))
 
