@@ -17,7 +17,7 @@ from typing import Any
 
 import tqdm
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.data import (
     beam_runner,
     build_report,
@@ -55,7 +55,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
-    inputs = files.expand_globs(config.input_file or "")
+    inputs = storage.expand_globs(config.input_file or "")
     paths = shards.output_files(config, inputs)
     run = beam_runner.run if config.runner == "beam" else run_here
     outcome = run(config, inputs, paths)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import files, locks
+from albert_tf import files, locks, storage
 from albert_tf.data import corpus, record_index, sidecar
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
@@ -160,7 +160,7 @@ def plan(
     facts = {
         "config": shortened,
         "corpus_files": [
-            [os.path.basename(path), os.path.getsize(path)]
+            [os.path.basename(path), storage.size(path)]
             for path in contents.paths[:_NUM_CORPUS_FILES]
         ],
         "num_corpus_files": len(contents.paths),

@@ -138,7 +138,7 @@ def read(record_path: files.Path) -> Sidecar | None:
         ValueError: The file is damaged, or not a sidecar of this version.
     """
     path = sidecar_path(record_path)
-    if remote_files.is_remote(path):
+    if files.is_remote(path):
         values = _read_remote(path)
     elif not os.path.exists(path):
         return None
