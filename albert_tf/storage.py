@@ -36,11 +36,28 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
 
 
 def exists(path: Path) -> bool:
-    """Returns whether there is a file; errors as `open_read`."""
+    """Returns whether there is a file; other errors as `open_read`."""
     if not is_remote(path):
         return os.path.exists(path)
-    with _file(path, "read") as (system, name):
-        return bool(system.exists(name))
+    return identity(path) is not None
+
+
+def identity(path: Path) -> object | None:
+    """Returns what changes when a file is written again; None if it is missing.
+
+    Raises:
+        ImportError, OSError: As `open_read`.
+    """
+    try:
+        if not is_remote(path):
+            status = os.stat(path)
+            return status.st_ino, status.st_mtime_ns
+        with _file(path, "read") as (system, name):
+            # `exists` takes every error for a missing file.
+            system.info(name)
+            return str(system.ukey(name))
+    except FileNotFoundError:
+        return None
 
 
 def size(path: Path) -> int:

@@ -23,11 +23,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from albert_tf import storage
 from albert_tf.data import (
     beam_worker,
     corpus,
     ordered_workers,
     pretraining_instances,
+    remote_files,
     shard_writer,
     shards,
     sidecar,
@@ -65,7 +67,7 @@ def run(
     own = shards.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     _check_installed()
-    before = {path: _identity(path) for path in own}
+    before = remote_files.open_all(storage.identity, [*own])
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
     try:
         # In a process of its own, which can end at once, whatever Beam's
@@ -77,13 +79,13 @@ def run(
     except BaseException:
         _clean_up(own)
         raise
-    counts = {path: _counts(path) for path in own}
-    kept = {p: c for p, c in counts.items() if before[p] == _identity(p)}
-    return shards.Outcome(
-        kept=kept,
-        built={p: c for p, c in counts.items() if p not in kept},
-        num_bad_lines=bad_lines,
-    )
+    after = remote_files.open_all(storage.identity, [*own])
+    found = remote_files.open_all(_counts, [*own])
+    kept: dict[str, BuildCounts] = {}
+    built: dict[str, BuildCounts] = {}
+    for path, one, other, counts in zip(own, before, after, found, strict=True):
+        (kept if one == other else built)[path] = counts
+    return shards.Outcome(kept, built, bad_lines)
 
 
 def _run_pipeline(
@@ -178,6 +180,8 @@ def _build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
         )
+    if shards.finished_counts(task.path, task.planned):
+        return  # By a bundle that an engine tries again.
     parts = (
         pretraining_instances.build_block(block, tokenizer, config)[
             task.planned.part[0]
@@ -195,21 +199,13 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
 
 
 def _counts(path: str) -> BuildCounts:
-    found = sidecar.read(path)
+    found = shards.read_sidecar(path)
     if found is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "
             "must be in a folder that this machine and all workers share."
         )
     return found.counts
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Returns what changes when a file is written again."""
-    if not os.path.exists(path):
-        return None
-    status = os.stat(path)
-    return status.st_ino, status.st_mtime_ns
 
 
 def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:

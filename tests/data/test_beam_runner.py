@@ -113,6 +113,30 @@ def test_every_runner_writes_the_same_bytes(build):
 
 
 @pytest.mark.beam
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
+    _, expected = build("local")
+    remote = {
+        "input_file": f"file://{corpus}/*.txt*",
+        "vocab_file": f"file://{corpus}/vocab",
+        "output_file": f"file://{tmp_path}/remote/train@5",
+        "runner": "beam",
+        "num_workers": num_workers,
+    }
+
+    assert not build("empty", **remote)[0].kept_files
+
+    files = contents(tmp_path / "remote")
+    assert files.keys() == expected.keys()
+    for name in files:  # Sidecars say where the files are.
+        assert name.endswith(".json") or files[name] == expected[name]
+    (tmp_path / "remote" / "train-00003-of-00005").unlink()
+    assert len(build("empty", **remote)[0].kept_files) == 4
+    assert contents(tmp_path / "remote") == files
+    assert not contents(tmp_path / "empty")
+
+
+@pytest.mark.beam
 def test_finished_shards_are_kept_and_the_others_are_built(build, tmp_path):
     _, expected = build("out")
     missing = "train-00003-of-00005"
