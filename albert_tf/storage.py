@@ -127,11 +127,13 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         with files.atomic_write(path) as file:
             yield file
         return
-    with tempfile.NamedTemporaryFile(prefix="albert_tf-") as spool:
-        yield spool.file
-        spool.flush()
+    # Without a name, so that nothing is left of it if this process is killed.
+    with tempfile.TemporaryFile() as spool:
+        yield spool
+        spool.seek(0)
         with _file(path, "written") as (system, name):
-            _send(system, spool.name, name, os.fspath(path))
+            source = f"/dev/fd/{spool.fileno()}"
+            _send(system, source, name, os.fspath(path))
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -192,8 +194,9 @@ def _errors_named(path: str, done: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        what = "folder or bucket for" if done == "written" else "file"
         raise FileNotFoundError(
-            f"There is no file {path!r}. Check the path."
+            f"There is no {what} {path!r}. Check the path."
         ) from error
     except ImportError as error:
         raise ImportError(

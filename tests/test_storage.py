@@ -82,6 +82,17 @@ def test_a_file_that_cannot_be_sent_is_an_error_and_leaves_no_debris(
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [b"old"]
 
 
+def test_a_missing_bucket_is_an_error(monkeypatch):
+    def refuse(self, *_):
+        raise FileNotFoundError("bucket")
+
+    system = fsspec.get_filesystem_class("memory")
+    monkeypatch.setattr(system, "put_file", refuse)
+
+    with pytest.raises(FileNotFoundError, match="no folder or bucket for 'mem"):
+        write("memory://bucket/a", b"new")
+
+
 def test_json_is_written_with_sorted_keys(folder):
     storage.write_json(f"{folder}/a", {"b": 1, "a": [2]})
 
