@@ -114,7 +114,7 @@ def _run_pipeline(
             _plan, beam.pvalue.AsList(contents), config, list(paths)
         )
         | "Spread" >> beam.Reshuffle()
-        | "Build" >> beam.Map(_build_shard, config)
+        | "Build" >> beam.Map(build_shard, config)
     )
     return _committed(finish(pipeline), _BAD_LINES)
 
@@ -173,7 +173,16 @@ def _plan(
         yield ShardTask(path, planned, shards.wanted([planned], contents))
 
 
-def _build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
+def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
+    """Builds a shard: one element of the pipeline.
+
+    A finished one is kept: engines repeat elements whose worker was lost, and
+    others of its bundle.
+
+    Raises:
+        ValueError: The vocabulary is not that of the plan; or as
+            `shard_writer.write`.
+    """
     tokenizer = _load_tokenizer(config)
     if tokenizer.hash != task.planned.tokenizer_hash:
         raise ValueError(
@@ -181,7 +190,7 @@ def _build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
             f"{config.spm_model_file or config.vocab_file!r}."
         )
     if shards.finished_counts(task.path, task.planned):
-        return  # By a bundle that an engine tries again.
+        return
     parts = (
         pretraining_instances.build_block(block, tokenizer, config)[
             task.planned.part[0]
@@ -203,7 +212,8 @@ def _counts(path: str) -> BuildCounts:
     if found is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "
-            "must be in a folder that this machine and all workers share."
+            "must be in a folder that this machine and all workers share, or "
+            "have a path with a scheme (gs://)."
         )
     return found.counts
 

@@ -1,5 +1,6 @@
 """Tests with the mark `beam` need Apache Beam: `make test-beam`."""
 
+import dataclasses
 import gzip
 import importlib.util
 import os
@@ -12,7 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from albert_tf.data import beam_runner, builder
+from albert_tf.data import beam_runner, builder, shards
+from albert_tf.data.corpus import survey
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -96,6 +98,45 @@ def test_the_cause_is_the_last_error_that_beam_quotes(
         beam_runner.finish(Pipeline())
 
     assert str(caught.value) == message
+
+
+@pytest.fixture
+def task(corpus, tmp_path):
+    """A shard to build, and the settings."""
+    config = PretrainingDataConfig(
+        input_file=f"{corpus}/c.txt",
+        output_file=str(tmp_path / "out"),
+        vocab_file=f"{corpus}/vocab",
+        masking="dynamic",
+    )
+    found = survey([config.input_file], config)
+    ((path, planned),) = shards.plan(
+        config, config.load_tokenizer(), found, [config.output_file]
+    ).items()
+    wanted = shards.wanted([planned], found)
+    return beam_runner.ShardTask(path, planned, wanted), config
+
+
+def test_a_shard_that_is_built_twice_is_written_once(task, tmp_path):
+    beam_runner.build_shard(*task)
+    before = [path.stat() for path in sorted(tmp_path.iterdir())]
+
+    beam_runner.build_shard(*task)
+
+    assert len(before) == 3
+    assert [path.stat() for path in sorted(tmp_path.iterdir())] == before
+
+
+def test_a_worker_with_another_vocabulary_builds_nothing(task, tmp_path):
+    (path, planned, wanted), config = task
+    other = dataclasses.replace(planned, tokenizer_hash="abc")
+
+    with pytest.raises(ValueError, match="not the same on all machines: .*voc"):
+        beam_runner.build_shard(
+            beam_runner.ShardTask(path, other, wanted), config
+        )
+
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.beam
