@@ -43,6 +43,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--megabytes", default="250,500,1000,2000")
     parser.add_argument("--num_workers", type=int, default=2)
     parser.add_argument("--masking", default="dynamic")
+    parser.add_argument("--runner", default="local")
+    parser.add_argument(
+        "--python", default=sys.executable, help="one with Beam, for --runner"
+    )
     parser.add_argument("--folder", help="for the texts; default: temporary")
     return parser.parse_args()
 
@@ -109,13 +113,14 @@ def build(
     started = time.monotonic()
     command = subprocess.Popen(
         [
-            sys.executable,
+            arguments.python,
             str(ROOT / "create_pretraining_data.py"),
             f"--input_file={','.join(map(str, paths))}",
             f"--output_file={records}/train@{NUM_SHARDS}",
             f"--spm_model_file={arguments.spm_model_file}",
             f"--num_workers={arguments.num_workers}",
             f"--masking={arguments.masking}",
+            f"--runner={arguments.runner}",
         ],
         stdout=subprocess.PIPE,
         text=True,
