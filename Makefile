@@ -49,7 +49,7 @@ lock:
 
 # What builds has its runtime version; the rest is as Beam wants it.
 define LOCK_BEAM
-grep -oE '^(absl-py|google-crc32c|numpy|pytest|sentencepiece|sentencex|tqdm)==[^ ]+' \
+grep -oE '^(absl-py|fsspec|google-crc32c|numpy|pytest|sentencepiece|sentencex|tqdm)==[^ ]+' \
 	requirements-dev.lock \
 	| $(COMPILE) --upgrade --group beam --constraint - \
 		--output-file requirements-beam.lock

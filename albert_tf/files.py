@@ -1,7 +1,7 @@
 """Files: globs that must match, text and JSON, whole writes.
 
-Floor 0: plain Python. Local files only; remote paths (`gs://...`) must be
-mounted or copied first, and are refused with that advice.
+Floor 0: plain Python. Local files only; remote paths (`gs://...`) are refused
+with advice. `storage.py` has what works with either.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any
 
 Path = str | os.PathLike[str]
@@ -27,6 +27,11 @@ _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
 
 
+def is_remote(path: Path) -> bool:
+    """Returns whether a path has a scheme, such as `gs://`."""
+    return "://" in os.fspath(path)
+
+
 def check_local(path: Path) -> str:
     """Returns `path` as a string.
 
@@ -34,7 +39,7 @@ def check_local(path: Path) -> str:
         ValueError: It has a scheme (`gs://`), which nothing here can read.
     """
     text = os.fspath(path)
-    if "://" in text:
+    if is_remote(text):
         raise ValueError(
             f"{text!r} is a remote path. Mount or copy it to a local folder "
             "and pass that."
@@ -65,24 +70,36 @@ def shard_names(name: str) -> list[str]:
     return [f"{found['stem']}-{i:05}-of-{number:05}" for i in range(number)]
 
 
-def expand_globs(patterns: str | list[str]) -> list[str]:
+def expand_globs(
+    patterns: str | list[str],
+    *,
+    glob_remote: Callable[[str], list[str]] | None = None,
+) -> list[str]:
     """Returns the files that comma-separated glob patterns match.
 
     Files come pattern by pattern, sorted within each, none twice, not even
     under another name (`a`, `./a`, a link to it): the first name stays.
     `name@N` stands for all its shards, see `shard_names`.
 
+    Args:
+        patterns: The patterns.
+        glob_remote: Returns the files that a remote pattern matches. Their
+            shards are not looked for.
+
     Raises:
         FileNotFoundError: A pattern matches no file, or a shard is missing;
             the message names it.
+        ValueError: A pattern is remote, and there is no `glob_remote`.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found: dict[tuple[int, int], str] = {}
-    for pattern in (check_local(p.strip()) for p in patterns):
-        if not pattern:
+    found: dict[object, str] = {}
+    for pattern in filter(None, map(str.strip, patterns)):
+        if glob_remote and is_remote(pattern):
+            for name in _remote_matches(pattern, glob_remote):
+                found.setdefault(name, name)
             continue
-        for name in _matches(pattern):
+        for name in _matches(check_local(pattern)):
             found.setdefault(_identity(name), name)
     if not found:
         raise FileNotFoundError("No input file is named. Pass at least one.")
@@ -103,10 +120,26 @@ def _matches(pattern: str) -> list[str]:
         return shards
     found = sorted(name for name in glob.glob(pattern) if os.path.isfile(name))
     if not found:
-        raise FileNotFoundError(
-            f"No file matches {pattern!r}. Check the path or the pattern."
-        )
+        raise _no_match(pattern)
     return found
+
+
+def _remote_matches(
+    pattern: str, glob_remote: Callable[[str], list[str]]
+) -> list[str]:
+    shards = shard_names(pattern)
+    if shards != [pattern]:
+        return shards  # A missing one is an error when it is opened.
+    found = sorted(glob_remote(pattern))
+    if not found:
+        raise _no_match(pattern)
+    return found
+
+
+def _no_match(pattern: str) -> FileNotFoundError:
+    return FileNotFoundError(
+        f"No file matches {pattern!r}. Check the path or the pattern."
+    )
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -4,10 +4,11 @@ Floor 0: plain Python.
 """
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterator
 
-from albert_tf import files
+from albert_tf import storage
 from albert_tf.files import Path
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -31,20 +32,23 @@ def read_numbered_lines(
     the start of the file is removed. One line is in memory at a time.
 
     Args:
-        path: The file.
+        path: The file; it may be remote.
         on_bad_line: Called with what is wrong with a line that is not UTF-8,
             which is then skipped; if None, such a line is an error.
 
     Raises:
         FileNotFoundError: There is no such file.
+        ImportError, OSError: It cannot be read.
         ValueError: A line is not UTF-8 (the message names file and line), or
             the gzip data is damaged.
     """
-    name = files.check_local(path)
-    open_file = gzip.open if name.endswith(".gz") else open
+    name = os.fspath(path)
     number = 0
     try:
-        with open_file(name, "rb") as file:
+        with (
+            storage.open_read(name) as raw,
+            gzip.open(raw) if name.endswith(".gz") else raw as file,
+        ):
             for number, line in enumerate(file, start=1):
                 try:
                     text = line.decode("utf-8").removesuffix("\n")

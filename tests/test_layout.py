@@ -21,6 +21,7 @@ FLOORS = {
     "files": 0,
     "locks": 0,
     "settings": 0,
+    "storage": 0,
     "text_lines": 0,
     "text": 1,
     "metrics": 1,

@@ -10,14 +10,13 @@ Floor: data. No TensorFlow.
 import contextlib
 import functools
 import logging
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tqdm
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.data import (
     beam_runner,
     build_report,
@@ -55,7 +54,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
-    inputs = files.expand_globs(config.input_file or "")
+    inputs = storage.expand_globs(config.input_file or "")
     paths = shards.output_files(config, inputs)
     run = beam_runner.run if config.runner == "beam" else run_here
     outcome = run(config, inputs, paths)
@@ -64,7 +63,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     if not counts.records and config.shards is None:
         for path in built:
             for written in shards.written_files(path):
-                os.remove(written)
+                storage.remove(written)
         raise ValueError(_no_record(config, counts))
     report = BuildReport(
         config=config,

@@ -27,9 +27,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import graph_masking, remote_files
+from albert_tf.data import graph_masking
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_files import RecordFiles
+from albert_tf.files import is_remote
 
 # Files of a host that are read at the same time.
 NUM_LANES = 16
@@ -175,7 +176,7 @@ def evaluation_examples(
 def _as_tensors(files: RecordFiles) -> _Files:
     # Other hosts do not know the working directory.
     paths = [
-        path if remote_files.is_remote(path) else os.path.abspath(path)
+        path if is_remote(path) else os.path.abspath(path)
         for path in files.paths
     ]
     return _Files(

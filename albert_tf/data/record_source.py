@@ -31,6 +31,7 @@ from albert_tf.data import (
 )
 from albert_tf.data.record_files import RecordFile, RecordFiles
 from albert_tf.data.remote_files import RemoteRecordFile
+from albert_tf.files import is_remote
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -272,7 +273,7 @@ def _open_file(
     """Opens and checks a file; None if it has no record."""
     records: AnyRecordFile
     facts = sidecar.read(path)
-    if facts is not None and remote_files.is_remote(path):
+    if facts is not None and is_remote(path):
         records = RemoteRecordFile(path, facts.counts.records)
         _check_size(path, records.num_bytes, facts.num_bytes)
     else:

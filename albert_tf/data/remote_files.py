@@ -29,11 +29,6 @@ _NUM_THREADS = 32
 _CHUNK_SIZE = 2**24
 
 
-def is_remote(path: str) -> bool:
-    """Returns whether a path has a scheme, such as `gs://`."""
-    return "://" in path
-
-
 def expand_globs(patterns: str | list[str]) -> list[str]:
     """Returns the files that local and remote patterns match.
 
@@ -41,35 +36,19 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
         FileNotFoundError: See `files.expand_globs`.
         ValueError: A remote file system is not known or does not answer.
     """
-    if isinstance(patterns, str):
-        patterns = patterns.split(",")
-    if not any(map(is_remote, patterns)):
-        return files.expand_globs(patterns)
-    found: dict[str, None] = {}
-    for pattern in filter(None, map(str.strip, patterns)):
-        matches = (_glob if is_remote(pattern) else files.expand_globs)(pattern)
-        found |= dict.fromkeys(matches)
-    return list(found)
+    return files.expand_globs(patterns, glob_remote=_glob)
 
 
 def _glob(pattern: str) -> list[str]:
     import tensorflow as tf
 
-    shards = files.shard_names(pattern)
-    if shards != [pattern]:
-        return shards  # A missing one is an error when it is opened.
     with _errors_named(pattern):
-        found = sorted(tf.io.gfile.glob(pattern))
-    if not found:
-        raise FileNotFoundError(
-            f"No file matches {pattern!r}. Check the path or the pattern."
-        )
-    return found
+        return list(tf.io.gfile.glob(pattern))
 
 
 def open_all(open_file: Callable[[str], T], paths: list[str]) -> list[T]:
     """Calls a function with all paths: if there are remote ones, in threads."""
-    if not any(map(is_remote, paths)):
+    if not any(map(files.is_remote, paths)):
         return [*map(open_file, paths)]
     with futures.ThreadPoolExecutor(_NUM_THREADS) as pool:
         return [*pool.map(open_file, paths)]

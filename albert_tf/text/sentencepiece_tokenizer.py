@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import sentencepiece
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.text import normalization, special_tokens, tokenizer_json
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -275,8 +275,7 @@ def read_model(model_file: files.Path) -> bytes:
     if os.fspath(model_file).endswith(".json"):
         return tokenizer_json.read_model(model_file)
     try:
-        with open(files.check_local(model_file), "rb") as file:
-            return file.read()
+        return storage.read_bytes(model_file)
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no SentencePiece model {model_file!r}. Check the path, "

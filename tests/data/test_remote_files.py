@@ -1,7 +1,6 @@
 """Remote record files; those of `ram://` stand for those of `gs://`."""
 
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -217,8 +216,3 @@ def test_a_remote_file_that_vanishes_is_an_error(remote):
                 source, InputShard(), batch_size=4, by_files=True
             )
         )
-
-
-def test_paths_with_a_scheme_are_remote():
-    assert remote_files.is_remote("gs://bucket/a")
-    assert not remote_files.is_remote(str(pathlib.Path("a")))

@@ -1,0 +1,212 @@
+"""Remote files; those of `memory://` and `file://` stand for the others."""
+
+import builtins
+import errno
+import gzip
+import sys
+
+import fsspec
+import pytest
+
+from albert_tf import storage, text_lines
+
+
+@pytest.fixture(params=["memory", "file", "local"])
+def folder(request, tmp_path):
+    """An empty folder of some file system."""
+    if request.param == "memory":
+        fsspec.filesystem("memory").store.clear()
+        return "memory://bucket/folder"
+    start = "file://" if request.param == "file" else ""
+    return f"{start}{tmp_path}/folder"
+
+
+def write(path, data):
+    with storage.atomic_write(path) as file:
+        file.write(data)
+
+
+def test_what_was_written_is_read(folder):
+    path = f"{folder}/a.txt"
+
+    write(path, b"one\ntwo\n")
+
+    assert storage.exists(path)
+    assert storage.size(path) == 8
+    assert storage.read_text(path) == "one\ntwo\n"
+    with storage.open_read(path) as file:
+        file.seek(-4, 2)
+        assert file.read() == b"two\n"
+    write(path, b"new")
+    assert storage.read_bytes(path) == b"new"
+    storage.remove(path)
+    assert not storage.exists(path)
+
+
+def test_a_file_has_no_name_until_it_is_whole(folder):
+    path = f"{folder}/a"
+
+    with storage.atomic_write(path) as file:
+        file.write(b"whole")
+        assert not storage.exists(path)
+
+    assert storage.expand_globs(f"{folder}/*") == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_debris(folder):
+    path = f"{folder}/a"
+    write(path, b"old")
+
+    with pytest.raises(RuntimeError), storage.atomic_write(path) as file:
+        file.write(b"half of the n")
+        raise RuntimeError
+
+    assert storage.read_bytes(path) == b"old"
+    assert storage.expand_globs(f"{folder}/*") == [path]
+
+
+def test_a_file_that_cannot_be_sent_is_an_error_and_leaves_no_debris(
+    tmp_path, monkeypatch
+):
+    def refuse(self, *_):
+        raise PermissionError(errno.EACCES, "denied")
+
+    path = f"file://{tmp_path}/a"
+    write(path, b"old")
+    system = fsspec.get_filesystem_class("file")
+    monkeypatch.setattr(system, "mv", refuse)
+
+    with pytest.raises(OSError, match=r"a' cannot be written \(Permission"):
+        write(path, b"new")
+
+    assert [found.read_bytes() for found in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_missing_bucket_is_an_error(monkeypatch):
+    def refuse(self, *_):
+        raise FileNotFoundError("bucket")
+
+    system = fsspec.get_filesystem_class("memory")
+    monkeypatch.setattr(system, "put_file", refuse)
+
+    with pytest.raises(FileNotFoundError, match="no folder or bucket for 'mem"):
+        write("memory://bucket/a", b"new")
+
+
+def test_json_is_written_with_sorted_keys(folder):
+    storage.write_json(f"{folder}/a", {"b": 1, "a": [2]})
+
+    assert storage.read_text(f"{folder}/a") == (
+        '{\n  "a": [\n    2\n  ],\n  "b": 1\n}\n'
+    )
+
+
+def test_files_come_in_the_order_of_the_patterns_each_once(folder):
+    for name in ("b", "a", "deep/c", "x"):
+        write(f"{folder}/{name}", b"")
+
+    found = storage.expand_globs(f"{folder}/b,{folder}/[abd]*, ,{folder}/x")
+
+    assert found == [f"{folder}/{name}" for name in "bax"]
+
+
+def test_local_and_remote_patterns_may_be_mixed(tmp_path):
+    fsspec.filesystem("memory").store.clear()
+    write("memory://m/a", b"")
+    write(tmp_path / "b", b"")
+
+    found = storage.expand_globs(f"memory://m/*,{tmp_path}/*,memory://m/t@2")
+
+    assert found == [
+        "memory://m/a",
+        str(tmp_path / "b"),
+        "memory://m/t-00000-of-00002",
+        "memory://m/t-00001-of-00002",
+    ]
+
+
+def test_a_host_stays_in_the_names_of_what_is_found(monkeypatch):
+    class Hdfs:
+        def glob(self, name, detail):
+            assert name == "/a/*" and detail
+            facts = {"type": "file"}
+            return {"/a/y": facts, "/a/x": facts, "/a/d": {"type": "directory"}}
+
+    monkeypatch.setattr(fsspec, "url_to_fs", lambda *_, **__: (Hdfs(), "/a/*"))
+
+    assert storage.expand_globs("hdfs://host:8020/a/*") == [
+        "hdfs://host:8020/a/x",
+        "hdfs://host:8020/a/y",
+    ]
+
+
+@pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
+def test_lines_are_read_from_anywhere(folder, name):
+    data = "Zoë\n雨\n".encode() * 10_000
+    path = f"{folder}/{name}"
+    write(path, gzip.compress(data) if name.endswith("gz") else data)
+
+    assert [*text_lines.read_lines(path)] == ["Zoë", "雨"] * 10_000
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        storage.read_bytes,
+        storage.size,
+        storage.remove,
+        storage.expand_globs,
+        lambda path: [*text_lines.read_lines(path)],
+    ],
+)
+def test_a_missing_file_is_named(use, folder):
+    with pytest.raises(FileNotFoundError, match="gone"):
+        use(f"{folder}/gone")
+
+
+def test_bytes_that_are_not_utf8_are_an_error(folder):
+    write(f"{folder}/latin", b"Zo\xeb")
+
+    with pytest.raises(ValueError, match="latin' is not UTF-8 text"):
+        storage.read_text(f"{folder}/latin")
+
+
+def test_an_unknown_scheme_is_an_error():
+    with pytest.raises(OSError, match=r"'s4://b/a' cannot be read .*s4"):
+        storage.read_bytes("s4://b/a")
+
+
+@pytest.mark.parametrize(
+    ("path", "missing"), [("gs://b/a", "gcsfs"), ("memory://a", "fsspec")]
+)
+def test_a_missing_package_is_named(path, missing, monkeypatch):
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == missing:
+            monkeypatch.delitem(sys.modules, name)
+    load = builtins.__import__
+
+    def refuse(name, *arguments):
+        if name.partition(".")[0] == missing:
+            raise ImportError(f"No module named {name!r}")
+        return load(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+    with pytest.raises(ImportError, match=rf"{path}.*: gcsfs for gs://, s3fs"):
+        storage.read_bytes(path)
+
+
+def test_an_error_in_the_middle_of_a_file_names_it(monkeypatch):
+    class Broken:
+        def read(self, size):
+            raise RuntimeError("reset\nby peer")
+
+        def close(self):
+            pass
+
+    write("memory://a", b"x")
+    system = fsspec.get_filesystem_class("memory")
+    monkeypatch.setattr(system, "open", lambda *_, **__: Broken())
+
+    with pytest.raises(OSError, match=r"memory://a' .*RuntimeError: reset by"):
+        storage.read_bytes("memory://a")
