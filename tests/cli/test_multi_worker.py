@@ -71,7 +71,9 @@ def test_two_workers_pretrain_and_evaluate_like_one(
     pretraining_flags, config_flag, logged, tmp_path
 ):
     flags = (*pretraining_flags, config_flag, "--deterministic")
-    workers.run_alone("run_pretraining.py", flags, tmp_path)
+    workers.run_alone(
+        "run_pretraining.py", (*flags, "--output_dir=one"), tmp_path
+    )
     one, two = tmp_path / "one", tmp_path / "two"
 
     run_stopped_and_resumed("run_pretraining.py", flags, tmp_path, step=4)
@@ -109,7 +111,9 @@ def losses_flags(pretraining_flags, config_flag):
 @pytest.fixture
 def losses_alone(losses_flags, logged, tmp_path):
     """The log of such a run in one process."""
-    workers.run_alone("run_pretraining.py", losses_flags, tmp_path)
+    workers.run_alone(
+        "run_pretraining.py", (*losses_flags, "--output_dir=one"), tmp_path
+    )
     return logged(tmp_path / "one" / "metrics.jsonl")
 
 
@@ -183,7 +187,9 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
 def test_two_workers_fine_tune_and_evaluate_like_one(
     finetuning_flags, logged, tmp_path
 ):
-    workers.run_alone("run_classifier.py", finetuning_flags, tmp_path)
+    workers.run_alone(
+        "run_classifier.py", (*finetuning_flags, "--output_dir=one"), tmp_path
+    )
 
     run_stopped_and_resumed(
         "run_classifier.py", finetuning_flags, tmp_path, step=33

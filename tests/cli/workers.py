@@ -28,8 +28,8 @@ def hooked(*arguments, **named):
         print(f"HOOK {time.time()}", flush=True)
         if action.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, action))
-        elif action == "wait":
-            time.sleep(5)
+        elif action.isdecimal():
+            time.sleep(int(action))
         else:
             raise OSError(28, "No space left on device", "a file")
     return original(*arguments, **named)
@@ -39,11 +39,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 # Where hooks hang: `module:function`.
 STEP = "albert_tf.training.loop:TrainingLoop._record"
 FIRST_CHECK = "albert_tf.training.pretrain:_open_train_records"
-TRACING = "albert_tf.training.step:TrainStep._replica_step"
 SAVE = "albert_tf.checkpoints.train_state:_write_folder"
-BATCH_OF_EVALUATION = (
-    "albert_tf.training.pretrain:Evaluator._totals_over_replicas"
-)
+WRITE = "albert_tf.training.loop:TrainingLoop._write"
 EVALUATION = "albert_tf.training.loop:TrainingLoop._evaluate"
 
 
@@ -77,13 +74,13 @@ def free_addresses(number):
     return found
 
 
-def start(script, flags, folder, *, environment=(), hook=None, name="one"):
-    """Starts a command; what it prints goes to a file in the folder."""
+def start(script, flags, folder, *, log, environment=(), hook=None):
+    """Starts a command; what it prints goes to a file."""
     command = [sys.executable, str(ROOT / script), *flags]
     if hook:
         command[1:1] = ["-c", _HOOK, *map(str, hook)]
     clean = {k: v for k, v in os.environ.items() if k != "TF_CONFIG"}
-    with (folder / f"{name}.log").open("wb") as log:
+    with log.open("wb") as output:
         return subprocess.Popen(
             command,
             cwd=folder,
@@ -94,15 +91,17 @@ def start(script, flags, folder, *, environment=(), hook=None, name="one"):
                 "OMP_NUM_THREADS": "1",
                 **dict(environment),
             },
-            stdout=log,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
 
 
-def run_alone(script, flags, folder, output_dir="one"):
-    process = start(script, (*flags, f"--output_dir={output_dir}"), folder)
+def run_alone(script, flags, folder):
+    """Runs a command in one process, which must end well."""
+    log = folder / "alone.log"
+    process = start(script, flags, folder, log=log)
     process.wait(TIMEOUT)
-    assert process.returncode == 0, (folder / "one.log").read_text()
+    assert process.returncode == 0, log.read_text()
 
 
 def run(
@@ -115,6 +114,7 @@ def run(
     own_flags=(),
     environments=(),
     absent=(),
+    folders=(),
     timeout=TIMEOUT,
 ):
     """Runs a command in several workers.
@@ -125,10 +125,11 @@ def run(
         folder: Where they run.
         number: Number of workers.
         hooks: By index, what happens to a worker: function, number of the
-            call, and a signal, `wait` or `fail`.
+            call, and a signal, `fail`, or seconds to wait.
         own_flags: By index, further flags of a worker.
         environments: Variables of each in place of TF_CONFIG.
         absent: Workers that are not started.
+        folders: By index, in which folder of `folder` a worker runs.
         timeout: Seconds after which those that still run are killed.
 
     Returns:
@@ -146,10 +147,10 @@ def run(
         processes[index] = start(
             script,
             (*flags, *own_flags.get(index, ())),
-            folder,
+            folder / folders[index] if folders else folder,
             environment=environments[index] if environments else variables,
             hook=hooks.get(index),
-            name=f"worker-{index}",
+            log=folder / f"worker-{index}.log",
         )
     stopped = {i for i, hook in hooks.items() if hook[-1] == "SIGSTOP"}
     return _wait(processes, folder, stopped, timeout)
