@@ -206,10 +206,12 @@ def _check(values: FlagValues) -> FinetuningFlags:
     files.check_local(values.output_dir)
     if shared.export_dir:
         files.check_local(shared.export_dir)
-    is_many = values.strategy in _MULTI_WORKER and "TF_CONFIG" in os.environ
+    is_many = values.strategy in _MULTI_WORKER and (
+        "TF_CONFIG" in os.environ or values.cluster != "tf_config"
+    )
     if shared.export_dir and is_many:
         raise ValueError(
-            "--export_dir is for runs on one machine, but TF_CONFIG is set. "
+            "--export_dir is for runs on one machine, but there are others. "
             "Pass --strategy=one or mirrored; or leave --export_dir out, and "
             "export the --output_dir with export_saved_model.py."
         )

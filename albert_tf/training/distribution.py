@@ -3,16 +3,23 @@
 Floor: training.
 """
 
+import contextlib
+import dataclasses
 import functools
-import json
+import logging
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from albert_tf import settings
 from albert_tf.data.example_order import InputShard
+from albert_tf.training import cluster as cluster_lib
+from albert_tf.training import coordination, rendezvous
 from albert_tf.training.run_config import LOCAL_TPU, RunConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 T = TypeVar("T")
 # Makes the batches of one input pipeline, each for one replica, in the order of
@@ -20,17 +27,56 @@ T = TypeVar("T")
 MakeDataset = Callable[[InputShard], tf.data.Dataset]
 
 
+@contextlib.contextmanager
+def strategy_of(config: RunConfig) -> Iterator[tf.distribute.Strategy]:
+    """Yields the strategy of a run; all its workers end together.
+
+    Raises:
+        ValueError: As `create_strategy`; or the workers were started with
+            different flags, code or devices; or another one has failed.
+    """
+    strategy = create_strategy(config)
+    workers = coordination.cluster_of(strategy)
+    if workers is None:
+        yield strategy
+        return
+    with coordination.ending_together(workers):
+        yield strategy
+        wait_for_all(strategy)
+
+
+def _settings_of(config: RunConfig) -> dict[str, Any]:
+    """Returns what must be the same in all workers before they do anything."""
+    flags = dict(
+        line.partition("=")[::2] for line in config.flags_text.splitlines()
+    )
+    fields = {
+        f"--{field.name}" if settings.help_of(field) else field.name: getattr(
+            config, field.name
+        )
+        for field in dataclasses.fields(config)
+        if field.name not in ("albert_config", "flags_text")
+    }
+    return {
+        **flags,
+        **fields,
+        "config": config.albert_config.to_dict(),
+        "number of GPUs": len(tf.config.list_physical_devices("GPU")),
+        **coordination.code_version(),
+    }
+
+
 def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
     """Returns the strategy that `config.strategy` names.
 
     `one` is the first device; `mirrored` all GPUs of this machine (all
-    logical CPUs if it has none); `multi_worker` the machines of `TF_CONFIG`;
-    `tpu` a TPU. `auto` is `multi_worker` if `TF_CONFIG` is set, `tpu` if a TPU
-    is named, `mirrored` with several GPUs, else `one`.
+    logical CPUs if it has none); `multi_worker` the machines that
+    `config.cluster` finds; `tpu` a TPU. `auto` is `multi_worker` if they are
+    given, `tpu` if a TPU is named, `mirrored` with several GPUs, else `one`.
 
     Raises:
-        ValueError: The TPU or the other workers cannot be used, or
-            `TF_CONFIG` is missing or not a JSON object.
+        ValueError: The TPU or the other workers cannot be used, or the
+            addresses of the workers are missing or make no sense.
     """
     name = config.strategy
     if name == "auto":
@@ -38,8 +84,7 @@ def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
     if name == "tpu":
         return _tpu_strategy(config)
     if name == "multi_worker":
-        _check_cluster(os.environ.get("TF_CONFIG"))
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return _multi_worker_strategy(config)
     if name == "mirrored":
         gpus = tf.config.list_logical_devices("GPU")
         devices = gpus or tf.config.list_logical_devices("CPU")
@@ -47,23 +92,19 @@ def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
 
 
-def _check_cluster(text: str | None) -> None:
-    if text is None:
-        raise ValueError(
-            "The strategy 'multi_worker' reads the addresses of its "
-            "workers from TF_CONFIG, which is not set. Set it, or pass "
-            "--strategy=one or mirrored."
-        )
-    try:
-        is_object = isinstance(json.loads(text), dict)
-    except json.JSONDecodeError:
-        is_object = False
-    if not is_object:
-        raise ValueError(
-            f"TF_CONFIG must be a JSON object with `cluster` and `task`. "
-            f"Received: {text[:60]!r}. Correct it, or unset it and pass "
-            "--strategy=one."
-        )
+def _multi_worker_strategy(config: RunConfig) -> tf.distribute.Strategy:
+    workers = cluster_lib.resolve(
+        config.cluster, config.worker_hosts, os.environ
+    )
+    if config.cluster != cluster_lib.TF_CONFIG:
+        cluster_lib.check_own_address(workers)
+    rendezvous.meet(
+        workers,
+        _settings_of(config),
+        "Start all workers with the same flags, code and devices.",
+        seconds=config.seconds_of("join_timeout") or 0.0,
+    )
+    return coordination.connect(workers)
 
 
 # Cached, because collective operations are numbered by strategy but known by
@@ -74,7 +115,7 @@ def _mirrored_strategy(devices: tuple[str, ...]) -> tf.distribute.Strategy:
 
 
 def _resolve_auto(config: RunConfig) -> str:
-    if "TF_CONFIG" in os.environ:
+    if config.has_cluster or "TF_CONFIG" in os.environ:
         return "multi_worker"
     if config.tpu_name:
         return "tpu"
@@ -113,37 +154,18 @@ def device_type(strategy: tf.distribute.Strategy) -> str:
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process is the one that writes files."""
-    resolver = strategy.cluster_resolver
-    if resolver is None or not isinstance(
-        strategy, tf.distribute.MultiWorkerMirroredStrategy
-    ):
-        return True
-    return resolver.task_type in (None, "chief") or (
-        resolver.task_type == "worker"
-        and resolver.task_id == 0
-        and "chief" not in resolver.cluster_spec().jobs
-    )
+    workers = coordination.cluster_of(strategy)
+    return workers is None or not workers.index
 
 
 def run_in_all(strategy: tf.distribute.Strategy, action: Callable[[], T]) -> T:
-    """Calls a function in every worker; if it fails in one, it fails in all.
+    """Calls a function in every worker, and returns when all have ended it.
 
-    All must call this. The function must not wait for other workers.
-
-    Raises:
-        Exception: What the function raises; a ValueError in the workers in
-            which it does not fail.
+    All must call this. If it fails in one, all end; see
+    `coordination.ending_together`.
     """
-    try:
-        result = action()
-    except Exception:
-        _sum_over_replicas(strategy, 1)
-        raise
-    if _sum_over_replicas(strategy, 0):
-        raise ValueError(
-            "Another worker has failed, so this one ends, too. Its output "
-            "says why."
-        )
+    result = action()
+    wait_for_all(strategy)
     return result
 
 
@@ -168,23 +190,16 @@ def wait_for_all(strategy: tf.distribute.Strategy) -> None:
     _sum_over_replicas(strategy, 0)
 
 
-def check_agreement(
-    strategy: tf.distribute.Strategy, name: str, value: int
+def check_same(
+    strategy: tf.distribute.Strategy, values: Mapping[str, Any], advice: str
 ) -> None:
-    """Checks that all workers have the same value.
+    """Checks that all workers have the same values; all must call it.
 
-    Raises:
-        ValueError: They do not; raised in every worker whose value differs
-            from the mean.
+    See `coordination.check_same`.
     """
-    total = _sum_over_replicas(strategy, value)
-    if total != value * strategy.num_replicas_in_sync:
-        raise ValueError(
-            f"The workers find different values of {name} in --output_dir: "
-            f"this one {value}, on average "
-            f"{total / strategy.num_replicas_in_sync:g}. --output_dir must be "
-            "a folder that all workers share."
-        )
+    if workers := coordination.cluster_of(strategy):
+        wait_for_all(strategy)
+        coordination.check_same(workers, values, advice)
 
 
 def mean_over_workers(

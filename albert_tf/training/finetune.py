@@ -65,7 +65,16 @@ def run(
     # 1. Checks: before records are made, which takes time and writes files.
     _check_settings(config, sets)
     train.make_deterministic(config)
-    strategy = distribution.create_strategy(config)
+    with distribution.strategy_of(config) as strategy:
+        return _run(config, sets, make_task, strategy)
+
+
+def _run(
+    config: FinetuningConfig,
+    sets: Sets[ExampleSet],
+    make_task: MakeTask,
+    strategy: tf.distribute.Strategy,
+) -> dict[str, float] | None:
     distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
@@ -82,6 +91,11 @@ def run(
 
     # 2. Records.
     opened = records.open_sets(config, sets, strategy)
+    distribution.check_same(
+        strategy,
+        records.fingerprints(opened),
+        "All workers need the same files.",
+    )
 
     # 3. Training, evaluation, prediction.
     if config.num_seeds > 1:

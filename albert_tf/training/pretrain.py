@@ -40,15 +40,12 @@ from albert_tf.training.pretrain_config import PretrainingConfig
 
 _LOGGER = logging.getLogger(__name__)
 
-# Where no sidecar says what made the records, so many labels are compared, if
-# there are at least so many.
-_NUM_LABELS = 1000
-_LEAST_LABELS = 32
+# Labels that are compared where no sidecar says what made the records.
+_NUM_LABELS, _LEAST_LABELS = 1000, 32
 # The records to train on, by sequence length; none without training.
 TrainRecords = Mapping[int, RecordSource]
 
 
-@example_order.failed_reads_raised()
 def run(config: PretrainingConfig) -> dict[str, float] | None:
     """Trains, or resumes training, and evaluates the best weights.
 
@@ -63,14 +60,16 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         TrainingDiverged: See `loop.TrainingLoop`.
     """
     started = time.monotonic()
-    # 1. Data.
-    train_records = _open_train_records(config) if config.do_train else {}
-    eval_records = _open_eval_records(config) if config.do_eval else None
-    _check_records(config, train_records, eval_records)
-
-    # 2. Devices.
+    # 1. Devices: first, so that what fails in one worker ends all.
     train.make_deterministic(config)
-    strategy = distribution.create_strategy(config)
+    with distribution.strategy_of(config) as strategy:
+        return _run(config, strategy, started)
+
+
+@example_order.failed_reads_raised()
+def _run(
+    config: PretrainingConfig, strategy: tf.distribute.Strategy, started: float
+) -> dict[str, float] | None:
     distribution.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
@@ -78,8 +77,16 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         eval_batch_size=config.do_eval,
     )
 
+    # 2. Data.
+    train_records = _open_train_records(config) if config.do_train else {}
+    eval_records = _open_eval_records(config) if config.do_eval else None
+    _check_records(config, train_records, eval_records)
+
     # 3. Output directory and weights: refused before the model is built.
     folder = _output_folder(config, train_records, eval_records, strategy)
+    distribution.check_same(
+        strategy, folder.fingerprint, "All workers need the same files."
+    )
     weights = functools.partial(_weights_to_evaluate, config, folder)
     check = folder.check if train_records else weights
     distribution.run_in_chief(strategy, check)
@@ -92,14 +99,15 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
     # 5. Training.
     if train_records:
+        batches_from = functools.partial(
+            _training_batches, config, train_records, strategy
+        )
         is_finished = train.train(
             config,
             folder=folder,
             task=task,
             strategy=strategy,
-            batches_from=functools.partial(
-                _training_batches, config, train_records, strategy
-            ),
+            batches_from=batches_from,
             evaluator=evaluator,
             started=started,
         )
@@ -431,13 +439,12 @@ def _weights_to_evaluate(
     config: PretrainingConfig, folder: run_folder.RunFolder
 ) -> str:
     """Returns the weights to evaluate, after training or without it."""
+    output_dir = config.output_dir
     if config.do_train:
-        return run_folder.weights_to_use(
-            config.output_dir, None, is_training=True
-        )
+        return run_folder.weights_to_use(output_dir, None, is_training=True)
     run_folder.check_model(config, None)
     path = run_folder.weights_to_use(
-        config.output_dir, config.init_checkpoint, is_training=False
+        output_dir, config.init_checkpoint, is_training=False
     )
     run_folder.check_vocabulary(path, folder.metadata.tokenizer_hash)
     return path

@@ -9,7 +9,7 @@ import functools
 import itertools
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,21 @@ def _open_all(
         prediction=prediction,
         streams=streams,
     )
+
+
+def fingerprints(sets: Sets[RecordSet]) -> dict[str, str]:
+    """Returns the fingerprints of all sets but streams, by their use."""
+    train = (sets.train,) if sets.train else ()
+    named: dict[str, Iterable[RecordSet]] = {
+        "train": train,
+        "eval": sets.evaluation,
+        "predict": sets.prediction,
+    }
+    return {
+        "-".join(filter(None, (use, one.name))): one.fingerprint
+        for use, found in named.items()
+        for one in found
+    }
 
 
 def parts_of_stream(

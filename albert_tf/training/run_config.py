@@ -19,6 +19,7 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 from albert_tf.training import phases as phases_lib
 from albert_tf.training import progress as progress_lib
+from albert_tf.training.cluster import CLUSTERS, MPI, TF_CONFIG
 from albert_tf.training.phases import Phase
 from albert_tf.training.progress import Progress
 
@@ -91,8 +92,24 @@ class RunConfig(OptimizerConfig):
     strategy: str = setting(
         "auto",
         "Devices to use: one; mirrored (all GPUs of this machine); "
-        "multi_worker (the machines of TF_CONFIG); tpu; or auto.",
+        "multi_worker (several machines, see --cluster); tpu; or auto.",
         choices=STRATEGIES,
+    )
+    cluster: str = setting(
+        TF_CONFIG,
+        "Where the addresses of the workers come from: the variable TF_CONFIG; "
+        "slurm (the variables of srun); or mpi (those of mpirun, with "
+        "--worker_hosts).",
+        choices=CLUSTERS,
+    )
+    worker_hosts: tuple[str, ...] = setting(
+        (),
+        "host:port of the workers, in the order of their ranks, for "
+        "--cluster=mpi.",
+    )
+    join_timeout: str = setting(
+        "10m",
+        "Time that the workers wait for one another to start, such as 30m.",
     )
     tpu_name: str | None = setting(None, "Name or address of the TPU.")
     tpu_zone: str | None = setting(None, "Zone of the TPU.")
@@ -167,11 +184,34 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("strategy", self.strategy, STRATEGIES)
         checks.check_choice("precision", self.precision, PRECISIONS)
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
+        self._check_cluster()
         if self.uses_tpu and self.precision == "float16":
             raise ValueError(
                 "A TPU computes in float32 or bfloat16. Pass "
                 "--precision=bfloat16. Received: precision='float16'."
             )
+
+    def _check_cluster(self) -> None:
+        checks.check_choice("cluster", self.cluster, CLUSTERS)
+        self.seconds_of("join_timeout")
+        is_many = self.strategy in ("auto", "multi_worker")
+        if self.has_cluster and (self.uses_tpu or not is_many):
+            raise ValueError(
+                "`cluster` names the workers of --strategy=multi_worker. Pass "
+                f"that, or leave --cluster out. Received: "
+                f"strategy={self.strategy!r}, cluster={self.cluster!r}."
+            )
+        if bool(self.worker_hosts) != (self.cluster == MPI):
+            raise ValueError(
+                "--cluster=mpi and --worker_hosts belong together: pass both, "
+                f"or neither. Received: cluster={self.cluster!r}, "
+                f"worker_hosts={','.join(self.worker_hosts)}."
+            )
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether `cluster` was chosen, so that there are other workers."""
+        return self.cluster != TF_CONFIG
 
     @property
     def uses_tpu(self) -> bool:

@@ -73,10 +73,10 @@ def train(
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
-        distribution.check_agreement(
+        distribution.check_same(
             strategy,
-            "the newest checkpoint's step",
-            run_checkpoints.step_of(latest),
+            {"newest checkpoint": run_checkpoints.step_of(latest)},
+            "--output_dir must be a folder that all workers share.",
         )
         state = distribution.run_in_all(
             strategy,

@@ -1,33 +1,14 @@
-"""Two workers that train together, against one that does it alone."""
+"""Several workers that train together, against one that does it alone."""
 
 import json
-import os
-import pathlib
-import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests.cli import workers
 from tests.training import runs
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORKER_TIMEOUT = 500  # seconds, on a machine that is busy
-# Sends a signal to its own process after a step.
-STOP = """
-import os, runpy, signal, sys
-step, *sys.argv = sys.argv[1:]
-import albert_tf.training.loop
-record = albert_tf.training.loop.TrainingLoop._record
-def stop(loop, *arguments):
-    record(loop, *arguments)
-    if loop.state.step == int(step):
-        os.kill(os.getpid(), signal.SIGTERM)
-albert_tf.training.loop.TrainingLoop._record = stop
-sys.path.insert(0, os.path.dirname(sys.argv[0]))
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
+NUM_STEPS = 20
 
 
 @pytest.fixture
@@ -71,71 +52,18 @@ def finetuning_flags(table_flags, config_flag):
     )
 
 
-def start(script, flags, folder, *, cluster=None, stop_at=None):
-    command = [sys.executable, str(ROOT / script), *flags]
-    if stop_at:
-        command[1:1] = ["-c", STOP, str(stop_at)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    if cluster:
-        environment["TF_CONFIG"] = json.dumps(cluster)
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def run_alone(script, flags, folder):
-    alone = start(script, (*flags, "--output_dir=one"), folder)
-    said, _ = alone.communicate(timeout=WORKER_TIMEOUT)
-    assert alone.returncode == 0, said
-
-
-def run_workers(
-    script, flags, folder, *, output_dirs=("two", "two"), stop_at=(None, None)
-):
-    """Runs a command in two processes; returns exit codes and texts."""
-    addresses = []
-    with socket.socket() as one, socket.socket() as other:
-        for free in (one, other):
-            free.bind(("127.0.0.1", 0))
-            addresses.append(f"127.0.0.1:{free.getsockname()[1]}")
-    workers = [
-        start(
-            script,
-            (*flags, f"--output_dir={output_dirs[index]}"),
-            folder,
-            cluster={
-                "cluster": {"worker": addresses},
-                "task": {"type": "worker", "index": index},
-            },
-            stop_at=stop_at[index],
-        )
-        for index in range(2)
-    ]
-    said = []
-    for worker in workers:
-        try:
-            said.append(worker.communicate(timeout=WORKER_TIMEOUT)[0])
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            said.append(worker.communicate()[0])
-    return [worker.returncode for worker in workers], said
-
-
 def run_stopped_and_resumed(script, flags, folder, *, step):
     """Runs two workers to the end, the second stopped in between."""
-    codes, said = run_workers(script, flags, folder, stop_at=(None, step))
-    assert codes == [3, 3], said
+    flags = (*flags, "--output_dir=two")
+    hooks = {1: (workers.STEP, step, "SIGTERM")}
+    ends = workers.run(script, flags, folder, hooks=hooks)
+    assert [one.code for one in ends] == [3, 3], ends
     # A signal to the second stops both.
-    assert all("a checkpoint is saved" in text for text in said)
+    assert all("a checkpoint is saved" in one.said for one in ends)
     assert not (folder / "two" / "eval_results.json").exists()
-    codes, said = run_workers(script, flags, folder)
-    assert codes == [0, 0], said
-    assert all("accuracy = " in text for text in said)
+    ends = workers.run(script, flags, folder)
+    assert [one.code for one in ends] == [0, 0], ends
+    assert all("accuracy = " in one.said for one in ends)
 
 
 @pytest.mark.slow
@@ -143,7 +71,9 @@ def test_two_workers_pretrain_and_evaluate_like_one(
     pretraining_flags, config_flag, logged, tmp_path
 ):
     flags = (*pretraining_flags, config_flag, "--deterministic")
-    run_alone("run_pretraining.py", flags, tmp_path)
+    workers.run_alone(
+        "run_pretraining.py", (*flags, "--output_dir=one"), tmp_path
+    )
     one, two = tmp_path / "one", tmp_path / "two"
 
     run_stopped_and_resumed("run_pretraining.py", flags, tmp_path, step=4)
@@ -166,49 +96,100 @@ def test_two_workers_pretrain_and_evaluate_like_one(
             assert np.abs(arrays[name] - wanted).max() <= 1e-5 * scale, name
 
 
-@pytest.mark.slow
-def test_workers_with_folders_of_their_own_are_stopped(
-    pretraining_flags, tmp_path
-):
-    run_alone("run_pretraining.py", pretraining_flags, tmp_path)
-
-    codes, said = run_workers(
-        "run_pretraining.py",
-        pretraining_flags,
-        tmp_path,
-        output_dirs=("one", "two"),
+@pytest.fixture
+def losses_flags(pretraining_flags, config_flag):
+    """Flags of a run of 20 steps that logs each."""
+    return (
+        *pretraining_flags,
+        config_flag,
+        "--deterministic",
+        f"--num_train_steps={NUM_STEPS}",
+        "--log_steps=1",
     )
 
-    assert codes == [1, 1]
-    for text in said:
-        assert "must be a folder that all workers share" in text
+
+@pytest.fixture
+def losses_alone(losses_flags, logged, tmp_path):
+    """The log of such a run in one process."""
+    workers.run_alone(
+        "run_pretraining.py", (*losses_flags, "--output_dir=one"), tmp_path
+    )
+    return logged(tmp_path / "one" / "metrics.jsonl")
+
+
+def assert_equal_logs(ours, theirs, *, rel):
+    assert [line["step"] for line in ours] == [line["step"] for line in theirs]
+    assert max(line["step"] for line in ours) == NUM_STEPS
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            if name.endswith("loss"):
+                assert one[name] == pytest.approx(other[name], rel=rel), one
 
 
 @pytest.mark.slow
-def test_all_workers_end_when_the_chief_refuses_the_folder(
-    pretraining_flags, tmp_path
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_workers_have_the_losses_of_one_process(
+    number, losses_flags, losses_alone, logged, tmp_path
 ):
-    run_alone("run_pretraining.py", pretraining_flags, tmp_path)
+    flags = (*losses_flags, "--output_dir=many")
 
-    codes, said = run_workers(
-        "run_pretraining.py",
-        (*pretraining_flags, "--learning_rate=0.02"),
-        tmp_path,
-        output_dirs=("one", "two"),
+    ends = workers.run("run_pretraining.py", flags, tmp_path, number=number)
+
+    assert [one.code for one in ends] == [0] * number, ends
+    log = logged(tmp_path / "many" / "metrics.jsonl")
+    assert_equal_logs(log, losses_alone, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_another_number_of_workers(
+    losses_flags, losses_alone, logged, tmp_path
+):
+    flags = (*losses_flags, "--output_dir=many")
+    hooks = {3: (workers.STEP, 7, "SIGTERM")}
+
+    ends = workers.run(
+        "run_pretraining.py", flags, tmp_path, number=4, hooks=hooks
     )
+    assert [one.code for one in ends] == [3] * 4, ends
+    ends = workers.run("run_pretraining.py", flags, tmp_path, number=2)
+    assert [one.code for one in ends] == [0] * 2, ends
 
-    assert codes == [1, 1], said
-    errors = [text.splitlines()[-1] for text in said]
-    assert "'one' belongs to another run" in errors[0]
-    assert "error: Another worker has failed" in errors[1]
-    assert not (tmp_path / "two").exists()
+    log = logged(tmp_path / "many" / "metrics.jsonl")
+    assert_equal_logs(log, losses_alone, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_run_goes_on_as_if_it_had_not_been(
+    victim, losses_flags, logged, tmp_path
+):
+    step = int(np.random.default_rng().integers(2, NUM_STEPS))
+    hooks = {victim: (workers.STEP, step, "SIGKILL")}
+    for output_dir in ("unbroken", "broken"):
+        flags = (*losses_flags, f"--output_dir={output_dir}")
+        if output_dir == "broken":
+            ends = workers.run(
+                "run_pretraining.py", flags, tmp_path, hooks=hooks
+            )
+            assert {one.code for one in ends} == {-9, 1}, (step, ends)
+        ends = workers.run("run_pretraining.py", flags, tmp_path)
+        assert [one.code for one in ends] == [0, 0], ends
+
+    logs = [
+        logged(tmp_path / name / "metrics.jsonl")
+        for name in ("unbroken", "broken")
+    ]
+    assert logs[0] == logs[1], step
 
 
 @pytest.mark.slow
 def test_two_workers_fine_tune_and_evaluate_like_one(
     finetuning_flags, logged, tmp_path
 ):
-    run_alone("run_classifier.py", finetuning_flags, tmp_path)
+    workers.run_alone(
+        "run_classifier.py", (*finetuning_flags, "--output_dir=one"), tmp_path
+    )
 
     run_stopped_and_resumed(
         "run_classifier.py", finetuning_flags, tmp_path, step=33

@@ -1,0 +1,113 @@
+"""The templates for clusters: what they call exists, and finds its place."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from albert_tf.training import cluster
+from tests import test_docs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "examples" / "cluster"
+NUM_WORKERS = 4
+
+
+def shell_of(path):
+    """The text of a script; of Kubernetes, that of its container."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".yaml":
+        [text] = container(text)["args"]
+    return text
+
+
+def container(text):
+    _, job = yaml.safe_load_all(text)
+    [found] = job["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["kubernetes.yaml", "mpi.sh", "slurm.sh", "tpu_vm.sh"]
+)
+def test_the_flags_exist_and_the_shell_parses(name):
+    text = shell_of(FOLDER / name)
+    [command] = re.findall(r"run_pretraining\.py((?:.*\\\n)*.*)", text)
+    flags = re.findall(r"\s(--\w+)(=\S+)?", command.replace("\\\n", " "))
+    # What the shell fills in is a text.
+    flags = [f"{name}{value}" for name, value in flags]
+
+    assert len(flags) > 5
+    check = [sys.executable, "-c", test_docs._PARSE, "run_pretraining"]
+    subprocess.run(
+        check, input=json.dumps([flags]), text=True, cwd=ROOT, check=True
+    )
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+def test_every_template_is_in_the_readme():
+    names = {path.name for path in FOLDER.iterdir()} - {"README.md"}
+
+    assert names <= set(
+        re.findall(r"\]\((\S+)\)", (FOLDER / "README.md").read_text())
+    )
+
+
+@pytest.mark.parametrize("index", range(NUM_WORKERS))
+def test_the_pods_find_one_another(index, tmp_path):
+    text = (FOLDER / "kubernetes.yaml").read_text("utf-8")
+    service, job = yaml.safe_load_all(text)
+    name = job["metadata"]["name"]
+    pod = job["spec"]["template"]["spec"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == {"job-name": name}
+    assert pod["subdomain"] == service["metadata"]["name"]
+    assert job["spec"]["completions"] == job["spec"]["parallelism"]
+    variables = {one["name"]: one["value"] for one in container(text)["env"]}
+    assert variables == {"NUM_WORKERS": str(job["spec"]["completions"])}
+
+    # In place of the training.
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/bash\necho "$TF_CONFIG"\n')
+    python.chmod(0o755)
+    done = subprocess.run(
+        [*container(text)["command"], shell_of(FOLDER / "kubernetes.yaml")],
+        env=os.environ | variables | {"JOB_COMPLETION_INDEX": str(index)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    found = cluster.resolve("tf_config", (), {"TF_CONFIG": done.stdout})
+    [port] = container(text)["ports"]
+    assert json.loads(done.stdout)
+    assert found.index == index
+    assert found.addresses == tuple(
+        f"{name}-{i}.{pod['subdomain']}:{port['containerPort']}"
+        for i in range(NUM_WORKERS)
+    )
+
+
+def test_mpirun_and_the_workers_count_the_hosts_alike(tmp_path):
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    mpirun.chmod(0o755)
+
+    said = subprocess.run(
+        [FOLDER / "mpi.sh", "node1", "node2"],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+    assert said[said.index("--host") + 1] == "node1:1,node2:1"
+    assert said[said.index("-np") + 1] == "2"
+    assert "--worker_hosts=node1:2222,node2:2222" in said
