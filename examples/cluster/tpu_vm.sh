@@ -24,8 +24,7 @@ vm ssh "$NAME" --command='
     tar xf albert_tf.tar && cd albert_tf &&
     make .venv/runtime.stamp &&
     .venv/bin/python -m pip uninstall --yes tensorflow &&
-    .venv/bin/python -m pip install "tensorflow-tpu==2.21.*" \
-        --find-links https://storage.googleapis.com/libtpu-releases/index.html'
+    .venv/bin/python -m pip install "tensorflow-tpu==2.21.*"'
 # In tmux, because a training outlives a connection.
 vm ssh "$NAME" --command='
     cd albert_tf && tmux new-session -d -s albert "
