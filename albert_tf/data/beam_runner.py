@@ -32,9 +32,8 @@ from albert_tf.data import (
     shards,
     sidecar,
 )
-from albert_tf.data.corpus import FileContents, WantedBlock
+from albert_tf.data.corpus import FileContents, WantedFile
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
@@ -49,7 +48,7 @@ class ShardTask(NamedTuple):
 
     path: str
     planned: sidecar.Sidecar
-    wanted: list[tuple[str, list[WantedBlock]]]
+    wanted: list[WantedFile]
 
 
 def run(
@@ -64,6 +63,7 @@ def run(
     """
     own = shards.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
+    config.hashing()
     _check_installed()
     before = {path: _identity(path) for path in own}
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
@@ -77,12 +77,14 @@ def run(
     except BaseException:
         _clean_up(own)
         raise
-    counts = {path: _counts(path) for path in own}
+    found = {path: _read_sidecar(path) for path in own}
+    counts = {path: made.counts for path, made in found.items()}
     kept = {p: c for p, c in counts.items() if before[p] == _identity(p)}
     return shards.Outcome(
         kept=kept,
         built={p: c for p, c in counts.items() if p not in kept},
         num_bad_lines=bad_lines,
+        duplicates=found[own[0]].duplicates,
     )
 
 
@@ -147,7 +149,7 @@ def _survey(
     numbered: tuple[int, str], config: PretrainingDataConfig
 ) -> tuple[int, FileContents]:
     number, path = numbered
-    return number, corpus.survey_file(path, config)
+    return number, corpus.survey_file(path, config, config.hashing())
 
 
 def _plan(
@@ -194,14 +196,14 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
     return config.load_tokenizer()
 
 
-def _counts(path: str) -> BuildCounts:
+def _read_sidecar(path: str) -> sidecar.Sidecar:
     found = sidecar.read(path)
     if found is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "
             "must be in a folder that this machine and all workers share."
         )
-    return found.counts
+    return found
 
 
 def _identity(path: str) -> tuple[int, int] | None:

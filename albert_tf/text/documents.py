@@ -52,14 +52,14 @@ _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 _CJK_SIZE = 4
 # From radicals to ideographs, Hangul syllables, compatibility ideographs, and
 # the planes of rare ideographs.
-_CJK_RANGES = (
+CJK_RANGES = (
     (0x2E80, 0xA000),
     (0xAC00, 0xD7B0),
     (0xF900, 0xFB00),
     (0x20000, 0x40000),
 )
 
-_FIRST_CJK = chr(_CJK_RANGES[0][0])
+_FIRST_CJK = chr(CJK_RANGES[0][0])
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -301,7 +301,7 @@ def _size(text: str) -> int:
         return len(text)
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     is_cjk = np.zeros(len(points), bool)
-    for first, end in _CJK_RANGES:
+    for first, end in CJK_RANGES:
         is_cjk |= (points >= first) & (points < end)
     # Foreign names in a text of another script do not count.
     is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)
