@@ -102,7 +102,9 @@ def run_here(
         ChildProcessError, FileNotFoundError, OSError, ValueError: As `build`.
     """
     tokenizer = config.load_tokenizer()
-    contents = corpus.survey(inputs, config, config.hashing())
+    contents = corpus.survey(
+        inputs, config, config.hashing(), num_workers=config.num_workers
+    )
     kept, pending = shards.split_planned(
         shards.plan(config, tokenizer, contents, paths)
     )

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_tf import files
-from albert_tf.data import deduplication
+from albert_tf.data import deduplication, ordered_workers
 from albert_tf.data.deduplication import Duplicates, Hashing, Measures
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 
@@ -275,6 +275,8 @@ def survey(
     paths: Sequence[str],
     settings: CorpusSettings,
     hashing: Hashing | None = None,
+    *,
+    num_workers: int = 1,
 ) -> CorpusContents:
     """Reads the corpus once, to find bad lines early and to identify it.
 
@@ -283,14 +285,19 @@ def survey(
         settings: How to read them.
         hashing: Leaves documents out that have a hash in common with one that
             comes before them.
+        num_workers: Processes that read files.
 
     Raises:
+        ChildProcessError: A process died.
         FileNotFoundError, ValueError: As `Documents`, or there is no
             sentence.
     """
-    return join(
-        (survey_file(path, settings, hashing) for path in paths), settings
-    )
+    with ordered_workers.map_in_order(
+        functools.partial(survey_file, settings=settings, hashing=hashing),
+        paths,
+        num_workers=min(num_workers, len(paths)),
+    ) as found:
+        return join(found, settings)
 
 
 def survey_file(
@@ -375,7 +382,7 @@ def _select(
     if len(measured) < len(contents):
         return None, None
     is_left_out = deduplication.find_duplicates(
-        np.concatenate([measures.hashes for measures in measured])
+        [measures.hashes for measures in measured]
     )
     ends = np.cumsum([len(measures) for measures in measured])
     selections = [

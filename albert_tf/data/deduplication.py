@@ -133,22 +133,24 @@ class Measuring:
         )
 
 
-def find_duplicates(hashes: np.ndarray) -> np.ndarray:
+def find_duplicates(hashes: Sequence[np.ndarray]) -> np.ndarray:
     """Returns which documents have a hash in common with an earlier one.
 
     A hash is compared with those of its column only.
 
     Args:
-        hashes: uint64 [N, number of hashes].
+        hashes: Of the documents of some files, in order: uint64 [N, number of
+            hashes], each with its own N.
 
     Returns:
-        bool [N].
+        bool [sum of all N].
     """
-    found = np.zeros(len(hashes), bool)
-    for column in hashes.T:
+    found = np.zeros(sum(map(len, hashes)), bool)
+    for number in range(hashes[0].shape[1]):
+        column = np.concatenate([of_file[:, number] for of_file in hashes])
         order = np.argsort(column, kind="stable")
-        in_order = column[order]
-        found[order[1:][in_order[1:] == in_order[:-1]]] = True
+        column = column[order]
+        found[order[1:][column[1:] == column[:-1]]] = True
     return found
 
 

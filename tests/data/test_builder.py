@@ -436,8 +436,8 @@ def test_a_corpus_that_changes_while_it_is_read_is_an_error(
 ):
     survey = corpus.survey
 
-    def change_afterwards(*found):
-        contents = survey(*found)
+    def change_afterwards(*found, **options):
+        contents = survey(*found, **options)
         text.write_text(text.read_text()[:200] + end)
         return contents
 

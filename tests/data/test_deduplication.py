@@ -11,6 +11,7 @@ from albert_tf.text.documents import CorpusSettings, Document
 
 EXACT = Hashing("exact", 0.8)
 WORDS = [f"word{number}" for number in range(5000)]
+LETTERS = list("abcdefghijklmnopqrstuvwxyz")
 
 
 def kept(*paths, hashing=EXACT):
@@ -100,7 +101,7 @@ def test_a_hash_is_compared_with_those_of_its_column_before_it():
         [[1, 5], [2, 6], [5, 1], [1, 7], [3, 6], [2**64 - 1, 8]], np.uint64
     )
 
-    found = deduplication.find_duplicates(hashes)
+    found = deduplication.find_duplicates([hashes[:2], hashes[2:2], hashes[2:]])
 
     np.testing.assert_array_equal(found, [0, 0, 0, 1, 1, 0])
 
@@ -144,13 +145,13 @@ def test_a_lower_threshold_finds_texts_that_are_less_alike():
 
     found = [
         deduplication.find_duplicates(
-            np.array(
-                [
-                    hashing.hashes(Document(text=text, is_split=False))
-                    for text in pair
-                ],
-                np.uint64,
-            )
+            [
+                np.array(
+                    [hashing.hashes(Document(text=text, is_split=False))],
+                    np.uint64,
+                )
+                for text in pair
+            ]
         )[1]
         for hashing in (minhash(0.5), minhash(0.95))
     ]
@@ -205,20 +206,25 @@ def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
         Hashing("minhash", 0.8)
 
 
+def write_texts(folder, *, sentence_words):
+    rng = np.random.default_rng(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choice(LETTERS, sentence_words)) for _ in range(4)
+        )
+        for _ in range(40)
+    ]
+    again = [*documents[20:], *documents[5:9], "d d\nd c\nc a"]
+    (folder / "a.txt").write_text("\n\n".join(documents))
+    (folder / "b.txt").write_text("\n\n".join(again))
+
+
 @pytest.fixture
 def build(tmp_path, monkeypatch):
     """Builds from two files with much of the same text."""
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 400)
-    rng = np.random.default_rng(0)
-    documents = [
-        "\n".join(" ".join(rng.choice(list("abcd"), 8)) for _ in range(4))
-        for _ in range(40)
-    ]
-    (tmp_path / "a.txt").write_text("\n\n".join(documents))
-    (tmp_path / "b.txt").write_text(
-        "\n\n".join([*documents[20:], *documents[5:9], "d d\nd c\nc a"])
-    )
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcd"]
+    write_texts(tmp_path, sentence_words=8)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens))
 
     def run(name, **changes):
@@ -240,9 +246,14 @@ def build(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["exact", "minhash"])
-def test_workers_and_machines_make_the_same_bytes(build, tmp_path, method):
+def test_workers_and_machines_make_the_same_bytes(
+    build, tmp_path, method, monkeypatch
+):
     if method == "minhash":
         minhash()
+    # Processes do not know of smaller blocks.
+    monkeypatch.undo()
+    write_texts(tmp_path, sentence_words=4000)
     report, expected = build("whole", deduplicate=method)
 
     assert build("workers", deduplicate=method, num_workers=2)[1] == expected
@@ -255,9 +266,10 @@ def test_workers_and_machines_make_the_same_bytes(build, tmp_path, method):
     assert report.duplicates.documents == 24
     made_by = sidecar.read(tmp_path / "whole-00002-of-00004")
     assert made_by.duplicates == report.duplicates
-    assert f"duplicates left out    24 documents, {24 * 63:,} char" in str(
-        report
-    )
+    num_characters = f"{24 * 4 * 8000 - 24:,}"
+    assert f"out    24 documents, {num_characters} characters" in str(report)
+    (blocks, part) = made_by.blocks, made_by.part
+    assert blocks != [0, 1] and part == [0, 1]
 
 
 def test_a_file_that_is_there_twice_makes_the_shards_of_one(build, tmp_path):
@@ -299,8 +311,8 @@ def test_a_corpus_that_changes_while_it_is_read_is_an_error(
 ):
     survey = corpus.survey
 
-    def change_afterwards(*found):
-        contents = survey(*found)
+    def change_afterwards(*found, **options):
+        contents = survey(*found, **options)
         path = tmp_path / "b.txt"
         text = path.read_text()
         path.write_text(text[:9] if change == "short" else text.upper())
