@@ -113,7 +113,7 @@ class _Unpacked(io.RawIOBase):
         kind: str,
     ) -> None:
         # `gzip` takes a file without a byte for one of an empty content.
-        self._is_empty = not raw.peek(1)
+        self._damage = "" if raw.peek(1) else "it has no byte"
         self._file = unpack(raw)
         self._kind = kind
 
@@ -121,16 +121,19 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        data = b""
         try:
-            if self._is_empty:
-                raise EOFError("it has no byte")
-            data = self._file.read1(len(buffer))
+            # After an error, the libraries may go on as if nothing were wrong.
+            if not self._damage:
+                data = self._file.read1(len(buffer))
         except Exception as error:
             if not _is_damage(error):
                 raise
+            self._damage = str(error)
+        if self._damage:
             raise DamagedDataError(
-                f"damaged {self._kind} data ({error})."
-            ) from error
+                f"damaged {self._kind} data ({self._damage})."
+            )
         buffer[: len(data)] = data
         return len(data)
 

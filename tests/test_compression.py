@@ -50,12 +50,17 @@ def test_an_empty_content_is_no_damage(tmp_path):
 
 
 @SUFFIXES
-@pytest.mark.parametrize("damage", ["short", "empty", "other"])
+@pytest.mark.parametrize("damage", ["short", "empty", "other", "two"])
 def test_damaged_data_is_an_error(tmp_path, suffix, damage):
     path = tmp_path / f"a{suffix}"
     data = compress(suffix, TEXT)
     path.write_bytes(
-        {"short": data[:-9], "empty": b"", "other": b"not compressed"}[damage]
+        {
+            "short": data[:-9],
+            "empty": b"",
+            "other": b"not compressed",
+            "two": b"ab",
+        }[damage]
     )
 
     with pytest.raises(
