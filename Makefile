@@ -48,8 +48,10 @@ lock:
 	$(LOCK_BEAM)
 
 # What builds has its runtime version; the rest is as Beam wants it.
+BEAM_AND_DEV = absl-py|backports-zstd|datasketch|fsspec|google-crc32c|$\
+	mwparserfromhell|numpy|pytest|sentencepiece|sentencex|tqdm
 define LOCK_BEAM
-grep -oE '^(absl-py|fsspec|google-crc32c|numpy|pytest|sentencepiece|sentencex|tqdm)==[^ ]+' \
+grep -oE '^($(BEAM_AND_DEV))==[^ ]+' \
 	requirements-dev.lock \
 	| $(COMPILE) --upgrade --group beam --constraint - \
 		--output-file requirements-beam.lock

@@ -16,6 +16,7 @@ LIBRARY = ROOT / "albert_tf"
 
 FLOORS = {
     "checks": 0,
+    "compression": 0,
     "config": 0,
     "features": 0,
     "files": 0,

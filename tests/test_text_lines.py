@@ -1,4 +1,5 @@
 import gzip
+import io
 
 import pytest
 
@@ -49,16 +50,18 @@ def test_damaged_lines_are_an_error(tmp_path, name, data, message):
         list(text_lines.read_lines(path))
 
 
-def test_lines_that_are_not_utf8_can_be_skipped(tmp_path):
-    path = tmp_path / "latin.txt"
-    path.write_bytes(b"one\ncaf\xe9\nthree\n")
+def test_lines_that_are_not_utf8_can_be_skipped():
     bad_lines = []
 
-    lines = text_lines.read_numbered_lines(path, on_bad_line=bad_lines.append)
+    lines = text_lines.numbered_lines(
+        io.BytesIO(b"one\ncaf\xe9\nthree\n"),
+        "latin.txt",
+        on_bad_line=bad_lines.append,
+    )
 
     assert list(lines) == [(1, "one"), (3, "three")]
     (message,) = bad_lines
-    assert message.startswith(f"{path}, line 2: not UTF-8 ")
+    assert message.startswith("latin.txt, line 2: not UTF-8 ")
 
 
 def test_reading_lines_of_a_missing_file_names_it(tmp_path):

@@ -4,10 +4,10 @@ r"""Builds pretraining records from text files.
         --output_file=train.tf_record --spm_model_file=30k-clean.model
 
 The text has one sentence a line and a blank line between documents; JSON lines
-(one `{"text": ...}` a line) and `.gz` are read too. Beside each output file, a
-`.json` file says what made it. A build that was interrupted and is started
-again keeps the files that were finished. The summary says how much of the text
-is in no record.
+(one `{"text": ...}` a line), Parquet files and Wikipedia dumps are read, too,
+and what is in `.gz`, `.bz2` and `.zst`. Beside each output file, a `.json` file
+says what made it. A build that was interrupted and is started again keeps the
+files that were finished. The summary says how much of the text is in no record.
 """
 
 from albert_tf.cli import flags, program

@@ -34,9 +34,8 @@ from albert_tf.data import (
     shards,
     sidecar,
 )
-from albert_tf.data.corpus import FileContents, WantedBlock
+from albert_tf.data.corpus import FileContents, WantedFile
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
@@ -51,7 +50,7 @@ class ShardTask(NamedTuple):
 
     path: str
     planned: sidecar.Sidecar
-    wanted: list[tuple[str, list[WantedBlock]]]
+    wanted: list[WantedFile]
 
 
 def run(
@@ -66,6 +65,7 @@ def run(
     """
     own = shards.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
+    config.hashing()
     _check_installed()
     before = remote_files.open_all(storage.identity, [*own])
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
@@ -80,12 +80,12 @@ def run(
         _clean_up(own)
         raise
     after = remote_files.open_all(storage.identity, [*own])
-    found = remote_files.open_all(_counts, [*own])
+    found = remote_files.open_all(_read_sidecar, [*own])
     kept: dict[str, BuildCounts] = {}
     built: dict[str, BuildCounts] = {}
-    for path, one, other, counts in zip(own, before, after, found, strict=True):
-        (kept if one == other else built)[path] = counts
-    return shards.Outcome(kept, built, bad_lines)
+    for path, one, other, made in zip(own, before, after, found, strict=True):
+        (kept if one == other else built)[path] = made.counts
+    return shards.Outcome(kept, built, bad_lines, found[0].duplicates)
 
 
 def _run_pipeline(
@@ -149,7 +149,7 @@ def _survey(
     numbered: tuple[int, str], config: PretrainingDataConfig
 ) -> tuple[int, FileContents]:
     number, path = numbered
-    return number, corpus.survey_file(path, config)
+    return number, corpus.survey_file(path, config, config.hashing())
 
 
 def _plan(
@@ -207,7 +207,7 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
     return config.load_tokenizer()
 
 
-def _counts(path: str) -> BuildCounts:
+def _read_sidecar(path: str) -> sidecar.Sidecar:
     found = shards.read_sidecar(path)
     if found is None:
         raise ValueError(
@@ -215,7 +215,7 @@ def _counts(path: str) -> BuildCounts:
             "must be in a folder that this machine and all workers share, or "
             "have a path with a scheme (gs://)."
         )
-    return found.counts
+    return found
 
 
 def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:

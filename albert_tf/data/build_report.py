@@ -6,6 +6,7 @@ Floor: data. Plain Python.
 import dataclasses
 import logging
 
+from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
 
@@ -28,7 +29,8 @@ class BuildReport:
 
     `counts` is of all shards, `built` of those that this run built;
     `kept_files` are those that were already finished. `num_bad_lines` is the
-    number of lines that were skipped.
+    number of lines that were skipped; `duplicates` are the documents that were
+    left out.
     """
 
     config: PretrainingDataConfig
@@ -37,6 +39,7 @@ class BuildReport:
     kept_files: tuple[str, ...]
     seconds: float
     num_bad_lines: int = 0
+    duplicates: Duplicates | None = None
 
     def __str__(self) -> str:
         counts = self.counts
@@ -58,6 +61,11 @@ class BuildReport:
         }
         if self.config.draws_unrelated:
             values["lone documents"] = f"{counts.lone_share:.1%} of the tokens"
+        if self.duplicates:
+            values["duplicates left out"] = (
+                f"{self.duplicates.documents:,} documents, "
+                f"{self.duplicates.characters:,} characters"
+            )
         if self.num_bad_lines:
             values["bad lines skipped"] = f"{self.num_bad_lines:,}"
         lines = [f"{path} is finished; it is kept" for path in self.kept_files]

@@ -44,7 +44,8 @@ def build(config: PretrainingDataConfig) -> BuildReport:
 
     Raises:
         FileNotFoundError: No file matches, or there is no vocabulary.
-        ImportError: `runner` is beam, and Apache Beam is not installed.
+        ImportError: A package that the settings or an input file need is not
+            installed, such as Apache Beam.
         OSError: An output file cannot be written.
         ValueError: No input or output file is given; the corpus is empty,
             damaged, or gives no pair; a file that this build did not make is
@@ -72,6 +73,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
         kept_files=tuple(kept),
         seconds=time.monotonic() - started,
         num_bad_lines=outcome.num_bad_lines,
+        duplicates=outcome.duplicates,
     )
     build_report.warn(report)
     empty = [path for path, c in (kept | built).items() if not c.records]
@@ -99,7 +101,9 @@ def run_here(
         ChildProcessError, FileNotFoundError, OSError, ValueError: As `build`.
     """
     tokenizer = config.load_tokenizer()
-    contents = corpus.survey(inputs, config)
+    contents = corpus.survey(
+        inputs, config, config.hashing(), num_workers=config.num_workers
+    )
     kept, pending = shards.split_planned(
         shards.plan(config, tokenizer, contents, paths)
     )
@@ -113,7 +117,9 @@ def run_here(
         num_workers=config.num_workers,
     ) as results:
         built = _write_shards(pending, results, contents)
-    return shards.Outcome(kept, built, contents.num_bad_lines)
+    return shards.Outcome(
+        kept, built, contents.num_bad_lines, contents.duplicates
+    )
 
 
 def _write_shards(

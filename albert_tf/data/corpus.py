@@ -5,7 +5,8 @@ Floor: data. Plain Python; one block is in memory at a time.
 
 A block is documents of one file, and the key of its random draws is its text.
 So its records are the same whatever other files there are, whatever they are
-called, and whoever reads them.
+called, and whoever reads them. If documents that the corpus has several times
+are left out, blocks are made of those that stay.
 """
 
 import bisect
@@ -14,11 +15,14 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from albert_tf import files
+from albert_tf.data import deduplication, ordered_workers
+from albert_tf.data.deduplication import Duplicates, Hashing, Measures
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 
 # A block is what one worker builds records from at a time: large enough that
@@ -27,8 +31,6 @@ from albert_tf.text.documents import CorpusSettings, Document, Documents
 BLOCK_CHARACTERS = 2**19
 # Files of builds that drew otherwise are not continued.
 _DIGEST_VERSION = b"2\n"
-
-_LOGGER = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,21 +80,46 @@ class FileContents:
         block_sizes: Size of each block.
         block_digests: Digest of each block.
         num_bad_lines: Lines that were skipped.
+        measures: Of its documents, if duplicates are looked for.
     """
 
     path: str
     block_sizes: Sequence[int]
     block_digests: Sequence[bytes]
     num_bad_lines: int
+    measures: Measures | None = None
+
+
+class Selection(NamedTuple):
+    """Which documents of a file to leave out.
+
+    Args:
+        is_left_out: bool [N], for each document.
+        block_digests: Digest of each block of all documents of the file.
+    """
+
+    is_left_out: np.ndarray
+    block_digests: Sequence[bytes]
 
 
 class WantedBlock(NamedTuple):
-    """A block to read: what it is there, and the fields it shall have."""
+    """A block to read: what it is there, and the fields it shall have.
+
+    `digest` is None if a `Selection` says what is there.
+    """
 
     number: int
-    digest: bytes
+    digest: bytes | None
     copy: int
     num_parts: int
+
+
+class WantedFile(NamedTuple):
+    """A file to read blocks from, in order; all documents if no selection."""
+
+    path: str
+    blocks: Sequence[WantedBlock]
+    selection: Selection | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,35 +133,34 @@ class CorpusContents:
         first_blocks: Number of the first block of each file; then the number
             of blocks.
         block_sizes: Size of each block, at least one.
-        block_digests: Digest of each block.
+        block_digests: Digest of each block; None if there are selections.
+        sha256: Hexadecimal digest of all documents, and of which stay.
         num_bad_lines: Lines that were skipped.
+        selections: For each file, if duplicates were looked for.
+        duplicates: What is left out, if duplicates were looked for.
     """
 
     paths: Sequence[str]
     first_blocks: Sequence[int]
     block_sizes: Sequence[int]
-    block_digests: Sequence[bytes]
+    block_digests: Sequence[bytes] | None
+    sha256: str
     num_bad_lines: int
-
-    @property
-    def sha256(self) -> str:
-        """Hexadecimal digest of all documents."""
-        return hashlib.sha256(b"".join(self.block_digests)).hexdigest()
+    selections: Sequence[Selection] | None = None
+    duplicates: Duplicates | None = None
 
     @functools.cached_property
     def _copies(self) -> Mapping[int, int]:
         """`Block.copy` of the blocks that have an equal one before them."""
         seen: collections.Counter[bytes] = collections.Counter()
         copies = {}
-        for number, digest in enumerate(self.block_digests):
+        for number, digest in enumerate(self.block_digests or ()):
             if seen[digest]:
                 copies[number] = seen[digest]
             seen[digest] += 1
         return copies
 
-    def wanted(
-        self, num_parts: Mapping[int, int]
-    ) -> list[tuple[str, list[WantedBlock]]]:
+    def wanted(self, num_parts: Mapping[int, int]) -> list[WantedFile]:
         """Returns files, and the blocks to read from each, in order.
 
         Args:
@@ -146,9 +172,10 @@ class CorpusContents:
             lambda number: bisect.bisect(self.first_blocks, number) - 1,
         )
         return [
-            (
+            WantedFile(
                 self.paths[file],
                 [self._wanted(n, file, num_parts[n]) for n in numbers],
+                self.selections[file] if self.selections else None,
             )
             for file, numbers in by_file
         ]
@@ -156,7 +183,7 @@ class CorpusContents:
     def _wanted(self, number: int, file: int, num_parts: int) -> WantedBlock:
         return WantedBlock(
             number=number - self.first_blocks[file],
-            digest=self.block_digests[number],
+            digest=self.block_digests[number] if self.block_digests else None,
             copy=self._copies.get(number, 0),
             num_parts=num_parts,
         )
@@ -177,16 +204,31 @@ def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
     for document in documents:
         gathered.append(document)
         size += document.size
-        if size >= BLOCK_CHARACTERS and len(gathered) > 1:
+        if _is_full(size, len(gathered)):
             yield Block(number=number, documents=gathered)
             number, size, gathered = number + 1, 0, []
     if gathered:
         yield Block(number=number, documents=gathered)
 
 
+def _is_full(size: int, num_documents: int) -> bool:
+    return size >= BLOCK_CHARACTERS and num_documents > 1
+
+
+def _block_sizes(document_sizes: Iterable[int]) -> list[int]:
+    """Returns the sizes of the blocks that `read_blocks` makes of documents."""
+    sizes, size, num_documents = [], 0, 0
+    for document_size in document_sizes:
+        size += document_size
+        num_documents += 1
+        if _is_full(size, num_documents):
+            sizes.append(size)
+            size, num_documents = 0, 0
+    return sizes + [size] * (num_documents > 0)
+
+
 def read_wanted(
-    wanted: Iterable[tuple[str, Sequence[WantedBlock]]],
-    settings: CorpusSettings,
+    wanted: Iterable[WantedFile], settings: CorpusSettings
 ) -> Iterator[Block]:
     """Yields blocks of files, in the order of `CorpusContents.wanted`.
 
@@ -194,47 +236,93 @@ def read_wanted(
         FileNotFoundError, ValueError: As `Documents`, or a file is not the one
             that was surveyed.
     """
-    for path, facts_of_blocks in wanted:
-        blocks = read_blocks(Documents(settings, [path]))
+    for path, facts_of_blocks, selection in wanted:
+        documents: Iterable[Document] = Documents(settings, [path])
+        if selection is not None:
+            documents = _selected(path, documents, selection)
+        blocks = read_blocks(documents)
         for facts in facts_of_blocks:
             block = next((b for b in blocks if b.number == facts.number), None)
-            if block is None or block.digest != facts.digest:
-                raise ValueError(
-                    f"The corpus was changed while it was read: {path!r}. Run "
-                    "the command again when it is complete; finished files "
-                    "must then be removed."
-                )
+            if block is None or facts.digest not in (None, block.digest):
+                raise _changed(path)
             yield dataclasses.replace(
                 block, copy=facts.copy, num_parts=facts.num_parts
             )
 
 
-def survey(paths: Sequence[str], settings: CorpusSettings) -> CorpusContents:
+def _selected(
+    path: str, documents: Iterable[Document], selection: Selection
+) -> Iterator[Document]:
+    """Yields the documents of a file that are not left out."""
+    first = 0
+    for block in read_blocks(documents):
+        if block.digest not in selection.block_digests[block.number :][:1]:
+            raise _changed(path)
+        for number, document in enumerate(block.documents, start=first):
+            if not selection.is_left_out[number]:
+                yield document
+        first += len(block.documents)
+
+
+def _changed(path: str) -> ValueError:
+    return ValueError(
+        f"The corpus was changed while it was read: {path!r}. Run the command "
+        "again when it is complete; finished files must then be removed."
+    )
+
+
+def survey(
+    paths: Sequence[str],
+    settings: CorpusSettings,
+    hashing: Hashing | None = None,
+    *,
+    num_workers: int = 1,
+) -> CorpusContents:
     """Reads the corpus once, to find bad lines early and to identify it.
 
+    Args:
+        paths: The files.
+        settings: How to read them.
+        hashing: Leaves documents out that have a hash in common with one that
+            comes before them.
+        num_workers: Processes that read files.
+
     Raises:
+        ChildProcessError: A process died.
         FileNotFoundError, ValueError: As `Documents`, or there is no
             sentence.
     """
-    return join((survey_file(path, settings) for path in paths), settings)
+    with ordered_workers.map_in_order(
+        functools.partial(survey_file, settings=settings, hashing=hashing),
+        paths,
+        num_workers=min(num_workers, len(paths)),
+    ) as found:
+        return join(found, settings)
 
 
-def survey_file(path: str, settings: CorpusSettings) -> FileContents:
-    """Reads a file of the corpus once.
+def survey_file(
+    path: str, settings: CorpusSettings, hashing: Hashing | None = None
+) -> FileContents:
+    """Reads a file of the corpus once; for arguments, see `survey`.
 
     Raises:
         FileNotFoundError, ValueError: As `Documents`.
     """
     sizes, digests = [], []
     documents = Documents(settings, [path])
+    measuring = hashing.measuring() if hashing else None
     for block in read_blocks(documents):
         sizes.append(block.size)
         digests.append(block.digest)
+        if measuring:
+            for document in block.documents:
+                measuring.add(document)
     return FileContents(
         path=path,
         block_sizes=sizes,
         block_digests=digests,
         num_bad_lines=documents.num_bad_lines,
+        measures=measuring.measures() if measuring else None,
     )
 
 
@@ -246,10 +334,8 @@ def join(
     Raises:
         ValueError: There is no sentence, or there are too many bad lines.
     """
-    paths: list[str] = []
-    first_blocks, num_bad_lines = [0], 0
-    sizes: list[int] = []
-    digests: list[bytes] = []
+    contents: list[FileContents] = []
+    num_bad_lines = 0
     for file in found:
         if num_bad_lines + file.num_bad_lines > settings.max_bad_lines:
             # Its error names the first line that is one too many.
@@ -258,21 +344,57 @@ def join(
             ):
                 pass
         num_bad_lines += file.num_bad_lines
-        paths.append(file.path)
-        sizes += file.block_sizes
-        digests += file.block_digests
-        first_blocks.append(len(sizes))
-    if not sizes:
+        contents.append(file)
+    paths = [file.path for file in contents]
+    digests = [digest for file in contents for digest in file.block_digests]
+    if not digests:
         raise ValueError(
             f"The corpus has no sentence: {files.list_paths(paths)}. "
             "Pass files with one sentence a line and a blank line between "
             "documents."
         )
-    _LOGGER.debug("%d files, %d characters", len(paths), sum(sizes))
+    sizes = [file.block_sizes for file in contents]
+    selections, duplicates = _select(contents)
+    if selections is not None:
+        sizes = [
+            _block_sizes(file.measures.sizes[~selection.is_left_out].tolist())
+            for file, selection in zip(contents, selections, strict=True)
+            if file.measures is not None
+        ]
+    left_out = [s.is_left_out.tobytes() for s in selections or ()]
     return CorpusContents(
         paths=paths,
-        first_blocks=first_blocks,
-        block_sizes=sizes,
-        block_digests=digests,
+        first_blocks=[0, *itertools.accumulate(map(len, sizes))],
+        block_sizes=[size for of_file in sizes for size in of_file],
+        block_digests=digests if selections is None else None,
+        sha256=hashlib.sha256(b"".join(digests + left_out)).hexdigest(),
         num_bad_lines=num_bad_lines,
+        selections=selections,
+        duplicates=duplicates,
+    )
+
+
+def _select(
+    contents: Sequence[FileContents],
+) -> tuple[list[Selection] | None, Duplicates | None]:
+    """Returns what to leave out of each file, if its documents are measured."""
+    measured = [file.measures for file in contents if file.measures is not None]
+    if len(measured) < len(contents):
+        return None, None
+    is_left_out = deduplication.find_duplicates(
+        [measures.hashes for measures in measured]
+    )
+    ends = np.cumsum([len(measures) for measures in measured])
+    selections = [
+        Selection(part, file.block_digests)
+        for part, file in zip(
+            np.split(is_left_out, ends[:-1]), contents, strict=True
+        )
+    ]
+    num_characters = sum(
+        int(measures.characters[selection.is_left_out].sum())
+        for measures, selection in zip(measured, selections, strict=True)
+    )
+    return selections, Duplicates(
+        documents=int(is_left_out.sum()), characters=num_characters
     )

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from albert_tf import checks
-from albert_tf.data import segment_pairs
+from albert_tf.data import deduplication, segment_pairs
 from albert_tf.settings import setting
 from albert_tf.text.documents import CorpusSettings
 from albert_tf.text.tokenizer import Vocabulary
@@ -73,6 +73,18 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         "r",
         "Accepted for command lines of the original, and ignored: text is "
         "always read as UTF-8.",
+    )
+    deduplicate: str = setting(
+        "none",
+        "Documents to leave out. exact: those that come again, whatever their "
+        "white space and capital letters; minhash: also those that nearly do. "
+        "The first one stays.",
+        choices=deduplication.METHODS,
+    )
+    near_duplicate_threshold: float = setting(
+        deduplication.DEFAULT_THRESHOLD,
+        "Share of their sequences of five words that two documents must have "
+        "in common to be likely taken for the same by --deduplicate=minhash.",
     )
     num_workers: int = setting(1, "Number of processes that build records.")
     runner: str = setting(
@@ -166,6 +178,7 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
                 "`beam_options` needs runner='beam'. Received: "
                 f"runner={self.runner!r}."
             )
+        self._check_deduplication()
         self.shard_numbers()
         for name in ("num_workers", "ngram", "dupe_factor"):
             checks.check_integer(name, getattr(self, name), at_least=1)
@@ -204,6 +217,25 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
                 f"pair_objective={self.pair_objective!r}."
             )
 
+    def _check_deduplication(self) -> None:
+        checks.check_choice(
+            "deduplicate", self.deduplicate, deduplication.METHODS
+        )
+        checks.check_number(
+            "near_duplicate_threshold",
+            self.near_duplicate_threshold,
+            at_least=deduplication.LEAST_THRESHOLD,
+            at_most=deduplication.LARGEST_THRESHOLD,
+        )
+        if (
+            self.deduplicate != "minhash"
+            and self.near_duplicate_threshold != deduplication.DEFAULT_THRESHOLD
+        ):
+            raise ValueError(
+                "`near_duplicate_threshold` needs deduplicate='minhash'. "
+                f"Received: deduplicate={self.deduplicate!r}."
+            )
+
     @property
     def token_budget(self) -> int:
         """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
@@ -240,6 +272,18 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
                 )
             ranges.append(range(int(first), int(last or first) + 1))
         return ranges
+
+    def hashing(self) -> deduplication.Hashing | None:
+        """Returns what finds documents to leave out, if any are.
+
+        Raises:
+            ImportError: See `deduplication.Hashing`.
+        """
+        if self.deduplicate == "none":
+            return None
+        return deduplication.Hashing(
+            self.deduplicate, self.near_duplicate_threshold
+        )
 
     def without_builder(self) -> "PretrainingDataConfig":
         """Returns the config without what says who builds."""

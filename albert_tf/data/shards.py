@@ -27,6 +27,7 @@ import numpy as np
 
 from albert_tf import files, locks, storage
 from albert_tf.data import corpus, record_index, remote_files, sidecar
+from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
@@ -51,6 +52,7 @@ class Outcome(NamedTuple):
     kept: dict[str, BuildCounts]
     built: dict[str, BuildCounts]
     num_bad_lines: int
+    duplicates: Duplicates | None
 
 
 def output_files(
@@ -172,6 +174,7 @@ def plan(
         ],
         "num_corpus_files": len(contents.paths),
         "corpus_sha256": contents.sha256,
+        "duplicates": contents.duplicates,
         "tokenizer_hash": tokenizer.hash,
         "vocab_size": tokenizer.vocab_size,
         "special_ids": tokenizer.special_ids,
@@ -296,7 +299,7 @@ def split_planned(
 
 def wanted(
     pending: Iterable[sidecar.Sidecar], contents: corpus.CorpusContents
-) -> list[tuple[str, list[corpus.WantedBlock]]]:
+) -> list[corpus.WantedFile]:
     """Returns the blocks to read for these shards, each once, by file."""
     num_parts = {n: s.part[1] for s in pending for n in range(*s.blocks)}
     return contents.wanted(num_parts)

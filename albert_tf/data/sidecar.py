@@ -13,12 +13,16 @@ from typing import Any
 
 from albert_tf import files, storage
 from albert_tf.data import remote_files
+from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.special_tokens import SpecialIds
 
 FORMAT_VERSION = 2
 # Fields that sidecars of earlier builds of this version do not have.
-_LATER_FIELDS = {"num_corpus_files", "corpus_sha256", "part", "word_starts"}
+_LATER_FIELDS = {
+    *("num_corpus_files", "corpus_sha256", "part", "word_starts"),
+    "duplicates",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,6 +92,8 @@ class Sidecar:
             files.
         num_corpus_files: Number of text files.
         corpus_sha256: Digest of the documents that were read from them.
+        duplicates: Documents that were left out of the whole corpus, because
+            it has them several times; None if none were looked for.
         blocks: First block in this file, and one past the last, counted over
             the corpus.
         part: `[k, n]`: the file has every n-th record of its blocks, from
@@ -113,6 +119,7 @@ class Sidecar:
     forbidden_ids: list[int]
     num_corpus_files: int | None = None
     corpus_sha256: str | None = None
+    duplicates: Duplicates | None = None
     part: list[int] = dataclasses.field(default_factory=lambda: [0, 1])
     word_starts: str | None = None
     counts: BuildCounts = BuildCounts()
@@ -162,11 +169,13 @@ def read(
         names = {field.name for field in dataclasses.fields(Sidecar)}
         if missing := names - _LATER_FIELDS - values.keys():
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
-        nested = {
+        nested: dict[str, Any] = {
             "config": _read_config(values["config"]),
             "special_ids": SpecialIds(**values["special_ids"]),
             "counts": BuildCounts(**values["counts"]),
         }
+        if values.get("duplicates") is not None:
+            nested["duplicates"] = Duplicates(**values["duplicates"])
         found = Sidecar(**values | nested)
         if not found.config.token_boundary and not found.word_starts:
             raise ValueError("it has no word_starts")

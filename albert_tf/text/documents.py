@@ -1,35 +1,48 @@
-"""Reads text files and JSON lines as documents, for vocabularies and records.
+"""Reads text files of any format as documents, for vocabularies and records.
 
 Data flow: files -> [this file] -> documents -> sentences.
 Floor: text. Plain Python and NumPy; the text is streamed.
 
 A text file has one sentence a line; a blank line ends a document. A file of
 JSON lines has one document a line, such as `{"text": ...}`, which is split
-into sentences. Either may be compressed (`.gz`). A file holds JSON lines if
-its name says so, or else if its first line is a JSON object.
+into sentences. A file holds JSON lines if its name says so, or else if its
+first line is a JSON object. A Parquet file has a document a row, and a dump of
+a Wikipedia has articles; they are split into sentences, too. All but Parquet
+files may be compressed.
 
 Differs: in google-research/albert, a document continues in the next file if
 its file does not end with a blank line.
 """
 
+import contextlib
 import dataclasses
+import io
 import itertools
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import sentencex
 
-from albert_tf import checks, files, text_lines
+from albert_tf import checks, compression, files, text_lines
 from albert_tf.settings import setting
+from albert_tf.text import parquet_files, wikipedia_dumps
 
 # Longer documents are split, so that a file without blank lines need not fit
 # in memory.
 DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
+_PARQUET_NAME = ".parquet"
+# Parts of a dump are called `...xml-p1p41242.bz2`.
+_DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
+# How files begin that are not text, and what their names should be.
+_MARKS = {
+    parquet_files.MARK: "a Parquet file, so its name must end in .parquet",
+    wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml",
+}
 _SENTENCE_LANGUAGE = "en"
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
 # it and a full stop follow one another. A tokenizer makes it a space anyway.
@@ -39,14 +52,14 @@ _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 _CJK_SIZE = 4
 # From radicals to ideographs, Hangul syllables, compatibility ideographs, and
 # the planes of rare ideographs.
-_CJK_RANGES = (
+CJK_RANGES = (
     (0x2E80, 0xA000),
     (0xAC00, 0xD7B0),
     (0xF900, 0xFB00),
     (0x20000, 0x40000),
 )
 
-_FIRST_CJK = chr(_CJK_RANGES[0][0])
+_FIRST_CJK = chr(CJK_RANGES[0][0])
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -63,15 +76,18 @@ class CorpusSettings:
         None,
         "Text files: globs, separated by commas. Text has one sentence a line "
         "and a blank line between documents; JSON lines (.jsonl, .json) have "
-        "one object with a text a line; .gz is decompressed.",
+        "one object with a text a line; .parquet has a column of texts; .xml "
+        "is a Wikipedia dump. Of .gz, .bz2 and .zst, the content is read.",
     )
     text_field: str = setting(
-        "text", "Field of a JSON line that holds the text of a document."
+        "text",
+        "Field of a JSON line, or column of a Parquet file, that holds the "
+        "text of a document.",
     )
     max_bad_lines: int = setting(
         0,
-        "Largest number of bad lines (not UTF-8, not JSON, without a text) "
-        "that are counted and skipped; the next one is an error.",
+        "Largest number of bad lines or rows (not UTF-8, not JSON, without a "
+        "text) that are counted and skipped; the next one is an error.",
     )
 
     def __post_init__(self) -> None:
@@ -136,37 +152,65 @@ class Documents:
 
         Raises:
             FileNotFoundError: A file does not exist.
+            ImportError: The package that reads a file is not installed.
+            OSError: A file cannot be read.
             ValueError: There are more than `max_bad_lines` bad lines; the
-                message names file and line. Or a `.gz` file is damaged.
+                message names file and line. Or a file is damaged, or is not
+                what its name says.
         """
         self.num_bad_lines = 0
         for path in self.paths:
-            numbered = text_lines.read_numbered_lines(
-                path, on_bad_line=self._skip
-            )
-            # Blank lines before the first sentence end no document.
-            first = next((x for x in numbered if not _is_blank(x[1])), None)
-            if first is None:
-                continue
-            lines = itertools.chain([first], numbered)
-            if _holds_json(path, first[1]):
-                yield from self._json_documents(path, lines)
-            else:
-                yield from _text_documents(line for _, line in lines)
+            with compression.open_read(path) as file:
+                yield from self._read(path, file)
 
-    def _json_documents(
-        self, path: str, lines: Iterator[tuple[int, str]]
+    def _read(self, path: str, file: io.BufferedReader) -> Iterator[Document]:
+        """Yields the documents of a file; its name says what is in it."""
+        name = compression.uncompressed_name(path)
+        if name.lower().endswith(_PARQUET_NAME):
+            if name != path:
+                raise ValueError(
+                    f"{path!r}: Parquet files are compressed inside. Unpack "
+                    "it, and pass what is in it."
+                )
+            yield from _whole_documents(
+                parquet_files.read_texts(
+                    file, path, self._settings.text_field, on_bad_row=self._skip
+                )
+            )
+        elif _DUMP_NAME.fullmatch(name):
+            yield from _whole_documents(
+                wikipedia_dumps.read_texts(file, path, on_bad_page=self._skip)
+            )
+        else:
+            yield from self._line_documents(path, file)
+
+    def _line_documents(
+        self, path: str, file: io.BufferedReader
     ) -> Iterator[Document]:
+        # Damaged data is an error with a line where the lines are read.
+        with contextlib.suppress(compression.DamagedDataError):
+            _check_content(path, file.peek())
+        numbered = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
+        # Blank lines before the first sentence end no document.
+        first = next((x for x in numbered if not _is_blank(x[1])), None)
+        if first is None:
+            return
+        lines = itertools.chain([first], numbered)
+        if _holds_json(path, first[1]):
+            yield from _whole_documents(self._json_texts(path, lines))
+        else:
+            yield from _text_documents(line for _, line in lines)
+
+    def _json_texts(
+        self, path: str, lines: Iterator[tuple[int, str]]
+    ) -> Iterator[str]:
         for number, line in lines:
             if _is_blank(line):
                 continue
             try:
-                text = _json_text(line, self._settings.text_field)
+                yield _json_text(line, self._settings.text_field)
             except ValueError as error:
                 self._skip(f"{path!r}, line {number} {error}")
-                continue
-            for part in _parts(text):
-                yield Document(text=part, is_split=False)
 
     def _skip(self, message: str) -> None:
         """Counts a bad line; raises ValueError if there are too many."""
@@ -182,7 +226,7 @@ class Documents:
 
 
 def _holds_json(path: str, first_line: str) -> bool:
-    name = path.removesuffix(".gz").lower()
+    name = compression.uncompressed_name(path).lower()
     if name.endswith(_JSON_NAMES):
         return True
     try:
@@ -191,6 +235,19 @@ def _holds_json(path: str, first_line: str) -> bool:
         return is_object and bool(json.loads(first_line))
     except (ValueError, RecursionError):
         return False
+
+
+def _check_content(path: str, head: bytes) -> None:
+    """Refuses what is read as text for its name, and is not."""
+    for mark, kind in _MARKS.items():
+        if head.startswith(mark):
+            raise ValueError(f"{path!r} holds {kind}. Rename it.")
+
+
+def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
+    for text in texts:
+        for part in _parts(text):
+            yield Document(text=part, is_split=False)
 
 
 def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
@@ -244,7 +301,7 @@ def _size(text: str) -> int:
         return len(text)
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     is_cjk = np.zeros(len(points), bool)
-    for first, end in _CJK_RANGES:
+    for first, end in CJK_RANGES:
         is_cjk |= (points >= first) & (points < end)
     # Foreign names in a text of another script do not count.
     is_mostly_cjk = 2 * np.count_nonzero(is_cjk) > len(text)

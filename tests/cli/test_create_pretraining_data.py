@@ -67,6 +67,27 @@ def test_json_lines_are_read_and_bad_ones_are_skipped(run, folder):
     assert "'c4.json.gz', line 1 has no 'text'" in error
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.txt.gz", b"", "a.txt.gz, after line 0: damaged gzip data"),
+        ("a.txt.bz2", b"One.", "a.txt.bz2, after line 0: damaged bzip2 data"),
+        ("a.txt", b"PAR1", "'a.txt' holds a Parquet file, so its name must"),
+        ("a.parquet.gz", b"", "'a.parquet.gz': Parquet files are compressed"),
+    ],
+)
+def test_a_damaged_or_misnamed_file_is_one_line_and_leaves_nothing(
+    run, folder, name, data, message
+):
+    (folder / name).write_bytes(data)
+    before = {path.name for path in folder.iterdir()}
+
+    result = run(f"--input_file=corpus.txt,{name}")
+
+    assert message in result.error
+    assert {path.name for path in folder.iterdir()} == before
+
+
 def test_text_that_is_left_out_is_counted_and_warned_of(run, folder):
     paragraph = "a b c d " * 8
     (folder / "corpus.txt").write_text(f"{paragraph}\n{paragraph}\n{TEXT}")

@@ -178,6 +178,33 @@ def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
 
 
 @pytest.mark.beam
+@pytest.mark.parametrize("method", ["exact", "minhash"])
+def test_every_runner_leaves_the_same_duplicates_out(build, tmp_path, method):
+    if method == "minhash":
+        pytest.importorskip("datasketch")
+    generator = np.random.default_rng(0)
+    texts = [" ".join(generator.choice(WORDS, 500)) for _ in range(900)]
+    for name, part in [("x", texts[:600]), ("y", texts[200:])]:
+        (tmp_path / name).write_text("\n\n".join(part).replace(" c ", "\n"))
+    settings = {"input_file": f"{tmp_path}/x,{tmp_path}/y"}
+
+    report, expected = build("local", deduplicate=method, **settings)
+    assert report.duplicates.documents == 400
+    assert report.counts.documents == 900
+    for name, num_workers in [("in memory", 1), ("processes", 2)]:
+        found, files = build(
+            name,
+            runner="beam",
+            num_workers=num_workers,
+            deduplicate=method,
+            **settings,
+        )
+
+        assert files == expected
+        assert found.duplicates == report.duplicates
+
+
+@pytest.mark.beam
 def test_finished_shards_are_kept_and_the_others_are_built(build, tmp_path):
     _, expected = build("out")
     missing = "train-00003-of-00005"

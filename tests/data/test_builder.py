@@ -23,6 +23,7 @@ from albert_tf.data import (
     sidecar,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from tests.text import text_files
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
 
@@ -71,6 +72,30 @@ def test_any_number_of_workers_writes_the_same_bytes(build, tmp_path):
     build("two", num_workers=2)
 
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("name", text_files.NAMES)
+def test_the_same_text_in_any_format_makes_the_same_records(
+    build, text, tmp_path, name
+):
+    texts = [
+        document.replace("\n", "! ").upper() + "!"
+        for document in text.read_text().strip().split("\n\n")
+    ]
+    text_files.write(tmp_path / "plain.jsonl", texts)
+    text_files.write(tmp_path / name, texts)
+
+    build("expected", input_file=str(tmp_path / "plain.jsonl"))
+    report = build("out", input_file=str(tmp_path / name))
+
+    assert report.counts.documents == 12
+    expected = (tmp_path / "expected").read_bytes()
+    assert (tmp_path / "out").read_bytes() == expected
+    digests = [
+        sidecar.read(tmp_path / made).corpus_sha256
+        for made in ("expected", "out")
+    ]
+    assert digests[0] == digests[1]
 
 
 def test_several_files_hold_together_what_one_file_holds(build, tmp_path):
@@ -411,8 +436,8 @@ def test_a_corpus_that_changes_while_it_is_read_is_an_error(
 ):
     survey = corpus.survey
 
-    def change_afterwards(*found):
-        contents = survey(*found)
+    def change_afterwards(*found, **options):
+        contents = survey(*found, **options)
         text.write_text(text.read_text()[:200] + end)
         return contents
 

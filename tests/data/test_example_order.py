@@ -30,6 +30,16 @@ def test_epochs_and_seeds_have_different_orders():
         assert one != other
 
 
+@pytest.mark.parametrize("num_records", [1, 2, 255, 256, 65_536, 70_000])
+def test_the_order_is_the_permutation_of_the_seed_and_epoch(num_records):
+    _, indices = example_order.TrainingOrder(num_records, seed=5)(
+        np.arange(num_records, 2 * num_records)
+    )
+
+    generator = example_order.keyed_rng(5, 1)
+    np.testing.assert_array_equal(indices, generator.permutation(num_records))
+
+
 def test_any_place_can_be_asked_for_first():
     def new():
         return example_order.TrainingOrder(num_records=7, seed=5)

@@ -1,3 +1,4 @@
+import bz2
 import gzip
 import json
 
@@ -5,6 +6,7 @@ import pytest
 
 from albert_tf.text import documents
 from albert_tf.text.documents import CorpusSettings, Documents
+from tests.text import text_files
 
 
 def read(*paths, **settings):
@@ -85,6 +87,83 @@ def test_compressed_text_reads_like_plain_text(tmp_path):
     path.write_bytes(gzip.compress(b"One.\nTwo.\n"))
 
     assert sentences_of(path) == [["One.", "Two."]]
+
+
+@pytest.mark.parametrize("name", text_files.NAMES)
+def test_the_same_texts_are_the_same_documents_in_every_format(tmp_path, name):
+    path = tmp_path / name
+    text_files.write(path, TEXTS)
+
+    assert sentences_of(path) == SENTENCES
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.txt.gz"])
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (b"PAR1", "holds a Parquet file, so its name must end in .parquet"),
+        (b"<mediawiki>", "holds a Wikipedia dump, so .* end in .xml"),
+    ],
+)
+def test_a_name_that_hides_the_format_is_an_error(
+    tmp_path, name, start, message
+):
+    data = start + b"\nOne.\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name == "a.txt.gz" else data)
+
+    with pytest.raises(ValueError, match=rf"{name}' {message}"):
+        sentences_of(path, max_bad_lines=9)
+
+
+def test_a_compressed_parquet_file_is_an_error(tmp_path):
+    path = tmp_path / "a.parquet.gz"
+    path.write_bytes(gzip.compress(b"PAR1"))
+
+    with pytest.raises(ValueError, match=r"a\.parquet\.gz': Parquet files are"):
+        sentences_of(path)
+
+
+def test_damaged_data_is_an_error_with_file_and_line(tmp_path):
+    path = tmp_path / "a.txt.bz2"
+    data = bz2.compress(b"One.\n" * 9)
+    path.write_bytes(data[:-4])
+
+    with pytest.raises(
+        ValueError, match=r"a\.txt\.bz2, after line \d: damaged bzip2 data"
+    ):
+        sentences_of(path, max_bad_lines=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "message"),
+    [
+        ("a.parquet", "pyarrow", r"a\.parquet', after row 0: not a Parquet"),
+        ("a.xml", "mwparserfromhell", r"a\.xml', after page 0: damaged, or no"),
+        ("a.xml.gz", "mwparserfromhell", r"a\.xml\.gz', .*damaged gzip data"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says_is_an_error(
+    tmp_path, name, package, message
+):
+    pytest.importorskip(package)
+    path = tmp_path / name
+    path.write_text("One.\nTwo.\n")
+
+    with pytest.raises(ValueError, match=message):
+        sentences_of(path, max_bad_lines=9)
+
+
+def test_bad_rows_are_counted_as_bad_lines_are(tmp_path):
+    path = tmp_path / "a.parquet"
+    text_files.write(path, ["One.", None, "Two."])
+
+    found = read(path, max_bad_lines=1)
+
+    assert [document.text for document in found] == ["One.", "Two."]
+    assert found.num_bad_lines == 1
+    with pytest.raises(ValueError, match=r"row 2 has no 'text'.*max_bad_lines"):
+        list(read(path))
 
 
 BAD_LINES = [

@@ -1,0 +1,207 @@
+"""Finds documents that are in the corpus several times, or nearly so.
+
+Data flow: documents -> hashes of each -> [all of the corpus] -> which to leave
+out.
+Floor: data. NumPy; datasketch is imported when near-duplicates are looked for.
+
+A document is left out if it has a hash in common with one that comes before it
+in the corpus. So the first one stays, and the result depends on the corpus
+alone. White space and capital letters make no difference.
+
+- exact: the hash is of the text.
+- minhash: the hashes are of bands of the document's MinHash signature, the
+  sets of its sequences of five words. Two documents with the Jaccard similarity
+  s have one in common with the probability 1 - (1 - s^r)^b, where the numbers b
+  of bands and r of values in each are chosen by datasketch for a threshold. The
+  index of that library is not used: it takes kilobytes for each document, where
+  equal hashes can be found by sorting 8 b bytes.
+
+Source: Broder 1997, "On the resemblance and containment of documents";
+Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
+"""
+
+import array
+import dataclasses
+import functools
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from albert_tf.text import documents
+from albert_tf.text.documents import Document
+
+METHODS = ("none", "exact", "minhash")
+DEFAULT_THRESHOLD = 0.8
+LEAST_THRESHOLD, LARGEST_THRESHOLD = 0.5, 0.95
+
+# Of 100 million documents, one is taken for another with a chance of 0.03%.
+_HASH_SIZE = 8
+_NUM_PERMUTATIONS = 128
+_SHINGLE_WORDS = 5
+# Sequences that are hashed together: 2 MiB at a time.
+_BATCH_SHINGLES = 4096
+# A character of Chinese, Japanese or Korean text counts as a word.
+_CJK = "".join(f"{chr(a)}-{chr(b - 1)}" for a, b in documents.CJK_RANGES)
+_WORD = re.compile(rf"(?=\w)[{_CJK}]|[^\W{_CJK}]+")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measures:
+    """What has to be known of the documents of some files, in their order.
+
+    Args:
+        sizes: Size of each, uint32 [N].
+        characters: Characters of each, uint32 [N].
+        hashes: Hashes of each, uint64 [N, number of hashes].
+    """
+
+    sizes: np.ndarray
+    characters: np.ndarray
+    hashes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Duplicates:
+    """How many documents are left out of a corpus, and their characters."""
+
+    documents: int
+    characters: int
+
+
+class Hashing:
+    """Computes the hashes of documents by a method of `METHODS`, not "none".
+
+    Raises:
+        ImportError: The method needs datasketch, which is not installed.
+    """
+
+    def __init__(self, method: str, threshold: float) -> None:
+        self._bands: tuple[int, int] | None = None
+        if method == "minhash":
+            self._bands = _bands(threshold)
+
+    @property
+    def num_hashes(self) -> int:
+        """Hashes of a document."""
+        return self._bands[0] if self._bands else 1
+
+    def measuring(self) -> "Measuring":
+        """Returns what measures the documents of a file."""
+        return Measuring(self)
+
+    def hashes(self, document: Document) -> Sequence[int]:
+        """Returns the hashes of a document, 64 bits each."""
+        text = document.text.casefold()
+        words = _WORD.findall(text) if self._bands else []
+        if self._bands is None or not words:
+            return [_hash(" ".join(text.split()).encode())] * self.num_hashes
+        num_bands, num_rows = self._bands
+        signature = _signature(words)[: num_bands * num_rows]
+        bands = signature.astype("<u4").reshape(num_bands, num_rows)
+        return [_hash(band.tobytes()) for band in bands]
+
+
+class Measuring:
+    """Measures documents one by one; made by `Hashing.measuring`."""
+
+    def __init__(self, hashing: Hashing) -> None:
+        self._hashing = hashing
+        self._sizes = array.array("I")
+        self._characters = array.array("I")
+        self._hashes = array.array("Q")
+
+    def add(self, document: Document) -> None:
+        """Measures the next document."""
+        self._sizes.append(document.size)
+        self._characters.append(len(document.text))
+        self._hashes.extend(self._hashing.hashes(document))
+
+    def measures(self) -> Measures:
+        """Returns what was measured."""
+        hashes = np.array(self._hashes, np.uint64)
+        return Measures(
+            sizes=np.array(self._sizes, np.uint32),
+            characters=np.array(self._characters, np.uint32),
+            hashes=hashes.reshape(-1, self._hashing.num_hashes),
+        )
+
+
+def find_duplicates(hashes: Sequence[np.ndarray]) -> np.ndarray:
+    """Returns which documents have a hash in common with an earlier one.
+
+    A hash is compared with those of its column only.
+
+    Args:
+        hashes: Of the documents of some files, in order: uint64 [N, number of
+            hashes], each with its own N.
+
+    Returns:
+        bool [sum of all N].
+    """
+    found = np.zeros(sum(map(len, hashes)), bool)
+    for number in range(hashes[0].shape[1]):
+        column = np.concatenate([of_file[:, number] for of_file in hashes])
+        order = np.argsort(column, kind="stable")
+        column = column[order]
+        found[order[1:][column[1:] == column[:-1]]] = True
+    return found
+
+
+def _hash(data: bytes) -> int:
+    digest = hashlib.blake2b(data, digest_size=_HASH_SIZE).digest()
+    return int.from_bytes(digest, "little")
+
+
+@functools.cache
+def _bands(threshold: float) -> tuple[int, int]:
+    """Returns the numbers of bands, and of values in each."""
+    try:
+        import datasketch
+    except ImportError as error:
+        raise ImportError(
+            "`deduplicate`='minhash' needs the package datasketch. Install it, "
+            "or the extra `data` of albert_tf, which has it."
+        ) from error
+    index = datasketch.MinHashLSH(
+        threshold=threshold, num_perm=_NUM_PERMUTATIONS
+    )
+    return index.b, index.r
+
+
+def _signature(words: list[str]) -> np.ndarray:
+    """Returns the MinHash of the sequences of words, uint32."""
+    from datasketch import MinHash
+
+    signature = MinHash(
+        num_perm=_NUM_PERMUTATIONS,
+        scheme="affine32",
+        permutations=_permutations(),
+    )
+    num_shingles = max(1, len(words) - _SHINGLE_WORDS + 1)
+    shingles = (
+        " ".join(words[first : first + _SHINGLE_WORDS]).encode()
+        for first in range(num_shingles)
+    )
+    for batch in _batches(shingles):
+        signature.update_batch(batch)
+    return np.asarray(signature.hashvalues)
+
+
+@functools.cache
+def _permutations() -> Any:
+    from datasketch import MinHash
+
+    empty = MinHash(num_perm=_NUM_PERMUTATIONS, seed=1, scheme="affine32")
+    return empty.permutations
+
+
+def _batches(items: Iterator[bytes]) -> Iterator[list[bytes]]:
+    while batch := list(itertools.islice(items, _BATCH_SHINGLES)):
+        yield batch

@@ -1,0 +1,198 @@
+"""Reads the articles of a Wikipedia as text, from its XML dump.
+
+Data flow: `enwiki-...-pages-articles.xml.bz2` -> [this file] -> texts.
+Floor: text. mwparserfromhell, which parses wiki text, is imported when a dump
+is read. A page is in memory at a time.
+
+Source: Devlin et al. 2018, section 3.1: only text passages are extracted;
+lists, tables and headings are left out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree
+
+from albert_tf import compression
+
+# How such a file begins.
+MARK = b"<mediawiki"
+_ARTICLES = "0"
+# Numbers of the namespaces whose links show no text: media, files, categories.
+_HIDDEN = ("-2", "6", "14")
+# Names that every wiki knows, besides those of its language.
+_HIDDEN_NAMES = frozenset({"media", "file", "image", "category"})
+_LIST_MARKS = ("*", "#", ":", ";")
+_TAGS_WITHOUT_TEXT = frozenset(
+    [
+        *("ce", "chem", "gallery", "graph", "hiero", "imagemap", "indicator"),
+        *("mapframe", "maplink", "math", "ref", "references", "score"),
+        *("section", "syntaxhighlight", "source", "table", "templatestyles"),
+        "timeline",
+    ]
+)
+_SWITCH = re.compile(r"__[A-Z]+__")
+_WIKI_TEXT = "wikitext"
+
+
+class Page(NamedTuple):
+    """A page of a dump, with the wiki text of its last revision there."""
+
+    number: int
+    title: str
+    wiki_text: str
+
+
+def read_texts(
+    file: IO[bytes], name: str, *, on_bad_page: Callable[[str], None]
+) -> Iterator[str]:
+    """Yields the text passages of articles, no redirects; some may be blank.
+
+    Args:
+        file: The dump, open for reading bytes, unpacked.
+        name: Its name, for messages.
+        on_bad_page: Called with what is wrong with a page that cannot be
+            parsed; it is then skipped.
+
+    Raises:
+        ImportError: mwparserfromhell is not installed.
+        ValueError: The file is not such a dump, or damaged; the message says
+            after which page.
+    """
+    try:
+        from mwparserfromhell import parser
+    except ImportError as error:
+        raise ImportError(
+            f"{name!r} needs the package mwparserfromhell. Install it, or the "
+            "extra `data` of albert_tf, which has it."
+        ) from error
+    hidden = set(_HIDDEN_NAMES)
+    for page in _articles(file, name, hidden):
+        try:
+            text = strip(page.wiki_text, hidden)
+        except (parser.ParserError, RecursionError) as error:
+            on_bad_page(
+                f"{name!r}, page {page.number} ({page.title!r}) cannot be "
+                f"parsed ({error})."
+            )
+            continue
+        yield text
+
+
+def strip(wiki_text: str, hidden: set[str]) -> str:
+    """Returns the text passages of wiki text.
+
+    Args:
+        wiki_text: The wiki text.
+        hidden: Lower-case names of namespaces whose links show no text.
+    """
+    import mwparserfromhell
+
+    code = mwparserfromhell.parse(wiki_text)
+    _leave_out(code, hidden)
+    text: str = code.strip_code(normalize=True, collapse=True)
+    return _SWITCH.sub("", text).strip()
+
+
+def _leave_out(code: Any, hidden: set[str]) -> None:
+    """Removes what is no passage of text from parsed wiki text."""
+    kept = (_kept(node, hidden) for node in _without_lists(code.nodes))
+    code.nodes = [node for node in kept if node is not None]
+
+
+def _without_lists(found: Iterable[Any]) -> Iterator[Any]:
+    from mwparserfromhell.nodes import Tag, Text
+
+    in_list = False
+    for node in found:
+        if isinstance(node, Tag) and node.wiki_markup in _LIST_MARKS:
+            in_list = True
+        elif not in_list:
+            yield node
+        elif isinstance(node, Text) and "\n" in node.value:
+            # A list item ends with its line.
+            yield Text("\n" + node.value.partition("\n")[2])
+            in_list = False
+
+
+def _kept(node: Any, hidden: set[str]) -> Any:
+    """Returns what stays of a node, or None."""
+    from mwparserfromhell.nodes import Heading, Tag, Text, Wikilink
+
+    inner = None
+    if isinstance(node, Heading):
+        return None
+    if isinstance(node, Tag):
+        tag = str(node.tag).strip().lower()
+        if tag in _TAGS_WITHOUT_TEXT:
+            return None
+        if tag == "br":
+            return Text("\n")
+        inner = node.contents
+    elif isinstance(node, Wikilink):
+        if _is_hidden(str(node.title), hidden):
+            return None
+        inner = node.text
+    if inner is not None:
+        _leave_out(inner, hidden)
+    return node
+
+
+def _is_hidden(title: str, hidden: set[str]) -> bool:
+    namespace, mark, _ = title.partition(":")
+    return bool(mark) and namespace.strip().lower() in hidden
+
+
+def _articles(file: IO[bytes], name: str, hidden: set[str]) -> Iterator[Page]:
+    """Yields articles; adds what the dump calls hidden namespaces."""
+    number = 0
+    try:
+        events = ElementTree.iterparse(file, events=("start", "end"))
+        _, root = next(events)
+        if _tag(root) != "mediawiki":
+            raise ValueError(
+                f"{name!r} is not a Wikipedia dump: its XML begins with "
+                f"<{_tag(root)}>, expected <mediawiki>. Convert it to JSON "
+                "lines or text."
+            )
+        page, wiki_text = root, ""
+        for event, element in events:
+            tag = _tag(element)
+            if event == "start":
+                if tag == "page":
+                    page, wiki_text = element, ""
+            elif tag == "namespace" and element.get("key") in _HIDDEN:
+                hidden.add((element.text or "").lower())
+            elif tag == "revision":
+                # A page may have more of them than fit in memory.
+                wiki_text = _wiki_text(element)
+                page.remove(element)
+            elif tag == "page":
+                number += 1
+                if _is_article(page):
+                    title = _find(page, "title") or ""
+                    yield Page(number, title, wiki_text)
+                root.clear()
+    except (ElementTree.ParseError, compression.DamagedDataError) as error:
+        raise ValueError(
+            f"{name!r}, after page {number}: damaged, or no XML ({error}). "
+            "Create or copy the file again."
+        ) from error
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _find(element: ElementTree.Element, tag: str) -> str | None:
+    """Returns the text of the child with this tag."""
+    return next((x.text or "" for x in element if _tag(x) == tag), None)
+
+
+def _is_article(page: ElementTree.Element) -> bool:
+    return _find(page, "ns") == _ARTICLES and _find(page, "redirect") is None
+
+
+def _wiki_text(revision: ElementTree.Element) -> str:
+    is_wiki_text = _find(revision, "model") in (None, _WIKI_TEXT)
+    return (_find(revision, "text") or "") if is_wiki_text else ""

@@ -1,0 +1,347 @@
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from albert_tf.data import builder, corpus, deduplication, sidecar
+from albert_tf.data.deduplication import Hashing
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.text.documents import CorpusSettings, Document
+
+EXACT = Hashing("exact", 0.8)
+WORDS = [f"word{number}" for number in range(5000)]
+LETTERS = list("abcdefghijklmnopqrstuvwxyz")
+
+
+def kept(*paths, hashing=EXACT):
+    """The texts of a corpus that stay."""
+    settings = CorpusSettings()
+    contents = corpus.survey([*map(str, paths)], settings, hashing)
+    wanted = contents.wanted(dict.fromkeys(range(contents.first_blocks[-1]), 1))
+    texts = [
+        document.text
+        for block in corpus.read_wanted(wanted, settings)
+        for document in block.documents
+    ]
+    return texts, contents.duplicates
+
+
+def test_a_document_that_comes_again_is_left_out_in_any_file(tmp_path):
+    for name, text in [
+        ("a", "One.\nTwo.\n\nThree.\n\nOne.\nTwo.\n\nFour."),
+        ("b", "Three.\n\n\n\nFive.\n\nThree."),
+        ("c", "Four.\n\nOne.\nTwo."),
+        ("d", ""),
+        ("e", "Six."),
+    ]:
+        (tmp_path / name).write_text(text)
+
+    texts, duplicates = kept(*(tmp_path / name for name in "abcde"))
+
+    assert texts == ["One.\nTwo.", "Three.", "Four.", "Five.", "Six."]
+    assert duplicates.documents == 5
+    assert duplicates.characters == 3 * len("One.\nTwo.") - 9 + 2 * 6 + 5
+
+
+@pytest.mark.parametrize(
+    ("other", "is_duplicate"),
+    [
+        ("one two.\nTHREE.", True),
+        (" One  two.\r\nThree. ", True),
+        ("One\xa0two. Three.", True),
+        ("One two.\nThree", False),
+        ("Onetwo.\nThree.", False),
+    ],
+)
+def test_white_space_and_capitals_make_no_difference(
+    tmp_path, other, is_duplicate
+):
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.txt"
+    first.write_text(json.dumps({"text": "One two. Three."}))
+    second.write_text(other)
+
+    texts, duplicates = kept(first, second)
+
+    assert texts[0] == "One two. Three."
+    assert len(texts) == 2 - is_duplicate
+    assert duplicates.documents == is_duplicate
+
+
+def test_documents_are_left_out_before_blocks_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 40)
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 60, 300)
+    texts = [f"Sentence {number}." for number in numbers]
+    unique = [texts[place] for place in np.sort(_first_places(numbers))]
+    for name, lines in [("all.txt", texts), ("unique.txt", unique)]:
+        (tmp_path / name).write_text("\n\n".join(lines))
+    settings = CorpusSettings()
+
+    contents = corpus.survey([str(tmp_path / "all.txt")], settings, EXACT)
+    alone = corpus.survey([str(tmp_path / "unique.txt")], settings)
+
+    assert len(contents.block_sizes) > 10
+    assert contents.block_sizes == alone.block_sizes
+    assert contents.sha256 != alone.sha256
+    some = dict.fromkeys([1, 5, 9], 1)
+    blocks, expected = (
+        list(corpus.read_wanted(found.wanted(some), settings))
+        for found in (contents, alone)
+    )
+    assert [block.key for block in blocks] == [b.key for b in expected]
+
+
+def _first_places(numbers):
+    return np.unique(numbers, return_index=True)[1]
+
+
+def test_a_hash_is_compared_with_those_of_its_column_before_it():
+    hashes = np.array(
+        [[1, 5], [2, 6], [5, 1], [1, 7], [3, 6], [2**64 - 1, 8]], np.uint64
+    )
+
+    found = deduplication.find_duplicates([hashes[:2], hashes[2:2], hashes[2:]])
+
+    np.testing.assert_array_equal(found, [0, 0, 0, 1, 1, 0])
+
+
+def minhash(threshold=0.8):
+    pytest.importorskip("datasketch")
+    return Hashing("minhash", threshold)
+
+
+def texts_alike(rng, *, num_words, num_changed):
+    """Two texts; `num_changed` words of the second are others."""
+    words = rng.choice(WORDS, num_words)
+    others = words.copy()
+    others[rng.choice(num_words, num_changed, replace=False)] = "new"
+    return " ".join(words), " ".join(others)
+
+
+@pytest.mark.parametrize(
+    ("num_changed", "least", "most"),
+    # Of 1,000 sequences, 5 are lost for each word: the similarities are 0.98,
+    # 0.82 and 0.54. The probabilities are those of 9 bands of 13 values.
+    [(2, 0.99, 1), (20, 0.2, 0.8), (60, 0, 0.02)],
+)
+def test_texts_that_are_nearly_the_same_are_found(num_changed, least, most):
+    hashing, rng = minhash(), np.random.default_rng(0)
+
+    num_found, num_pairs = 0, 60
+    for _ in range(num_pairs):
+        pair = texts_alike(rng, num_words=1000, num_changed=num_changed)
+        hashes = [
+            hashing.hashes(Document(text=text, is_split=False)) for text in pair
+        ]
+        num_found += any(a == b for a, b in zip(*hashes, strict=True))
+
+    assert least <= num_found / num_pairs <= most
+
+
+def test_a_lower_threshold_finds_texts_that_are_less_alike():
+    rng = np.random.default_rng(0)
+    pair = texts_alike(rng, num_words=1000, num_changed=60)
+
+    found = [
+        deduplication.find_duplicates(
+            [
+                np.array(
+                    [hashing.hashes(Document(text=text, is_split=False))],
+                    np.uint64,
+                )
+                for text in pair
+            ]
+        )[1]
+        for hashing in (minhash(0.5), minhash(0.95))
+    ]
+
+    assert found == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "is_duplicate"),
+    [
+        # Fewer words than a sequence.
+        ("One two.", "one, TWO!", True),
+        ("One two.", "One three.", False),
+        # No word.
+        ("* * *", "*  *\n*", True),
+        ("* * *", "- - -", False),
+        # A character of Chinese is a word.
+        ("\u4f60\u597d\u5417", "\u4f60\u597d\u3002\u5417", True),
+        ("\u4f60\u597d\u5417", "\u597d\u4f60\u5417", False),
+        # More sequences than are hashed at a time.
+        (" ".join(WORDS), " ".join(WORDS).upper(), True),
+        (" ".join(WORDS), " ".join(WORDS[::-1]), False),
+    ],
+)
+def test_near_duplicates_of_all_kinds_of_text(
+    tmp_path, text, other, is_duplicate
+):
+    for name, content in [("a.txt", text), ("b.txt", other)]:
+        (tmp_path / name).write_text(content)
+
+    texts, duplicates = kept(
+        tmp_path / "a.txt", tmp_path / "b.txt", hashing=minhash()
+    )
+
+    assert len(texts) == 2 - is_duplicate
+    assert duplicates.documents == is_duplicate
+
+
+def test_the_hashes_do_not_change_between_versions():
+    # Found with datasketch 2.0.
+    hashes = minhash().hashes(Document(text=" ".join(WORDS), is_split=False))
+
+    assert len(hashes) == 9
+    assert hashes[0] == 11550827785805856850
+
+
+def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
+    deduplication._bands.cache_clear()
+    monkeypatch.setitem(sys.modules, "datasketch", None)
+
+    with pytest.raises(ImportError, match="'minhash' needs .* datasketch"):
+        Hashing("minhash", 0.8)
+
+
+def write_texts(folder, *, sentence_words):
+    rng = np.random.default_rng(0)
+    documents = [
+        "\n".join(
+            " ".join(rng.choice(LETTERS, sentence_words)) for _ in range(4)
+        )
+        for _ in range(40)
+    ]
+    again = [*documents[20:], *documents[5:9], "d d\nd c\nc a"]
+    (folder / "a.txt").write_text("\n\n".join(documents))
+    (folder / "b.txt").write_text("\n\n".join(again))
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """Builds from two files with much of the same text."""
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 400)
+    write_texts(tmp_path, sentence_words=8)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens))
+
+    def run(name, **changes):
+        settings = {
+            "input_file": f"{tmp_path}/?.txt",
+            "output_file": f"{tmp_path}/{name}@4",
+            "vocab_file": f"{tmp_path}/vocab.txt",
+            "masking": "dynamic",
+            "max_seq_length": 24,
+            "deduplicate": "exact",
+        }
+        report = builder.build(PretrainingDataConfig(**settings | changes))
+        return report, {
+            path.name.replace(name, ""): path.read_bytes()
+            for path in tmp_path.glob(f"{name}-?????-of-00004")
+        }
+
+    return run
+
+
+@pytest.mark.parametrize("method", ["exact", "minhash"])
+def test_workers_and_machines_make_the_same_bytes(
+    build, tmp_path, method, monkeypatch
+):
+    if method == "minhash":
+        minhash()
+    # Processes do not know of smaller blocks.
+    monkeypatch.undo()
+    write_texts(tmp_path, sentence_words=4000)
+    report, expected = build("whole", deduplicate=method)
+
+    assert build("workers", deduplicate=method, num_workers=2)[1] == expected
+    _, first = build("halves", deduplicate=method, shards="0,3")
+    _, second = build("halves", deduplicate=method, shards="1-2")
+    assert set(first) < set(second)  # All are there then.
+    assert second == expected
+    assert len(expected) == 4 and all(expected.values())
+    assert report.counts.documents == 41
+    assert report.duplicates.documents == 24
+    made_by = sidecar.read(tmp_path / "whole-00002-of-00004")
+    assert made_by.duplicates == report.duplicates
+    num_characters = f"{24 * 4 * 8000 - 24:,}"
+    assert f"out    24 documents, {num_characters} characters" in str(report)
+    (blocks, part) = made_by.blocks, made_by.part
+    assert blocks != [0, 1] and part == [0, 1]
+
+
+def test_a_file_that_is_there_twice_makes_the_shards_of_one(build, tmp_path):
+    _, expected = build("one", input_file=f"{tmp_path}/a.txt")
+    (tmp_path / "a2.txt").write_bytes((tmp_path / "a.txt").read_bytes())
+
+    _, found = build("two", input_file=f"{tmp_path}/a.txt,{tmp_path}/a2.txt")
+
+    assert found == expected
+
+
+def test_without_it_nothing_is_left_out(build, tmp_path):
+    report, _ = build("out", deduplicate="none")
+
+    assert report.counts.documents == 65
+    assert report.duplicates is None
+    assert "duplicates" not in str(report)
+    assert sidecar.read(tmp_path / "out-00000-of-00004").duplicates is None
+
+
+def test_a_finished_build_is_kept_if_text_and_settings_are_the_same(
+    build, tmp_path
+):
+    build("out")
+
+    assert len(build("out")[0].kept_files) == 4
+    with pytest.raises(ValueError, match="deduplicate is 'exact' there, 'none"):
+        build("out", deduplicate="none")
+    # No hash changes.
+    path = tmp_path / "b.txt"
+    path.write_text(path.read_text().upper())
+    with pytest.raises(ValueError, match="corpus_sha256 is"):
+        build("out")
+
+
+@pytest.mark.parametrize("change", ["short", "other"])
+def test_a_corpus_that_changes_while_it_is_read_is_an_error(
+    build, tmp_path, monkeypatch, change
+):
+    survey = corpus.survey
+
+    def change_afterwards(*found, **options):
+        contents = survey(*found, **options)
+        path = tmp_path / "b.txt"
+        text = path.read_text()
+        path.write_text(text[:9] if change == "short" else text.upper())
+        return contents
+
+    monkeypatch.setattr(corpus, "survey", change_afterwards)
+
+    with pytest.raises(ValueError, match=r"was changed while .*b\.txt"):
+        build("out")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"deduplicate": "all"}, "`deduplicate` must be"),
+        (
+            {"near_duplicate_threshold": 0.7},
+            "needs deduplicate='minhash'. Received: deduplicate='none'",
+        ),
+        (
+            {"deduplicate": "minhash", "near_duplicate_threshold": 0.4},
+            "`near_duplicate_threshold` must be",
+        ),
+        (
+            {"deduplicate": "minhash", "near_duplicate_threshold": 1},
+            "`near_duplicate_threshold` must be",
+        ),
+    ],
+)
+def test_impossible_settings_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PretrainingDataConfig(**settings)
