@@ -1,4 +1,4 @@
-"""Several devices of one machine, with all that makes them fast, against one."""
+"""Several devices of one machine, with all that makes them fast, and one."""
 
 import json
 
