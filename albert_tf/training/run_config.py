@@ -193,7 +193,7 @@ class RunConfig(OptimizerConfig):
 
     def _check_cluster(self) -> None:
         checks.check_choice("cluster", self.cluster, CLUSTERS)
-        self.seconds_of("join_timeout")
+        progress_lib.seconds_of("join_timeout", self.join_timeout)
         is_many = self.strategy in ("auto", "multi_worker")
         if self.has_cluster and (self.uses_tpu or not is_many):
             raise ValueError(

@@ -255,6 +255,11 @@ def test_only_runs_on_one_machine_export(strategy, run, monkeypatch):
             run(*flags)
 
 
+def test_workers_of_slurm_do_not_export(run):
+    with pytest.raises(ValueError, match="for runs on one machine"):
+        run("--export_dir=served", "--cluster=slurm")
+
+
 def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
     os.makedirs("run/best")
 
