@@ -23,6 +23,9 @@ from albert_tf.files import Path, is_remote
 _APPEAR_WHOLE = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "memory")
 # The default of s3:// is 50 MiB, and two of them are in memory.
 _BLOCK_SIZE = 2**23
+# By default, ten parts of 50 MiB are sent at once, from memory.
+_S3_OPTIONS = {"max_concurrency": 2}
+_OPTIONS = {"s3": _S3_OPTIONS, "s3a": _S3_OPTIONS}
 
 
 def expand_globs(patterns: str | list[str]) -> list[str]:
@@ -181,9 +184,11 @@ def _file(path: Path, done: str) -> Iterator[tuple[Any, str]]:
     with _errors_named(os.fspath(path), done):
         import fsspec
 
+        text = os.fspath(path)
+        options = _OPTIONS.get(text.partition("://")[0], {})
         # Without a memory of listings: other processes write, too.
         system, name = fsspec.url_to_fs(
-            os.fspath(path), use_listings_cache=False
+            text, use_listings_cache=False, **options
         )
         yield system, name
 

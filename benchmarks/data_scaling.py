@@ -203,12 +203,16 @@ def main() -> None:
             found.append(build(arguments, paths[:num_files], folder))
             print(json.dumps(found[-1]), flush=True)
     megabytes = [one["megabytes"] for one in found]
-    exponents = {
-        f"exponent_of_{name}": round(
-            exponent(megabytes, [one[name] for one in found]), 3
-        )
-        for name in ("processor_seconds", "seconds")
-    }
+    exponents = (
+        {}
+        if len(found) == 1
+        else {
+            f"exponent_of_{name}": round(
+                exponent(megabytes, [one[name] for one in found]), 3
+            )
+            for name in ("processor_seconds", "seconds")
+        }
+    )
     print(json.dumps({"sizes": found, **exponents}))
 
 

@@ -140,6 +140,23 @@ def test_a_host_stays_in_the_names_of_what_is_found(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("scheme", ["gs", "s3", "s3a"])
+def test_few_parts_are_sent_at_a_time(scheme, monkeypatch):
+    found = {}
+
+    def refuse(path, **options):
+        found.update(options)
+        raise ValueError
+
+    monkeypatch.setattr(fsspec, "url_to_fs", refuse)
+
+    with pytest.raises(OSError, match="cannot be written"):
+        write(f"{scheme}://b/a", b"")
+
+    assert found["use_listings_cache"] is False
+    assert found.get("max_concurrency") == (2 if scheme[0] == "s" else None)
+
+
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
 def test_lines_are_read_from_anywhere(folder, name):
     data = "Zoë\n雨\n".encode() * 10_000
