@@ -36,6 +36,7 @@ from albert_tf.data import (
 )
 from albert_tf.data.corpus import FileContents, WantedFile
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
