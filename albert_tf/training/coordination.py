@@ -222,7 +222,7 @@ def ending_together(cluster: Cluster) -> Iterator[None]:
     """Ends all workers where one fails, each with a message that says why.
 
     A worker that does not come to an operation that fails is ended, too, as if
-    it had been killed.
+    it had been killed; and one that has failed soon after its message.
 
     Raises:
         ValueError: Another worker has failed or died.
@@ -237,11 +237,13 @@ def ending_together(cluster: Cluster) -> Iterator[None]:
         is_over.set()
         reason = _find_reason(cluster, error)
         _tell(cluster, reason)
+        _end_soon()
         raise ValueError(reason) from error
     except BaseException as error:
         is_over.set()
         own = cluster.name_of(cluster.index)
         _tell(cluster, f"{own} has failed: {_one_line(error)}")
+        _end_soon()
         raise
     is_over.set()
     if not cluster.index:
@@ -331,6 +333,13 @@ def _tell(cluster: Cluster, message: str) -> None:
         if index > cluster.index == 0 and _listens(address):
             with contextlib.suppress(tf.errors.OpError):
                 _get(f"{_SEEN}/{index}", _milliseconds(deadline))
+
+
+def _end_soon() -> None:
+    # TensorFlow may wait for a minute before it lets go of an iterator.
+    with open(os.devnull, "w") as nothing:
+        copy = os.dup(nothing.fileno())
+    faulthandler.dump_traceback_later(_FAREWELL_SECONDS, exit=True, file=copy)
 
 
 def _report(message: str) -> None:

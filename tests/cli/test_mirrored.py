@@ -36,6 +36,7 @@ def losses(pretraining_flags, workshop, run_script, logged, tmp_path):
             f"--num_train_steps={NUM_STEPS}",
             "--log_steps=1",
             "--deterministic",
+            "--nodo_eval",
             f"--output_dir={name}",
             *flags,
             folder=tmp_path,
@@ -64,4 +65,4 @@ def test_four_devices_accumulation_and_xla_have_the_losses_of_one(losses):
     np.testing.assert_allclose(four, one, rtol=1e-5)
     np.testing.assert_allclose(rounded, one, rtol=ROUNDING)
     # It did compute in bfloat16.
-    assert np.abs(rounded / one - 1).max() > 1e-5
+    assert np.abs(rounded / one - 1).max() > 1e-6

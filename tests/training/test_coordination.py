@@ -52,6 +52,7 @@ def service(monkeypatch):
     monkeypatch.setattr(coordination.context, "context", lambda: found)
     monkeypatch.setattr(coordination, "_listens", lambda _: True)
     monkeypatch.setattr(coordination, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(coordination, "_end_soon", lambda: None)
     return found
 
 
