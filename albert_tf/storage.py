@@ -23,6 +23,9 @@ from albert_tf.files import Path, is_remote
 _APPEAR_WHOLE = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "memory")
 # The default of s3:// is 50 MiB, and two of them are in memory.
 _BLOCK_SIZE = 2**23
+# By default, ten parts of 50 MiB are sent at once, from memory.
+_S3_OPTIONS = {"max_concurrency": 2}
+_OPTIONS = {"s3": _S3_OPTIONS, "s3a": _S3_OPTIONS}
 
 
 def expand_globs(patterns: str | list[str]) -> list[str]:
@@ -36,11 +39,28 @@ def expand_globs(patterns: str | list[str]) -> list[str]:
 
 
 def exists(path: Path) -> bool:
-    """Returns whether there is a file; errors as `open_read`."""
+    """Returns whether there is a file; other errors as `open_read`."""
     if not is_remote(path):
         return os.path.exists(path)
-    with _file(path, "read") as (system, name):
-        return bool(system.exists(name))
+    return identity(path) is not None
+
+
+def identity(path: Path) -> object | None:
+    """Returns what changes when a file is written again; None if it is missing.
+
+    Raises:
+        ImportError, OSError: As `open_read`.
+    """
+    try:
+        if not is_remote(path):
+            status = os.stat(path)
+            return status.st_ino, status.st_mtime_ns
+        with _file(path, "read") as (system, name):
+            # `exists` takes every error for a missing file.
+            system.info(name)
+            return str(system.ukey(name))
+    except FileNotFoundError:
+        return None
 
 
 def size(path: Path) -> int:
@@ -110,11 +130,13 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         with files.atomic_write(path) as file:
             yield file
         return
-    with tempfile.NamedTemporaryFile(prefix="albert_tf-") as spool:
-        yield spool.file
-        spool.flush()
+    # Without a name, so that nothing is left of it if this process is killed.
+    with tempfile.TemporaryFile() as spool:
+        yield spool
+        spool.seek(0)
         with _file(path, "written") as (system, name):
-            _send(system, spool.name, name, os.fspath(path))
+            source = f"/dev/fd/{spool.fileno()}"
+            _send(system, source, name, os.fspath(path))
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -162,9 +184,11 @@ def _file(path: Path, done: str) -> Iterator[tuple[Any, str]]:
     with _errors_named(os.fspath(path), done):
         import fsspec
 
+        text = os.fspath(path)
+        options = _OPTIONS.get(text.partition("://")[0], {})
         # Without a memory of listings: other processes write, too.
         system, name = fsspec.url_to_fs(
-            os.fspath(path), use_listings_cache=False
+            text, use_listings_cache=False, **options
         )
         yield system, name
 
@@ -175,8 +199,9 @@ def _errors_named(path: str, done: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        what = "folder or bucket for" if done == "written" else "file"
         raise FileNotFoundError(
-            f"There is no file {path!r}. Check the path."
+            f"There is no {what} {path!r}. Check the path."
         ) from error
     except ImportError as error:
         raise ImportError(

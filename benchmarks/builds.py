@@ -139,6 +139,23 @@ class Builds:
             path.rename(one / path.name)
         self.report(f"halves by {ways[0]} and {ways[1]}", checksum(one))
 
+    def halves_at_once(self, ways: Sequence[str]) -> None:
+        """Builds two halves of the shards in one folder at the same time."""
+        folder = self.new_folder()
+        half = NUM_SHARDS // 2
+        builds = [
+            self.start(ways[0], folder, f"--shards=0-{half - 1}"),
+            self.start(ways[1], folder, f"--shards={half}-{NUM_SHARDS - 1}"),
+        ]
+        codes = [end(build)[0] for build in builds]
+        self.report(
+            f"halves at once in one folder by {ways[0]} and {ways[1]}",
+            checksum(folder),
+            f"exits {codes}",
+            is_good=not any(codes),
+        )
+        shutil.rmtree(folder)
+
     def disturbed(self, way: str, victim: str) -> None:
         """Kills or interrupts a build in the middle, and runs it again."""
         folder = self.new_folder()
@@ -331,6 +348,7 @@ def main() -> None:
         last = [*builds.ways][-1]
         for ways in ([LOCAL, LOCAL_2], [LOCAL, last]):
             builds.halves(ways)
+        builds.halves_at_once([LOCAL, last])
         for way in builds.ways:
             disturb_all(builds, way)
         for ways in ([LOCAL, LOCAL_2], [LOCAL_2, last], [last, last]):

@@ -1,6 +1,5 @@
 """Remote files; those of `memory://` and `file://` stand for the others."""
 
-import builtins
 import errno
 import gzip
 import sys
@@ -82,6 +81,17 @@ def test_a_file_that_cannot_be_sent_is_an_error_and_leaves_no_debris(
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [b"old"]
 
 
+def test_a_missing_bucket_is_an_error(monkeypatch):
+    def refuse(self, *_):
+        raise FileNotFoundError("bucket")
+
+    system = fsspec.get_filesystem_class("memory")
+    monkeypatch.setattr(system, "put_file", refuse)
+
+    with pytest.raises(FileNotFoundError, match="no folder or bucket for 'mem"):
+        write("memory://bucket/a", b"new")
+
+
 def test_json_is_written_with_sorted_keys(folder):
     storage.write_json(f"{folder}/a", {"b": 1, "a": [2]})
 
@@ -129,6 +139,23 @@ def test_a_host_stays_in_the_names_of_what_is_found(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("scheme", ["gs", "s3", "s3a"])
+def test_few_parts_are_sent_at_a_time(scheme, monkeypatch):
+    found = {}
+
+    def refuse(path, **options):
+        found.update(options)
+        raise ValueError
+
+    monkeypatch.setattr(fsspec, "url_to_fs", refuse)
+
+    with pytest.raises(OSError, match="cannot be written"):
+        write(f"{scheme}://b/a", b"")
+
+    assert found["use_listings_cache"] is False
+    assert found.get("max_concurrency") == (2 if scheme[0] == "s" else None)
+
+
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
 def test_lines_are_read_from_anywhere(folder, name):
     data = "Zoë\n雨\n".encode() * 10_000
@@ -169,17 +196,7 @@ def test_an_unknown_scheme_is_an_error():
     ("path", "missing"), [("gs://b/a", "gcsfs"), ("memory://a", "fsspec")]
 )
 def test_a_missing_package_is_named(path, missing, monkeypatch):
-    for name in [*sys.modules]:
-        if name.partition(".")[0] == missing:
-            monkeypatch.delitem(sys.modules, name)
-    load = builtins.__import__
-
-    def refuse(name, *arguments):
-        if name.partition(".")[0] == missing:
-            raise ImportError(f"No module named {name!r}")
-        return load(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, missing, None)
 
     with pytest.raises(ImportError, match=rf"{path}.*: gcsfs for gs://, s3fs"):
         storage.read_bytes(path)

@@ -23,17 +23,20 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from albert_tf import storage
 from albert_tf.data import (
     beam_worker,
     corpus,
     ordered_workers,
     pretraining_instances,
+    remote_files,
     shard_writer,
     shards,
     sidecar,
 )
 from albert_tf.data.corpus import FileContents, WantedFile
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.sidecar import BuildCounts
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
@@ -65,7 +68,7 @@ def run(
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
     _check_installed()
-    before = {path: _identity(path) for path in own}
+    before = remote_files.open_all(storage.identity, [*own])
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
     try:
         # In a process of its own, which can end at once, whatever Beam's
@@ -77,15 +80,13 @@ def run(
     except BaseException:
         _clean_up(own)
         raise
-    found = {path: _read_sidecar(path) for path in own}
-    counts = {path: made.counts for path, made in found.items()}
-    kept = {p: c for p, c in counts.items() if before[p] == _identity(p)}
-    return shards.Outcome(
-        kept=kept,
-        built={p: c for p, c in counts.items() if p not in kept},
-        num_bad_lines=bad_lines,
-        duplicates=found[own[0]].duplicates,
-    )
+    after = remote_files.open_all(storage.identity, [*own])
+    found = remote_files.open_all(_read_sidecar, [*own])
+    kept: dict[str, BuildCounts] = {}
+    built: dict[str, BuildCounts] = {}
+    for path, one, other, made in zip(own, before, after, found, strict=True):
+        (kept if one == other else built)[path] = made.counts
+    return shards.Outcome(kept, built, bad_lines, found[0].duplicates)
 
 
 def _run_pipeline(
@@ -114,7 +115,7 @@ def _run_pipeline(
             _plan, beam.pvalue.AsList(contents), config, list(paths)
         )
         | "Spread" >> beam.Reshuffle()
-        | "Build" >> beam.Map(_build_shard, config)
+        | "Build" >> beam.Map(build_shard, config)
     )
     return _committed(finish(pipeline), _BAD_LINES)
 
@@ -173,13 +174,24 @@ def _plan(
         yield ShardTask(path, planned, shards.wanted([planned], contents))
 
 
-def _build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
+def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
+    """Builds a shard: one element of the pipeline.
+
+    A finished one is kept: engines repeat elements whose worker was lost, and
+    others of its bundle.
+
+    Raises:
+        ValueError: The vocabulary is not that of the plan; or as
+            `shard_writer.write`.
+    """
     tokenizer = _load_tokenizer(config)
     if tokenizer.hash != task.planned.tokenizer_hash:
         raise ValueError(
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
         )
+    if shards.finished_counts(task.path, task.planned):
+        return
     parts = (
         pretraining_instances.build_block(block, tokenizer, config)[
             task.planned.part[0]
@@ -197,21 +209,14 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
 
 
 def _read_sidecar(path: str) -> sidecar.Sidecar:
-    found = sidecar.read(path)
+    found = shards.read_sidecar(path)
     if found is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "
-            "must be in a folder that this machine and all workers share."
+            "must be in a folder that this machine and all workers share, or "
+            "have a path with a scheme (gs://)."
         )
     return found
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Returns what changes when a file is written again."""
-    if not os.path.exists(path):
-        return None
-    status = os.stat(path)
-    return status.st_ino, status.st_mtime_ns
 
 
 def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:

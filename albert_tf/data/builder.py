@@ -10,7 +10,6 @@ Floor: data. No TensorFlow.
 import contextlib
 import functools
 import logging
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -65,7 +64,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     if not counts.records and config.shards is None:
         for path in built:
             for written in shards.written_files(path):
-                os.remove(written)
+                storage.remove(written)
         raise ValueError(_no_record(config, counts))
     report = BuildReport(
         config=config,

@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 
 import google_crc32c
 
-from albert_tf import files
+from albert_tf import files, storage
 
 # Names of the files beside a record file, and of unfinished ones, end so.
 OTHER_SUFFIXES = (".json", ".index", ".partial")
@@ -96,7 +96,7 @@ def index_writer(record_path: files.Path) -> Iterator[IndexWriter]:
         ValueError: As `check_replaceable`.
     """
     check_replaceable(record_path)
-    with files.atomic_write(index_path(record_path)) as file:
+    with storage.atomic_write(index_path(record_path)) as file:
         yield IndexWriter(file)
 
 
@@ -107,7 +107,7 @@ def check_replaceable(record_path: files.Path) -> None:
         ValueError: Another file has the name of the index.
     """
     path = index_path(record_path)
-    if os.path.exists(path) and _read_footer(path) is None:
+    if storage.exists(path) and _read_footer(path) is None:
         raise ValueError(
             f"{path!r} exists already, and is not the index of a record file. "
             "Move it, or choose another output file."
@@ -210,8 +210,8 @@ def map_file(path: str) -> mmap.mmap:
 
 def _read_footer(path: str) -> Footer | None:
     """Returns the footer of an index; None if the file is not one."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
+    with storage.open_read(path) as file:
+        size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _FOOTER.size))
         data = file.read()
     if len(data) != _FOOTER.size:

@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterable
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.data import record_index, shards, sidecar
 from albert_tf.data.pretraining_instances import BlockPart
 from albert_tf.data.sidecar import BuildCounts
@@ -17,7 +17,7 @@ from albert_tf.data.sidecar import BuildCounts
 def write(
     path: str, planned: sidecar.Sidecar, parts: Iterable[BlockPart]
 ) -> BuildCounts:
-    """Writes a shard that this process has locked.
+    """Writes a shard that this process has locked, if it is local.
 
     Args:
         path: The record file.
@@ -31,16 +31,11 @@ def write(
         OSError: A file cannot be written.
         ValueError: Another process has built it.
     """
-    if shards.finished_counts(path, planned):
-        raise ValueError(
-            f"Another process has built {path!r} in the meantime. Run the "
-            "command again when it has ended."
-        )
-    for written in shards.written_files(path):
-        files.remove_partials(written)
+    _check_unfinished(path, planned)
+    shards.remove_partials(path)
     # The record file takes its name last: then it is finished.
     with (
-        files.atomic_write(path) as file,
+        storage.atomic_write(path) as file,
         record_index.index_writer(path) as index,
     ):
         counts, digest = BuildCounts(), hashlib.sha256()
@@ -59,6 +54,16 @@ def write(
         # Nothing takes its name before all have room on the disk.
         with files.naming_file(path):
             files.flush(file)
+        if files.is_remote(path):  # It is not locked.
+            _check_unfinished(path, planned)
         index.finish(finished.sha256)
         sidecar.write(path, finished)
     return counts
+
+
+def _check_unfinished(path: str, planned: sidecar.Sidecar) -> None:
+    if shards.finished_counts(path, planned):
+        raise ValueError(
+            f"Another process has built {path!r} in the meantime. Run the "
+            "command again when it has ended."
+        )

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf import files, locks, storage
-from albert_tf.data import corpus, record_index, sidecar
+from albert_tf.data import corpus, record_index, remote_files, sidecar
 from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.sidecar import BuildCounts
@@ -69,14 +69,13 @@ def output_files(
             overwriting an input.
     """
     names = [name.strip() for name in (config.output_file or "").split(",")]
-    paths = [
-        path
-        for name in names
-        if name
-        for path in files.shard_names(files.check_local(name))
-    ]
+    paths = [path for name in names if name for path in files.shard_names(name)]
     vocabulary = (config.spm_model_file, config.vocab_file)
-    existing = [p for p in (*inputs, *vocabulary) if p and os.path.exists(p)]
+    existing = [
+        p
+        for p in (*inputs, *vocabulary)
+        if p and (files.is_remote(p) or os.path.exists(p))
+    ]
     for path in paths:
         if path.endswith(os.sep) or os.path.isdir(path):
             raise ValueError(
@@ -124,6 +123,10 @@ def written_files(path: str) -> list[str]:
 
 
 def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
+    if files.is_remote(written):
+        if written in inputs:
+            raise _would_overwrite(path, written)
+        return
     if not os.path.exists(written):
         if os.path.islink(written):
             raise ValueError(
@@ -132,11 +135,15 @@ def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
             )
         return
     for name in inputs:
-        if os.path.samefile(name, written):
-            raise ValueError(
-                f"The output file {path!r} would overwrite the input {name!r}. "
-                "Choose another output file."
-            )
+        if not files.is_remote(name) and os.path.samefile(name, written):
+            raise _would_overwrite(path, name)
+
+
+def _would_overwrite(path: str, name: str) -> ValueError:
+    return ValueError(
+        f"The output file {path!r} would overwrite the input {name!r}. "
+        "Choose another output file."
+    )
 
 
 def plan(
@@ -214,8 +221,8 @@ def finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
         ValueError: The file, or one in place of its sidecar, was not made by
             this build, which would destroy it.
     """
-    found = _read_sidecar(path)
-    if not os.path.exists(path):
+    found = read_sidecar(path)
+    if not storage.exists(path):
         return None
     if found is None:
         raise ValueError(
@@ -234,15 +241,23 @@ def finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
             f"{'; '.join(differences)}. Remove it, or choose another output "
             "file."
         )
-    if os.path.getsize(path) != found.num_bytes:
+    if storage.size(path) != found.num_bytes:
         _LOGGER.warning("%s was cut short; building it again.", path)
         return None
     return found.counts
 
 
-def _read_sidecar(path: str) -> sidecar.Sidecar | None:
+def read_sidecar(path: str) -> sidecar.Sidecar | None:
+    """Reads the sidecar of an output file; None if it has none.
+
+    Raises:
+        ImportError, OSError: A remote one cannot be read.
+        ValueError: It is not a sidecar.
+    """
     try:
-        return sidecar.read(path)
+        return sidecar.read(path, read_remote=storage.read_bytes)
+    except FileNotFoundError:
+        return None
     except ValueError as error:
         raise ValueError(
             f"{sidecar.sidecar_path(path)!r} is in the place of the sidecar of "
@@ -271,11 +286,13 @@ def split_planned(
         ValueError: A file that this build did not make is in the way; or
             another process builds a shard.
     """
-    found = {path: finished_counts(path, s) for path, s in planned.items()}
-    finished = {path: counts for path, counts in found.items() if counts}
+    found = remote_files.open_all(
+        lambda path: finished_counts(path, planned[path]), [*planned]
+    )
+    by_path = zip(planned, found, strict=True)
+    finished = {path: counts for path, counts in by_path if counts}
     pending = {path: s for path, s in planned.items() if path not in finished}
-    for path in pending:
-        record_index.check_replaceable(path)
+    remote_files.open_all(record_index.check_replaceable, [*pending])
     clean_up(finished)
     return finished, pending
 
@@ -289,17 +306,23 @@ def wanted(
 
 
 def clean_up(paths: Iterable[str]) -> None:
-    """Removes what killed builds have left beside shards.
+    """Removes what killed builds have left beside local shards.
 
     Raises:
         ValueError: Another process builds a shard.
     """
     for path in paths:
         # Whoever writes has a lock file, which a kill leaves behind.
-        if os.path.exists(locks.path_for(path)):
+        if not files.is_remote(path) and os.path.exists(locks.path_for(path)):
             with locked(path):
-                for written in written_files(path):
-                    files.remove_partials(written)
+                remove_partials(path)
+
+
+def remove_partials(path: str) -> None:
+    """Removes what killed builds have left of a local shard that is locked."""
+    if not files.is_remote(path):
+        for written in written_files(path):
+            files.remove_partials(written)
 
 
 def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
@@ -324,11 +347,13 @@ def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
 
 
 def locked(path: str) -> contextlib.AbstractContextManager[None]:
-    """Locks a shard for this process.
+    """Locks a shard for this process, unless it is remote.
 
     Raises:
         ValueError: Another process builds it.
     """
+    if files.is_remote(path):
+        return contextlib.nullcontext()
     return locks.held(
         locks.path_for(path),
         f"Another process is building {path!r}. Wait until it ends, or choose "

@@ -8,9 +8,10 @@ Floor: data. Plain Python.
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.data import remote_files
 from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -132,13 +133,21 @@ def sidecar_path(record_path: files.Path) -> str:
 
 
 def write(record_path: files.Path, sidecar: Sidecar) -> None:
-    """Writes the sidecar of a record file."""
+    """Writes the sidecar of a record file, which may be remote."""
     values = {"version": FORMAT_VERSION, **dataclasses.asdict(sidecar)}
-    files.write_json(sidecar_path(record_path), values, sort_keys=True)
+    storage.write_json(sidecar_path(record_path), values)
 
 
-def read(record_path: files.Path) -> Sidecar | None:
+def read(
+    record_path: files.Path,
+    *,
+    read_remote: Callable[[str], bytes] = remote_files.read,
+) -> Sidecar | None:
     """Reads the sidecar of a record file; None if it has none.
+
+    Args:
+        record_path: The record file.
+        read_remote: Returns the content of a remote file.
 
     Raises:
         FileNotFoundError: A remote file has none.
@@ -146,7 +155,7 @@ def read(record_path: files.Path) -> Sidecar | None:
     """
     path = sidecar_path(record_path)
     if files.is_remote(path):
-        values = _read_remote(path)
+        values = _read_remote(path, read_remote)
     elif not os.path.exists(path):
         return None
     else:
@@ -178,9 +187,11 @@ def read(record_path: files.Path) -> Sidecar | None:
         ) from error
 
 
-def _read_remote(path: str) -> dict[str, Any]:
+def _read_remote(
+    path: str, read_remote: Callable[[str], bytes]
+) -> dict[str, Any]:
     try:
-        text = remote_files.read(path)
+        text = read_remote(path)
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"There is no {path!r}. Copy remote records together with their "

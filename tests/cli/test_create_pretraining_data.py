@@ -138,7 +138,7 @@ def test_the_original_s_flag_asks_for_next_sentence_pairs(run, folder):
         ("--output_file=./corpus.txt", ["overwrite the input 'corpus.txt'"]),
         ("--output_file=a,a.json", ["'a.json' has the name of a sidecar"]),
         ("--max_bad_lines=-1", ["`max_bad_lines`"]),
-        ("--output_file=gs://bucket/a", ["remote path"]),
+        ("--output_file=s4://b/a", ["'s4://b/a.json' cannot be read", "s4"]),
     ],
 )
 def test_a_bad_flag_is_an_error_of_one_line(run, flag, words):

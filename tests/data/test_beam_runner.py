@@ -1,5 +1,6 @@
 """Tests with the mark `beam` need Apache Beam: `make test-beam`."""
 
+import dataclasses
 import gzip
 import importlib.util
 import os
@@ -12,7 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from albert_tf.data import beam_runner, builder
+from albert_tf.data import beam_runner, builder, shards
+from albert_tf.data.corpus import survey
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -98,6 +100,45 @@ def test_the_cause_is_the_last_error_that_beam_quotes(
     assert str(caught.value) == message
 
 
+@pytest.fixture
+def task(corpus, tmp_path):
+    """A shard to build, and the settings."""
+    config = PretrainingDataConfig(
+        input_file=f"{corpus}/c.txt",
+        output_file=str(tmp_path / "out"),
+        vocab_file=f"{corpus}/vocab",
+        masking="dynamic",
+    )
+    found = survey([config.input_file], config)
+    ((path, planned),) = shards.plan(
+        config, config.load_tokenizer(), found, [config.output_file]
+    ).items()
+    wanted = shards.wanted([planned], found)
+    return beam_runner.ShardTask(path, planned, wanted), config
+
+
+def test_a_shard_that_is_built_twice_is_written_once(task, tmp_path):
+    beam_runner.build_shard(*task)
+    before = [path.stat() for path in sorted(tmp_path.iterdir())]
+
+    beam_runner.build_shard(*task)
+
+    assert len(before) == 3
+    assert [path.stat() for path in sorted(tmp_path.iterdir())] == before
+
+
+def test_a_worker_with_another_vocabulary_builds_nothing(task, tmp_path):
+    (path, planned, wanted), config = task
+    other = dataclasses.replace(planned, tokenizer_hash="abc")
+
+    with pytest.raises(ValueError, match="not the same on all machines: .*voc"):
+        beam_runner.build_shard(
+            beam_runner.ShardTask(path, other, wanted), config
+        )
+
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.beam
 def test_every_runner_writes_the_same_bytes(build):
     report, expected = build("local")
@@ -137,6 +178,30 @@ def test_every_runner_leaves_the_same_duplicates_out(build, tmp_path, method):
 
         assert files == expected
         assert found.duplicates == report.duplicates
+
+
+@pytest.mark.beam
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
+    _, expected = build("local")
+    remote = {
+        "input_file": f"file://{corpus}/*.txt*",
+        "vocab_file": f"file://{corpus}/vocab",
+        "output_file": f"file://{tmp_path}/remote/train@5",
+        "runner": "beam",
+        "num_workers": num_workers,
+    }
+
+    assert not build("empty", **remote)[0].kept_files
+
+    files = contents(tmp_path / "remote")
+    assert files.keys() == expected.keys()
+    for name in files:  # Sidecars say where the files are.
+        assert name.endswith(".json") or files[name] == expected[name]
+    (tmp_path / "remote" / "train-00003-of-00005").unlink()
+    assert len(build("empty", **remote)[0].kept_files) == 4
+    assert contents(tmp_path / "remote") == files
+    assert not contents(tmp_path / "empty")
 
 
 @pytest.mark.beam

@@ -22,7 +22,8 @@ def output_files(names):
     config = PretrainingDataConfig(
         output_file=names, spm_model_file="30k.model", vocab_file="vocab.txt"
     )
-    return shards.output_files(config, ["wiki.json", "corpus.txt"])
+    inputs = ["wiki.json", "corpus.txt", "gs://b/y.json"]
+    return shards.output_files(config, inputs)
 
 
 def test_output_files_are_separated_by_commas(folder):
@@ -46,7 +47,9 @@ def test_output_files_are_separated_by_commas(folder):
         ("dangling", "'dangling' is a link to a file that does not exist"),
         ("y,./y", "named twice"),
         ("folder/y,other_folder/y", "named twice"),
-        ("gs://bucket/y", "remote path"),
+        ("gs://b/y", "'gs://b/y' would overwrite the input 'gs://b/y.json'"),
+        ("gs://b/y/", "'gs://b/y/' is a folder"),
+        ("gs://b/z,gs://b/z", "named twice"),
     ],
 )
 def test_output_files_that_would_destroy_something_are_refused(

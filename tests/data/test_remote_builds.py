@@ -1,0 +1,201 @@
+"""Builds of remote files: `memory://` is like a bucket, `file://` like HDFS."""
+
+import hashlib
+import itertools
+
+import fsspec
+import numpy as np
+import pytest
+
+from albert_tf import storage
+from albert_tf.data import (
+    builder,
+    corpus,
+    pretraining_instances,
+    record_source,
+)
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
+NAMES = ["out-00000-of-00002", "out-00001-of-00002"]
+SUFFIXES = ("", ".index", ".json")
+
+
+def write(path, text):
+    with storage.atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def find(folder):
+    """The content of all records, indexes and sidecars, by name."""
+    return {
+        # Sidecars say where files are.
+        path.rpartition("/")[2]: storage.read_bytes(path).replace(
+            folder.encode(), b""
+        )
+        for path in storage.expand_globs(f"{folder}/records/*")
+    }
+
+
+@pytest.fixture
+def make_folder(monkeypatch):
+    """Puts twelve documents, in blocks of two, and a vocabulary somewhere."""
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 100)
+
+    def make(folder):
+        rng = np.random.default_rng(0)
+        documents = [
+            "\n".join(" ".join(rng.choice(list("abcd"), 8)) for _ in range(4))
+            for _ in range(12)
+        ]
+        write(f"{folder}/corpus/1.txt", "\n\n".join(documents[:8]) + "\n")
+        write(f"{folder}/corpus/2.txt", "\n\n".join(documents[8:]) + "\n")
+        write(f"{folder}/vocab", "\n".join(TOKENS) + "\n")
+        return folder
+
+    fsspec.filesystem("memory").store.clear()
+    return make
+
+
+@pytest.fixture(params=["memory", "file"])
+def folder(request, make_folder, tmp_path):
+    if request.param == "memory":
+        return make_folder("memory://bucket/folder")
+    return make_folder(f"file://{tmp_path}/folder")
+
+
+def build(folder, **changes):
+    settings = {
+        "input_file": f"{folder}/corpus/*.txt",
+        "output_file": f"{folder}/records/out@2",
+        "vocab_file": f"{folder}/vocab",
+        "max_seq_length": 24,
+        "masking": "dynamic",
+    }
+    return builder.build(PretrainingDataConfig(**settings | changes))
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_remote_records_are_those_of_local_files(
+    folder, make_folder, tmp_path, num_workers
+):
+    local = make_folder(f"{tmp_path}/local")
+    build(local)
+
+    build(folder, num_workers=num_workers)
+
+    found = find(folder)
+    assert sorted(found) == sorted(
+        name + end for name, end in itertools.product(NAMES, SUFFIXES)
+    )
+    assert found == find(local)
+
+
+def test_remote_records_can_be_read(make_folder, tmp_path):
+    folder = make_folder(f"file://{tmp_path}/folder")
+
+    counts = build(folder).counts
+
+    source = record_source.open_records(f"{folder}/records/out@2", verify=True)
+    assert source.num_records == counts.records > 20
+
+
+def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
+    build(folder)
+    expected = find(folder)
+    storage.remove(f"{folder}/records/{NAMES[0]}")
+    write(f"{folder}/records/{NAMES[1]}", "cut short")
+
+    report = build(folder)
+
+    assert find(folder) == expected
+    assert not report.kept_files
+    assert "was cut short; building it again" in caplog.text
+    assert len(build(folder).kept_files) == 2
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_build_with_other_settings_is_refused(folder, is_finished):
+    build(folder)
+    if not is_finished:
+        storage.remove(f"{folder}/records/{NAMES[0]}")
+    before = find(folder)
+
+    with pytest.raises(ValueError, match="made by another build: random_seed"):
+        build(folder, random_seed=1)
+    with pytest.raises(ValueError, match="another build: .*corpus_sha256 is"):
+        build(folder, input_file=f"{folder}/corpus/1.txt")
+
+    assert find(folder) == before
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_of_the_user_is_not_overwritten(folder, suffix):
+    write(f"{folder}/records/{NAMES[1]}{suffix}", "mine")
+
+    with pytest.raises(
+        ValueError, match=rf"{NAMES[1]}{suffix}' (exists|is in)"
+    ):
+        build(folder)
+
+    assert find(folder) == {f"{NAMES[1]}{suffix}": b"mine"}
+
+
+def test_a_stopped_build_leaves_whole_shards_and_goes_on(folder, monkeypatch):
+    build_block = pretraining_instances.build_block
+
+    def stop_in_second_file(block, **rest):
+        if block.number == 1 and "d" in block.documents[0].text:
+            seen.append(block)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return build_block(block, **rest)
+
+    seen = []
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pretraining_instances, "build_block", stop_in_second_file)
+        build(folder)
+    assert sorted(find(folder)) == [NAMES[0] + end for end in SUFFIXES]
+
+    assert len(build(folder).kept_files) == 1
+    assert len(build(folder).kept_files) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "Another process has built .*00000-of-00002' in the meantime"),
+        ({"random_seed": 1}, "was made by another build: random_seed is 1"),
+    ],
+)
+def test_of_two_builds_at_once_one_is_refused(
+    folder, monkeypatch, changes, message
+):
+    build_block = pretraining_instances.build_block
+
+    def start_another(block, **rest):
+        monkeypatch.setattr(pretraining_instances, "build_block", build_block)
+        build(folder, **changes)
+        return build_block(block, **rest)
+
+    monkeypatch.setattr(pretraining_instances, "build_block", start_another)
+
+    with pytest.raises(ValueError, match=message):
+        build(folder)
+
+    assert len(build(folder, **changes).kept_files) == 2
+    found = find(folder)
+    for name in NAMES:
+        digest = hashlib.sha256(found[name])
+        assert found[f"{name}.index"].endswith(digest.digest())
+        assert digest.hexdigest().encode() in found[f"{name}.json"]
+
+
+def test_a_corpus_without_a_pair_leaves_none_of_its_files(folder):
+    write(f"{folder}/lone.txt", "a b c d\n\nb c\n")
+
+    with pytest.raises(ValueError, match="2 sentences: a pair needs two"):
+        build(folder, input_file=f"{folder}/lone.txt")
+
+    assert not storage.exists(f"{folder}/records/{NAMES[0]}")
+    assert not storage.exists(f"{folder}/records/{NAMES[0]}.json")
