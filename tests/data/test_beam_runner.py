@@ -154,30 +154,6 @@ def test_every_runner_writes_the_same_bytes(build):
 
 
 @pytest.mark.beam
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
-    _, expected = build("local")
-    remote = {
-        "input_file": f"file://{corpus}/*.txt*",
-        "vocab_file": f"file://{corpus}/vocab",
-        "output_file": f"file://{tmp_path}/remote/train@5",
-        "runner": "beam",
-        "num_workers": num_workers,
-    }
-
-    assert not build("empty", **remote)[0].kept_files
-
-    files = contents(tmp_path / "remote")
-    assert files.keys() == expected.keys()
-    for name in files:  # Sidecars say where the files are.
-        assert name.endswith(".json") or files[name] == expected[name]
-    (tmp_path / "remote" / "train-00003-of-00005").unlink()
-    assert len(build("empty", **remote)[0].kept_files) == 4
-    assert contents(tmp_path / "remote") == files
-    assert not contents(tmp_path / "empty")
-
-
-@pytest.mark.beam
 @pytest.mark.parametrize("method", ["exact", "minhash"])
 def test_every_runner_leaves_the_same_duplicates_out(build, tmp_path, method):
     if method == "minhash":
@@ -202,6 +178,30 @@ def test_every_runner_leaves_the_same_duplicates_out(build, tmp_path, method):
 
         assert files == expected
         assert found.duplicates == report.duplicates
+
+
+@pytest.mark.beam
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
+    _, expected = build("local")
+    remote = {
+        "input_file": f"file://{corpus}/*.txt*",
+        "vocab_file": f"file://{corpus}/vocab",
+        "output_file": f"file://{tmp_path}/remote/train@5",
+        "runner": "beam",
+        "num_workers": num_workers,
+    }
+
+    assert not build("empty", **remote)[0].kept_files
+
+    files = contents(tmp_path / "remote")
+    assert files.keys() == expected.keys()
+    for name in files:  # Sidecars say where the files are.
+        assert name.endswith(".json") or files[name] == expected[name]
+    (tmp_path / "remote" / "train-00003-of-00005").unlink()
+    assert len(build("empty", **remote)[0].kept_files) == 4
+    assert contents(tmp_path / "remote") == files
+    assert not contents(tmp_path / "empty")
 
 
 @pytest.mark.beam
