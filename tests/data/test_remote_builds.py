@@ -75,20 +75,28 @@ def build(folder, **changes):
     return builder.build(PretrainingDataConfig(**settings | changes))
 
 
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_remote_records_are_those_of_local_files(
-    folder, make_folder, tmp_path, num_workers
-):
+def test_remote_records_are_those_of_local_files(folder, make_folder, tmp_path):
     local = make_folder(f"{tmp_path}/local")
     build(local)
 
-    build(folder, num_workers=num_workers)
+    build(folder)
 
     found = find(folder)
     assert sorted(found) == sorted(
         name + end for name, end in itertools.product(NAMES, SUFFIXES)
     )
     assert found == find(local)
+
+
+def test_worker_processes_read_remote_files(make_folder, tmp_path, monkeypatch):
+    local = make_folder(f"{tmp_path}/local")
+    folder = make_folder(f"file://{tmp_path}/folder")
+    monkeypatch.undo()  # Other processes have blocks of the usual size.
+    build(local)
+
+    build(folder, num_workers=2)
+
+    assert find(folder) == find(local)
 
 
 def test_remote_records_can_be_read(make_folder, tmp_path):

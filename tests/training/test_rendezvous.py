@@ -125,19 +125,22 @@ def test_a_port_in_use_is_an_error():
 
 
 def test_strangers_and_workers_that_go_again_do_not_count():
-    addresses = tuple(free_addresses(2))
+    addresses = tuple(free_addresses(3))
     host, port = addresses[0].split(":")
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
         chief = pool.submit(meet, Cluster(addresses=addresses, index=0))
         for line in (b"GET / HTTP/1.0\n", b"[]\n", b'{"index": 5}\n', b""):
             say(host, port, line)
-        # Killed while it waits.
+        # Killed while it waits for worker 2.
         say(host, port, b'{"index": 1, "values": {"a": "old"}}\n')
+        time.sleep(0.2)
+        other = pool.submit(meet, Cluster(addresses=addresses, index=2))
         time.sleep(0.2)
         assert not chief.done()
 
         assert meet(Cluster(addresses=addresses, index=1)) is None
         assert chief.result() is None
+        assert other.result() is None
 
 
 def say(host, port, line):
