@@ -211,7 +211,7 @@ def _check(values: FlagValues) -> FinetuningFlags:
     )
     if shared.export_dir and is_many:
         raise ValueError(
-            "--export_dir is for runs on one machine, but there are others. "
+            "--export_dir is for runs on one machine, not for several workers. "
             "Pass --strategy=one or mirrored; or leave --export_dir out, and "
             "export the --output_dir with export_saved_model.py."
         )

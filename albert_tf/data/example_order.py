@@ -37,8 +37,6 @@ _FAILED_READ = re.compile(
     r"\nTraceback \(most recent call last\)",
     re.DOTALL,
 )
-
-
 # How it says that a record file is not the one that was opened.
 _CHANGED_FILE = re.compile(
     r"(?:corrupted|truncated) record at \d+"

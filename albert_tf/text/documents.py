@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import sentencex
 
-from albert_tf import checks, compression, files, text_lines
+from albert_tf import checks, compression, storage, text_lines
 from albert_tf.settings import setting
 from albert_tf.text import parquet_files, wikipedia_dumps
 
@@ -141,7 +141,7 @@ class Documents:
         bad_lines_before: int = 0,
     ) -> None:
         if paths is None:
-            paths = files.expand_globs(settings.input_file or "")
+            paths = storage.expand_globs(settings.input_file or "")
         self.paths = paths
         self.num_bad_lines = 0
         self._settings = settings

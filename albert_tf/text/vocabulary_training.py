@@ -17,7 +17,7 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import checks, files, locks, storage
+from albert_tf import checks, files, locks
 from albert_tf.settings import setting
 from albert_tf.text import normalization, special_tokens
 from albert_tf.text.documents import CorpusSettings, Documents
@@ -161,10 +161,7 @@ def train(config: VocabularyTrainingConfig) -> Summary:
             raise ValueError(f"`{name}` must be given.")
     paths = [f"{config.output_prefix}{end}" for end in (".model", ".vocab")]
     _check_free(paths)
-    inputs = storage.expand_globs(config.input_file or "")
-    corpus = _Corpus(
-        Documents(config, inputs), do_lower_case=config.do_lower_case
-    )
+    corpus = _Corpus(Documents(config), do_lower_case=config.do_lower_case)
     if not corpus.num_usable_sentences:
         raise ValueError(
             f"The corpus has no usable sentence: {corpus.num_sentences} were "
