@@ -71,6 +71,16 @@ def test_damaged_data_is_an_error(tmp_path, suffix, damage):
 
 
 @SUFFIXES
+def test_damage_between_two_parts_is_not_taken_for_the_end(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    data = compress(suffix, TEXT)
+    path.write_bytes(data + b"X" + data[1:])
+
+    with pytest.raises(compression.DamagedDataError, match="damaged"):
+        read(path)
+
+
+@SUFFIXES
 @pytest.mark.parametrize("name", ["a.txt", "twice.gz"])
 def test_data_that_is_compressed_but_not_named_so_is_an_error(
     tmp_path, suffix, name
