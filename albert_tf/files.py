@@ -79,7 +79,8 @@ def expand_globs(
 
     Files come pattern by pattern, sorted within each, none twice, not even
     under another name (`a`, `./a`, a link to it): the first name stays. `**`
-    matches folders at every depth, none included. `name@N` stands for all its shards, see `shard_names`.
+    matches folders at every depth, or none. `name@N` stands for all its shards,
+    see `shard_names`.
 
     Args:
         patterns: The patterns.
