@@ -232,7 +232,8 @@ def open_records(
     given = mask_settings or {}
     chosen = {name: v for name, v in given.items() if v is not None}
     open_file = functools.partial(_open_file, mask_settings=chosen)
-    opened = [file for file in remote_files.open_all(open_file, paths) if file]
+    found_files = remote_files.open_all(open_file, paths)
+    opened = [file for file in found_files if file and len(file.records)]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -240,7 +241,7 @@ def open_records(
             + ". Build the records again from a longer text."
         )
     described_by: dict[str, sidecar.Sidecar | None] = dict.fromkeys(paths)
-    described_by |= {file.path: file.sidecar for file in opened}
+    described_by |= {file.path: file.sidecar for file in found_files if file}
     shard_sets.check(described_by)
     described = _best_described(opened)
     for other in opened:
@@ -270,7 +271,7 @@ def report_common_files(
 def _open_file(
     path: str, mask_settings: Mapping[str, Any]
 ) -> _CheckedFile | None:
-    """Opens and checks a file; None if it has no record."""
+    """Opens and checks a file; None if it has no record and no sidecar."""
     records: AnyRecordFile
     facts = sidecar.read(path)
     if facts is not None and is_remote(path):
@@ -288,7 +289,8 @@ def _open_file(
         )
     if not len(records):
         _LOGGER.warning("%r has no record.", path)
-        return None
+        if facts is None:
+            return None
     if facts is None:
         layout = infer_layout(records)
     else:

@@ -1,6 +1,7 @@
 import pytest
 
 from albert_tf.data import record_source, shard_sets
+from albert_tf.data.sidecar import BuildCounts
 from tests.data.records import make_sidecar
 
 
@@ -41,6 +42,55 @@ def test_shards_of_different_builds_are_refused(changes, message):
 
     with pytest.raises(ValueError, match=f"00002-of.*builds: {message}"):
         shard_sets.check({**facts, third: make_sidecar(**changes)})
+
+
+def test_a_shard_without_a_record_must_be_of_the_same_build(write_records):
+    record = {"pair_ids": [5, 6], "segment_a_length": [1]}
+    first, second = names(2)
+    path = write_records(first, [record], corpus_sha256="a")
+    write_records(second, [], corpus_sha256="b")
+
+    with pytest.raises(ValueError, match="corpus_sha256 is 'a' and 'b'"):
+        record_source.open_records(path.replace("-00000-", "-0000?-"))
+
+
+def build(blocks, part=(0, 1), records=3, **changes):
+    return make_sidecar(
+        blocks=list(blocks),
+        part=list(part),
+        counts=BuildCounts(records=records),
+        **{"corpus_sha256": "a"} | changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (build([0, 4]), build([3, 5])),
+        (build([2, 3]), build([0, 9])),
+        (build([3, 4], (0, 2)), build([0, 5])),
+        (build([3, 4], (0, 2)), build([3, 4], (2, 3))),
+    ],
+)
+def test_files_with_records_of_the_same_text_are_warned_of(one, other, caplog):
+    shard_sets.check({"train-0": one, "old-0": other, "x": build([20, 30])})
+
+    assert caplog.text.count("same records") == 1
+    assert "'train-0'" in caplog.text
+    assert "'old-0'" in caplog.text
+
+
+def test_parts_of_one_build_have_no_text_in_common(caplog):
+    files = [
+        *(build([0, 2]), build([2, 3], (0, 2)), build([2, 3], (1, 2))),
+        *(build([3, 9]), build([0, 9], corpus_sha256="b")),
+        *(build([0, 9], random_seed=1), build([0, 9], tokenizer_hash="b")),
+        *(build([0, 9], records=0), build([0, 9], corpus_sha256=None)),
+    ]
+
+    shard_sets.check({str(i): facts for i, facts in enumerate(files)})
+
+    assert not caplog.text
 
 
 def test_opening_records_checks_their_shards(write_records):
