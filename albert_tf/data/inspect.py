@@ -140,7 +140,9 @@ def verify(path: str, source: record_source.RecordSource) -> str:
         ValueError: A record is damaged, or the file is not the one that its
             sidecar describes.
     """
-    record_source.verify_file(record_files.RecordFile(path), source.sidecar)
+    sha256 = source.sidecar.sha256 if source.sidecar else None
+    opened = record_files.RecordFile(path, sha256=sha256)
+    record_source.verify_file(opened, source.sidecar)
     number = source.num_records
     if source.sidecar is None:
         return f"{number} records agree with their checksums; no sidecar"

@@ -313,12 +313,13 @@ def verify_file(records: AnyRecordFile, facts: sidecar.Sidecar | None) -> None:
     """Reads a whole file and compares its checksums.
 
     Raises:
-        ValueError: A record is damaged, or the file is not the one that its
-            sidecar describes.
+        ValueError: A record or the index is damaged, or the file is not the
+            one that its sidecar describes.
     """
     if facts is not None:
         digest = records.sha256()
         if digest == facts.sha256:
+            records.check_index()
             return
     for _ in records.verified():
         pass
