@@ -6,6 +6,7 @@ needs it.
 
 import bz2
 import contextlib
+import functools
 import gzip
 import io
 import os
@@ -100,7 +101,9 @@ def _unpacking(suffix: str, name: str) -> Callable[[Any], Any]:
             f"{name!r} needs the package backports.zstd. Install it, or the "
             "extra `data` of albert_tf, which has it."
         ) from error
-    return zstd.open
+    _, largest = zstd.DecompressionParameter.window_log_max.bounds()
+    options = {zstd.DecompressionParameter.window_log_max: largest}
+    return functools.partial(zstd.open, options=options)
 
 
 class _Bzip2File:
