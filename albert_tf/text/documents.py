@@ -42,6 +42,7 @@ _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 _MARKS = {
     parquet_files.MARK: "a Parquet file, so its name must end in .parquet",
     wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml",
+    b"<?xml": "XML, of which only a Wikipedia dump, called .xml, is read",
 }
 # The names of files in a tar archive would be text.
 _TAR_MARK, _TAR_MARK_START = b"ustar", 257
