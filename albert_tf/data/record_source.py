@@ -120,12 +120,14 @@ class RecordSource:
             empty for static records.
         num_records: N; records are numbered from 0 to N - 1.
         paths: The file of each content, by its digest.
+        sidecars: The sidecar of each file, by its path; None without one.
         fingerprint: Hexadecimal digest of the content of all files in their
             order, so that a run can detect that its data changed.
     """
 
     def __init__(self, opened: list[_CheckedFile]) -> None:
         self._files = [file.records for file in opened]
+        self.sidecars = {file.path: file.sidecar for file in opened}
         self._first_numbers = [0, *itertools.accumulate(map(len, self._files))]
         self.num_records = self._first_numbers[-1]
         described = _best_described(opened)
@@ -266,6 +268,7 @@ def report_common_files(
             "nothing about other text. Build an --eval_file of held-out text.",
             eval_records.paths[digest],
         )
+    shard_sets.report_common_text(train_records.sidecars, eval_records.sidecars)
 
 
 def _open_file(

@@ -1,6 +1,6 @@
 """Checks that shards of one name, `train-00000-of-00008`, are of one build.
 
-And that no others hold the same records.
+And that no others hold the same records, or the text to evaluate on.
 
 Floor: data. Plain Python.
 """
@@ -69,6 +69,50 @@ def _warn_of_overlaps(sidecars: Mapping[str, Sidecar | None]) -> None:
                 break
             if other_blocks[1] > blocks[1]:
                 blocks, part, path = other_blocks, other_part, other
+
+
+def report_common_text(
+    trained: Mapping[str, Sidecar | None],
+    evaluated: Mapping[str, Sidecar | None],
+) -> None:
+    """Warns of files to evaluate on whose text is also trained on.
+
+    Files are given by path with their sidecars. The same file is left to who
+    compares digests.
+    """
+    corpora = {facts.corpus_sha256 for facts in evaluated.values() if facts}
+    candidates = [
+        (path, facts)
+        for path, facts in trained.items()
+        if facts and facts.corpus_sha256 and facts.corpus_sha256 in corpora
+    ]
+    found = {
+        path: other_path
+        for path, facts in evaluated.items()
+        for other_path, other in candidates
+        if facts and _has_common_text(facts, other)
+    }
+    if found:
+        _LOGGER.warning(
+            "%d of %d files to evaluate on hold text that is also trained on, "
+            "such as %r some of that of %r, so their scores say nothing about "
+            "other text. Build an --eval_file of held-out text.",
+            len(found),
+            len(evaluated),
+            *next(iter(found.items())),
+        )
+
+
+def _has_common_text(one: Sidecar, other: Sidecar) -> bool:
+    if one.corpus_sha256 != other.corpus_sha256 or one.sha256 == other.sha256:
+        return False
+    (first, end), (other_first, other_end) = one.blocks, other.blocks
+    if end <= other_first or other_end <= first:
+        return False
+    # Other records of a block are of other text, if there is one copy of it.
+    is_other_part = one.part[1] == other.part[1] and one.part != other.part
+    is_one_copy = one.config.dupe_factor == 1
+    return not (is_other_part and is_one_copy and _build(one) == _build(other))
 
 
 def _check_pair(

@@ -2,7 +2,7 @@ import pytest
 
 from albert_tf.data import record_source, shard_sets
 from albert_tf.data.sidecar import BuildCounts
-from tests.data.records import make_sidecar
+from tests.data.records import make_sidecar, static_record
 
 
 def names(number, stem="train"):
@@ -91,6 +91,59 @@ def test_parts_of_one_build_have_no_text_in_common(caplog):
     shard_sets.check({str(i): facts for i, facts in enumerate(files)})
 
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("evaluated", "is_common"),
+    [
+        (build([8, 9]), True),
+        # The same text, in other records.
+        (build([0, 9], random_seed=1), True),
+        (build([9, 10], (0, 2)), False),
+        (build([0, 9], corpus_sha256="b"), False),
+        (build([0, 9], corpus_sha256=None), False),
+    ],
+)
+def test_text_to_evaluate_on_that_is_trained_on_is_warned_of(
+    evaluated, is_common, caplog
+):
+    trained = {"x": None, "train": build([0, 9], sha256="c")}
+
+    shard_sets.report_common_text(trained, {"y": None, "eval": evaluated})
+
+    message = "1 of 2 files to evaluate on hold text that is also trained on, "
+    message += "such as 'eval' some of that of 'train', so"
+    assert (message in caplog.text) == is_common
+
+
+def test_parts_of_a_block_have_text_in_common_if_it_was_copied(caplog):
+    for number, is_common in ((1, False), (2, True)):
+        shard_sets.report_common_text(
+            {"train": build([0, 1], (0, 2), dupe_factor=number)},
+            {"eval": build([0, 1], (1, 2), dupe_factor=number, sha256="c")},
+        )
+        assert ("also trained on" in caplog.text) == is_common
+
+
+def test_the_same_file_is_reported_elsewhere(caplog):
+    same = {"train": build([0, 1])}
+
+    shard_sets.report_common_text(same, same)
+
+    assert not caplog.text
+
+
+def test_the_text_of_two_sources_is_compared(write_records, caplog):
+    train, evaluated = (
+        record_source.open_records(
+            write_records(name, [static_record(number)], corpus_sha256="a")
+        )
+        for name, number in (("train", 20), ("eval", 30))
+    )
+
+    record_source.report_common_files(train, evaluated)
+
+    assert "also trained on" in caplog.text
 
 
 def test_opening_records_checks_their_shards(write_records):
