@@ -6,12 +6,13 @@ needs it.
 
 import bz2
 import contextlib
+import functools
 import gzip
 import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import Any
 
 from albert_tf import storage
 from albert_tf.files import Path
@@ -88,11 +89,11 @@ def _check_name(name: str, head: bytes) -> None:
             )
 
 
-def _unpacking(suffix: str, name: str) -> Callable[[IO[bytes]], Any]:
+def _unpacking(suffix: str, name: str) -> Callable[[Any], Any]:
     if suffix == ".gz":
         return gzip.open
     if suffix == ".bz2":
-        return bz2.open
+        return _Bzip2File
     try:
         from backports import zstd
     except ImportError as error:
@@ -100,7 +101,40 @@ def _unpacking(suffix: str, name: str) -> Callable[[IO[bytes]], Any]:
             f"{name!r} needs the package backports.zstd. Install it, or the "
             "extra `data` of albert_tf, which has it."
         ) from error
-    return zstd.open
+    _, largest = zstd.DecompressionParameter.window_log_max.bounds()
+    options = {zstd.DecompressionParameter.window_log_max: largest}
+    return functools.partial(zstd.open, options=options)
+
+
+class _Bzip2File:
+    """Unpacks bzip2 data, which may have several parts.
+
+    `bz2.open` takes what is damaged between two parts for the end.
+    """
+
+    def __init__(self, raw: io.BufferedReader) -> None:
+        self._raw = raw
+        self._part = bz2.BZ2Decompressor()
+
+    def read1(self, size: int) -> bytes:
+        """Returns some bytes, none at the end."""
+        data = b""
+        while not data:
+            packed = b""
+            if self._part.eof:
+                packed = self._part.unused_data or self._raw.read1(_BUFFER_SIZE)
+                if not packed:
+                    break
+                self._part = bz2.BZ2Decompressor()
+            elif self._part.needs_input:
+                packed = self._raw.read1(_BUFFER_SIZE)
+                if not packed:
+                    raise EOFError("it ends too early")
+            data = self._part.decompress(packed, size)
+        return data
+
+    def close(self) -> None:
+        """Leaves the file open, as the other libraries do."""
 
 
 class _Unpacked(io.RawIOBase):
@@ -108,7 +142,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(
         self,
-        unpack: Callable[[IO[bytes]], Any],
+        unpack: Callable[[Any], Any],
         raw: io.BufferedReader,
         kind: str,
     ) -> None:

@@ -78,8 +78,9 @@ def expand_globs(
     """Returns the files that comma-separated glob patterns match.
 
     Files come pattern by pattern, sorted within each, none twice, not even
-    under another name (`a`, `./a`, a link to it): the first name stays.
-    `name@N` stands for all its shards, see `shard_names`.
+    under another name (`a`, `./a`, a link to it): the first name stays. `**`
+    matches folders at every depth, or none. `name@N` stands for all its shards,
+    see `shard_names`.
 
     Args:
         patterns: The patterns.
@@ -118,7 +119,8 @@ def _matches(pattern: str) -> list[str]:
                 f"{list_paths(missing)}. Build or copy them."
             )
         return shards
-    found = sorted(name for name in glob.glob(pattern) if os.path.isfile(name))
+    matches = glob.glob(pattern, recursive=True)
+    found = sorted(name for name in matches if os.path.isfile(name))
     if not found:
         raise _no_match(pattern)
     return found

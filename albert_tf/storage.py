@@ -169,8 +169,16 @@ def _glob(pattern: str) -> list[str]:
         return [
             system.unstrip_protocol(match) if start is None else start + match
             for match, facts in found.items()
-            if facts["type"] == "file"
+            if facts["type"] == "file" and _hidden(match) <= _hidden(name)
         ]
+
+
+def _hidden(name: str) -> int:
+    """Returns how many parts of a path begin with a point.
+
+    As in local folders, asterisks do not stand for such parts.
+    """
+    return sum(part.startswith(".") for part in name.split("/"))
 
 
 @contextlib.contextmanager

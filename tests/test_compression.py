@@ -42,6 +42,17 @@ def test_a_file_of_another_name_is_read_as_it_is(tmp_path):
     assert compression.uncompressed_name(path) == str(path)
 
 
+def test_data_that_was_compressed_with_a_long_memory_is_read(tmp_path):
+    # As `zstd --long=31` does, which compresses large corpora best.
+    zstd = pytest.importorskip("backports.zstd")
+    path = tmp_path / "a.zst"
+    options = {zstd.CompressionParameter.window_log: 31}
+    with zstd.open(path, "wb", options=options) as file:
+        file.write(TEXT)
+
+    assert read(path) == TEXT
+
+
 def test_an_empty_content_is_no_damage(tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b""))
@@ -67,6 +78,16 @@ def test_damaged_data_is_an_error(tmp_path, suffix, damage):
         compression.DamagedDataError,
         match=r"damaged (gzip|bzip2|Zstandard) data \(.+\)\.",
     ):
+        read(path)
+
+
+@SUFFIXES
+def test_damage_between_two_parts_is_not_taken_for_the_end(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    data = compress(suffix, TEXT)
+    path.write_bytes(data + b"X" + data[1:])
+
+    with pytest.raises(compression.DamagedDataError, match="damaged"):
         read(path)
 
 

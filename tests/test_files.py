@@ -62,6 +62,17 @@ def test_a_folder_is_not_a_match(tmp_path):
     assert [os.path.basename(path) for path in found] == ["data.txt"]
 
 
+def test_two_asterisks_match_folders_at_every_depth(tmp_path):
+    # As in remote patterns.
+    _touch(tmp_path, "a.txt", "b/b.txt", "b/c/c.txt", "b/c/d.json")
+
+    found = files.expand_globs(f"{tmp_path}/**/*.txt")
+
+    assert [os.path.basename(path) for path in found] == [
+        *("a.txt", "b.txt", "c.txt")
+    ]
+
+
 def test_a_name_with_glob_characters_means_itself(tmp_path):
     _touch(tmp_path, "part[1].txt", "part1.txt")
 

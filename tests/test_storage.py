@@ -109,6 +109,22 @@ def test_files_come_in_the_order_of_the_patterns_each_once(folder):
     assert found == [f"{folder}/{name}" for name in "bax"]
 
 
+def test_hidden_files_are_left_out_unless_they_are_named(folder):
+    # As in local folders.
+    for name in ("a", ".b", ".c/a", "c/.d", ".e/a", ".e/.f"):
+        write(f"{folder}/{name}", b"")
+
+    for pattern, names in (
+        ("*", ["a"]),
+        ("**", ["a"]),
+        (".b", [".b"]),
+        (".*", [".b"]),
+        (".e/*", [".e/a"]),
+    ):
+        found = storage.expand_globs(f"{folder}/{pattern}")
+        assert found == [f"{folder}/{name}" for name in names]
+
+
 def test_local_and_remote_patterns_may_be_mixed(tmp_path):
     fsspec.filesystem("memory").store.clear()
     write("memory://m/a", b"")

@@ -31,6 +31,8 @@ from albert_tf.text.documents import CorpusSettings, Document, Documents
 BLOCK_CHARACTERS = 2**19
 # Files of builds that drew otherwise are not continued.
 _DIGEST_VERSION = b"2\n"
+# Between the files in a digest of bytes that are 0 or 1.
+_FILE_END = b"\2"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -361,13 +363,16 @@ def join(
             for file, selection in zip(contents, selections, strict=True)
             if file.measures is not None
         ]
-    left_out = [s.is_left_out.tobytes() for s in selections or ()]
+    # The borders of files are borders of what stays, so they count here.
+    left_out = _FILE_END.join(
+        s.is_left_out.tobytes() for s in selections or () if len(s.is_left_out)
+    )
     return CorpusContents(
         paths=paths,
         first_blocks=[0, *itertools.accumulate(map(len, sizes))],
         block_sizes=[size for of_file in sizes for size in of_file],
         block_digests=digests if selections is None else None,
-        sha256=hashlib.sha256(b"".join(digests + left_out)).hexdigest(),
+        sha256=hashlib.sha256(b"".join(digests) + left_out).hexdigest(),
         num_bad_lines=num_bad_lines,
         selections=selections,
         duplicates=duplicates,

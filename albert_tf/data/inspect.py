@@ -133,18 +133,13 @@ def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
     return "\n".join(lines)
 
 
-def verify(path: str, source: record_source.RecordSource) -> str:
-    """Checks every checksum of a record file, and returns the result as text.
-
-    Raises:
-        ValueError: A record is damaged, or the file is not the one that its
-            sidecar describes.
-    """
-    record_source.verify_file(record_files.RecordFile(path), source.sidecar)
-    number = source.num_records
+def _verified(source: record_source.RecordSource) -> str:
+    """Returns what the checks of `open_records` have found in order."""
+    number, paths = source.num_records, source.files.paths
     if source.sidecar is None:
         return f"{number} records agree with their checksums; no sidecar"
-    return f"{number} records and the file agree with their checksums"
+    name = "files" if paths[1:] else "file"
+    return f"{number} records and the {name} agree with their checksums"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -159,7 +154,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m albert_tf.data.inspect",
         description="Shows pretraining records as text.",
     )
-    parser.add_argument("file", help="a record file")
+    parser.add_argument("file", help="a record file, or train@8 for eight")
     parser.add_argument(
         "-n", type=int, default=3, help="how many records to show (default 3)"
     )
@@ -206,9 +201,11 @@ def _find_tokenizer(
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.n < 0:
         raise ValueError(f"-n must not be negative. Received: {arguments.n}.")
-    source = record_source.open_records([arguments.file])
+    source = record_source.open_records(
+        [arguments.file], verify=arguments.verify
+    )
     if arguments.verify:
-        yield verify(arguments.file, source)
+        yield _verified(source)
     tokenizer = _find_tokenizer(arguments, source)
     described = source.sidecar or tokenizer
     mask_id = described.special_ids.mask if described else None

@@ -59,10 +59,10 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
 
     output_file: str | None = setting(
         None,
-        "Record files to write, separated by commas; each gets an equal part "
-        "of the records. train@1024 stands for train-00000-of-01024 to "
-        "train-01023-of-01024. Paths here, of text and of the vocabulary may "
-        "be remote (gs://, s3://).",
+        "Record files to write, separated by commas; each gets as many blocks "
+        "of text, of half a million characters, or a part of one. train@1024 "
+        "stands for train-00000-of-01024 to train-01023-of-01024. Paths here, "
+        "of text and of the vocabulary may be remote (gs://, s3://).",
     )
     shards: str | None = setting(
         None,

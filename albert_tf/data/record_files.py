@@ -155,6 +155,15 @@ class RecordFile:
                 "copy the file again."
             )
 
+    def check_index(self) -> None:
+        """Checks its index, if it was opened with one.
+
+        Raises:
+            ValueError: It does not say where the records are.
+        """
+        if footer := self._key[-1]:
+            record_index.check_entries(self.path, footer)
+
     def sha256(self) -> str:
         """Returns the hexadecimal digest of the whole file."""
         with open(self.path, "rb") as content:

@@ -143,6 +143,21 @@ def map_entries(record_path: str, footer: Footer) -> mmap.mmap:
     return map_file(path)
 
 
+def check_entries(record_path: str, footer: Footer) -> None:
+    """Checks that the index that has this footer says where records are.
+
+    Raises:
+        ValueError: It does not; or as `scan`.
+    """
+    entries = scan(record_path)
+    with map_entries(record_path, footer) as found:
+        if found[: len(entries)] != entries:
+            raise ValueError(
+                f"{index_path(record_path)!r} is damaged: it does not say "
+                "where the records are. Remove it, or build or copy it again."
+            )
+
+
 def scan(record_path: str) -> bytes:
     """Returns the entries of an index, read from the record file itself.
 

@@ -120,12 +120,14 @@ class RecordSource:
             empty for static records.
         num_records: N; records are numbered from 0 to N - 1.
         paths: The file of each content, by its digest.
+        sidecars: The sidecar of each file, by its path; None without one.
         fingerprint: Hexadecimal digest of the content of all files in their
             order, so that a run can detect that its data changed.
     """
 
     def __init__(self, opened: list[_CheckedFile]) -> None:
         self._files = [file.records for file in opened]
+        self.sidecars = {file.path: file.sidecar for file in opened}
         self._first_numbers = [0, *itertools.accumulate(map(len, self._files))]
         self.num_records = self._first_numbers[-1]
         described = _best_described(opened)
@@ -232,7 +234,8 @@ def open_records(
     given = mask_settings or {}
     chosen = {name: v for name, v in given.items() if v is not None}
     open_file = functools.partial(_open_file, mask_settings=chosen)
-    opened = [file for file in remote_files.open_all(open_file, paths) if file]
+    found_files = remote_files.open_all(open_file, paths)
+    opened = [file for file in found_files if file and len(file.records)]
     if not opened:
         raise ValueError(
             f"There is no record in {paths[0]!r}"
@@ -240,7 +243,7 @@ def open_records(
             + ". Build the records again from a longer text."
         )
     described_by: dict[str, sidecar.Sidecar | None] = dict.fromkeys(paths)
-    described_by |= {file.path: file.sidecar for file in opened}
+    described_by |= {file.path: file.sidecar for file in found_files if file}
     shard_sets.check(described_by)
     described = _best_described(opened)
     for other in opened:
@@ -265,12 +268,13 @@ def report_common_files(
             "nothing about other text. Build an --eval_file of held-out text.",
             eval_records.paths[digest],
         )
+    shard_sets.report_common_text(train_records.sidecars, eval_records.sidecars)
 
 
 def _open_file(
     path: str, mask_settings: Mapping[str, Any]
 ) -> _CheckedFile | None:
-    """Opens and checks a file; None if it has no record."""
+    """Opens and checks a file; None if it has no record and no sidecar."""
     records: AnyRecordFile
     facts = sidecar.read(path)
     if facts is not None and is_remote(path):
@@ -288,7 +292,8 @@ def _open_file(
         )
     if not len(records):
         _LOGGER.warning("%r has no record.", path)
-        return None
+        if facts is None:
+            return None
     if facts is None:
         layout = infer_layout(records)
     else:
@@ -311,12 +316,13 @@ def verify_file(records: AnyRecordFile, facts: sidecar.Sidecar | None) -> None:
     """Reads a whole file and compares its checksums.
 
     Raises:
-        ValueError: A record is damaged, or the file is not the one that its
-            sidecar describes.
+        ValueError: A record or the index is damaged, or the file is not the
+            one that its sidecar describes.
     """
     if facts is not None:
         digest = records.sha256()
         if digest == facts.sha256:
+            records.check_index()
             return
     for _ in records.verified():
         pass

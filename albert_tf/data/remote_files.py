@@ -143,6 +143,9 @@ class RemoteRecordFile:
     def check_size(self) -> None:
         """Checks nothing: a remote file is read anew each time."""
 
+    def check_index(self) -> None:
+        """Checks nothing: training reads a remote file without its index."""
+
     def sha256(self) -> str:
         """Returns the hexadecimal digest of the whole file."""
         digest = hashlib.sha256()

@@ -15,6 +15,7 @@ import dataclasses
 import itertools
 import logging
 import os
+import re
 from collections.abc import (
     Generator,
     Iterable,
@@ -35,6 +36,8 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _NUM_CORPUS_FILES = 10
+# What is meant for shards, but names one file: `train@8.tfrecord`.
+_NUMBER_INSIDE = re.compile(r"(.*[^/])(@\d+)(\.[^/@]+)", re.DOTALL)
 # Longer lists of files are cut off in a sidecar.
 _MAX_CHARACTERS = 1000
 # What only a finished build knows, what follows from the vocabulary, and where
@@ -86,6 +89,12 @@ def output_files(
                 f"{path!r} has the name of a sidecar, an index or an "
                 "unfinished file. Choose an output file that does not end in "
                 f"{', '.join(record_index.OTHER_SUFFIXES)}."
+            )
+        if found := _NUMBER_INSIDE.fullmatch(path):
+            stem, number, ending = found.groups()
+            raise ValueError(
+                f"{path!r} would be a single file. Put the number of shards at "
+                f"its end: {f'{stem}{ending}{number}'!r}."
             )
         for written in written_files(path):
             _check_not_an_input(path, written, existing)

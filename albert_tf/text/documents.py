@@ -42,7 +42,10 @@ _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 _MARKS = {
     parquet_files.MARK: "a Parquet file, so its name must end in .parquet",
     wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml",
+    b"<?xml": "XML, of which only a Wikipedia dump, called .xml, is read",
 }
+# The names of files in a tar archive would be text.
+_TAR_MARK, _TAR_MARK_START = b"ustar", 257
 _SENTENCE_LANGUAGE = "en"
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
 # it and a full stop follow one another. A tokenizer makes it a space anyway.
@@ -242,6 +245,10 @@ def _check_content(path: str, head: bytes) -> None:
     for mark, kind in _MARKS.items():
         if head.startswith(mark):
             raise ValueError(f"{path!r} holds {kind}. Rename it.")
+    if head.startswith(_TAR_MARK, _TAR_MARK_START):
+        raise ValueError(
+            f"{path!r} holds a tar archive. Unpack it, and pass what is in it."
+        )
 
 
 def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:

@@ -57,7 +57,7 @@ def read_texts(
             _BATCH_ROWS, columns=[column], use_threads=False
         )
         for batch in batches:
-            for value in batch.column(0):
+            for value in batch.column(column):
                 number += 1
                 text = _text(value)
                 if text is not None:

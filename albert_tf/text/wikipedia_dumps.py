@@ -70,7 +70,12 @@ def read_texts(
     for page in _articles(file, name, hidden):
         try:
             text = strip(page.wiki_text, hidden)
-        except (parser.ParserError, RecursionError) as error:
+            text.encode()  # Half a character may be written as a number.
+        except (
+            parser.ParserError,
+            RecursionError,
+            UnicodeEncodeError,
+        ) as error:
             on_bad_page(
                 f"{name!r}, page {page.number} ({page.title!r}) cannot be "
                 f"parsed ({error})."

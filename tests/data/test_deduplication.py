@@ -92,6 +92,24 @@ def test_documents_are_left_out_before_blocks_are_made(tmp_path, monkeypatch):
     assert [block.key for block in blocks] == [b.key for b in expected]
 
 
+def test_other_borders_of_files_make_another_corpus(tmp_path, monkeypatch):
+    # Blocks of all documents are the same, those of what stays are not.
+    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 1)
+    texts = ["One.", "One.", "Two.", "Three.", "Four.", "Five."]
+    files = {"all": texts, "first": texts[:2], "second": texts[2:]}
+    for name, documents in files.items():
+        (tmp_path / name).write_text("\n\n".join(documents))
+    paths = {name: str(tmp_path / name) for name in files}
+
+    one, two = (
+        corpus.survey([paths[name] for name in names], CorpusSettings(), EXACT)
+        for names in (["all"], ["first", "second"])
+    )
+
+    assert (one.block_sizes, two.block_sizes) == ([8, 11, 5], [4, 10, 10])
+    assert one.sha256 != two.sha256
+
+
 def _first_places(numbers):
     return np.unique(numbers, return_index=True)[1]
 

@@ -141,6 +141,24 @@ def test_verify_counts_what_agrees(capsys, write_records):
     assert out.startswith("5 records agree with their checksums; no sidecar")
 
 
+def test_verify_checks_all_shards_of_a_set(capsys, write_records):
+    first, second = (
+        write_records(f"t-0000{i}-of-00002", [static_record(20 + i)])
+        for i in range(2)
+    )
+    name = first.replace("-00000-of-00002", "@2")
+
+    _, out, _ = _run(capsys, name, "--verify", "-n", 0)
+    assert out.startswith("2 records and the files agree")
+
+    with open(second, "r+b") as file:
+        file.seek(8)  # The checksum of a length, which is not needed.
+        file.write(b"?")
+    code, _, err = _run(capsys, name, "--verify", "-n", 0)
+    assert code == 1
+    assert "00001-of-00002' is not the file that its sidecar describes" in err
+
+
 def test_verify_finds_other_content_of_the_same_size(capsys, write_records):
     path = write_records("a", [static_record(9)])
     with open(path, "rb") as file:

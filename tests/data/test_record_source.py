@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf.data import record_files, record_source
+from albert_tf.data import inspect, record_files, record_index, record_source
 from albert_tf.data.sidecar import BuildCounts
 from tests.data.records import dynamic_record, static_record
 
@@ -271,6 +271,20 @@ def test_every_file_is_verified_if_asked(write_records):
         record_source.open_records(path)
         with pytest.raises(ValueError, match=message):
             record_source.open_records(path, verify=True)
+
+
+def test_a_damaged_index_is_found_when_files_are_verified(write_records):
+    path = write_records("a", [static_record(n) for n in range(600)])
+    index = pathlib.Path(record_index.index_path(path))
+    content = bytearray(index.read_bytes())
+    # Of record 1, of which an opening takes no notice.
+    content[2 * record_index.ENTRY.size - 1] ^= 1
+    index.write_bytes(content)
+
+    record_source.open_records(path)
+    with pytest.raises(ValueError, match=r"a\.index' is damaged.* Remove it"):
+        record_source.open_records(path, verify=True)
+    assert inspect.main([path, "--verify"]) == 1
 
 
 def test_a_file_that_is_cut_short_after_it_was_opened_is_noticed(two_files):

@@ -45,6 +45,7 @@ def test_output_files_are_separated_by_commas(folder):
         ("folder", "'folder' is a folder. Name a file in it"),
         ("new/", "'new/' is a folder"),
         ("dangling", "'dangling' is a link to a file that does not exist"),
+        ("y@3.tfrecord", "Put the number of shards at its end: 'y.tfrecord@3'"),
         ("y,./y", "named twice"),
         ("folder/y,other_folder/y", "named twice"),
         ("gs://b/y", "'gs://b/y' would overwrite the input 'gs://b/y.json'"),

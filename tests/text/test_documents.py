@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import json
+import tarfile
 
 import pytest
 
@@ -103,6 +104,7 @@ def test_the_same_texts_are_the_same_documents_in_every_format(tmp_path, name):
     [
         (b"PAR1", "holds a Parquet file, so its name must end in .parquet"),
         (b"<mediawiki>", "holds a Wikipedia dump, so .* end in .xml"),
+        (b"<?xml version='1.0'?>", "holds XML, of which only a Wikipedia"),
     ],
 )
 def test_a_name_that_hides_the_format_is_an_error(
@@ -113,6 +115,18 @@ def test_a_name_that_hides_the_format_is_an_error(
     path.write_bytes(gzip.compress(data) if name == "a.txt.gz" else data)
 
     with pytest.raises(ValueError, match=rf"{name}' {message}"):
+        sentences_of(path, max_bad_lines=9)
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.txt"])
+def test_an_archive_is_an_error(tmp_path, name):
+    (tmp_path / "part.txt").write_text("One.\n")
+    path = tmp_path / name
+    mode = "w:gz" if name.endswith(".gz") else "w"
+    with tarfile.open(path, mode) as archive:
+        archive.add(tmp_path / "part.txt", "part.txt")
+
+    with pytest.raises(ValueError, match=rf"{name}' holds a tar archive\. Unp"):
         sentences_of(path, max_bad_lines=9)
 
 

@@ -56,6 +56,13 @@ def test_every_kind_of_text_is_read(write, kind):
     assert list(read(path)) == TEXTS
 
 
+def test_a_column_whose_name_could_mean_another_is_the_one_that_is_read(write):
+    # Both are `a.text` for Parquet.
+    path = write({"a": [{"text": "No."}], "a.text": ["One."]})
+
+    assert list(read(path, "a.text")) == ["One."]
+
+
 def test_rows_without_a_text_are_bad_rows(write):
     pyarrow = pytest.importorskip("pyarrow")
     latin = pyarrow.array([b"One.", None, b"Caf\xe9."]).view(pyarrow.string())

@@ -115,6 +115,15 @@ def test_a_page_that_cannot_be_parsed_is_a_bad_page(monkeypatch):
     assert message.startswith("'wiki.xml', page 2 ('A') cannot be parsed (")
 
 
+def test_a_page_with_a_character_that_does_not_exist_is_a_bad_page():
+    bad_pages = []
+    pages = page("One.") + page("A lone &#xD800; surrogate.")
+
+    assert read(HEAD + pages + END, bad_pages) == ["One."]
+    (message,) = bad_pages
+    assert message.startswith("'wiki.xml', page 2 ('A') cannot be parsed (")
+
+
 def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "mwparserfromhell", None)
 
