@@ -230,7 +230,21 @@ class TableStream(ExampleStream):
         return self._num_rows
 
     def __iter__(self) -> Iterator[ClassificationExample]:
-        return (example for _, example in self._rows())
+        """Yields the examples.
+
+        Raises:
+            ValueError: There are not as many as at first.
+        """
+        number = 0
+        for number, (_, example) in enumerate(self._rows(), start=1):
+            if number > self._num_rows:
+                break
+            yield example
+        if number != self._num_rows:
+            raise ValueError(
+                f"{self._path} was changed after it was checked: it had "
+                f"{self._num_rows} rows. Predict a file that does not change."
+            )
 
     def _rows(self) -> Iterator[tuple[int, ClassificationExample]]:
         return iterate_examples(self._path, self._columns, labels=())

@@ -235,6 +235,18 @@ def test_bad_rows_are_found_before_any_is_predicted(text, message, tmp_path):
         examples.TableStream(path, Columns(texts=("text",), guid="id"))
 
 
+@pytest.mark.parametrize("text", ["a\n1\n2\n3\n4\n", "a\n1\n2\n", "a\n"])
+def test_a_file_that_changes_while_it_is_predicted_is_refused(text, tmp_path):
+    path = tmp_path / "new.tsv"
+    path.write_text("a\n1\n2\n3\n")
+    stream = examples.TableStream(path, Columns(texts=("a",)))
+
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match="new.tsv was changed .* had 3 rows"):
+        list(stream)
+
+
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
 def test_a_split_is_found_by_its_name(ending, tmp_path):
     for name in (f"dev.{ending}", "train.tsv", "train.json"):
