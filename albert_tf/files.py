@@ -290,10 +290,10 @@ def remove_partials(path: Path) -> None:
     Only for a path that no other process is writing: the caller has a lock.
     """
     for name in find_partials(path):
-        _remove(os.path.join(os.path.dirname(check_local(path)), name))
+        remove(os.path.join(os.path.dirname(check_local(path)), name))
 
 
-def _remove(path: str) -> None:
+def remove(path: str) -> None:
     """Removes a file or a folder that another process may remove, too."""
     if os.path.isdir(path):
         shutil.rmtree(path, ignore_errors=True)
@@ -325,7 +325,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
                 flush(file)
             os.replace(partial, name)
     except BaseException:
-        _remove(partial)
+        remove(partial)
         raise
 
 
@@ -374,7 +374,7 @@ def partial_folder(path: Path) -> Iterator[str]:
     try:
         yield partial
     finally:
-        _remove(partial)
+        remove(partial)
 
 
 @contextlib.contextmanager
@@ -407,7 +407,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
                 "meantime. Pass another path."
             ) from error
         if old:
-            _remove(old)
+            remove(old)
 
 
 def clean_up(folder: Path) -> None:
@@ -425,4 +425,4 @@ def clean_up(folder: Path) -> None:
         ):
             os.replace(path, os.path.join(folder, replaced["name"]))
         elif replaced or _PARTIAL.fullmatch(found):
-            _remove(path)
+            remove(path)

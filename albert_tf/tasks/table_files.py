@@ -14,6 +14,7 @@ import csv
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -35,8 +36,10 @@ def read_header(path: files.Path) -> tuple[str, ...]:
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ValueError: The file is empty, or its first line is not a JSON object.
+        ValueError: The file is a pipe or empty, or its first line is not a
+            JSON object.
     """
+    _check_is_file(path)
     if _is_jsonl(path):
         for line in text_lines.read_lines(path):
             return tuple(parse_object(line, f"{path}, line 1"))
@@ -70,9 +73,11 @@ def read_rows(
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ValueError: A column is missing, or a row has too few or too many
-            fields or is not a JSON object. The message names file and line.
+        ValueError: The file is a pipe; or a column is missing, or a row has
+            too few or too many fields or is not a JSON object. The message
+            names file and line.
     """
+    _check_is_file(path)
     if _is_jsonl(path):
         for number, line in _without_last_blanks(_numbered_lines(path)):
             where = f"{path}, line {number}"
@@ -103,6 +108,16 @@ def read_rows(
                 f"{_separation(path)}. Received: {len(fields)} fields. Fix the "
                 "row."
             )
+
+
+def _check_is_file(path: files.Path) -> None:
+    """Refuses a pipe: what has been read of it is not there the next time."""
+    name = files.check_local(path)
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise ValueError(
+            f"{name!r} is a folder or a pipe. A table is read several times, "
+            "so pass a file."
+        )
 
 
 def _is_jsonl(path: files.Path) -> bool:

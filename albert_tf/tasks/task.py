@@ -46,6 +46,11 @@ class ExampleStream(Iterable[Any]):
     def __len__(self) -> int:
         """Returns the number of examples."""
 
+    @property
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """A digest of all examples."""
+
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}

@@ -108,17 +108,18 @@ def _open_all(
 
 
 def fingerprints(sets: Sets[RecordSet]) -> dict[str, str]:
-    """Returns the fingerprints of all sets but streams, by their use."""
+    """Returns the fingerprints of all sets, by their use."""
     train = (sets.train,) if sets.train else ()
     named: dict[str, Iterable[RecordSet]] = {
         "train": train,
         "eval": sets.evaluation,
         "predict": sets.prediction,
     }
+    found = [(use, one.name, one) for use, own in named.items() for one in own]
+    found += [("predict", one.name, one.examples) for one in sets.streams]
     return {
-        "-".join(filter(None, (use, one.name))): one.fingerprint
-        for use, found in named.items()
-        for one in found
+        "-".join(filter(None, (use, name))): examples.fingerprint
+        for use, name, examples in found
     }
 
 

@@ -1,4 +1,5 @@
 import gzip
+import os
 
 import pytest
 
@@ -51,6 +52,25 @@ def test_a_quoted_empty_field_at_the_end_is_a_row(write):
     path = write('a\n""\nx\n""\n\n', "rows.csv")
 
     assert rows(path, "a") == [(2, ("",)), (3, ("x",)), (4, ("",))]
+
+
+@pytest.mark.parametrize(
+    "read", [table_files.read_header, lambda path: rows(path, "a")]
+)
+def test_a_pipe_is_refused_because_its_first_rows_would_be_lost(read):
+    reader, writer = os.pipe()
+    os.write(writer, b"a\n1\n2\n")
+    os.close(writer)
+    try:
+        with pytest.raises(ValueError, match="/dev/fd.* is a folder or a pipe"):
+            read(f"/dev/fd/{reader}")
+    finally:
+        os.close(reader)
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="is a folder or a pipe"):
+        rows(tmp_path, "a")
 
 
 @pytest.mark.parametrize(

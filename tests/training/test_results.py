@@ -173,6 +173,10 @@ class Stream(ExampleStream):
     def __init__(self, examples):
         self._examples = examples
 
+    @property
+    def fingerprint(self):
+        return f"of {len(self)}"
+
     def __len__(self):
         return len(self._examples)
 
@@ -217,6 +221,8 @@ def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
     write()
 
     assert sets.prediction == ()
+    # Workers compare what they are about to read.
+    assert records.fingerprints(sets) == {"predict-other": "of 13"}
     # No records are cached.
     assert os.listdir(config.output_dir) == ["other"]
     path = os.path.join(config.output_dir, "other", "parts.json")

@@ -21,9 +21,9 @@ from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     Columns,
-    TableStream,
 )
 from albert_tf.tasks.classification.sets import BALANCED, ClassificationConfig
+from albert_tf.tasks.classification.table_stream import TableStream
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf import files
 from albert_tf.tasks import table_files
-from albert_tf.tasks.task import ExampleStream
 
 _logger = logging.getLogger(__name__)
 
@@ -157,7 +156,7 @@ def read_examples(
             table_files.shown_few(map(str, broken)),
         )
     _check_ids(examples, path)
-    _warn_of_empty_texts(examples.items(), path)
+    warn_of_empty_texts(examples.items(), path)
     return list(examples.values())
 
 
@@ -203,39 +202,6 @@ def iterate_examples(
         )
 
 
-class TableStream(ExampleStream):
-    """The examples of a file without labels, read anew each time.
-
-    The file is read once when the stream is made, so that bad rows are found
-    before any is predicted. Ids are not compared with one another.
-
-    Args:
-        path: TSV, or CSV or JSONL by its ending.
-        columns: What to read.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: It has no rows, a column is missing, or a row is broken.
-            The message names file and line.
-    """
-
-    def __init__(self, path: files.Path, columns: Columns) -> None:
-        self._path = os.fspath(path)
-        self._columns = columns
-        self._num_rows = _warn_of_empty_texts(self._rows(), self._path)
-        if not self._num_rows:
-            raise _no_rows(self._path)
-
-    def __len__(self) -> int:
-        return self._num_rows
-
-    def __iter__(self) -> Iterator[ClassificationExample]:
-        return (example for _, example in self._rows())
-
-    def _rows(self) -> Iterator[tuple[int, ClassificationExample]]:
-        return iterate_examples(self._path, self._columns, labels=())
-
-
 def read_labels(
     path: files.Path, column: str, *, separator: str | None = None
 ) -> tuple[str, ...]:
@@ -261,7 +227,7 @@ def read_labels(
             if found.setdefault(label, number) == number:
                 _check_label(label, where)
     if not number:
-        raise _no_rows(path)
+        raise no_rows(path)
     labels = sorted(found)
     check_labels(labels, f"{path}, column {column!r}")
     return tuple(labels)
@@ -384,7 +350,7 @@ def _check_label(label: str, where: str) -> None:
 
 def _check_ids(examples: dict[int, ClassificationExample], path: str) -> None:
     if not examples:
-        raise _no_rows(path)
+        raise no_rows(path)
     first_lines: dict[str, int] = {}
     for number, example in examples.items():
         first = first_lines.setdefault(example.guid, number)
@@ -403,11 +369,12 @@ def _check_fits_a_row(text: str, what: str) -> None:
         )
 
 
-def _no_rows(path: str) -> ValueError:
+def no_rows(path: str) -> ValueError:
+    """Returns the error of a file without rows."""
     return ValueError(f"{path} has no rows. Pass a file with examples.")
 
 
-def _warn_of_empty_texts(
+def warn_of_empty_texts(
     rows: Iterable[tuple[int, ClassificationExample]], path: str
 ) -> int:
     """Returns the number of rows; logs how many have an empty text.

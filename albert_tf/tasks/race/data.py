@@ -125,9 +125,11 @@ class MultipleChoiceData:
 
         A line has `id`, `level` if there is one, `probabilities` in the order
         of the options, `prediction` (a letter), and `answer` if it is known.
-        If all answers are known, a second file has the scores.
+        If all answers are known, a second file has the scores; one of other
+        predictions is removed.
         """
         del scores
+        files.remove(os.path.join(output_dir, SCORES_FILE))
         rows = map(_prediction, examples, outputs["logits"])
         text = "".join(json.dumps(row) + "\n" for row in rows)
         paths = [os.path.join(output_dir, PREDICTIONS_FILE)]

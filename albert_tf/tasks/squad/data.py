@@ -219,7 +219,10 @@ class SquadData:
         `nbest_predictions.json` the best answers before the null threshold;
         in version 2.0, `null_odds.json` the null odds. If all true answers
         are known, `predict_results.json` has the scores of the predictions.
+        Such files of other predictions are removed.
         """
+        for name in (NULL_ODDS_FILE, SCORES_FILE):
+            files.remove(os.path.join(output_dir, name))
         n_best_path = os.path.join(output_dir, N_BEST_FILE)
         found = self._write_n_best(n_best_path, examples, outputs)
         threshold = self.null_threshold(scores)

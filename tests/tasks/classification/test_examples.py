@@ -206,35 +206,6 @@ def test_labels_that_look_alike_are_told(table, caplog):
     assert "'ham'" not in caplog.text
 
 
-def test_a_table_is_read_anew_each_time_it_is_predicted(tmp_path, caplog):
-    path = tmp_path / "new.csv"
-    path.write_text('id,text\na,"one\nline"\na,\nb,three\n')
-
-    stream = examples.TableStream(path, Columns(texts=("text",), guid="id"))
-
-    assert len(stream) == 3
-    assert list(stream) == list(stream)
-    # Ids are not compared, which would keep them all in memory.
-    assert [one.guid for one in stream] == ["a", "a", "b"]
-    assert "1 of 3 rows have an empty text (lines 4)" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,text\na,one\nb\n", "line 3: the row must have 2 fields"),
-        ("id,text\n", "new.csv has no rows"),
-        ('id,text\n"a\tb",one\n', "line 2: the id .* has a tab"),
-    ],
-)
-def test_bad_rows_are_found_before_any_is_predicted(text, message, tmp_path):
-    path = tmp_path / "new.csv"
-    path.write_text(text)
-
-    with pytest.raises(ValueError, match=message):
-        examples.TableStream(path, Columns(texts=("text",), guid="id"))
-
-
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz", "json.gz"])
 def test_a_split_is_found_by_its_name(ending, tmp_path):
     for name in (f"dev.{ending}", "train.tsv", "train.json"):

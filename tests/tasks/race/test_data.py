@@ -119,6 +119,18 @@ def test_what_is_not_known_is_not_written(make_data, make_example, tmp_path):
     assert second["answer"] == "B"
 
 
+def test_scores_of_other_predictions_do_not_stay(
+    make_data, make_example, questions, tmp_path
+):
+    def write(examples):
+        outputs = {"logits": LOGITS[: len(examples)]}
+        make_data().write_predictions(examples, outputs, str(tmp_path), {})
+        return {path.name for path in tmp_path.iterdir()}
+
+    assert write(questions) == {"predictions.jsonl", "predict_results.json"}
+    assert write([make_example(label=None)]) == {"predictions.jsonl"}
+
+
 @pytest.mark.parametrize(
     ("logits", "probabilities"),
     [

@@ -265,6 +265,21 @@ def test_predictions_do_not_choose_a_threshold(
     assert (warning in caplog.text) == (not thresholds)
 
 
+def test_files_of_other_predictions_do_not_stay(
+    ask, asked, make_example, tmp_path
+):
+    data, questions, outputs = ask([make_example()], ["white"], [1.0])
+    data.write_predictions(questions, outputs, str(tmp_path), {})
+    names = {"predictions.json", "nbest_predictions.json"}
+    of_version_2 = {"null_odds.json", "predict_results.json"}
+    assert {p.name for p in tmp_path.iterdir()} == names | of_version_2
+
+    data, questions, outputs = ask(asked, ["white", "black", "coal"])
+    data.write_predictions(questions, outputs, str(tmp_path), {})
+
+    assert {p.name for p in tmp_path.iterdir()} == names
+
+
 def test_version_1_predicts_impossible_questions(ask, asked, tmp_path):
     data, questions, outputs = ask(asked, ["white", "black", "coal"])
 
