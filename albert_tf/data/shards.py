@@ -253,6 +253,9 @@ def finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
     if storage.size(path) != found.num_bytes:
         _LOGGER.warning("%s was cut short; building it again.", path)
         return None
+    if not storage.exists(record_index.index_path(path)):
+        _LOGGER.warning("%s has lost its index; building it again.", path)
+        return None
     return found.counts
 
 

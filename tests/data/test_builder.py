@@ -178,6 +178,20 @@ def test_a_file_that_was_cut_short_is_built_again(build, tmp_path, caplog):
     assert (tmp_path / "out").read_bytes() == whole
 
 
+def test_a_file_that_has_lost_its_index_is_built_again(
+    build, tmp_path, caplog
+):
+    build("out")
+    index = tmp_path / "out.index"
+    whole = index.read_bytes()
+    index.unlink()
+
+    build("out")
+
+    assert "has lost its index; building it again" in caplog.text
+    assert index.read_bytes() == whole
+
+
 def test_a_stopped_build_leaves_whole_files_and_goes_on(
     build, tmp_path, monkeypatch
 ):
