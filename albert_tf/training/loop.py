@@ -104,6 +104,7 @@ class TrainingLoop:
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
         self._stop_signals = StopSignals()
+        self._first_step = 0
         self.state = RunState()
 
     def run(
@@ -161,6 +162,8 @@ class TrainingLoop:
         return self._is_finished()
 
     def _start(self) -> None:
+        self._first_step = self.state.step  # not 0 with `continue_from`
+        self.state.phase = self._next_index()
         if self._config.evaluates_start:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
@@ -215,7 +218,7 @@ class TrainingLoop:
                 bar.n = self.state.step
                 phase = None
         if self._has_budget:
-            if not self.state.step:
+            if self.state.step == self._first_step:
                 raise ValueError(
                     "The time budget is over before the first update. Pass a "
                     "larger --time_budget and another --output_dir. Received: "
