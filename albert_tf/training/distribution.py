@@ -96,10 +96,9 @@ def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
 
 
 def _multi_worker_strategy(config: RunConfig) -> tf.distribute.Strategy:
-    workers = cluster_lib.resolve(
-        config.cluster, config.worker_hosts, os.environ
-    )
-    if config.cluster != cluster_lib.TF_CONFIG:
+    source = config.cluster or cluster_lib.TF_CONFIG
+    workers = cluster_lib.resolve(source, config.worker_hosts, os.environ)
+    if source != cluster_lib.TF_CONFIG:
         cluster_lib.check_own_address(workers)
     rendezvous.meet(
         workers,

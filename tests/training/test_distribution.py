@@ -110,6 +110,9 @@ def test_flags_are_compared_as_they_were_given(create, met, monkeypatch):
 def test_multi_worker_without_addresses_is_an_error(create):
     with pytest.raises(ValueError, match="TF_CONFIG, which is not set"):
         create(strategy="multi_worker")
+    # Otherwise, each machine would train by itself.
+    with pytest.raises(ValueError, match="TF_CONFIG, which is not set"):
+        create(strategy="auto", cluster="tf_config")
 
 
 def test_a_tpu_that_is_not_there_is_an_error(create, monkeypatch):
