@@ -121,6 +121,11 @@ class Checkpointer:
         if written:
             written.result()
 
+    def raise_failure(self) -> None:
+        """Raises what `wait` would, if writing has failed already."""
+        if self._written and self._written.done():
+            self.wait()
+
     def close(self) -> None:
         """Ends the thread, after what it still writes."""
         self._writer.shutdown()

@@ -207,7 +207,7 @@ def _check(values: FlagValues) -> FinetuningFlags:
     if shared.export_dir:
         files.check_local(shared.export_dir)
     is_many = values.strategy in _MULTI_WORKER and (
-        "TF_CONFIG" in os.environ or values.cluster != "tf_config"
+        "TF_CONFIG" in os.environ or values.cluster is not None
     )
     if shared.export_dir and is_many:
         raise ValueError(

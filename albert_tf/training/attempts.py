@@ -179,6 +179,7 @@ class SingleRun:
         config, sets = self._config, self._sets
         task = task or self._create_task(config)
         load.load_checkpoint(task.model, path)
+        distribution.check_same_weights(self._strategy, task.model)
         _LOGGER.info("Using the weights of %s.", path)
         predictor = self._predictor(task, is_final=True)
         outputs = results.predict(

@@ -92,7 +92,8 @@ def _of_tf_config(environment: Mapping[str, str]) -> Cluster:
         raise ValueError(
             "The strategy 'multi_worker' reads the addresses of its workers "
             "from TF_CONFIG, which is not set. Set it, or pass "
-            "--cluster=slurm or mpi, or --strategy=one or mirrored."
+            "--cluster=slurm or mpi, or --strategy=one or mirrored without "
+            "--cluster."
         )
     try:
         values = json.loads(text)

@@ -31,7 +31,7 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
     Raises:
         ValueError: The folder is not that of a pretraining, or one of another
             model, objectives, optimizer or vocabulary; or it has as many steps
-            already.
+            already, without a time budget.
     """
     source = str(config.continue_from)
     theirs = run_folder.read_fingerprint(source)
@@ -57,7 +57,9 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
                 "start from its weights alone."
             )
     found = RunState.from_dict(checkpointer.restore(path))
-    if found.step >= config.num_train_steps:
+    # With a time budget, it is the unit of the schedules and counts no updates.
+    has_budget = config.progress.seconds is not None
+    if found.step >= config.num_train_steps and not has_budget:
         raise ValueError(
             f"The run of {source!r} has done {found.step} steps, and "
             "--num_train_steps counts them. Pass a larger number. Received: "

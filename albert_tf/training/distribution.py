@@ -6,11 +6,14 @@ Floor: training.
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import keras
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import settings
@@ -93,10 +96,9 @@ def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
 
 
 def _multi_worker_strategy(config: RunConfig) -> tf.distribute.Strategy:
-    workers = cluster_lib.resolve(
-        config.cluster, config.worker_hosts, os.environ
-    )
-    if config.cluster != cluster_lib.TF_CONFIG:
+    source = config.cluster or cluster_lib.TF_CONFIG
+    workers = cluster_lib.resolve(source, config.worker_hosts, os.environ)
+    if source != cluster_lib.TF_CONFIG:
         cluster_lib.check_own_address(workers)
     rendezvous.meet(
         workers,
@@ -200,6 +202,26 @@ def check_same(
     if workers := coordination.cluster_of(strategy):
         wait_for_all(strategy)
         coordination.check_same(workers, values, advice)
+
+
+def check_same_weights(
+    strategy: tf.distribute.Strategy, model: keras.Model, **values: Any
+) -> None:
+    """Checks that all workers have read the same weights; all must call it.
+
+    TensorFlow gives each worker what it has read itself. See `check_same`;
+    `values` are compared, too.
+    """
+    if not coordination.cluster_of(strategy):
+        return
+    digest = hashlib.sha256()
+    for variable in model.trainable_variables:
+        digest.update(np.ascontiguousarray(variable.numpy()).data)
+    check_same(
+        strategy,
+        {**values, "weights": digest.hexdigest()},
+        "All workers must find the same weights where the flags name them.",
+    )
 
 
 def mean_over_workers(

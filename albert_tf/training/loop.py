@@ -49,8 +49,7 @@ class TrainingDiverged(ValueError):
     """The loss or its gradient is not finite, or the loss has jumped."""
 
 
-# Returns the endless stream of batches of a phase, after the given number of
-# examples of its length.
+# Returns the endless batches of a phase after so many examples of its length.
 BatchesFrom = Callable[[Phase, int], Iterable[Batch]]
 
 
@@ -102,10 +101,10 @@ class TrainingLoop:
             config.iterations_per_loop
             or _STEPS_PER_CALL[distribution.device_type(train_step.strategy)]
         )
-        self._logged_names = ["learning_rate", "gradient_norm"]
-        if config.precision == "float16":
-            self._logged_names.append("loss_scale")
+        scaled = ["loss_scale"] * (config.precision == "float16")
+        self._logged_names = ["learning_rate", "gradient_norm", *scaled]
         self._stop_signals = StopSignals()
+        self._first_step = 0
         self.state = RunState()
 
     def run(
@@ -163,11 +162,15 @@ class TrainingLoop:
         return self._is_finished()
 
     def _start(self) -> None:
+        self._first_step = self.state.step  # not 0 with `continue_from`
+        self.state.phase = self._next_index()
         if self._config.evaluates_start:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
             # An unknown metric is refused before the first update.
-            self._best_metric(self._evaluator, self._evaluator.evaluate())
+            ranking.check_known(
+                self._config.best_metric, self._evaluator.evaluate()
+            )
         self._save()
 
     def _count_time(self) -> None:
@@ -202,6 +205,8 @@ class TrainingLoop:
                 if not self._is_checkpoint_due():
                     self._save()
                 return
+            # What could not be saved ends the run now, not at the next save.
+            self._checkpointer.raise_failure()
             if phase != (wanted := self._next_phase()):
                 phase = wanted
                 self._seconds_per_update = None
@@ -213,7 +218,7 @@ class TrainingLoop:
                 bar.n = self.state.step
                 phase = None
         if self._has_budget:
-            if not self.state.step:
+            if self.state.step == self._first_step:
                 raise ValueError(
                     "The time budget is over before the first update. Pass a "
                     "larger --time_budget and another --output_dir. Received: "
@@ -371,14 +376,19 @@ class TrainingLoop:
     def _roll_back(self, problem: TrainingDiverged) -> None:
         """Restores the last checkpoint and skips the batches since then."""
         bad = self.state
-        path = self._checkpointer.latest()
         if (
             self._config.on_divergence == "stop"
-            or path is None
             or bad.num_rollbacks >= MAX_ROLLBACKS
         ):
             raise problem
-        state = RunState.from_dict(self._checkpointer.restore(path))
+        # All take the same checkpoint: that which the chief may be writing.
+        strategy = self._train_step.strategy
+        distribution.run_in_chief(strategy, self._checkpointer.wait)
+        path = self._checkpointer.latest()
+        if path is None:
+            raise problem
+        restore = functools.partial(self._checkpointer.restore, path)
+        state = RunState.from_dict(distribution.run_in_all(strategy, restore))
         state.skipped_batches = bad.data_position + 1 - state.step
         state.learning_rate_multiplier = (
             bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
@@ -405,7 +415,8 @@ class TrainingLoop:
         state = self.state
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores, self._facts())
-        metric = self._best_metric(self._evaluator, scores)
+        metric = self._config.best_metric or self._evaluator.primary_metric
+        ranking.check_known(metric, scores)
         if state.phase < len(self._phases) - 1:
             return
         score, loss = scores[metric], ranking.loss_of(scores)
@@ -424,17 +435,6 @@ class TrainingLoop:
         state.best_score = score
         state.best_loss = loss if math.isfinite(loss) else None
         self._write(self._checkpointer.save_best, scores)
-
-    def _best_metric(
-        self, evaluator: Evaluator, scores: Mapping[str, float]
-    ) -> str:
-        metric = self._config.best_metric or evaluator.primary_metric
-        if metric not in scores:
-            raise ValueError(
-                f"There is no score {metric!r} to select the best weights by. "
-                f"Pass as --best_metric one of {', '.join(scores)}."
-            )
-        return metric
 
     def _save(self) -> None:
         self._write(self._checkpointer.save, dataclasses.asdict(self.state))

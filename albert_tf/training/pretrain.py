@@ -123,6 +123,7 @@ def _run(
     distribution.wait_for_all(strategy)
     path = _weights_to_evaluate(config, folder)
     load.load_checkpoint(task.model, path)
+    distribution.check_same_weights(strategy, task.model)
     _LOGGER.info("Using the weights of %s.", path)
     scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
     if distribution.is_chief(strategy):
@@ -367,12 +368,11 @@ def _check_vocabularies(
             "vocabulary."
         )
     for layout in layouts:
-        vocab_size = layout.vocab_size or config.vocab_size
-        if vocab_size != config.vocab_size:
+        if layout.vocab_size not in (None, config.vocab_size):
             raise ValueError(
-                f"The records were made with a vocabulary of {vocab_size} "
-                f"tokens, but the config has vocab_size={config.vocab_size}. "
-                "Change the config, or build the records again."
+                "The records were made with a vocabulary of "
+                f"{layout.vocab_size} tokens, but the config has vocab_size="
+                f"{config.vocab_size}. Change the config, or build them again."
             )
 
 

@@ -35,3 +35,16 @@ def loss_of(scores: Mapping[str, float]) -> float:
     losses = [score for key, score in scores.items() if _IS_LOSS.match(key)]
     total = sum(losses) if losses else math.inf
     return math.inf if math.isnan(total) else total
+
+
+def check_known(metric: str, scores: Mapping[str, float]) -> None:
+    """Checks that there is a score to select the best weights by.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if metric not in scores:
+        raise ValueError(
+            f"There is no score {metric!r} to select the best weights by. "
+            f"Pass as --best_metric one of {', '.join(scores)}."
+        )

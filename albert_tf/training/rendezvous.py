@@ -10,6 +10,7 @@ Floor: training. Plain Python.
 
 import contextlib
 import json
+import os
 import select
 import socket
 import time
@@ -24,6 +25,8 @@ _LINE_SECONDS = 5
 # How much longer the others wait: the chief knows best who has not come.
 _LATER_SECONDS = 10
 _LONGEST_SHOWN = 60
+# Of what is alike, before what differs.
+_ALIKE_SHOWN = 20
 _MORE_TIME = (
     "Is it running, and is its address right? --join_timeout gives it more "
     "time."
@@ -186,17 +189,30 @@ def difference(
     """
     for key in {**ours, **theirs}:
         if theirs.get(key) != ours.get(key):
+            both = [theirs.get(key), ours.get(key)]
+            alike = len(os.path.commonprefix([text or "" for text in both]))
+            one, other = (_shown(text, alike) for text in both)
             return (
-                f"{name} has {key}={_shown(theirs.get(key))}, but the chief "
-                f"has {key}={_shown(ours.get(key))}. {advice}"
+                f"{name} has {key}={one}, but the chief has {key}={other}. "
+                f"{advice}"
             )
     return ""
 
 
-def _shown(text: str | None) -> str:
+def _shown(text: str | None, alike: int) -> str:
+    """Returns a text, or its part around where the other one begins to differ.
+
+    >>> _shown("/disk" + 20 * "/folder" + "/train", 145)
+    '...folder/folder/folder/train'
+    """
     if text is None:
         return "(nothing)"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:57]}..."
+    if len(text) <= _LONGEST_SHOWN:
+        return text
+    start = max(0, alike - _ALIKE_SHOWN)
+    end = start + _LONGEST_SHOWN - 3
+    before, after = "..." * (start > 0), "..." * (end < len(text))
+    return f"{before}{text[start:end]}{after}"
 
 
 def flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:

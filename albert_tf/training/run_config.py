@@ -95,11 +95,11 @@ class RunConfig(OptimizerConfig):
         "multi_worker (several machines, see --cluster); tpu; or auto.",
         choices=STRATEGIES,
     )
-    cluster: str = setting(
-        TF_CONFIG,
-        "Where the addresses of the workers come from: the variable TF_CONFIG; "
-        "slurm (the variables of srun); or mpi (those of mpirun, with "
-        "--worker_hosts).",
+    cluster: str | None = setting(
+        None,
+        "Where the addresses of the workers come from: tf_config (the variable "
+        "TF_CONFIG); slurm (the variables of srun); or mpi (those of mpirun, "
+        "with --worker_hosts). Default: tf_config, if there are workers.",
         choices=CLUSTERS,
     )
     worker_hosts: tuple[str, ...] = setting(
@@ -192,7 +192,8 @@ class RunConfig(OptimizerConfig):
             )
 
     def _check_cluster(self) -> None:
-        checks.check_choice("cluster", self.cluster, CLUSTERS)
+        if self.has_cluster:
+            checks.check_choice("cluster", self.cluster, CLUSTERS)
         progress_lib.seconds_of("join_timeout", self.join_timeout)
         is_many = self.strategy in ("auto", "multi_worker")
         if self.has_cluster and (self.uses_tpu or not is_many):
@@ -204,14 +205,14 @@ class RunConfig(OptimizerConfig):
         if bool(self.worker_hosts) != (self.cluster == MPI):
             raise ValueError(
                 "--cluster=mpi and --worker_hosts belong together: pass both, "
-                f"or neither. Received: cluster={self.cluster!r}, "
+                f"or neither. Received: cluster={self.cluster or TF_CONFIG!r}, "
                 f"worker_hosts={','.join(self.worker_hosts)}."
             )
 
     @property
     def has_cluster(self) -> bool:
         """Whether `cluster` was chosen, so that there are other workers."""
-        return self.cluster != TF_CONFIG
+        return self.cluster is not None
 
     @property
     def uses_tpu(self) -> bool:

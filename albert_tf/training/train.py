@@ -8,6 +8,7 @@ Floor: training.
 import contextlib
 import functools
 import logging
+import time
 
 import keras
 import tensorflow as tf
@@ -19,7 +20,13 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.tasks.task import Task
-from albert_tf.training import continuation, distribution, metric_log, step
+from albert_tf.training import (
+    continuation,
+    distribution,
+    metric_log,
+    run_folder,
+    step,
+)
 from albert_tf.training.loop import (
     BatchesFrom,
     Evaluator,
@@ -30,6 +37,11 @@ from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.run_state import RunState
 
 _LOGGER = logging.getLogger(__name__)
+
+_SHARED = "--output_dir must be a folder that all workers share."
+# Another machine's new files may be seen later.
+_SECONDS_TO_SEE = 30
+_SECONDS_BETWEEN = 0.5
 
 
 def train(
@@ -76,7 +88,7 @@ def train(
         distribution.check_same(
             strategy,
             {"newest checkpoint": run_checkpoints.step_of(latest)},
-            "--output_dir must be a folder that all workers share.",
+            _SHARED,
         )
         state = distribution.run_in_all(
             strategy,
@@ -84,12 +96,11 @@ def train(
                 _restore, config, task.model, checkpointer, latest
             ),
         )
+        distribution.check_same_weights(strategy, task.model, step=state.step)
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
         # loaded does not leave a directory of a run that never started.
-        distribution.run_in_chief(
-            strategy, functools.partial(folder.claim, config)
-        )
+        _claim(config, folder, strategy)
         if latest and config.num_train_steps <= config.progress.step(
             state.step, state.seconds
         ):
@@ -115,6 +126,29 @@ def train(
                 batches_from=batches_from,
                 evaluator=evaluator,
             ).run(state, is_new=latest is None, started=started)
+
+
+def _claim(
+    config: RunConfig, folder: RunFolder, strategy: tf.distribute.Strategy
+) -> None:
+    """Has the chief claim the directory; the others must see that it did."""
+    distribution.run_in_chief(strategy, functools.partial(folder.claim, config))
+    distribution.check_same(
+        strategy, {"run.json": _is_claimed(folder.path)}, _SHARED
+    )
+
+
+def _is_claimed(path: str) -> bool:
+    """Returns whether the directory is that of a run; waits for it a little.
+
+    The chief has just made it so.
+    """
+    deadline = time.monotonic() + _SECONDS_TO_SEE
+    while not run_folder.read_fingerprint(path):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_SECONDS_BETWEEN)
+    return True
 
 
 def _restore(

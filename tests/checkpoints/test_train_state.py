@@ -181,6 +181,25 @@ def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
     assert names_of(tmp_path / "run" / "checkpoints") == ["step-00000005"]
 
 
+def test_a_failure_is_raised_as_soon_as_it_is_known(make, monkeypatch):
+    saved = make(1)
+    fails = threading.Event()
+
+    def fail(*_):
+        assert fails.wait(60)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tf1, "write", fail)
+    saved.checkpointer.raise_failure()  # nothing was saved
+    saved.checkpointer.save(5, STATE)
+    saved.checkpointer.raise_failure()  # not known yet
+    fails.set()
+    saved.checkpointer.close()
+    with pytest.raises(OSError, match="No space left"):
+        saved.checkpointer.raise_failure()
+    saved.checkpointer.raise_failure()  # once
+
+
 def test_training_goes_on_while_a_checkpoint_is_written(make, monkeypatch):
     saved, other = make(1), make(2)
     before = [np.array(value) for value in saved.values()]

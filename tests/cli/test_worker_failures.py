@@ -168,6 +168,41 @@ def test_folders_that_are_not_shared_end_all(flags, tmp_path):
     assert_all_end(ends, None, "must be a folder that all workers share.")
 
 
+def test_other_weights_of_the_same_name_end_all(
+    table_flags, model_flags, tmp_path
+):
+    flags = (*table_flags, *model_flags)
+    for number in range(2):
+        disk = tmp_path / f"disk-{number}"
+        disk.mkdir()
+        weights = (f"--random_seed={number}", "--output_dir=weights")
+        workers.run_alone("run_classifier.py", (*flags, *weights), disk)
+    run = tmp_path / "run"
+    start = ("--init_checkpoint=weights", f"--output_dir={run}")
+
+    ends = workers.run(
+        "run_classifier.py",
+        (*flags, *start),
+        tmp_path,
+        folders=("disk-0", "disk-1"),
+    )
+
+    assert_all_end(ends, None, "has weights=")
+    assert_all_end(ends, None, "must find the same weights where the flags")
+    assert not (run / "run.json").exists()
+
+
+def test_a_folder_that_only_the_chief_has_ends_all(flags, tmp_path):
+    (tmp_path / "disk-0").mkdir()
+    (tmp_path / "disk-1").mkdir()
+
+    ends = workers.run(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
+
+    assert_all_end(ends, None, "has run.json=False, but the chief has")
+    assert_all_end(ends, None, "must be a folder that all workers share.")
+    assert not (tmp_path / "disk-0" / "run" / "checkpoints").exists()
+
+
 def test_a_batch_that_the_workers_cannot_divide_ends_all(flags, tmp_path):
     ends = workers.run(SCRIPT, flags, tmp_path, number=3)
 

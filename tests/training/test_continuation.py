@@ -119,3 +119,30 @@ def test_only_a_pretraining_can_go_on(content, job, tmp_path):
         ValueError, match=f"{re.escape(str(source))}' is not the output"
     ):
         pretrain.run(job("second", continue_from=str(source)))
+
+
+def test_a_run_that_begins_in_a_later_phase_is_evaluated_as_that(half, job):
+    second = job(
+        "second",
+        continue_from=half.output_dir,
+        depth_schedule="1@0,2@1",
+    )
+
+    pretrain.run(second)
+
+    first = runs.lines_of(second.output_dir)[0]
+    assert (first["step"], first["depth"]) == (HALF, 2)
+
+
+def test_a_time_budget_counts_no_steps_of_the_other_run(half, job):
+    second = job(
+        "second",
+        continue_from=half.output_dir,
+        num_train_steps=HALF,
+        num_warmup_steps=0,
+        time_budget="0.001s",
+    )
+
+    # It is not too short for the steps of the other run, but for an update.
+    with pytest.raises(ValueError, match="over before the first update"):
+        pretrain.run(second)

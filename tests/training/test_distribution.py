@@ -1,6 +1,7 @@
 import contextlib
 import types
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -109,6 +110,9 @@ def test_flags_are_compared_as_they_were_given(create, met, monkeypatch):
 def test_multi_worker_without_addresses_is_an_error(create):
     with pytest.raises(ValueError, match="TF_CONFIG, which is not set"):
         create(strategy="multi_worker")
+    # Otherwise, each machine would train by itself.
+    with pytest.raises(ValueError, match="TF_CONFIG, which is not set"):
+        create(strategy="auto", cluster="tf_config")
 
 
 def test_a_tpu_that_is_not_there_is_an_error(create, monkeypatch):
@@ -276,6 +280,28 @@ def test_values_are_compared_once_all_are_there(as_worker, monkeypatch):
 
     workers = Cluster(addresses=("a:1", "b:1"), index=1)
     assert events == ["waits", (workers, {"step": 3}, "Share it.")]
+
+
+def test_weights_that_workers_have_read_are_compared(as_worker, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        distribution,
+        "check_same",
+        lambda strategy, values, advice: found.append((values, advice)),
+    )
+    model = keras.Sequential([keras.layers.Dense(2)])
+    model.build((None, 3))
+    distribution.check_same_weights(tf.distribute.get_strategy(), model)
+    assert not found  # one process agrees with itself
+
+    for change in (0.0, 0.0, 1e-6):
+        model.layers[0].bias.assign_add([0.0, change])
+        distribution.check_same_weights(as_worker(1), model, step=3)
+
+    one, same, other = (values["weights"] for values, _ in found)
+    assert one == same != other
+    assert found[0][0]["step"] == 3
+    assert "find the same weights where the flags name them" in found[0][1]
 
 
 def test_the_chief_alone_does_what_all_wait_for(monkeypatch):

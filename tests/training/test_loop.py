@@ -437,6 +437,63 @@ def test_a_rollback_skips_the_batches_and_halves_the_rate(run):
     assert later[1]["learning_rate"] == pytest.approx(0.01 / 2)
 
 
+def test_all_workers_roll_back_to_the_checkpoint_that_is_being_written(
+    run, monkeypatch
+):
+    recovered = roll_back(run, "run", [7])
+    events = []
+
+    def note(name, owner):
+        original = getattr(owner, name)
+
+        def noted(*given):
+            events.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(owner, name, noted)
+
+    note("run_in_chief", loop.distribution)
+    note("run_in_all", loop.distribution)
+    note("latest", train_state.Checkpointer)
+    note("restore", train_state.Checkpointer)
+
+    recovered.go()
+
+    # A worker that is not the chief has nothing to wait for by itself.
+    first = events.index("restore")
+    assert events[first - 4 : first] == [
+        # `run_in_chief` is a case of `run_in_all`.
+        "run_in_chief",
+        "run_in_all",
+        "latest",
+        "run_in_all",
+    ]
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(
+    run, monkeypatch
+):
+    failing = run("run", num_train_steps=60, save_checkpoints_steps=20)
+    write, record = train_state._write_folder, failing.loop._record
+
+    def fail(path, *given):
+        if path.endswith("step-00000020"):
+            raise OSError(28, "No space left on device")
+        write(path, *given)
+
+    def record_late(*given):
+        time.sleep(0.02)  # meanwhile, the thread that writes fails
+        record(*given)
+
+    monkeypatch.setattr(train_state, "_write_folder", fail)
+    monkeypatch.setattr(failing.loop, "_record", record_late)
+
+    with pytest.raises(OSError, match="No space left"):
+        failing.go()
+    # Not at the next checkpoint only.
+    assert 20 <= failing.loop.state.step < 39
+
+
 def test_a_rollback_takes_back_the_lines_of_the_steps_it_undoes(run):
     recovered = roll_back(run, "run", [7], log_steps=1)
 
@@ -795,6 +852,7 @@ def test_a_killed_run_goes_on_with_the_rest_of_its_time(killed_at, run):
     killed = run("one", at_step=killed_at, action=kill, **options)
     with pytest.raises(Killed):
         killed.go()
+    killed.loop._checkpointer.wait()  # of step 5, long before the kill
 
     resumed = run("one", **options)
 

@@ -83,6 +83,17 @@ def test_long_values_are_cut():
     assert f"has a={'x' * 57}..., but" in said
 
 
+def test_long_values_that_begin_alike_are_shown_where_they_differ():
+    theirs, ours = ({"a": "x" * 100 + end} for end in ("1" * 90, "2"))
+
+    said = rendezvous.difference("Worker 1", theirs, ours, "")
+
+    assert said == (
+        f"Worker 1 has a=...{'x' * 20}{'1' * 37}..., but the chief has "
+        f"a=...{'x' * 20}2. "
+    )
+
+
 def test_one_that_does_not_come_ends_all_others_in_time():
     start = time.monotonic()
 

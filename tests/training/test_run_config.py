@@ -82,6 +82,11 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
         (pretraining, {"cluster": "huge"}, "`cluster` must be one of"),
         (
             pretraining,
+            {"cluster": "tf_config", "strategy": "one"},
+            "leave --cluster out. .*strategy='one', cluster='tf_config'",
+        ),
+        (
+            pretraining,
             {"cluster": "slurm", "strategy": "mirrored"},
             "leave --cluster out. .*strategy='mirrored', cluster='slurm'",
         ),

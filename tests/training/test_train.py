@@ -80,3 +80,31 @@ def test_a_deterministic_run_seeds_and_fixes_operations(
     )
 
     assert called == ([7, "determinism"] if deterministic else [])
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_workers_compare_whether_they_see_the_folder_of_the_chief(
+    is_seen, folder, monkeypatch
+):
+    found = []
+    monkeypatch.setattr(train, "_SECONDS_TO_SEE", 0.01)
+    monkeypatch.setattr(
+        train.distribution, "check_same", lambda _, *given: found.append(given)
+    )
+    if not is_seen:
+        monkeypatch.setattr(RunFolder, "claim", lambda *_: None)
+    config = runs.run_config(num_train_steps=1, output_dir=folder.path)
+
+    start(config, folder, runs.OrderTask())
+
+    shared = "--output_dir must be a folder that all workers share."
+    assert ({"run.json": is_seen}, shared) in found
+
+
+def test_a_claim_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    monkeypatch.setattr(
+        train.time, "sleep", lambda _: path.write_text('{"seed": 1}')
+    )
+
+    assert train._is_claimed(str(tmp_path))
