@@ -410,6 +410,15 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
             remove(old)
 
 
+def moved_away(path: Path) -> str | None:
+    """Returns where `atomic_folder` has moved a folder, or None.
+
+    It is there while the folder is replaced, or if that was never finished.
+    """
+    pattern = f"{glob.escape(os.path.normpath(path))}.*.replaced"
+    return next(iter(glob.glob(pattern)), None)
+
+
 def clean_up(folder: Path) -> None:
     """Puts right what killed processes have left in a folder.
 

@@ -58,9 +58,21 @@ def trained_weights(output_dir: str) -> str | None:
     """Returns the folder of a run's best weights, or None.
 
     If the run was never evaluated, these are its newest weights.
+
+    Raises:
+        ValueError: The best weights were being replaced when the run was
+            killed.
     """
     best = os.path.join(output_dir, BEST_FOLDER)
-    return best if os.path.isdir(best) else latest_checkpoint(output_dir)
+    if os.path.isdir(best):
+        return best
+    if moved := files.moved_away(best):
+        raise ValueError(
+            f"{best!r} was being replaced when its run was killed, or is being "
+            "replaced now. Give the command of the training again, which puts "
+            f"it right, or rename {moved!r} to it."
+        )
+    return latest_checkpoint(output_dir)
 
 
 def folders_of(path: files.Path) -> list[str]:

@@ -7,6 +7,8 @@ Floor: training.
 """
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.checkpoints.train_state import Checkpointer
@@ -16,17 +18,26 @@ from albert_tf.training.run_state import RunState
 
 _LOGGER = logging.getLogger(__name__)
 
+# What, beside the records, says which example is read when.
+_ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 
-def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
+
+def restore(
+    config: RunConfig,
+    checkpointer: Checkpointer,
+    fingerprint: Mapping[str, Any],
+) -> RunState:
     """Sets weights and slots from the newest checkpoint of another run.
 
     Args:
         config: Names the run by `continue_from`.
         checkpointer: That of the new run.
+        fingerprint: That of the new run, see `run_folder.fingerprint`.
 
     Returns:
-        The state of the new run: step, examples read by length, and the
-        factor of the learning rate are those of the other one.
+        The state of the new run: step, the factor of the learning rate, and
+        the examples read of records that are still read in the same order, are
+        those of the other one. Other records are read from their start.
 
     Raises:
         ValueError: The folder is not that of a pretraining, or one of another
@@ -66,10 +77,31 @@ def restore(config: RunConfig, checkpointer: Checkpointer) -> RunState:
             f"num_train_steps={config.num_train_steps}."
         )
     _LOGGER.info("Going on from %s.", path)
+    read_alike = _read_alike(theirs, fingerprint)
     return RunState(
         step=found.step,
         skipped_batches=found.skipped_batches,
-        examples_read=found.examples_read,
+        examples_read={
+            length: number if length in read_alike else 0
+            for length, number in found.examples_read.items()
+        },
         learning_rate_multiplier=found.learning_rate_multiplier,
         loss_scale=found.loss_scale,
     )
+
+
+def _read_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    """Returns the lengths whose records two runs read in the same order."""
+    if any(one.get(name) != other.get(name) for name in _ORDER_SETTINGS):
+        return set()
+    return {
+        length for length, _ in _records(one).items() & _records(other).items()
+    }
+
+
+def _records(fingerprint: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what identifies the records of a run, by their length."""
+    found = fingerprint["records"]
+    if isinstance(found, dict):
+        return found
+    return {str(fingerprint["max_seq_length"]): found}

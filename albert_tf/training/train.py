@@ -93,7 +93,7 @@ def train(
         state = distribution.run_in_all(
             strategy,
             functools.partial(
-                _restore, config, task.model, checkpointer, latest
+                _restore, config, folder, task.model, checkpointer, latest
             ),
         )
         distribution.check_same_weights(strategy, task.model, step=state.step)
@@ -153,6 +153,7 @@ def _is_claimed(path: str) -> bool:
 
 def _restore(
     config: RunConfig,
+    folder: RunFolder,
     model: keras.Model,
     checkpointer: train_state.Checkpointer,
     latest: str | None,
@@ -171,7 +172,7 @@ def _restore(
         _LOGGER.info("Resuming from %s.", latest)
         return state
     if config.continue_from:
-        return continuation.restore(config, checkpointer)
+        return continuation.restore(config, checkpointer, folder.fingerprint)
     if config.init_checkpoint:
         load.load_checkpoint(
             model,

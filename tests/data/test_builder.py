@@ -178,9 +178,7 @@ def test_a_file_that_was_cut_short_is_built_again(build, tmp_path, caplog):
     assert (tmp_path / "out").read_bytes() == whole
 
 
-def test_a_file_that_has_lost_its_index_is_built_again(
-    build, tmp_path, caplog
-):
+def test_a_file_that_has_lost_its_index_is_built_again(build, tmp_path, caplog):
     build("out")
     index = tmp_path / "out.index"
     whole = index.read_bytes()

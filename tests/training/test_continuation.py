@@ -7,6 +7,8 @@ import re
 import numpy as np
 import pytest
 
+from albert_tf import files
+from albert_tf.checkpoints import run_checkpoints
 from albert_tf.training import pretrain
 from tests.training import runs
 
@@ -83,6 +85,24 @@ def test_another_batch_and_schedule_are_possible(half, job):
         if "loss" in line
     ]
     assert rates == pytest.approx([0.01 * (1 - done / 6) for done in (3, 4, 5)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "num_before"), [({}, HALF), ({"random_seed": 1}, 0)]
+)
+def test_only_records_in_the_same_order_are_read_from_where_the_run_was(
+    changes, num_before, half, job
+):
+    second = job("second", continue_from=half.output_dir, **changes)
+
+    pretrain.run(second)
+
+    path = run_checkpoints.latest_checkpoint(second.output_dir)
+    state = files.read_json_object(os.path.join(path, "state.json"))
+    num_steps = num_before + runs.NUM_PRETRAINING_STEPS - HALF
+    assert state["examples_read"] == {
+        str(second.max_seq_length): num_steps * second.train_batch_size
+    }
 
 
 @pytest.mark.parametrize(

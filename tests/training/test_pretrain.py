@@ -325,6 +325,16 @@ def test_other_results_do_not_overwrite_those_of_a_run(
         assert file.read() == before
 
 
+def test_best_weights_that_a_kill_left_aside_are_put_back(job):
+    settings = job(init_checkpoint=None)
+    scores = pretrain.run(settings)
+    best = os.path.join(settings.output_dir, "best")
+    os.rename(best, f"{best}.0123abcd.replaced")
+
+    assert pretrain.run(settings) == scores
+    assert os.path.isdir(best)
+
+
 def test_a_finished_run_may_become_longer(job, caplog):
     options = {"num_warmup_steps": 2, "poly_power": 1.0, "log_steps": 1}
     done = job("run", num_train_steps=4, **options)
