@@ -36,6 +36,7 @@ DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 _PARQUET_NAME = ".parquet"
+_TABLE_NAMES = (".csv", ".tsv")
 # Parts of a dump are called `...xml-p1p41242.bz2`.
 _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 # How files begin that are not text, and what their names should be.
@@ -241,7 +242,12 @@ def _holds_json(path: str, first_line: str) -> bool:
 
 
 def _check_content(path: str, head: bytes) -> None:
-    """Refuses what is read as text for its name, and is not."""
+    """Refuses what would be read as text, and is not."""
+    if compression.uncompressed_name(path).lower().endswith(_TABLE_NAMES):
+        raise ValueError(
+            f"{path!r} is a table, of which quotes, numbers and headers would "
+            "become text. Write its texts as JSON lines, or as a Parquet file."
+        )
     for mark, kind in _MARKS.items():
         if head.startswith(mark):
             raise ValueError(f"{path!r} holds {kind}. Rename it.")

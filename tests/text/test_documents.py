@@ -130,6 +130,16 @@ def test_an_archive_is_an_error(tmp_path, name):
         sentences_of(path, max_bad_lines=9)
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.TSV", "a.tsv.gz"])
+def test_a_table_is_an_error(tmp_path, name):
+    data = b"id\ttext\n1\tOne.\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+    with pytest.raises(ValueError, match=rf"{name}' is a table.*JSON lines"):
+        sentences_of(path, max_bad_lines=9)
+
+
 def test_a_compressed_parquet_file_is_an_error(tmp_path):
     path = tmp_path / "a.parquet.gz"
     path.write_bytes(gzip.compress(b"PAR1"))
