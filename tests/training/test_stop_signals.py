@@ -9,6 +9,14 @@ import pytest
 from albert_tf.training.stop_signals import StopSignals
 
 
+@pytest.fixture(autouse=True)
+def in_the_foreground():
+    """Ctrl-C is heard, also where these tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def send(number):
     os.kill(os.getpid(), number)
 
