@@ -61,11 +61,16 @@ class Score(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """That one score is above another, as the paper says."""
+    """That one score is above another, as the paper says.
+
+    With `basis`, a share of pairs that are told apart, it can be told only of
+    models that do so more often than by chance.
+    """
 
     text: str
     above: Score
     below: Score
+    basis: Score | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -23,21 +23,25 @@ def variants(scale: Scale) -> list[Variant]:
 def claims(scale: Scale) -> list[Claim]:
     """Returns what the paper says of the two objectives."""
     accuracy = "sentence_order_accuracy"
+    order, next_sentence = Score("SOP", accuracy), Score("NSP", accuracy, "nsp")
     return [
         Claim(
             "the next-sentence model learns less of the order of sentences",
-            Score("SOP", accuracy),
+            order,
             Score("NSP", accuracy),
+            basis=order,
         ),
         Claim(
             "the sentence-order model is above chance on the next sentence",
             Score("SOP", accuracy, "nsp"),
             Score("SOP", LARGER_CLASS, "nsp"),
+            basis=order,
         ),
         Claim(
             "the next-sentence model is the better one on its own pairs",
-            Score("NSP", accuracy, "nsp"),
+            next_sentence,
             Score("SOP", accuracy, "nsp"),
+            basis=next_sentence,
         ),
     ]
 

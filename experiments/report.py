@@ -14,6 +14,8 @@ from experiments.scales import Scale
 Results = Sequence[Mapping[str, Any]]
 # What knows word frequencies alone has less accuracy on masked words.
 _PLATEAU = 0.1
+# What guesses has half of two kinds of pairs right, and a little more by luck.
+_CHANCE = 0.55
 _HEADER = (
     "model",
     "parameters",
@@ -78,6 +80,12 @@ def verdict(claim: Claim, results: Results) -> str:
     shown = f"{_range(above)} and {_range(below)}"
     if min(learnt, default=_PLATEAU) < _PLATEAU:
         return f"cannot be told from models that have learnt nothing: {shown}"
+    pairs = _values(results, claim.basis) if claim.basis else []
+    if min(pairs, default=1.0) < _CHANCE:
+        return (
+            f"cannot be told: {_range(pairs)} of the pairs it was trained on "
+            f"are told apart, which is chance: {shown}"
+        )
     if min(len(above), len(below)) < 2:
         return f"cannot be told from one seed: {shown}"
     if min(above) > max(below):

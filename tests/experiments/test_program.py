@@ -596,3 +596,25 @@ def test_the_program_is_killed_and_goes_on(tmp_path):
     page = (tmp_path / "results" / "report.html").read_text("utf-8")
     assert "Input and output of layers: here, on held-out text" in page
     assert "angle in degrees by layer" in page
+
+
+@pytest.mark.parametrize(
+    ("told_apart", "expected"),
+    [
+        ((0.52, 0.7), "cannot be told: 61.0% (52.0% to 70.0%) of the pairs"),
+        ((0.6, 0.7), "seen: 61.0%"),
+    ],
+)
+def test_models_that_guess_their_own_pairs_tell_nothing(told_apart, expected):
+    name = "sentence_order_accuracy"
+    results = [
+        {"label": label, "scores": {"sop": {"masked_lm_accuracy": 0.3} | own}}
+        for label, seeds in (("a", (0.6, 0.62)), ("b", (0.5, 0.51)))
+        for own in ({name: value} for value in seeds)
+    ]
+    basis = [{"label": "c", "scores": {"sop": {name: v}}} for v in told_apart]
+    claim = Claim("a", Score("a", name), Score("b", name), Score("c", name))
+
+    found = report.verdict(claim, [*results, *basis])
+
+    assert found.startswith(expected)
