@@ -57,22 +57,13 @@ def step_of(path: str | None) -> int:
 def trained_weights(output_dir: str) -> str | None:
     """Returns the folder of a run's best weights, or None.
 
-    If the run was never evaluated, these are its newest weights.
-
-    Raises:
-        ValueError: The best weights were being replaced when the run was
-            killed.
+    If the run was never evaluated, these are its newest weights. If it was
+    killed while its best weights were replaced, they are where they were moved.
     """
     best = os.path.join(output_dir, BEST_FOLDER)
     if os.path.isdir(best):
         return best
-    if moved := files.moved_away(best):
-        raise ValueError(
-            f"{best!r} was being replaced when its run was killed, or is being "
-            "replaced now. Give the command of the training again, which puts "
-            f"it right, or rename {moved!r} to it."
-        )
-    return latest_checkpoint(output_dir)
+    return files.moved_away(best) or latest_checkpoint(output_dir)
 
 
 def folders_of(path: files.Path) -> list[str]:
@@ -89,7 +80,8 @@ def folders_of(path: files.Path) -> list[str]:
     name = trained_weights(name) or name
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     parent, base = os.path.split(folder)
-    if base in (BEST_FOLDER, CHECKPOINTS_FOLDER):
+    is_moved = folder == files.moved_away(os.path.join(parent, BEST_FOLDER))
+    if is_moved or base in (BEST_FOLDER, CHECKPOINTS_FOLDER):
         return [folder, parent]
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:
         return [folder, os.path.dirname(parent)]

@@ -39,11 +39,14 @@ _PARQUET_NAME = ".parquet"
 _TABLE_NAMES = (".csv", ".tsv")
 # Parts of a dump are called `...xml-p1p41242.bz2`.
 _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
-# How files begin that are not text, and what their names should be.
+# How files begin that are not text, what they are, and what to do.
 _MARKS = {
-    parquet_files.MARK: "a Parquet file, so its name must end in .parquet",
-    wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml",
-    b"<?xml": "XML, of which only a Wikipedia dump, called .xml, is read",
+    parquet_files.MARK: "a Parquet file, so its name must end in .parquet. "
+    "Rename it.",
+    wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml. "
+    "Rename it.",
+    b"<?xml": "XML, of which only Wikipedia dumps are read. Rename it to .xml "
+    "if it is one, or pass its text.",
 }
 # The names of files in a tar archive would be text.
 _TAR_MARK, _TAR_MARK_START = b"ustar", 257
@@ -250,7 +253,7 @@ def _check_content(path: str, head: bytes) -> None:
         )
     for mark, kind in _MARKS.items():
         if head.startswith(mark):
-            raise ValueError(f"{path!r} holds {kind}. Rename it.")
+            raise ValueError(f"{path!r} holds {kind}")
     if head.startswith(_TAR_MARK, _TAR_MARK_START):
         raise ValueError(
             f"{path!r} holds a tar archive. Unpack it, and pass what is in it."

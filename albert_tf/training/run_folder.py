@@ -48,8 +48,11 @@ _EVAL_RECORDS = "eval_records"
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
 _HARMLESS = {LOCK_FILE, CACHE_FOLDER}
-# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`.
-_IN_RUN = re.compile(r"checkpoints$|step-\d+$|best$|model\.ckpt")
+# Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
+# a kill may have left as `<run>/best.0123abcd.replaced`.
+_IN_RUN = re.compile(
+    r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
+)
 _DIGEST = re.compile("[0-9a-f]{64}")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
 _DIGITS_SHOWN = 8

@@ -39,11 +39,11 @@ def test_the_best_weights_come_before_the_newest(tmp_path):
 
 
 def test_weights_that_were_being_replaced_are_not_passed_over(tmp_path):
-    moved = "best.0123abcd.replaced"
+    moved = str(tmp_path / "best.0123abcd.replaced")
     _make(tmp_path, "checkpoints/step-00000005", moved)
 
-    with pytest.raises(ValueError, match=f"being replaced.*rename.*{moved}"):
-        run_checkpoints.trained_weights(str(tmp_path))
+    assert run_checkpoints.trained_weights(str(tmp_path)) == moved
+    assert run_checkpoints.folders_of(tmp_path) == [moved, str(tmp_path)]
 
     _make(tmp_path, "best")
     best = str(tmp_path / "best")

@@ -104,7 +104,10 @@ def test_the_same_texts_are_the_same_documents_in_every_format(tmp_path, name):
     [
         (b"PAR1", "holds a Parquet file, so its name must end in .parquet"),
         (b"<mediawiki>", "holds a Wikipedia dump, so .* end in .xml"),
-        (b"<?xml version='1.0'?>", "holds XML, of which only a Wikipedia"),
+        (
+            b"<?xml version='1.0'?>",
+            "holds XML, of which only Wiki",
+        ),
     ],
 )
 def test_a_name_that_hides_the_format_is_an_error(

@@ -77,6 +77,16 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
     }
 
 
+def test_best_weights_that_a_kill_left_aside_are_put_back(job):
+    whole = job("whole")
+    scores = whole.run()
+    best = os.path.join(whole.output_dir, "best")
+    os.rename(best, f"{best}.0123abcd.replaced")
+
+    assert whole.run() == scores
+    assert os.path.isdir(best)
+
+
 # `tests/cli` has a quicker one, of runs that are killed.
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])

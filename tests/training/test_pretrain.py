@@ -325,12 +325,14 @@ def test_other_results_do_not_overwrite_those_of_a_run(
         assert file.read() == before
 
 
-def test_best_weights_that_a_kill_left_aside_are_put_back(job):
+def test_best_weights_that_a_kill_left_aside_are_used_and_put_back(job):
     settings = job(init_checkpoint=None)
     scores = pretrain.run(settings)
     best = os.path.join(settings.output_dir, "best")
     os.rename(best, f"{best}.0123abcd.replaced")
+    alone = dataclasses.replace(settings, do_train=False)
 
+    assert pretrain.run(alone) == scores
     assert pretrain.run(settings) == scores
     assert os.path.isdir(best)
 
