@@ -54,14 +54,11 @@ class ExportedWeights:
 
     def scope(self) -> Any:
         """Returns a context in which the model computes with the copies."""
-        return keras.StatelessScope(
-            state_mapping=[
-                (original, tf.cast(copy, original.dtype))
-                for original, copy in zip(
-                    self._originals, self.copies, strict=True
-                )
-            ]
-        )
+        scope = keras.StatelessScope()
+        for original, copy in zip(self._originals, self.copies, strict=True):
+            # As an argument of the scope, it would be cast to float32.
+            scope.add_update((original, copy))
+        return scope
 
 
 class ExportedEncoder:

@@ -86,9 +86,13 @@ class Embeddings(base.SerializableLayer):
         positions = self.position_embeddings[: ops.shape(input_ids)[1]]
         if position_ids is not None:
             positions = ops.take(self.position_embeddings, position_ids, axis=0)
-        embedded = ops.take(self.word_embeddings, input_ids, axis=0)
-        embedded += ops.take(self.token_type_embeddings, segment_ids, axis=0)
-        embedded = self.layer_norm(embedded + positions)  # [B, S, E]
+        words = ops.take(self.word_embeddings, input_ids, axis=0)
+        types = ops.take(self.token_type_embeddings, segment_ids, axis=0)
+        # An exported model may hold its tables in a lower precision.
+        words, types, positions = (
+            ops.cast(values, "float32") for values in (words, types, positions)
+        )
+        embedded = self.layer_norm(words + types + positions)  # [B, S, E]
         embedded = dropout.dropout(
             embedded,
             rate=self.config.hidden_dropout_prob,

@@ -7,15 +7,16 @@ sharing); google-research/albert, `modeling.transformer_model`.
 """
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling import base, dropout, layers, shared_weights
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.recomputation import Recomputed
+from albert_tf.modeling.shared_weights import LayerCall
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
@@ -131,6 +132,23 @@ class Encoder(base.SerializableLayer):
                 blocks.append((attention + inner, feed_forward + inner))
         return blocks
 
+    def block_calls(self) -> list[tuple[LayerCall, LayerCall]]:
+        """Returns the calls of the two sublayers of each block of the stack.
+
+        Each is to be called once, in the order of the stack.
+        """
+        attention, feed_forward = zip(*self.blocks, strict=True)
+        call = functools.partial(
+            shared_weights.calls, recomputes=_STATE.recomputes
+        )
+        return [
+            *zip(
+                call(self.attention_sublayers, attention),
+                call(self.feed_forward_sublayers, feed_forward),
+                strict=True,
+            )
+        ]
+
     def build(self, input_shape: Any = None) -> None:
         if self.embedding_projection is not None:
             self.embedding_projection.build(
@@ -145,20 +163,13 @@ class Encoder(base.SerializableLayer):
         hidden = embedded
         if self.embedding_projection is not None:
             hidden = self.embedding_projection(embedded)  # [B, S, H]
-        attention_sublayers = self.attention_sublayers
-        feed_forward_sublayers = self.feed_forward_sublayers
-        if _STATE.recomputes:
-            attention_sublayers = [*map(Recomputed, attention_sublayers)]
-            feed_forward_sublayers = [*map(Recomputed, feed_forward_sublayers)]
         hidden_states = []
-        for block, (attention, feed_forward) in enumerate(self.blocks):
+        for block, (attention, feed_forward) in enumerate(self.block_calls()):
             if self.output_hidden_states:
                 hidden_states.append(hidden)
             site = dropout.block_site(block)
-            hidden = attention_sublayers[attention](
-                hidden, attention_mask, seed=seed, site=site
-            )
-            hidden = feed_forward_sublayers[feed_forward](
+            hidden = attention(hidden, attention_mask, seed=seed, site=site)
+            hidden = feed_forward(
                 hidden, seed=seed, site=site + _ATTENTION_SITES
             )
         return [*hidden_states, hidden]

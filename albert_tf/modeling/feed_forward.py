@@ -79,10 +79,12 @@ class FeedForwardSublayer(base.SerializableLayer):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.seed = seed
-        self.activation = activation(config.hidden_act)
         dense, size = layers.dense, config.hidden_size
         self.intermediate = dense(
-            self, "intermediate", config.intermediate_size
+            self,
+            "intermediate",
+            config.intermediate_size,
+            activation=activation(config.hidden_act),
         )
         self.output_projection = dense(self, "output", size)
         self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
@@ -96,7 +98,7 @@ class FeedForwardSublayer(base.SerializableLayer):
         self.layer_norm.build(shape)
 
     def call(self, hidden: Any, seed: Any | None = None, site: int = 0) -> Any:
-        inner = self.activation(self.intermediate(hidden))  # [B, S, F]
+        inner = self.intermediate(hidden)  # [B, S, F]
         output = dropout.dropout(
             self.output_projection(inner),
             rate=self.config.hidden_dropout_prob,

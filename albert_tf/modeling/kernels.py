@@ -26,8 +26,7 @@ Compile = Callable[[Function], Function]
 
 
 class _State(threading.local):
-    # They return the compiled form of a function or a gradient.
-    compiled: tuple[Compile, Compile] | None = None
+    compile: Compile | None = None
 
 
 _STATE = _State()
@@ -44,17 +43,12 @@ def compiled_by(compile_function: Compile | None) -> Iterator[None]:
             `tf.function(..., jit_compile=True)` and `jax.jit` do. None
             compiles nothing.
     """
-    before = _STATE.compiled
-    _STATE.compiled = None
-    if compile_function is not None:
-        _STATE.compiled = (
-            functools.cache(lambda f: compile_function(_in_float32(f))),
-            functools.cache(lambda f: compile_function(_of_inputs(f))),
-        )
+    before = _STATE.compile
+    _STATE.compile = compile_function and functools.cache(compile_function)
     try:
         yield
     finally:
-        _STATE.compiled = before
+        _STATE.compile = before
 
 
 def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
@@ -72,19 +66,17 @@ def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
     Returns:
         The output of `function`.
     """
-    # The length of a batch may not be known yet.
-    size = math.prod(n for n in inputs[0].shape if n is not None)
-    if _STATE.compiled is None or size < SMALLEST_SIZE:
+    compiled = _compiler(inputs[0])
+    if compiled is None:
         return function(*inputs)
-    compile_function, compile_gradient = _STATE.compiled
 
     @ops.custom_gradient
     def call(*inputs: Any) -> Any:
-        output = compile_function(function)(*inputs)
+        output = compiled(_in_float32(function))(*inputs)
 
         def grad(*args: Any, upstream: Any = None) -> Any:
             upstream = args[0] if upstream is None else upstream
-            found = compile_gradient(gradient)(upstream, output, *inputs)
+            found = compiled(_of_inputs(gradient))(upstream, output, *inputs)
             return _complete(found, inputs)
 
         return output, grad
@@ -92,6 +84,27 @@ def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
     return call(*inputs)
 
 
+def add_up(tensors: Sequence[Any]) -> Any:
+    """Returns the sum of one or more tensors of one shape, in float32."""
+    compiled = _compiler(tensors[0])
+    add = compiled(_add_up) if compiled else _add_up
+    return add(*tensors)
+
+
+def _add_up(*tensors: Any) -> Any:
+    first, *others = (ops.cast(tensor, "float32") for tensor in tensors)
+    # Not by `ops.add`, which takes a row for a bias.
+    return sum(others, start=first)
+
+
+def _compiler(tensor: Any) -> Compile | None:
+    """Returns what compiles a part whose first input is `tensor`, if any."""
+    # The length of a batch may not be known yet.
+    size = math.prod(n for n in tensor.shape if n is not None)
+    return _STATE.compile if size >= SMALLEST_SIZE else None
+
+
+@functools.cache
 def _in_float32(function: Function) -> Function:
     def call(*inputs: Any) -> Any:
         outputs = function(*(ops.cast(x, "float32") for x in inputs))
@@ -100,6 +113,7 @@ def _in_float32(function: Function) -> Function:
     return call
 
 
+@functools.cache
 def _of_inputs(gradient: Function) -> Function:
     def call(upstream: Any, output: Any, *inputs: Any) -> Any:
         tensors = (upstream, output, *inputs)

@@ -14,6 +14,7 @@ layers.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -49,17 +50,51 @@ def truncated_normal(
     )
 
 
+@base.register
+class Linear(keras.layers.Dense):
+    """Applies a linear map to vectors, the rows of one matrix.
+
+    Product, bias and activation follow each other without a change of shape,
+    so that TensorFlow computes them in one kernel. The weights are cast where
+    they are used, so that those of many calls can be cast before.
+
+    Call arguments:
+        inputs: Float tensor `[..., in]`.
+
+    Returns:
+        Float tensor `[..., units]` in the compute dtype.
+    """
+
+    def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
+        return super().add_weight(*args, autocast=False, **kwargs)
+
+    def call(self, inputs: Any) -> Any:
+        *leading, size = ops.shape(inputs)
+        rows = ops.reshape(inputs, (-1, size))
+        outputs = ops.matmul(rows, ops.cast(self.kernel, self.compute_dtype))
+        if self.use_bias:
+            outputs = ops.add(outputs, ops.cast(self.bias, self.compute_dtype))
+        return ops.reshape(self.activation(outputs), (*leading, self.units))
+
+
 def dense(
-    parent: Any, name: str, units: int, *, use_bias: bool = True
-) -> keras.layers.Dense:
+    parent: Any,
+    name: str,
+    units: int,
+    *,
+    activation: Callable[[Any], Any] | None = None,
+    use_bias: bool = True,
+) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
     It has the precision of the parent. Its kernel, `[in, out]`, is drawn with
     the deviation of the parent's `config` and a seed derived from the parent's
-    `seed`; its bias starts at 0.
+    `seed`; its bias starts at 0. Its outputs are those of `activation`, if
+    there is one.
     """
-    return keras.layers.Dense(
+    return Linear(
         units,
+        activation=activation,
         use_bias=use_bias,
         kernel_initializer=truncated_normal(
             parent.config.initializer_range,

@@ -52,8 +52,12 @@ class MaskedLmHead(base.SerializableLayer):
         super().__init__(dtype=dtype, name=name)
         self.config = config
         self.seed = seed
-        self.transform = layers.dense(self, "transform", config.embedding_size)
-        self.activation = feed_forward.activation(config.hidden_act)
+        self.transform = layers.dense(
+            self,
+            "transform",
+            config.embedding_size,
+            activation=feed_forward.activation(config.hidden_act),
+        )
         self.layer_norm = LayerNorm(
             config.embedding_size, dtype=self.dtype_policy
         )
@@ -75,7 +79,7 @@ class MaskedLmHead(base.SerializableLayer):
         hidden = layers.gather_positions(
             sequence_output, positions
         )  # [B, P, H]
-        hidden = self.activation(self.transform(hidden))  # [B, P, E]
+        hidden = self.transform(hidden)  # [B, P, E]
         hidden = self.layer_norm(hidden)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
         return ops.cast(logits, "float32") + self.output_bias

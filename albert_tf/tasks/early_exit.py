@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.modeling.shared_weights import LayerCall
 from albert_tf.tasks.task import Batch, Totals
 
 Block = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -110,18 +111,14 @@ def outputs(
             return tf.reshape(logits, [-1, num_choices])
         return logits
 
-    def make_block(attention: int, feed_forward: int) -> Block:
-        def block(hidden: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-            hidden = encoder.attention_sublayers[attention](hidden, mask)
-            return encoder.feed_forward_sublayers[feed_forward](hidden)
-
-        return block
+    def make_block(attention: LayerCall, feed_forward: LayerCall) -> Block:
+        return lambda hidden, mask: feed_forward(attention(hidden, mask))
 
     hidden = albert.embeddings(ids, segment_ids)
     if encoder.embedding_projection is not None:
         hidden = encoder.embedding_projection(hidden)
     return run(
-        [make_block(*sublayers) for sublayers in encoder.blocks],
+        [make_block(*sublayers) for sublayers in encoder.block_calls()],
         classify,
         hidden,
         input_mask[:, None, None],

@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 
 from albert_tf.modeling import layers
 from albert_tf.modeling.attention import AttentionSublayer
@@ -34,6 +35,18 @@ def test_values_do_not_depend_on_global_state():
     second = layers.truncated_normal(1.0, seed=3, name="a")((4, 5))
 
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5), (2, 3, 4, 5)])
+def test_a_linear_layer_maps_vectors_of_any_place(shape):
+    layer = layers.Linear(3, activation="tanh", bias_initializer="normal")
+    layer.build((None, 5))
+    inputs = np.random.default_rng(0).normal(size=(7, *shape))
+
+    outputs = layer(inputs.astype("float32"))
+
+    wanted = np.tanh(inputs @ np.asarray(layer.kernel) + layer.bias)
+    np.testing.assert_allclose(outputs, wanted, atol=1e-6)
 
 
 def test_dense_has_a_seeded_kernel_and_no_bias_at_first(tiny_config):

@@ -1,0 +1,154 @@
+"""Calls of a layer whose weights several blocks share.
+
+In a lower precision, its matrices are cast once for all calls, and their
+gradients of all calls are added in float32.
+
+A call that is recomputed keeps its input alone; its gradient first computes
+the call once more. Then the gradients of a matrix are added one after the
+other, as soon as each is known, not kept and added at the end: for xxlarge,
+twelve of 800 MB each.
+
+Floor: modeling.
+
+Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from albert_tf.modeling import kernels
+
+LayerCall = Callable[..., Any]
+
+
+def calls(
+    layers: Sequence[keras.layers.Layer],
+    order: Sequence[int],
+    *,
+    recomputes: bool,
+) -> list[LayerCall]:
+    """Returns the calls of some layers, in the order in which they are made.
+
+    Args:
+        layers: Layers that are built.
+        order: Index of the layer of each call.
+        recomputes: Whether each call is computed again for its gradient.
+
+    Returns:
+        A function for each element of `order`, called as the layer is, once.
+        If it recomputes, only the first argument and the weights have a
+        gradient, and the layer must return a tensor.
+    """
+    of_layers = [
+        _calls_of_one(layer, order.count(index), recomputes=recomputes)
+        for index, layer in enumerate(layers)
+    ]
+    return [of_layers[index] for index in order]
+
+
+def _calls_of_one(
+    layer: keras.layers.Layer, num_calls: int, *, recomputes: bool
+) -> LayerCall:
+    dtype = layer.compute_dtype
+    if not recomputes and dtype == layer.variable_dtype:
+        return layer
+    add_gradients = _one_by_one if recomputes else _all_at_once
+    copies = [
+        add_gradients(
+            weight, dtype if len(weight.shape) > 1 else "float32", num_calls
+        )
+        for weight in (variable.value for variable in layer.variables)
+    ]
+    call = _call_recomputed if recomputes else _call
+
+    def call_next(*args: Any, **kwargs: Any) -> Any:
+        return call(layer, [*map(next, copies)], *args, **kwargs)
+
+    return call_next
+
+
+def _call(
+    layer: keras.layers.Layer, weights: Sequence[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Calls a layer with tensors in place of its variables."""
+    with keras.StatelessScope() as scope:
+        for variable, weight in zip(layer.variables, weights, strict=True):
+            # As an argument of the scope, it would be cast to float32.
+            scope.add_update((variable, weight))
+        return layer(*args, **kwargs)
+
+
+def _call_recomputed(
+    layer: keras.layers.Layer,
+    weights: Sequence[Any],
+    hidden: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    def call(hidden: Any, *weights: Any) -> Any:
+        return _call(layer, weights, hidden, *args, **kwargs)
+
+    return keras.remat(call)(hidden, *weights)
+
+
+def _all_at_once(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
+    """Returns copies of a weight whose gradients are added in one kernel."""
+    if weight.dtype == dtype:
+        return itertools.repeat(weight)
+
+    @ops.custom_gradient
+    def copy(weight: Any) -> Any:
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            return kernels.add_up(_gradients(args, upstream))
+
+        return [ops.cast(weight, dtype)] * num_copies, grad
+
+    return iter(copy(weight))
+
+
+def _one_by_one(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
+    """Returns copies of a weight; the gradient of each is added to a sum.
+
+    The last copy that is used has the first gradient.
+    """
+    value = ops.stop_gradient(ops.cast(weight, dtype))
+    rest = weight
+    for _ in range(num_copies - 1):
+        copy, rest = _take(value, rest)
+        yield copy
+    yield ops.reshape(ops.cast(rest, dtype), weight.shape)
+
+
+@ops.custom_gradient
+def _take(value: Any, rest: Any) -> Any:
+    """Returns a weight for one call, and the same for all later calls.
+
+    Args:
+        value: The weight in the compute dtype.
+        rest: The weight in float32, in its shape or as one row.
+
+    Returns:
+        `value`, and `rest` in the other of the two shapes. A chain of sums of
+        one shape would not do: TensorFlow makes one sum of it, which waits for
+        the gradients of all calls.
+    """
+
+    def grad(*args: Any, upstream: Any = None) -> Any:
+        own, later = _gradients(args, upstream)
+        shape = rest.shape
+        both = [ops.reshape(own, shape), ops.reshape(later, shape)]
+        return ops.zeros_like(value), kernels.add_up(both)
+
+    row = (1, math.prod(value.shape))
+    is_row = tuple(rest.shape) == row
+    return (value, ops.reshape(rest, value.shape if is_row else row)), grad
+
+
+def _gradients(args: Any, upstream: Any) -> list[Any]:
+    """Returns the gradients of all outputs, as back ends hand them over."""
+    return keras.tree.flatten(args if upstream is None else upstream)

@@ -1,0 +1,167 @@
+"""Layers that are called several times; `test_step` has more."""
+
+import functools
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import kernels, layers, shared_weights
+
+
+def _linear(dtype="float32"):
+    layer = layers.Linear(64, activation="tanh", dtype=dtype)
+    layer.build((None, 64))
+    return layer
+
+
+def _inputs(dtype="float32"):
+    return tf.cast(tf.random.stateless_normal([2, 64], [1, 2]), dtype)
+
+
+def _calls(layer, num_calls, **kwargs):
+    return shared_weights.calls([layer], [0] * num_calls, **kwargs)
+
+
+def test_each_layer_is_called_in_its_turn():
+    double, triple = (
+        layers.Linear(1, kernel_initializer=keras.initializers.Constant(n))
+        for n in (2, 3)
+    )
+    for layer in (double, triple):
+        layer.build((None, 1))
+    hidden = np.ones((1, 1), "float32")
+    found = []
+    for recomputes in (False, True):
+        order = [0, 1, 1, 0]
+        for call in shared_weights.calls(
+            [double, triple], order, recomputes=recomputes
+        ):
+            found.append(float(call(hidden)[0, 0]))
+
+    assert found == [2, 3, 3, 2] * 2
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("recomputes", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_gradients_of_many_calls_are_added_in_float32(
+    dtype, recomputes, is_compiled, monkeypatch
+):
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
+    layer, num_calls = _linear(dtype), 24
+    inputs = _inputs(layer.compute_dtype)
+    weights = [variable.value for variable in layer.trainable_variables]
+
+    def gradients():
+        with tf.GradientTape() as tape:
+            calls = _calls(layer, num_calls, recomputes=recomputes)
+            outputs = [call(inputs * (i + 1)) for i, call in enumerate(calls)]
+            loss = tf.add_n([tf.reduce_sum(x**2) for x in outputs])
+        return tape.gradient(loss, weights)
+
+    wanted = [np.zeros(weight.shape, "float64") for weight in weights]
+    for i in range(num_calls):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(inputs * (i + 1)) ** 2)
+        for total, one in zip(
+            wanted, tape.gradient(loss, weights), strict=True
+        ):
+            total += np.asarray(one)
+
+    compiled = functools.partial(tf.function, jit_compile=True)
+    with kernels.compiled_by(compiled if is_compiled else None):
+        got = gradients()
+
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == "float32"
+        if len(one.shape) > 1:
+            size = np.abs(other).max()
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("recomputes", [False, True])
+def test_a_matrix_is_cast_once(recomputes):
+    layer = _linear("mixed_bfloat16")
+
+    @tf.function(autograph=False)
+    def run(hidden):
+        for call in _calls(layer, 5, recomputes=recomputes):
+            hidden = call(hidden)
+        return hidden
+
+    graph = run.get_concrete_function(_inputs("bfloat16")).graph
+    num_casts = [
+        operation.type == "Cast" and operation.outputs[0].shape == (64, 64)
+        for operation in graph.get_operations()
+    ]
+
+    # The last of the calls that are recomputed has a copy of its own.
+    assert sum(num_casts) == 1 + recomputes
+
+
+class _Counted(keras.layers.Dense):
+    """Counts its calls."""
+
+    num_calls = 0
+
+    def call(self, inputs):
+        self.num_calls += 1
+        return keras.ops.tanh(super().call(inputs))
+
+
+def test_what_is_recomputed_is_called_again_for_its_gradient():
+    layer = _Counted(4)
+    layer.build((None, 4))
+    hidden = tf.ones([2, 4])
+    with tf.GradientTape() as tape:
+        for call in _calls(layer, 3, recomputes=True):
+            hidden = call(hidden)
+        loss = tf.reduce_sum(hidden)
+    assert layer.num_calls == 3
+
+    tape.gradient(loss, layer.kernel.value)
+
+    assert layer.num_calls == 6
+
+
+_PEAKS = """
+import os, resource
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import keras, tensorflow as tf
+from albert_tf.modeling import shared_weights
+
+layer = keras.layers.Dense(2048)  # Of 16 MiB.
+layer.build((None, 2048))
+weights = [variable.value for variable in layer.trainable_variables]
+
+@tf.function
+def gradients(num_calls):
+    hidden = tf.ones((1, 2048))
+    with tf.GradientTape() as tape:
+        for call in shared_weights.calls(
+            [layer], [0] * num_calls, recomputes=True
+        ):
+            hidden = call(hidden)
+    return tape.gradient(hidden, weights)
+
+for num_calls in (4, 24):
+    gradients(num_calls)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_number_of_calls():
+    process = subprocess.run(
+        [sys.executable, "-c", _PEAKS],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    few, many = (int(line) / 1024 for line in process.stdout.splitlines())
+
+    assert many - few < 100  # 20 gradients more would be 320 MiB.
