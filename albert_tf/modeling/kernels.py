@@ -20,6 +20,9 @@ from keras import ops
 
 # Number of values from which on a kernel saves more than its start costs.
 SMALLEST_SIZE = 2**16
+# Taken for a length that is not known. A kernel is compiled for each length that
+# comes, which does not pay for small layers.
+ASSUMED_LENGTH = 32
 
 Function = Callable[..., Any]
 Compile = Callable[[Function], Function]
@@ -99,8 +102,7 @@ def _add_up(*tensors: Any) -> Any:
 
 def _compiler(tensor: Any) -> Compile | None:
     """Returns what compiles a part whose first input is `tensor`, if any."""
-    # The length of a batch may not be known yet.
-    size = math.prod(n for n in tensor.shape if n is not None)
+    size = math.prod(n or ASSUMED_LENGTH for n in tensor.shape)
     return _STATE.compile if size >= SMALLEST_SIZE else None
 
 
