@@ -20,8 +20,8 @@ from keras import ops
 
 # Number of values from which on a kernel saves more than its start costs.
 SMALLEST_SIZE = 2**16
-# Taken for a length that is not known. A kernel is compiled for each length that
-# comes, which does not pay for small layers.
+# Taken for a length that is not known. A kernel is compiled for each length
+# that comes, which does not pay for small layers.
 ASSUMED_LENGTH = 32
 
 Function = Callable[..., Any]
