@@ -8,12 +8,11 @@
 Speed is modelled: operations of the model, over an assumed share of the
 device's peak. With `--measured`, the output of `benchmarks/training.py --json`
 on such a device, the share is the measured one. Memory is always modelled, for
-weights that all layers share. On a CPU in bfloat16, one sequence of xlarge or
-xxlarge took what the formulas say, within a tenth, and four took up to a
-quarter less; with `--recompute`, all sizes took up to 0.4 GiB more. The output
-says of every number which it is. The gradients are added up once an update,
-after all micro-batches, over a link of `--network` to each device;
-docs/scaling.md has the formulas.
+weights that all layers share. On a CPU in bfloat16, xlarge and xxlarge took up
+to three tenths less than the formulas say; with `--recompute`, all sizes took
+up to 0.7 GiB more. The output says of every number which it is. The gradients
+are added up once an update, after all micro-batches, over a link of `--network`
+to each device; docs/scaling.md has the formulas.
 """
 
 import argparse
@@ -252,11 +251,12 @@ def training_flops(config: Any, length: int) -> float:
 def layer_gradient_bytes(config: Any) -> float:
     """Returns the bytes of the gradients of all layers, which share weights.
 
-    They are added at the end. With `--recompute`, each is added as it comes.
+    They are kept in bfloat16 and added at the end. With `--recompute`, each is
+    added as it comes.
     """
     hidden, inner = config.hidden_size, config.intermediate_size
     weights = 4 * hidden**2 + 2 * hidden * inner
-    return config.num_hidden_layers * BYTES_A_WEIGHT * weights
+    return config.num_hidden_layers * BYTES_A_VALUE * weights
 
 
 def sequence_bytes(config: Any, length: int, *, recompute: bool) -> float:
