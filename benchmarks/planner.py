@@ -9,7 +9,7 @@ Speed is modelled: operations of the model, over an assumed share of the
 device's peak. With `--measured`, the output of `benchmarks/training.py --json`
 on such a device, the share is the measured one. Memory is always modelled, for
 weights that all layers share. On a CPU in bfloat16, xlarge and xxlarge took up
-to three tenths less than the formulas say; with `--recompute`, all sizes took
+to a third less than the formulas say; with `--recompute`, all sizes took
 up to 0.7 GiB more. The output says of every number which it is. The gradients
 are added up once an update, after all micro-batches, over a link of `--network`
 to each device; docs/scaling.md has the formulas.
