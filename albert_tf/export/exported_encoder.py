@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from albert_tf.export import length_groups, signature
 from albert_tf.export.signature import Tensors
+from albert_tf.modeling import shared_weights
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.tasks import early_exit as exits
 
@@ -54,11 +55,7 @@ class ExportedWeights:
 
     def scope(self) -> Any:
         """Returns a context in which the model computes with the copies."""
-        scope = keras.StatelessScope()
-        for original, copy in zip(self._originals, self.copies, strict=True):
-            # As an argument of the scope, it would be cast to float32.
-            scope.add_update((original, copy))
-        return scope
+        return shared_weights.in_place_of(self._originals, self.copies)
 
 
 class ExportedEncoder:

@@ -7,7 +7,6 @@ sharing); google-research/albert, `modeling.transformer_model`.
 """
 
 import contextlib
-import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -137,17 +136,14 @@ class Encoder(base.SerializableLayer):
 
         Each is to be called once, in the order of the stack.
         """
-        attention, feed_forward = zip(*self.blocks, strict=True)
-        call = functools.partial(
-            shared_weights.calls, recomputes=_STATE.recomputes
-        )
-        return [
-            *zip(
-                call(self.attention_sublayers, attention),
-                call(self.feed_forward_sublayers, feed_forward),
-                strict=True,
+        kinds = self.attention_sublayers, self.feed_forward_sublayers
+        calls = [
+            shared_weights.calls(sublayers, order, recomputes=_STATE.recomputes)
+            for sublayers, order in zip(
+                kinds, zip(*self.blocks, strict=True), strict=True
             )
         ]
+        return list(zip(*calls, strict=True))
 
     def build(self, input_shape: Any = None) -> None:
         if self.embedding_projection is not None:

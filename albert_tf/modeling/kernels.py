@@ -16,12 +16,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import keras
 from keras import ops
 
 # Number of values from which on a kernel saves more than its start costs.
 SMALLEST_SIZE = 2**16
-# Taken for a length that is not known. A kernel is compiled for each length
-# that comes, which does not pay for small layers.
+# Taken for an axis whose length is not known. A kernel is compiled for each
+# length that comes, which does not pay for small layers.
 ASSUMED_LENGTH = 32
 
 Function = Callable[..., Any]
@@ -78,13 +79,22 @@ def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
         output = compiled(_in_float32(function))(*inputs)
 
         def grad(*args: Any, upstream: Any = None) -> Any:
-            upstream = args[0] if upstream is None else upstream
+            [upstream] = upstreams(args, upstream)
             found = compiled(_of_inputs(gradient))(upstream, output, *inputs)
             return _complete(found, inputs)
 
         return output, grad
 
     return call(*inputs)
+
+
+def upstreams(args: Any, upstream: Any) -> list[Any]:
+    """Returns the gradients of all outputs of a function, as one list.
+
+    Back ends call the second result of an `ops.custom_gradient` in different
+    ways: with one argument for each output, with one list, or by name.
+    """
+    return keras.tree.flatten(args if upstream is None else upstream)
 
 
 def add_up(tensors: Sequence[Any]) -> Any:

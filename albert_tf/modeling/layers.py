@@ -56,7 +56,8 @@ class Linear(keras.layers.Dense):
 
     Product, bias and activation follow each other without a change of shape,
     so that TensorFlow computes them in one kernel. The weights are cast where
-    they are used, so that those of many calls can be cast before.
+    they are used, not where they are read, so that `shared_weights` can cast
+    those of many calls at once.
 
     Call arguments:
         inputs: Float tensor `[..., in]`.

@@ -5,8 +5,8 @@ gradients of all calls are added in float32.
 
 A call that is recomputed keeps its input alone; its gradient first computes
 the call once more. Then the gradients of a matrix are added one after the
-other, as soon as each is known, not kept and added at the end: for xxlarge,
-twelve of 800 MB each.
+other, as soon as each is known, not kept and added at the end: for xxlarge in
+float32, twelve of 800 MB each.
 
 Floor: modeling.
 
@@ -72,14 +72,24 @@ def _calls_of_one(
     return call_next
 
 
+def in_place_of(
+    variables: Sequence[keras.Variable], values: Sequence[Any]
+) -> keras.StatelessScope:
+    """Returns a context in which values are read instead of variables.
+
+    They are tensors or TensorFlow's variables, of any float dtype.
+    """
+    scope = keras.StatelessScope()
+    for variable, value in zip(variables, values, strict=True):
+        # As an argument of the scope, it would be cast to float32.
+        scope.add_update((variable, value))
+    return scope
+
+
 def _call(
     layer: keras.layers.Layer, weights: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Calls a layer with tensors in place of its variables."""
-    with keras.StatelessScope() as scope:
-        for variable, weight in zip(layer.variables, weights, strict=True):
-            # As an argument of the scope, it would be cast to float32.
-            scope.add_update((variable, weight))
+    with in_place_of(layer.variables, weights):
         return layer(*args, **kwargs)
 
 
@@ -104,7 +114,7 @@ def _all_at_once(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
     @ops.custom_gradient
     def copy(weight: Any) -> Any:
         def grad(*args: Any, upstream: Any = None) -> Any:
-            return kernels.add_up(_gradients(args, upstream))
+            return kernels.add_up(kernels.upstreams(args, upstream))
 
         return [ops.cast(weight, dtype)] * num_copies, grad
 
@@ -139,7 +149,7 @@ def _take(value: Any, rest: Any) -> Any:
     """
 
     def grad(*args: Any, upstream: Any = None) -> Any:
-        own, later = _gradients(args, upstream)
+        own, later = kernels.upstreams(args, upstream)
         shape = rest.shape
         both = [ops.reshape(own, shape), ops.reshape(later, shape)]
         return ops.zeros_like(value), kernels.add_up(both)
@@ -147,8 +157,3 @@ def _take(value: Any, rest: Any) -> Any:
     row = (1, math.prod(value.shape))
     is_row = tuple(rest.shape) == row
     return (value, ops.reshape(rest, value.shape if is_row else row)), grad
-
-
-def _gradients(args: Any, upstream: Any) -> list[Any]:
-    """Returns the gradients of all outputs, as back ends hand them over."""
-    return keras.tree.flatten(args if upstream is None else upstream)

@@ -113,3 +113,51 @@ def test_the_seed_decides_what_a_compiled_call_drops(found):
     first = outputs["dropped/first"]
     np.testing.assert_array_equal(first, outputs["dropped/again"])
     assert (first != outputs["dropped/other"]).any()
+
+
+_GRADIENTS = """
+import jax, jax.numpy as jnp
+import numpy as np
+import albert_tf
+from albert_tf.modeling import encoder
+
+config = albert_tf.AlbertConfig(
+    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=6,
+    num_attention_heads=2, intermediate_size=64, initializer_range=0.2)
+batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
+
+def gradient(dtype, recomputes):
+    model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
+    others = [variable.value for variable in model.non_trainable_variables]
+
+    def loss(trained):
+        with encoder.computing(recomputes=recomputes):
+            found, _ = model.stateless_call(trained, others, batch)
+        return jnp.sum(found["pooled_output"][:, :4].astype("float32"))
+
+    trained = [variable.value for variable in model.trainable_variables]
+    found = jax.jit(jax.grad(loss))(trained)
+    assert {one.dtype for one in found} == {np.dtype("float32")}
+    return np.concatenate([np.ravel(one) for one in found])
+
+wanted = gradient("float32", False)
+for dtype in "float32", "mixed_bfloat16":
+    for recomputes in False, True:
+        change = gradient(dtype, recomputes) - wanted
+        print(np.linalg.norm(change) / np.linalg.norm(wanted))
+"""
+
+
+def test_gradients_in_every_precision_recomputed_or_not():
+    process = subprocess.run(
+        [sys.executable, "-c", _GRADIENTS],
+        env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    same, recomputed, *in_bfloat16 = map(float, process.stdout.splitlines())
+    assert same == 0
+    assert recomputed < 1e-5
+    assert max(in_bfloat16) < 0.05

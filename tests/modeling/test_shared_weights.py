@@ -58,29 +58,36 @@ def test_gradients_of_many_calls_are_added_in_float32(
 
     def gradients():
         with tf.GradientTape() as tape:
+            tape.watch(inputs)
             calls = _calls(layer, num_calls, recomputes=recomputes)
             outputs = [call(inputs * (i + 1)) for i, call in enumerate(calls)]
             loss = tf.add_n([tf.reduce_sum(x**2) for x in outputs])
-        return tape.gradient(loss, weights)
+        return tape.gradient(loss, [inputs, *weights])
 
     wanted = [np.zeros(weight.shape, "float64") for weight in weights]
+    plain = []
     for i in range(num_calls):
         with tf.GradientTape() as tape:
+            tape.watch(inputs)
             loss = tf.reduce_sum(layer(inputs * (i + 1)) ** 2)
-        for total, one in zip(
-            wanted, tape.gradient(loss, weights), strict=True
-        ):
+        of_inputs, *found = tape.gradient(loss, [inputs, *weights])
+        plain.append(tf.cast(of_inputs, tf.float32))
+        for total, one in zip(wanted, found, strict=True):
             total += np.asarray(one)
 
     compiled = functools.partial(tf.function, jit_compile=True)
     with kernels.compiled_by(compiled if is_compiled else None):
-        got = gradients()
+        of_inputs, *got = gradients()
 
+    plain = tf.add_n(plain)
+    size = np.abs(plain).max()
+    np.testing.assert_allclose(
+        tf.cast(of_inputs, tf.float32), plain, rtol=0, atol=0.01 * size
+    )
     for one, other in zip(got, wanted, strict=True):
         assert one.dtype == "float32"
-        if len(one.shape) > 1:
-            size = np.abs(other).max()
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * size)
+        size = np.abs(other).max()
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("recomputes", [False, True])
