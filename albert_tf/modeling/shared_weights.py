@@ -54,22 +54,33 @@ def calls(
 def _calls_of_one(
     layer: keras.layers.Layer, num_calls: int, *, recomputes: bool
 ) -> LayerCall:
-    dtype = layer.compute_dtype
+    dtype = _dtype_of_matrices(layer)
     if not recomputes and dtype == layer.variable_dtype:
         return layer
     add_gradients = _one_by_one if recomputes else _all_at_once
     copies = [
         add_gradients(
-            weight, dtype if len(weight.shape) > 1 else "float32", num_calls
+            weight, dtype if len(weight.shape) > 1 else weight.dtype, num_calls
         )
         for weight in (variable.value for variable in layer.variables)
     ]
     call = _call_recomputed if recomputes else _call
 
     def call_next(*args: Any, **kwargs: Any) -> Any:
-        return call(layer, [*map(next, copies)], *args, **kwargs)
+        output, *losses = call(layer, [*map(next, copies)], *args, **kwargs)
+        layer.add_loss(losses)
+        return output
 
     return call_next
+
+
+def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
+    """Returns the dtype in which all parts of a layer use their matrices.
+
+    If a part has a precision of its own, that of the variables.
+    """
+    dtypes = {part.compute_dtype for part in layer._flatten_layers()}
+    return dtypes.pop() if len(dtypes) == 1 else layer.variable_dtype
 
 
 def in_place_of(
@@ -79,7 +90,7 @@ def in_place_of(
 
     They are tensors or TensorFlow's variables, of any float dtype.
     """
-    scope = keras.StatelessScope()
+    scope = keras.StatelessScope(collect_losses=True)
     for variable, value in zip(variables, values, strict=True):
         # As an argument of the scope, it would be cast to float32.
         scope.add_update((variable, value))
@@ -88,9 +99,11 @@ def in_place_of(
 
 def _call(
     layer: keras.layers.Layer, weights: Sequence[Any], *args: Any, **kwargs: Any
-) -> Any:
-    with in_place_of(layer.variables, weights):
-        return layer(*args, **kwargs)
+) -> list[Any]:
+    """Returns the output of a layer, and the losses that it has added."""
+    with in_place_of(layer.variables, weights) as scope:
+        output = layer(*args, **kwargs)
+    return [output, *scope.losses]
 
 
 def _call_recomputed(
@@ -99,8 +112,8 @@ def _call_recomputed(
     hidden: Any,
     *args: Any,
     **kwargs: Any,
-) -> Any:
-    def call(hidden: Any, *weights: Any) -> Any:
+) -> list[Any]:
+    def call(hidden: Any, *weights: Any) -> list[Any]:
         return _call(layer, weights, hidden, *args, **kwargs)
 
     return keras.remat(call)(hidden, *weights)

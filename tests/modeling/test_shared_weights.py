@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import kernels, layers, shared_weights
+from albert_tf.config import AlbertConfig
+from albert_tf.modeling import encoder, kernels, layers, shared_weights
+from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.feed_forward import FeedForwardSublayer
 
 
 def _linear(dtype="float32"):
@@ -108,6 +111,78 @@ def test_a_matrix_is_cast_once(recomputes):
 
     # The last of the calls that are recomputed has a copy of its own.
     assert sum(num_casts) == 1 + recomputes
+
+
+@pytest.mark.parametrize("recomputes", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recomputes):
+    config = AlbertConfig(
+        vocab_size=50,
+        embedding_size=8,
+        hidden_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    model = AlbertModel(config, dtype=dtype)
+    [sublayer] = model.encoder.feed_forward_sublayers
+    sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
+    batch = {"input_ids": np.arange(5, 15, dtype="int32").reshape(2, 5)}
+    weight = sublayer.intermediate.kernel.value
+    outputs = []
+
+    def gradient(model):
+        with tf.GradientTape() as tape:
+            model(batch)
+            outputs.append([float(loss) for loss in model.losses])
+            loss = tf.add_n([tf.cast(x, tf.float32) for x in model.losses])
+        return tape.gradient(loss, weight)
+
+    with encoder.computing(recomputes=recomputes):
+        found = gradient(model)
+    plain = AlbertModel(config)
+    plain.set_weights(model.get_weights())
+    [sublayer] = plain.encoder.feed_forward_sublayers
+    sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
+    weight = sublayer.intermediate.kernel.value
+    wanted = gradient(plain)
+
+    assert len(outputs[0]) == 3
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=0.02)
+    size = np.abs(wanted).max()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=0.05 * size)
+
+
+@pytest.mark.parametrize("recomputes", [False, True])
+def test_a_part_of_another_precision_has_its_weights_in_full(recomputes):
+    layer = FeedForwardSublayer(
+        AlbertConfig(vocab_size=50, hidden_size=64, num_attention_heads=2),
+        seed=1,
+        dtype="mixed_bfloat16",
+    )
+    layer.build((None, None, 64))
+    layer.intermediate.dtype_policy = "float32"
+    seen = []
+    layer.intermediate.activation = lambda x: seen.append(x) or x
+    inputs = _inputs("bfloat16")[None]
+
+    for call in _calls(layer, 2, recomputes=recomputes):
+        call(inputs)
+
+    wanted = tf.cast(inputs[0], tf.float32) @ layer.intermediate.kernel.value
+    for found in seen:
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
+
+
+def test_vectors_stay_in_the_precision_of_their_variables():
+    layer = _linear("float64")
+    layer.bias.assign(np.full(64, 1 / 3))
+    calls = _calls(layer, 2, recomputes=True)
+
+    found = [call(_inputs("float64")) for call in calls]
+
+    wanted = layer(_inputs("float64"))
+    np.testing.assert_allclose(found, [wanted] * 2, rtol=0, atol=1e-15)
 
 
 class _Counted(keras.layers.Dense):
