@@ -29,6 +29,7 @@ from albert_tf.data.example_order import InputShard
 from albert_tf.data.feature_cache import RecordColumns
 
 WINDOW_SIZE = 32
+_LARGEST_BUCKET_WIDTH = 8
 # A batch of an evaluation uses at least a fourth of its budget.
 _LEAST_PART = 4
 # Separates the draws of windows from the draws of epochs.
@@ -39,13 +40,15 @@ _WINDOW_STREAM = 1
 class Padding:
     """The lengths that batches are padded to: multiples of `bucket_width`.
 
-    Pass a `bucket_width` of `max_seq_length` or more where shapes must not
-    change, as on a TPU; and `is_compiled` where every shape is compiled, to
-    have as many rows in all batches of a length.
+    Without one, the multiples grow with the length, from 1 to 8, so that no
+    batch is more than a sixteenth longer than needed. Pass one of
+    `max_seq_length` or more where shapes must not change, as on a TPU; and
+    `is_compiled` where every shape is compiled, to have as many rows in all
+    batches of a length.
     """
 
     max_seq_length: int
-    bucket_width: int
+    bucket_width: int | None
     is_compiled: bool = False
 
     def length(self, longest: int) -> int:
@@ -54,16 +57,16 @@ class Padding:
         >>> Padding(max_seq_length=50, bucket_width=16).length(17)
         32
         """
-        return min(
-            -(-longest // self.bucket_width) * self.bucket_width,
-            self.max_seq_length,
+        width = self.bucket_width or min(
+            1 << max(0, longest.bit_length() - 5), _LARGEST_BUCKET_WIDTH
         )
+        return min(-(-longest // width) * width, self.max_seq_length)
 
     @property
     def static_length(self) -> int | None:
         """The length of all batches, or None if lengths differ."""
-        is_static = self.bucket_width >= self.max_seq_length
-        return self.max_seq_length if is_static else None
+        width = self.bucket_width or 1
+        return self.max_seq_length if width >= self.max_seq_length else None
 
     @property
     def rows_vary(self) -> bool:

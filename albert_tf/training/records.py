@@ -27,7 +27,8 @@ _LOGGER = logging.getLogger(__name__)
 
 # Records of a training set that a model is judged by.
 SAMPLE_SIZE = 1000
-_BUCKET_WIDTH = 8
+# Tensor cores of a GPU multiply by eights.
+_GPU_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
@@ -232,8 +233,11 @@ def padding_for(
     config: FinetuningConfig, strategy: tf.distribute.Strategy
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
-    width = _COMPILED_BUCKET_WIDTH if config.jit_compile else _BUCKET_WIDTH
-    if distribution.device_type(strategy) == "TPU":
+    device = distribution.device_type(strategy)
+    width = _GPU_BUCKET_WIDTH if device == "GPU" else None
+    if config.jit_compile:
+        width = _COMPILED_BUCKET_WIDTH
+    if device == "TPU":
         width = config.max_seq_length
     return Padding(
         max_seq_length=config.max_seq_length,

@@ -42,6 +42,18 @@ def training(columns, padding=PADDING):
     )
 
 
+def test_lengths_without_a_bucket_width_waste_a_sixteenth_at_most():
+    padding = Padding(max_seq_length=500, bucket_width=None)
+
+    lengths = [padding.length(longest) for longest in range(1, 501)]
+
+    assert lengths[:34] == [*range(1, 32), 32, 34, 34]
+    for longest, length in enumerate(lengths, start=1):
+        assert longest <= length <= min(longest * 17 / 16, 500)
+    assert len(set(lengths)) == 31 + 16 + 16 + 48
+    assert padding.static_length is None
+
+
 def test_a_window_takes_the_examples_of_the_stream_each_once():
     order = make_order()
     size = order.window_size

@@ -133,7 +133,9 @@ def test_a_set_that_cannot_be_used_is_named(changes, message, small):
 @pytest.mark.parametrize(
     ("device", "jit_compile", "length", "expected"),
     [
-        ("CPU", False, 50, 8),
+        ("CPU", False, 50, None),
+        ("CPU", True, 512, 64),
+        ("GPU", False, 50, 8),
         ("GPU", True, 50, 64),
         ("GPU", True, 512, 64),
         ("TPU", False, 50, 50),
@@ -154,7 +156,7 @@ def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
     assert padding.bucket_width == expected
     assert padding.max_seq_length == length
     assert padding.is_compiled == jit_compile
-    is_static = expected >= length
+    is_static = expected is not None and expected >= length
     assert padding.static_length == (length if is_static else None)
 
 
