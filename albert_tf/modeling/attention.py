@@ -43,7 +43,7 @@ def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
     is_masked = 1.0 - ops.cast(attention_mask, "float32")
     scale = query.shape[-1] ** -0.5
     return kernels.apply(
-        _softmax, _softmax_gradient, scores, MASKED_SCORE * is_masked, scale
+        _softmax, _softmax_gradient, [scores], MASKED_SCORE * is_masked, scale
     )
 
 
@@ -147,7 +147,7 @@ class AttentionSublayer(base.SerializableLayer):
             seed=seed,
             site=site + 1,
         )
-        return self.layer_norm(hidden + output)
+        return self.layer_norm(hidden, output)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape

@@ -92,7 +92,7 @@ class Embeddings(base.SerializableLayer):
         words, types, positions = (
             ops.cast(values, "float32") for values in (words, types, positions)
         )
-        embedded = self.layer_norm(words + types + positions)  # [B, S, E]
+        embedded = self.layer_norm(words, types, positions)  # [B, S, E]
         embedded = dropout.dropout(
             embedded,
             rate=self.config.hidden_dropout_prob,

@@ -16,7 +16,7 @@ from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, kernels, layers
 from albert_tf.modeling.layers import LayerNorm
 
-Activation = Callable[[Any], Any]
+Activation = Callable[..., Any]
 
 _GELU_SCALE = math.sqrt(2 / math.pi)
 _GELU_CUBIC = 0.044715
@@ -27,9 +27,10 @@ def activation(name: str) -> Activation:
     return _ACTIVATIONS[name]
 
 
-def gelu(inputs: Any) -> Any:
-    """Computes the Gaussian error linear unit in its tanh form."""
-    return kernels.apply(_gelu, _gelu_gradient, inputs)
+@kernels.of_sum
+def gelu(*addends: Any) -> Any:
+    """Computes the Gaussian error linear unit of a sum, in its tanh form."""
+    return kernels.apply(_gelu, _gelu_gradient, addends)
 
 
 def _gelu(inputs: Any) -> Any:
@@ -105,7 +106,7 @@ class FeedForwardSublayer(base.SerializableLayer):
             seed=seed,
             site=site,
         )
-        return self.layer_norm(hidden + output)
+        return self.layer_norm(hidden, output)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape

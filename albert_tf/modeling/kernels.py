@@ -55,37 +55,82 @@ def compiled_by(compile_function: Compile | None) -> Iterator[None]:
         _STATE.compile = before
 
 
-def apply(function: Function, gradient: Function, *inputs: Any) -> Any:
-    """Calls a function that has a gradient in closed form.
+def apply(
+    function: Function,
+    gradient: Function,
+    addends: Sequence[Any],
+    *others: Any,
+) -> Any:
+    """Calls a function of a sum that has a gradient in closed form.
 
     Args:
-        function: Takes tensors and returns one. Its dtype is that of the first
-            input.
-        gradient: Takes the gradient of the output, the output and the inputs,
-            all in float32; returns a list, the gradients of the first inputs.
-            One with more axes than its input is summed over the leading ones.
-            The other inputs have none.
-        *inputs: What `function` is called with.
+        function: Takes the sum and the other inputs, and returns a tensor of
+            the shape of the sum.
+        gradient: Takes the gradient of the output, the output, the sum and the
+            other inputs, all in float32; returns a list, the gradients of the
+            sum and of the first other inputs. One with more axes than its
+            input is summed over the leading ones. The rest have none.
+        addends: What to add up. The first has shape and dtype of the output;
+            the others may have fewer axes, as a bias has.
+        *others: What `function` is called with besides.
 
     Returns:
         The output of `function`.
     """
-    compiled = _compiler(inputs[0])
+    compiled = _compiler(addends[0])
     if compiled is None:
-        return function(*inputs)
+        return function(_sum(*addends), *others)
+    num_addends = len(addends)
 
     @ops.custom_gradient
     def call(*inputs: Any) -> Any:
-        output = compiled(_in_float32(function))(*inputs)
+        output = compiled(_in_float32(function, num_addends))(*inputs)
 
         def grad(*args: Any, upstream: Any = None) -> Any:
             [upstream] = upstreams(args, upstream)
-            found = compiled(_of_inputs(gradient))(upstream, output, *inputs)
-            return _complete(found, inputs)
+            of_sum, *found = compiled(_of_inputs(gradient, num_addends))(
+                upstream, output, *inputs
+            )
+            return _complete([of_sum] * num_addends + found, inputs)
 
         return output, grad
 
-    return call(*inputs)
+    return call(*map(_read, (*addends, *others)))
+
+
+def of_sum(function: Function) -> Function:
+    """Marks a function that takes any number of addends, not only their sum.
+
+    A linear layer with such an activation leaves its bias to it.
+    """
+    function.is_of_sum = True  # type: ignore[attr-defined]
+    return function
+
+
+def is_of_sum(function: Function) -> bool:
+    """Returns whether a function is marked by `of_sum`."""
+    return getattr(function, "is_of_sum", False)
+
+
+def add(*addends: Any) -> Any:
+    """Returns the sum of `addends`, as `apply` takes them."""
+    compiled = _compiler(addends[0])
+    if compiled is None:
+        return _sum(*addends)
+
+    @ops.custom_gradient
+    def call(*inputs: Any) -> Any:
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            return _complete(upstreams(args, upstream) * len(inputs), inputs)
+
+        return compiled(_in_float32(_same, len(inputs)))(*inputs), grad
+
+    return call(*map(_read, addends))
+
+
+def is_compiled(tensor: Any) -> bool:
+    """Returns whether a part whose first addend is `tensor` is compiled."""
+    return _compiler(tensor) is not None
 
 
 def upstreams(args: Any, upstream: Any) -> list[Any]:
@@ -116,34 +161,70 @@ def _compiler(tensor: Any) -> Compile | None:
     return _STATE.compile if size >= SMALLEST_SIZE else None
 
 
+def _read(value: Any) -> Any:
+    """Returns the tensor of a variable: TensorFlow's gradients need one."""
+    is_variable = isinstance(value, keras.Variable)
+    return ops.reshape(value, value.shape) if is_variable else value
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
+
+
+def _sum(first: Any, *others: Any) -> Any:
+    """Adds up in the dtype of the first."""
+    for other in others:
+        first = ops.add(first, ops.cast(other, first.dtype))
+    return first
+
+
 @functools.cache
-def _in_float32(function: Function) -> Function:
+def _in_float32(function: Function, num_addends: int) -> Function:
     def call(*inputs: Any) -> Any:
-        outputs = function(*(ops.cast(x, "float32") for x in inputs))
-        return ops.cast(outputs, inputs[0].dtype)
+        tensors = [ops.cast(x, "float32") for x in inputs]
+        total = _sum(*tensors[:num_addends])
+        output = function(total, *tensors[num_addends:])
+        return ops.cast(output, inputs[0].dtype)
 
     return call
 
 
 @functools.cache
-def _of_inputs(gradient: Function) -> Function:
+def _of_inputs(gradient: Function, num_addends: int) -> Function:
+    """Returns the gradients of the sum and of other inputs, in their dtypes."""
+
     def call(upstream: Any, output: Any, *inputs: Any) -> Any:
-        tensors = (upstream, output, *inputs)
-        found = gradient(*(ops.cast(x, "float32") for x in tensors))
+        upstream, output, *tensors = (
+            ops.cast(x, "float32") for x in (upstream, output, *inputs)
+        )
+        total = _sum(*tensors[:num_addends])
+        found = gradient(upstream, output, total, *tensors[num_addends:])
+        like = (inputs[0], *inputs[num_addends:])
         return [
-            ops.cast(one, x.dtype)
-            for one, x in zip(found, inputs, strict=False)
+            ops.cast(one, x.dtype) for one, x in zip(found, like, strict=False)
         ]
 
     return call
 
 
 def _complete(found: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
-    # The sums are not compiled: that of a column is slow within a kernel.
-    summed = [
-        ops.sum(one, axis=tuple(range(len(one.shape) - len(x.shape))))
-        if len(one.shape) > len(x.shape)
-        else one
+    """Returns the gradients of all inputs, in their shapes and dtypes."""
+    gradients = [
+        ops.cast(
+            _sum_leading(one, x) if len(one.shape) > len(x.shape) else one,
+            x.dtype,
+        )
         for one, x in zip(found, inputs, strict=False)
     ]
-    return (*summed, *map(ops.zeros_like, inputs[len(summed) :]))
+    return (*gradients, *map(ops.zeros_like, inputs[len(gradients) :]))
+
+
+def _sum_leading(tensor: Any, like: Any) -> Any:
+    """Sums over leading axes: `[..., H]` to the shape of `like`, `[H]`.
+
+    By a product, which is faster than a sum, compiled or not.
+    """
+    shape = ops.shape(like)
+    rows = ops.reshape(tensor, (-1, math.prod(shape)))
+    ones = ops.ones((1, ops.shape(rows)[0]), tensor.dtype)
+    return ops.reshape(ops.matmul(ones, rows), shape)

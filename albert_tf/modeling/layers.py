@@ -14,7 +14,7 @@ layers.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -54,10 +54,10 @@ def truncated_normal(
 class Linear(keras.layers.Dense):
     """Applies a linear map to vectors, the rows of one matrix.
 
-    Product, bias and activation follow each other without a change of shape,
-    so that TensorFlow computes them in one kernel. The weights are cast where
-    they are used, not where they are read, so that `shared_weights` can cast
-    those of many calls at once.
+    An activation that is marked by `kernels.of_sum` adds the bias itself.
+
+    The weights are cast where they are used, not where they are read, so that
+    `shared_weights` can cast those of many calls at once.
 
     Call arguments:
         inputs: Float tensor `[..., in]`.
@@ -71,11 +71,17 @@ class Linear(keras.layers.Dense):
 
     def call(self, inputs: Any) -> Any:
         *leading, size = ops.shape(inputs)
+        shape = (*leading, self.units)
         rows = ops.reshape(inputs, (-1, size))
-        outputs = ops.matmul(rows, ops.cast(self.kernel, self.compute_dtype))
-        if self.use_bias:
-            outputs = ops.add(outputs, ops.cast(self.bias, self.compute_dtype))
-        return ops.reshape(self.activation(outputs), (*leading, self.units))
+        product = ops.matmul(rows, ops.cast(self.kernel, self.compute_dtype))
+        addends = [product, self.bias] if self.use_bias else [product]
+        if kernels.is_compiled(inputs):
+            addends[0] = ops.reshape(product, shape)
+        # Else without a change of shape between them, so that TensorFlow
+        # computes product, bias and activation in one kernel.
+        if not kernels.is_of_sum(self.activation):
+            addends = [kernels.add(*addends)]
+        return ops.reshape(self.activation(*addends), shape)
 
 
 def dense(
@@ -83,7 +89,7 @@ def dense(
     name: str,
     units: int,
     *,
-    activation: Callable[[Any], Any] | None = None,
+    activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
@@ -107,19 +113,19 @@ def dense(
     )
 
 
-def normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
-    """Gives every row the mean `beta` and the standard deviation `gamma`.
+def normalize(addends: Sequence[Any], gamma: Any, beta: Any) -> Any:
+    """Gives every row of a sum the mean `beta` and the deviation `gamma`.
 
     Args:
-        inputs: Float tensor `[..., H]` of any float dtype; the arithmetic is
+        addends: Float tensors `[..., H]` of any float dtype; the arithmetic is
             in float32.
         gamma: Float32 tensor `[H]`.
         beta: Float32 tensor `[H]`.
 
     Returns:
-        Tensor of the shape and dtype of `inputs`.
+        Tensor of the shape and dtype of the first addend.
     """
-    return kernels.apply(_normalize, _normalize_gradient, inputs, gamma, beta)
+    return kernels.apply(_normalize, _normalize_gradient, addends, gamma, beta)
 
 
 def _standardize(inputs: Any) -> tuple[Any, Any]:
@@ -151,14 +157,14 @@ def _normalize_gradient(
 
 @base.register
 class LayerNorm(base.SerializableLayer):
-    """Normalizes rows, then applies a trainable scale and shift.
+    """Normalizes rows of a sum, then applies a trainable scale and shift.
 
     Args:
         size: Width of a row, H.
         dtype: Keras dtype policy; weights and arithmetic are always float32.
 
     Call arguments:
-        inputs: Float tensor `[..., H]`.
+        *addends: Float tensors `[..., H]`, which are added up.
 
     Returns:
         Float tensor `[..., H]` in the compute dtype.
@@ -183,10 +189,10 @@ class LayerNorm(base.SerializableLayer):
             autocast=False,
         )
 
-    def call(self, inputs: Any) -> Any:
-        return normalize(inputs, self.gamma, self.beta)
+    def call(self, *addends: Any) -> Any:
+        return normalize(addends, self.gamma, self.beta)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any, *others: Any) -> Any:
         return input_shape
 
 

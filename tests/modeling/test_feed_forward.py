@@ -49,5 +49,5 @@ def test_the_output_is_dropped_before_the_residual_sum(hidden):
     result = layer(hidden[:1, :1], seed=[1, 2])
 
     # All 8 values dropped: the residual alone is normalised.
-    expected = layers.normalize(hidden[:1, :1], np.float32(1), np.float32(0))
+    expected = layers.normalize([hidden[:1, :1]], np.float32(1), np.float32(0))
     np.testing.assert_allclose(result, expected, rtol=1e-5)

@@ -26,10 +26,16 @@ def any_size(monkeypatch):
     monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
 
 
+def normalize_sum(first, second, gamma, beta):
+    return layers.normalize([first, second], gamma, beta)
+
+
 PARTS = {
+    "sum": (kernels.add, [(3, 5, 8), (3, 5, 8), (5, 8), (8,)]),
     "gelu": (feed_forward.gelu, [(3, 5, 8)]),
+    "gelu with a bias": (feed_forward.gelu, [(3, 5, 8), (8,)]),
     "softmax": (softmax, [(3, 4, 2, 6), (3, 4, 2, 6)]),
-    "layer_norm": (layers.normalize, [(3, 5, 8), (8,), (8,)]),
+    "layer norm": (normalize_sum, [(3, 5, 8), (3, 5, 8), (8,), (8,)]),
 }
 
 

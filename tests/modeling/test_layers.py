@@ -73,7 +73,7 @@ def test_rows_get_mean_beta_and_deviation_gamma():
     deviation = inputs.std(axis=-1, keepdims=True)  # biased: divides by 3
     mean = inputs.mean(axis=-1, keepdims=True)
 
-    result = layers.normalize(inputs, gamma, beta)
+    result = layers.normalize([inputs], gamma, beta)
 
     expected = (inputs - mean) / deviation * gamma + beta
     np.testing.assert_allclose(result, expected, rtol=1e-6)
@@ -82,7 +82,7 @@ def test_rows_get_mean_beta_and_deviation_gamma():
 def test_epsilon_does_not_move_rows_of_small_variance():
     inputs = np.array([[1e-4, -1e-4]], "float32")
 
-    result = layers.normalize(inputs, np.float32(1), np.float32(0))
+    result = layers.normalize([inputs], np.float32(1), np.float32(0))
 
     # An epsilon of 1e-6 would give 0.1.
     np.testing.assert_allclose(result, [[1, -1]], rtol=1e-3)
@@ -91,7 +91,7 @@ def test_epsilon_does_not_move_rows_of_small_variance():
 def test_a_constant_row_becomes_beta():
     inputs = np.full((1, 4), 3.0, "float32")
 
-    result = layers.normalize(inputs, np.float32(2), np.float32(0.5))
+    result = layers.normalize([inputs], np.float32(2), np.float32(0.5))
 
     np.testing.assert_allclose(result, np.full((1, 4), 0.5))
 
