@@ -74,11 +74,12 @@ class Linear(keras.layers.Dense):
         shape = (*leading, self.units)
         rows = ops.reshape(inputs, (-1, size))
         product = ops.matmul(rows, ops.cast(self.kernel, self.compute_dtype))
+        is_linear = self.activation is keras.activations.linear
+        # Without a change of shape between them, TensorFlow computes product,
+        # bias and activation in one kernel. That pays for an activation alone.
+        if is_linear or kernels.is_compiled(inputs):
+            product = ops.reshape(product, shape)
         addends = [product, self.bias] if self.use_bias else [product]
-        if kernels.is_compiled(inputs):
-            addends[0] = ops.reshape(product, shape)
-        # Else without a change of shape between them, so that TensorFlow
-        # computes product, bias and activation in one kernel.
         if not kernels.is_of_sum(self.activation):
             addends = [kernels.add(*addends)]
         return ops.reshape(self.activation(*addends), shape)

@@ -154,6 +154,12 @@ def device_type(strategy: tf.distribute.Strategy) -> str:
     return "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
 
 
+def is_default(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether it distributes nothing: one device, and no scope."""
+    is_current = strategy is tf.distribute.get_strategy()
+    return is_current and not tf.distribute.has_strategy()
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process is the one that writes files."""
     workers = coordination.cluster_of(strategy)
@@ -268,9 +274,7 @@ def distribute(
         )
         return make_dataset(shard)
 
-    if not tf.distribute.has_strategy() and (
-        strategy is tf.distribute.get_strategy()
-    ):
+    if is_default(strategy):
         return make_dataset(InputShard())
     return strategy.distribute_datasets_from_function(for_worker)
 

@@ -4,6 +4,8 @@ Data flow: records -> outputs of every record -> scores, files.
 Floor: training.
 """
 
+import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
+_BATCHES_AT_A_TIME = 2
+
 # Outputs by the fingerprint of the records, so that a set that is evaluated
 # and predicted is computed once.
 OutputsByRecords = dict[str, Outputs]
@@ -71,8 +75,14 @@ class Predictor:
         self._has_workers = isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
+        self._is_one_cpu = distribution.is_default(strategy) and (
+            distribution.device_type(strategy) == "CPU"
+        )
         self._next_outputs = tf.function(
             self._outputs_of_replicas, autograph=False
+        )
+        self._outputs_of_one = tf.function(
+            self._replica_outputs, autograph=False
         )
 
     def run(
@@ -108,10 +118,10 @@ class Predictor:
                 padding=self._padding,
             ),
         )
-        iterator = iter(dataset)
         rows: dict[str, list[np.ndarray]] = {}
-        for batch in plan:
-            outputs = self._next_outputs(iterator)
+        for batch, outputs in zip(
+            plan, self._outputs(dataset, len(plan)), strict=True
+        ):
             lengths = columns.lengths[batch.indices]
             for name, values in outputs.items():
                 # Without the rows that only fill the batch.
@@ -131,6 +141,32 @@ class Predictor:
             results[name] = in_order if is_ragged else np.stack(in_order)
         _report_not_finite(results)
         return results
+
+    def _outputs(
+        self, dataset: tf.data.Dataset, num_batches: int
+    ) -> Iterator[dict[str, tf.Tensor]]:
+        """Yields the outputs of the batches, in their order.
+
+        One CPU computes two batches at a time, because parts of a model use a
+        single core. Calls of several replicas must not overtake each other.
+        """
+        iterator = iter(dataset)
+        if not self._is_one_cpu:
+            for _ in range(num_batches):
+                yield self._next_outputs(iterator)
+            return
+        compute = self._outputs_of_one.get_concrete_function(
+            iterator.element_spec
+        )
+        waiting: collections.deque[Any] = collections.deque()
+        with concurrent.futures.ThreadPoolExecutor(_BATCHES_AT_A_TIME) as pool:
+            for batch in iterator:
+                waiting.append(pool.submit(compute, batch))
+                # One more, so that no thread waits for the caller.
+                if len(waiting) > _BATCHES_AT_A_TIME:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
     def _outputs_of_replicas(
         self, iterator: Iterator[Batch]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import types
 
 import numpy as np
@@ -137,6 +138,36 @@ def test_outputs_are_those_of_each_record_alone(outputs, columns):
         np.testing.assert_array_equal(
             found["token_sums"][index], alone["token_sums"][0]
         )
+
+
+def test_one_cpu_computes_two_batches_at_a_time(outputs):
+    meeting, met = threading.Barrier(2), []
+
+    def meet():
+        if not met:
+            met.append(meeting.wait(timeout=30))
+
+    class Meeting(runs.WordTask):
+        def outputs(self, batch):
+            tf.py_function(meet, [], [])
+            return super().outputs(batch)
+
+    _, wanted = outputs()
+    _, found = outputs(make_task=Meeting)
+
+    assert len(met) == 2
+    np.testing.assert_array_equal(found["logits"], wanted["logits"])
+
+
+def test_a_batch_that_fails_ends_the_prediction(outputs):
+    class Failing(runs.WordTask):
+        def outputs(self, batch):
+            is_short = tf.shape(batch["input_mask"])[1] < runs.S
+            with tf.control_dependencies([tf.debugging.Assert(is_short, [7])]):
+                return super().outputs(batch)
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        outputs(make_task=Failing)
 
 
 def test_outputs_that_are_not_numbers_are_reported(outputs, caplog):
