@@ -155,10 +155,10 @@ def time_prediction(
     """Returns the number of examples, and the seconds of predicting them."""
     import tensorflow as tf
 
-    from albert_tf.training import results
+    from albert_tf.training import prediction
 
     strategy = tf.distribute.get_strategy()
-    predictor = results.Predictor(task, strategy, padding)
+    predictor = prediction.Predictor(task, strategy, padding)
     for _ in range(2):  # the first is the warm-up
         start = time.perf_counter()
         predictor.run(columns, batch_size=arguments.batch)

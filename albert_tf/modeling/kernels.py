@@ -71,7 +71,7 @@ def apply(
             sum and of the first other inputs. One with more axes than its
             input is summed over the leading ones. The rest have none.
         addends: What to add up. The first has shape and dtype of the output;
-            the others may have fewer axes, as a bias has.
+            the others have its shape or that of its last axes, as a bias has.
         *others: What `function` is called with besides.
 
     Returns:
@@ -174,7 +174,10 @@ def _same(tensor: Any) -> Any:
 def _sum(first: Any, *others: Any) -> Any:
     """Adds up in the dtype of the first."""
     for other in others:
-        first = ops.add(first, ops.cast(other, first.dtype))
+        other = ops.cast(other, first.dtype)
+        # `ops.add` takes what can be a bias for one, which a table of no rows
+        # is not, and only with it can product and bias be one kernel.
+        first = ops.add(first, other) if other.ndim == 1 else first + other
     return first
 
 

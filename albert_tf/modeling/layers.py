@@ -165,7 +165,8 @@ class LayerNorm(base.SerializableLayer):
         dtype: Keras dtype policy; weights and arithmetic are always float32.
 
     Call arguments:
-        *addends: Float tensors `[..., H]`, which are added up.
+        inputs: Float tensor `[..., H]`.
+        *others: Float tensors, `[..., H]` too, which are added to it.
 
     Returns:
         Float tensor `[..., H]` in the compute dtype.
@@ -190,8 +191,8 @@ class LayerNorm(base.SerializableLayer):
             autocast=False,
         )
 
-    def call(self, *addends: Any) -> Any:
-        return normalize(addends, self.gamma, self.beta)
+    def call(self, inputs: Any, *others: Any) -> Any:
+        return normalize([inputs, *others], self.gamma, self.beta)
 
     def compute_output_shape(self, input_shape: Any, *others: Any) -> Any:
         return input_shape

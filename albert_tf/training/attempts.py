@@ -25,6 +25,7 @@ from albert_tf.training import (
     collapse,
     distribution,
     metric_log,
+    prediction,
     records,
     results,
     run_folder,
@@ -255,8 +256,8 @@ class SingleRun:
 
     def _predictor(
         self, task: FinetuningTask, *, is_final: bool = False
-    ) -> results.Predictor:
-        return results.Predictor(
+    ) -> prediction.Predictor:
+        return prediction.Predictor(
             task, self._strategy, self._padding, is_final=is_final
         )
 

@@ -41,7 +41,7 @@ def before_file(ending):
     return at("os", "replace", f"arguments[1].endswith({ending!r})")
 
 
-IN_EVALUATION = at("results.Predictor", "run", "len(calls) == 2")
+IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
     "attempts.SingleRun",
     "run",

@@ -78,6 +78,10 @@ def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
         )
 
 
+def test_sequences_may_be_empty():
+    assert kernels.add(tf.ones([2, 0, 8]), tf.ones([0, 8])).shape == (2, 0, 8)
+
+
 def test_small_parts_are_plain(monkeypatch):
     monkeypatch.setattr(kernels, "SMALLEST_SIZE", 7)
     called = []

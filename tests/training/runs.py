@@ -13,7 +13,8 @@ import tensorflow as tf
 from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
-from albert_tf.data import builder, pretraining_config
+from albert_tf.data import builder, feature_cache, pretraining_config
+from albert_tf.data.bucketed_batches import Padding
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -23,6 +24,7 @@ from albert_tf.training import (
     distribution,
     finetune,
     metric_log,
+    prediction,
     step,
 )
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
@@ -408,3 +410,22 @@ def build_records(folder, *, num_documents, seed, **changes):
         pretraining_config.PretrainingDataConfig(**settings | changes)
     )
     return path
+
+
+def columns(number):
+    """The records of some sentences."""
+    data = WordData()
+    return feature_cache.collect(
+        data.records(sentences(number), is_training=False),
+        data.array_specs,
+        max_seq_length=S,
+    )
+
+
+def predictor(strategy=None, bucket_width=4, make_task=WordTask):
+    """A task with random weights, the same each time, and its predictor."""
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        task = make_task(config(), seed=3, dtype="float32")
+    padding = Padding(max_seq_length=S, bucket_width=bucket_width)
+    return task, prediction.Predictor(task, strategy, padding)

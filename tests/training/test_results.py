@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import threading
 import types
 
 import numpy as np
@@ -11,7 +10,6 @@ import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.data import feature_cache
-from albert_tf.data.bucketed_batches import Padding
 from albert_tf.tasks.task import ExampleSet, ExampleStream, Sets
 from albert_tf.training import distribution, records, results
 from albert_tf.training.records import RecordSet
@@ -98,108 +96,6 @@ def test_evaluations_compute_anew_and_compare_with_chance(
     assert predictor.calls == [4, 4]
 
 
-@pytest.fixture
-def columns():
-    data = runs.WordData()
-    return feature_cache.collect(
-        data.records(runs.sentences(13), is_training=False),
-        data.array_specs,
-        max_seq_length=runs.S,
-    )
-
-
-@pytest.fixture
-def outputs(columns):
-    """A function of the strategy and the width of a bucket."""
-
-    def run(strategy=None, bucket_width=4, make_task=runs.WordTask):
-        strategy = strategy or tf.distribute.get_strategy()
-        with strategy.scope():
-            task = make_task(runs.config(), seed=3, dtype="float32")
-        predictor = results.Predictor(
-            task,
-            strategy,
-            Padding(max_seq_length=runs.S, bucket_width=bucket_width),
-        )
-        return task, predictor.run(columns, batch_size=4)
-
-    return run
-
-
-def test_outputs_are_those_of_each_record_alone(outputs, columns):
-    task, found = outputs()
-
-    assert found["logits"].shape == (13, 2)
-    for index, length in enumerate(columns.lengths):
-        alone = task.outputs(columns.padded([index], int(length)))
-        np.testing.assert_allclose(
-            found["logits"][index], alone["logits"][0], atol=1e-5
-        )
-        np.testing.assert_array_equal(
-            found["token_sums"][index], alone["token_sums"][0]
-        )
-
-
-def test_one_cpu_computes_two_batches_at_a_time(outputs):
-    meeting, met = threading.Barrier(2), []
-
-    def meet():
-        if not met:
-            met.append(meeting.wait(timeout=30))
-
-    class Meeting(runs.WordTask):
-        def outputs(self, batch):
-            tf.py_function(meet, [], [])
-            return super().outputs(batch)
-
-    _, wanted = outputs()
-    _, found = outputs(make_task=Meeting)
-
-    assert len(met) == 2
-    np.testing.assert_array_equal(found["logits"], wanted["logits"])
-
-
-def test_a_batch_that_fails_ends_the_prediction(outputs):
-    class Failing(runs.WordTask):
-        def outputs(self, batch):
-            is_short = tf.shape(batch["input_mask"])[1] < runs.S
-            with tf.control_dependencies([tf.debugging.Assert(is_short, [7])]):
-                return super().outputs(batch)
-
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        outputs(make_task=Failing)
-
-
-def test_outputs_that_are_not_numbers_are_reported(outputs, caplog):
-    outputs()
-    assert "not numbers" not in caplog.text
-
-    class Overflowing(runs.WordTask):
-        def outputs(self, batch):
-            found = super().outputs(batch)
-            is_long = tf.reduce_sum(batch["input_mask"], -1) == runs.S
-            found["logits"] = tf.where(is_long[:, None], np.inf, 0.0)
-            return found
-
-    outputs(make_task=Overflowing)
-
-    lengths = [len(one.tokens) for one in runs.sentences(13)]
-    number = lengths.count(runs.S)
-    assert number
-    assert f"{number} of 13 records, the first is number " in caplog.text
-    assert f"number {lengths.index(runs.S) + 1}, have outputs" in caplog.text
-
-
-@pytest.mark.parametrize("bucket_width", [4, runs.S])
-def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
-    _, one = outputs()
-    _, two = outputs(two_replicas, bucket_width)
-
-    np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
-    for ours, theirs in zip(one["token_sums"], two["token_sums"], strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
 class Stream(ExampleStream):
     def __init__(self, examples):
         self._examples = examples
@@ -228,19 +124,15 @@ class StreamedWords(runs.WordData):
         files.write_json(os.path.join(output_dir, "parts.json"), parts)
 
 
-def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
+def test_a_stream_is_predicted_part_by_part(job, monkeypatch):
     monkeypatch.setattr(records, "_PART_SIZE", 5)
     examples = runs.sentences(13)
     one = ExampleSet(
         examples=Stream(examples), data=StreamedWords(), name="other"
     )
-    task, wanted = outputs()
+    (_, predictor), columns = runs.predictor(), runs.columns(13)
+    wanted = predictor.run(columns, batch_size=4)
     config = job(prediction=(one,), predict_batch_size=4).config
-    predictor = results.Predictor(
-        task,
-        tf.distribute.get_strategy(),
-        Padding(max_seq_length=runs.S, bucket_width=4),
-    )
     sets = records.open_sets(
         config, Sets(prediction=(one,)), tf.distribute.get_strategy()
     )
@@ -274,15 +166,3 @@ def test_a_stream_is_predicted_part_by_part(job, outputs, monkeypatch):
     files.write_text(os.path.dirname(path), "a file in place of the folder")
     with pytest.raises(FileExistsError):
         write()
-
-
-def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
-    def replica_rows():
-        context = tf.distribute.get_replica_context()
-        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
-        return results._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
-
-    rows = tf.function(lambda: two_replicas.run(replica_rows))()
-
-    for part in two_replicas.experimental_local_results(rows):
-        assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]

@@ -1,0 +1,112 @@
+"""Outputs of every record: their values, their order, and failures."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.training import prediction
+from tests.training import runs
+
+
+@pytest.fixture
+def columns():
+    return runs.columns(13)
+
+
+@pytest.fixture
+def outputs(columns):
+    """A function of the strategy and the width of a bucket."""
+
+    def run(strategy=None, bucket_width=4, make_task=runs.WordTask):
+        task, predictor = runs.predictor(strategy, bucket_width, make_task)
+        return task, predictor.run(columns, batch_size=4)
+
+    return run
+
+
+def test_outputs_are_those_of_each_record_alone(outputs, columns):
+    task, found = outputs()
+
+    assert found["logits"].shape == (13, 2)
+    for index, length in enumerate(columns.lengths):
+        alone = task.outputs(columns.padded([index], int(length)))
+        np.testing.assert_allclose(
+            found["logits"][index], alone["logits"][0], atol=1e-5
+        )
+        np.testing.assert_array_equal(
+            found["token_sums"][index], alone["token_sums"][0]
+        )
+
+
+def test_one_cpu_computes_two_batches_at_a_time(outputs):
+    meeting, met = threading.Barrier(2), []
+
+    def meet():
+        if not met:
+            met.append(meeting.wait(timeout=30))
+
+    class Meeting(runs.WordTask):
+        def outputs(self, batch):
+            tf.py_function(meet, [], [])
+            return super().outputs(batch)
+
+    _, wanted = outputs()
+    _, found = outputs(make_task=Meeting)
+
+    assert len(met) == 2
+    np.testing.assert_array_equal(found["logits"], wanted["logits"])
+
+
+def test_a_batch_that_fails_ends_the_prediction(outputs):
+    class Failing(runs.WordTask):
+        def outputs(self, batch):
+            is_short = tf.shape(batch["input_mask"])[1] < runs.S
+            with tf.control_dependencies([tf.debugging.Assert(is_short, [7])]):
+                return super().outputs(batch)
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        outputs(make_task=Failing)
+
+
+def test_outputs_that_are_not_numbers_are_reported(outputs, caplog):
+    outputs()
+    assert "not numbers" not in caplog.text
+
+    class Overflowing(runs.WordTask):
+        def outputs(self, batch):
+            found = super().outputs(batch)
+            is_long = tf.reduce_sum(batch["input_mask"], -1) == runs.S
+            found["logits"] = tf.where(is_long[:, None], np.inf, 0.0)
+            return found
+
+    outputs(make_task=Overflowing)
+
+    lengths = [len(one.tokens) for one in runs.sentences(13)]
+    number = lengths.count(runs.S)
+    assert number
+    assert f"{number} of 13 records, the first is number " in caplog.text
+    assert f"number {lengths.index(runs.S) + 1}, have outputs" in caplog.text
+
+
+@pytest.mark.parametrize("bucket_width", [4, runs.S])
+def test_replicas_give_the_outputs_of_one(bucket_width, outputs, two_replicas):
+    _, one = outputs()
+    _, two = outputs(two_replicas, bucket_width)
+
+    np.testing.assert_allclose(one["logits"], two["logits"], atol=1e-5)
+    for ours, theirs in zip(one["token_sums"], two["token_sums"], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
+    def replica_rows():
+        context = tf.distribute.get_replica_context()
+        number = tf.cast(context.replica_id_in_sync_group, tf.float32)
+        return prediction._from_all(number * 10 + [[1.0, 2.0], [3.0, 4.0]])
+
+    rows = tf.function(lambda: two_replicas.run(replica_rows))()
+
+    for part in two_replicas.experimental_local_results(rows):
+        assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]
