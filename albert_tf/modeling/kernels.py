@@ -175,8 +175,8 @@ def _sum(first: Any, *others: Any) -> Any:
     """Adds up in the dtype of the first."""
     for other in others:
         other = ops.cast(other, first.dtype)
-        # `ops.add` takes what can be a bias for one, which a table of no rows
-        # is not, and only with it can product and bias be one kernel.
+        # On TensorFlow, `ops.add` adds a vector as a bias, which can be one
+        # kernel with a product. It takes a table of no rows for one, too.
         first = ops.add(first, other) if other.ndim == 1 else first + other
     return first
 
