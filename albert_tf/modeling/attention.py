@@ -6,6 +6,8 @@ Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 `modeling.attention_layer` and the first half of `attention_ffn_block`.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
@@ -20,31 +22,101 @@ MASKED_SCORE = -10000.0
 
 
 def split_heads(inputs: Any, num_heads: int) -> Any:
-    """Splits vectors, `[B, S, H]`, into a slice a head, `[B, S, N, D]`."""
+    """Splits vectors, `[B, S, H]`, into a slice a head, `[B, N, S, D]`."""
     batch, length, width = ops.shape(inputs)
     shape = (batch, length, num_heads, width // num_heads)
-    return ops.reshape(inputs, shape)
+    return ops.transpose(ops.reshape(inputs, shape), (0, 2, 1, 3))
 
 
-def attention_probabilities(query: Any, key: Any, attention_mask: Any) -> Any:
-    """Returns how much each position attends to each other, by head.
+def join_heads(inputs: Any) -> Any:
+    """Undoes `split_heads`."""
+    batch, num_heads, length, head_size = ops.shape(inputs)
+    shape = (batch, length, num_heads * head_size)
+    return ops.reshape(ops.transpose(inputs, (0, 2, 1, 3)), shape)
+
+
+def attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    *,
+    rate: float = 0.0,
+    seed: Any | None = None,
+    site: int = 0,
+) -> Any:
+    """Averages the values, by how much each position attends to the others.
+
+    The softmax is computed in float32 in every precision.
 
     Args:
-        query: Float tensor `[B, S, N, D]`.
-        key: Float tensor `[B, S, N, D]`.
+        query: Float tensor `[B, N, S, D]`.
+        key: Float tensor `[B, N, S, D]`.
+        value: Float tensor `[B, N, S, D]`.
         attention_mask: Int tensor `[B, 1, 1, S]`, or `[B, 1, S, S]` with one
             row for each query; 1 where the key may be attended to, else 0.
+        rate: Share of the probabilities, `[B, N, S, S]`, that is dropped.
+        seed: Int tensor `[2]`, see `dropout.dropout`; None drops nothing.
+        site: Dropout site of this call.
 
     Returns:
-        Float tensor `[B, N, S, S]` in the dtype of `query`; the last axis
-        sums to 1. The softmax is computed in float32.
+        Float tensor `[B, N, S, D]` in the dtype of `query`.
     """
-    scores = ops.einsum("bqnd,bknd->bnqk", query, key)
-    is_masked = 1.0 - ops.cast(attention_mask, "float32")
+    scores = ops.matmul(query, _transposed(key))
+    mask = MASKED_SCORE * (1.0 - ops.cast(attention_mask, "float32"))
     scale = query.shape[-1] ** -0.5
-    return kernels.apply(
-        _softmax, _softmax_gradient, [scores], MASKED_SCORE * is_masked, scale
+    if kernels.is_compiled(scores):
+        constants = [mask]
+        if seed is not None:
+            constants.append(ops.convert_to_tensor(seed))
+        call = _with_gradient(scale=scale, rate=rate, site=site)
+        return call(scores, value, *constants)
+    probabilities = dropout.dropout(
+        _softmax(scores, mask, scale), rate=rate, seed=seed, site=site
     )
+    return ops.matmul(probabilities, value)
+
+
+def _with_gradient(
+    *, scale: float, rate: float, site: int
+) -> Callable[..., Any]:
+    """Returns a function of scores, values, mask and seed, as in `attend`.
+
+    Its gradient is in closed form, of which the elementwise parts are compiled.
+    """
+    drop = functools.partial(dropout.dropout, rate=rate, site=site)
+
+    @ops.custom_gradient
+    def call(scores: Any, value: Any, mask: Any, *seeds: Any) -> Any:
+        seed = seeds[0] if seeds else None
+        if kernels.has_softmax(scores):
+            scaled = scores * ops.cast(scale, scores.dtype)
+            probabilities = ops.softmax(scaled + ops.cast(mask, scores.dtype))
+        else:
+            probabilities = kernels.call(_softmax, scores, mask, scale)
+        dropped = drop(probabilities, seed=seed)
+        output = ops.matmul(dropped, value)
+
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            [upstream] = kernels.upstreams(args, upstream)
+            of_dropped = ops.matmul(upstream, _transposed(value))
+            of_scores = kernels.call(
+                _softmax_gradient,
+                drop(of_dropped, seed=seed),
+                probabilities,
+                kernels.call(_dot, upstream, output),
+                scale,
+            )
+            of_value = ops.matmul(_transposed(dropped), upstream)
+            return of_scores, of_value, None, *[None] * len(seeds)
+
+        return output, grad
+
+    return call
+
+
+def _transposed(tensor: Any) -> Any:
+    return ops.swapaxes(tensor, -1, -2)
 
 
 def _softmax(scores: Any, mask: Any, scale: Any) -> Any:
@@ -53,27 +125,22 @@ def _softmax(scores: Any, mask: Any, scale: Any) -> Any:
 
 
 def _softmax_gradient(
-    upstream: Any, output: Any, scores: Any, mask: Any, scale: Any
-) -> list[Any]:
-    del scores, mask
-    change = upstream * output
-    total = ops.sum(change, axis=-1, keepdims=True)
-    return [(change - output * total) * scale]
+    upstream: Any, probabilities: Any, average: Any, scale: Any
+) -> Any:
+    """Returns the gradient of the scores, given that of the probabilities.
 
-
-def attended_values(probabilities: Any, value: Any) -> Any:
-    """Averages the values by attention and concatenates the heads.
-
-    Args:
-        probabilities: Float tensor `[B, N, S, S]`.
-        value: Float tensor `[B, S, N, D]`.
-
-    Returns:
-        Float tensor `[B, S, H]`.
+    `average` is the sum of `upstream` times `probabilities` over the keys,
+    `[B, N, S, 1]`. That is the product of the output and its gradient, which
+    is much less to compute (Dao 2023, "FlashAttention-2", section 3.1).
     """
-    context = ops.einsum("bnqk,bknd->bqnd", probabilities, value)
-    batch, length, num_heads, head_size = ops.shape(context)
-    return ops.reshape(context, (batch, length, num_heads * head_size))
+    change = ops.cast(upstream, "float32") - average
+    gradient = change * ops.cast(probabilities, "float32") * scale
+    return ops.cast(gradient, probabilities.dtype)
+
+
+def _dot(first: Any, second: Any) -> Any:
+    product = ops.cast(first, "float32") * ops.cast(second, "float32")
+    return ops.sum(product, axis=-1, keepdims=True)
 
 
 @base.register
@@ -135,14 +202,17 @@ class AttentionSublayer(base.SerializableLayer):
             split_heads(projection(hidden), self.config.num_attention_heads)
             for projection in (self.query, self.key, self.value)
         )
-        probabilities = dropout.dropout(
-            attention_probabilities(query, key, attention_mask),
+        attended = attend(
+            query,
+            key,
+            value,
+            attention_mask,
             rate=self.config.attention_probs_dropout_prob,
             seed=seed,
             site=site,
         )
         output = dropout.dropout(
-            self.output_projection(attended_values(probabilities, value)),
+            self.output_projection(join_heads(attended)),
             rate=self.config.hidden_dropout_prob,
             seed=seed,
             site=site + 1,

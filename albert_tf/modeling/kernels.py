@@ -31,13 +31,16 @@ Compile = Callable[[Function], Function]
 
 class _State(threading.local):
     compile: Compile | None = None
+    softmax_dtypes: Sequence[str] = ()
 
 
 _STATE = _State()
 
 
 @contextlib.contextmanager
-def compiled_by(compile_function: Compile | None) -> Iterator[None]:
+def compiled_by(
+    compile_function: Compile | None, softmax_dtypes: Sequence[str] = ()
+) -> Iterator[None]:
     """Has the parts that this thread calls in this block compiled.
 
     Parts of fewer than `SMALLEST_SIZE` values are not compiled.
@@ -46,13 +49,40 @@ def compiled_by(compile_function: Compile | None) -> Iterator[None]:
         compile_function: Takes a function and returns its compiled form, as
             `tf.function(..., jit_compile=True)` and `jax.jit` do. None
             compiles nothing.
+        softmax_dtypes: Those in which `ops.softmax` is used, not compiled, as
+            `float32_softmaxes` returns them.
     """
-    before = _STATE.compile
+    before = _STATE.compile, _STATE.softmax_dtypes
     _STATE.compile = compile_function and functools.cache(compile_function)
+    _STATE.softmax_dtypes = softmax_dtypes
     try:
         yield
     finally:
-        _STATE.compile = before
+        _STATE.compile, _STATE.softmax_dtypes = before
+
+
+def has_softmax(scores: Any) -> bool:
+    """Returns whether `ops.softmax` is used for them, see `compiled_by`."""
+    dtype = keras.backend.standardize_dtype(scores.dtype)
+    return dtype in _STATE.softmax_dtypes
+
+
+@functools.cache
+def float32_softmaxes() -> list[str]:
+    """Returns the dtypes whose `ops.softmax` is computed in float32.
+
+    They depend on the machine: in bfloat16, TensorFlow on a CPU may have a
+    kernel of oneDNN, which rounds the result only and is faster than a
+    compiled one, or a kernel that rounds at every step.
+    """
+    values = ops.linspace(-8.0, 8.0, 512, dtype="float32")
+    found = []
+    for dtype in ("float32", "bfloat16", "float16"):
+        inputs = ops.cast(values, dtype)
+        expected = ops.softmax(ops.cast(inputs, "float32"))
+        if ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)):
+            found.append(dtype)
+    return found
 
 
 def apply(
@@ -68,8 +98,8 @@ def apply(
             the shape of the sum.
         gradient: Takes the gradient of the output, the output, the sum and the
             other inputs, all in float32; returns a list, the gradients of the
-            sum and of the first other inputs. One with more axes than its
-            input is summed over the leading ones. The rest have none.
+            sum and of the other inputs. One with more axes than its input is
+            summed over the leading ones.
         addends: What to add up. The first has shape and dtype of the output;
             the others have its shape or that of its last axes, as a bias has.
         *others: What `function` is called with besides.
@@ -142,11 +172,15 @@ def upstreams(args: Any, upstream: Any) -> list[Any]:
     return keras.tree.flatten(args if upstream is None else upstream)
 
 
+def call(function: Function, *inputs: Any) -> Any:
+    """Calls a function without a gradient of its own, such as a gradient."""
+    compiled = _compiler(inputs[0])
+    return (compiled(function) if compiled else function)(*inputs)
+
+
 def add_up(tensors: Sequence[Any]) -> Any:
     """Returns the sum of one or more tensors of one shape, in float32."""
-    compiled = _compiler(tensors[0])
-    add = compiled(_add_up) if compiled else _add_up
-    return add(*tensors)
+    return call(_add_up, *tensors)
 
 
 def _add_up(*tensors: Any) -> Any:
@@ -204,7 +238,7 @@ def _of_inputs(gradient: Function, num_addends: int) -> Function:
         found = gradient(upstream, output, total, *tensors[num_addends:])
         like = (inputs[0], *inputs[num_addends:])
         return [
-            ops.cast(one, x.dtype) for one, x in zip(found, like, strict=False)
+            ops.cast(one, x.dtype) for one, x in zip(found, like, strict=True)
         ]
 
     return call
@@ -212,14 +246,13 @@ def _of_inputs(gradient: Function, num_addends: int) -> Function:
 
 def _complete(found: Sequence[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Returns the gradients of all inputs, in their shapes and dtypes."""
-    gradients = [
+    return tuple(
         ops.cast(
             _sum_leading(one, x) if len(one.shape) > len(x.shape) else one,
             x.dtype,
         )
-        for one, x in zip(found, inputs, strict=False)
-    ]
-    return (*gradients, *map(ops.zeros_like, inputs[len(gradients) :]))
+        for one, x in zip(found, inputs, strict=True)
+    )
 
 
 def _sum_leading(tensor: Any, like: Any) -> Any:

@@ -66,15 +66,19 @@ class TrainStep:
         self._gradients = self._local_gradients
         device = distribution.device_type(strategy)
         # On a CPU, XLA loses at the matrix products but wins between them.
-        self._compile_kernel = None
+        self._compiled = functools.partial(kernels.compiled_by, None)
         # What a TPU computes is always compiled, and as a whole.
         if config.jit_compile and device != "TPU":
             self._gradients = tf.function(
                 self._local_gradients, jit_compile=True, autograph=False
             )
         elif device == "CPU":
-            self._compile_kernel = functools.partial(
-                tf.function, jit_compile=True, autograph=False
+            self._compiled = functools.partial(
+                kernels.compiled_by,
+                functools.partial(
+                    tf.function, jit_compile=True, autograph=False
+                ),
+                softmax_dtypes=kernels.float32_softmaxes(),
             )
         # TensorFlow has no clock where results must be the same. For a TPU, a
         # batch that is timed would pass through the host that has the clock.
@@ -253,7 +257,7 @@ class TrainStep:
     ) -> tuple[Gradients, tf.Tensor]:
         variables = [v.value for v in self.variables]
         with (
-            kernels.compiled_by(self._compile_kernel),
+            self._compiled(),
             encoder.computing(depth=depth, recomputes=self._config.recompute),
         ):
             with tf.GradientTape() as tape:

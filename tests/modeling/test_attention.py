@@ -8,12 +8,21 @@ _EVERYTHING = np.ones((1, 1, 1, 3), "int32")
 
 
 def test_a_mask_may_differ_from_query_to_query():
-    query = key = tiny.floats(1, 3, 2, 4)
+    value = tiny.floats(1, 2, 3, 4)
     mask = np.eye(3, dtype="int32")[None, None]
 
-    result = np.asarray(attention.attention_probabilities(query, key, mask))
+    result = np.asarray(attention.attend(value, value, value, mask))
 
-    np.testing.assert_allclose(result[0, 0], np.eye(3), atol=1e-7)
+    np.testing.assert_allclose(result, value, atol=1e-6)
+
+
+def test_heads_are_slices_of_the_vectors():
+    vectors = tiny.floats(2, 3, 8)
+
+    heads = attention.split_heads(vectors, 4)
+
+    np.testing.assert_array_equal(heads[:, 1], vectors[..., 2:4])
+    np.testing.assert_array_equal(attention.join_heads(heads), vectors)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,16 @@ compile_whole = functools.partial(
 TOLERANCES = {"float32": 3e-6, "bfloat16": 0.03}
 
 
-def softmax(query, key):
-    mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
-    return attention.attention_probabilities(query, key, mask[:, None, None])
+def attend(query, key, value, *, rate=0.0):
+    mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 1, 0, 1]])
+    return attention.attend(
+        query / 3,  # so that no probability is 1
+        key / 3,
+        value,
+        mask[:, None, None],
+        rate=rate,
+        seed=[1, 2],
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -34,22 +41,27 @@ PARTS = {
     "sum": (kernels.add, [(3, 5, 8), (3, 5, 8), (5, 8), (8,)]),
     "gelu": (feed_forward.gelu, [(3, 5, 8)]),
     "gelu with a bias": (feed_forward.gelu, [(3, 5, 8), (8,)]),
-    "softmax": (softmax, [(3, 4, 2, 6), (3, 4, 2, 6)]),
+    "attention": (attend, [(3, 2, 4, 16)] * 3),
+    "attention with dropout": (
+        functools.partial(attend, rate=0.4),
+        [(3, 2, 4, 16)] * 3,
+    ),
     "layer norm": (normalize_sum, [(3, 5, 8), (3, 5, 8), (8,), (8,)]),
 }
 
 
-def values_and_gradients(part, inputs, upstream, compiler):
-    with kernels.compiled_by(compiler), tf.GradientTape() as tape:
+def values_and_gradients(part, inputs, upstream, *settings):
+    with kernels.compiled_by(*settings), tf.GradientTape() as tape:
         tape.watch(inputs)
         output = part(*inputs)
     return [output, *tape.gradient(output, inputs, upstream)]
 
 
+@pytest.mark.parametrize("softmax_dtypes", [(), tuple(TOLERANCES)])
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
-    name, dtype
+    name, dtype, softmax_dtypes
 ):
     part, shapes = PARTS[name]
     rng = np.random.default_rng(0)
@@ -65,8 +77,8 @@ def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
     upstream = tf.constant(rng.normal(size=output.shape), output.dtype)
 
     plain, compiled = (
-        values_and_gradients(part, inputs, upstream, compiler)
-        for compiler in (None, compile_whole)
+        values_and_gradients(part, inputs, upstream, *settings)
+        for settings in ([None], [compile_whole, softmax_dtypes])
     )
 
     for ours, theirs in zip(compiled, plain, strict=True):
@@ -76,6 +88,19 @@ def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
         np.testing.assert_allclose(
             ours, theirs, rtol=0, atol=size * TOLERANCES[dtype]
         )
+
+
+def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):
+    def rounding(inputs):
+        powers = tf.exp(inputs)
+        return powers / tf.reduce_sum(powers, -1, keepdims=True)
+
+    assert "float32" in kernels.float32_softmaxes()
+    kernels.float32_softmaxes.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(kernels.ops, "softmax", rounding)
+        assert kernels.float32_softmaxes() == ["float32"]
+    kernels.float32_softmaxes.cache_clear()
 
 
 def test_sequences_may_be_empty():
