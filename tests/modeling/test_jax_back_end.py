@@ -119,36 +119,47 @@ _GRADIENTS = """
 import jax, jax.numpy as jnp
 import numpy as np
 import albert_tf
-from albert_tf.modeling import encoder
+from albert_tf.modeling import encoder, kernels
 
+kernels.SMALLEST_SIZE = 0
 config = albert_tf.AlbertConfig(
-    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=6,
-    num_attention_heads=2, intermediate_size=64, initializer_range=0.2)
+    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=3,
+    num_attention_heads=2, intermediate_size=64, initializer_range=0.2,
+    hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
 
-def gradient(dtype, recomputes):
+def gradient(dtype, recomputes, compile_function):
     model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
     others = [variable.value for variable in model.non_trainable_variables]
 
-    def loss(trained):
-        with encoder.computing(recomputes=recomputes):
-            found, _ = model.stateless_call(trained, others, batch)
+    def loss(trained, seed):
+        found, _ = model.stateless_call(trained, others, batch, seed=seed)
         return jnp.sum(found["pooled_output"][:, :4].astype("float32"))
 
+    @jax.jit
+    def compute(trained, seed):
+        with (
+            encoder.computing(recomputes=recomputes),
+            kernels.compiled_by(compile_function),
+        ):
+            return jax.grad(loss)(trained, seed)
+
     trained = [variable.value for variable in model.trainable_variables]
-    found = jax.jit(jax.grad(loss))(trained)
+    found = compute(trained, jnp.array([1, 2], "uint32"))
     assert {one.dtype for one in found} == {np.dtype("float32")}
     return np.concatenate([np.ravel(one) for one in found])
 
-wanted = gradient("float32", False)
+wanted = gradient("float32", False, None)
 for dtype in "float32", "mixed_bfloat16":
     for recomputes in False, True:
-        change = gradient(dtype, recomputes) - wanted
-        print(np.linalg.norm(change) / np.linalg.norm(wanted))
+        for compile_function in None, jax.jit:
+            found = gradient(dtype, recomputes, compile_function)
+            change = found - wanted
+            print(np.linalg.norm(change) / np.linalg.norm(wanted))
 """
 
 
-def test_gradients_in_every_precision_recomputed_or_not():
+def test_gradients_in_every_precision_recomputed_or_compiled_or_not():
     process = subprocess.run(
         [sys.executable, "-c", _GRADIENTS],
         env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(_ROOT)},
@@ -157,7 +168,9 @@ def test_gradients_in_every_precision_recomputed_or_not():
         text=True,
     )
 
-    same, recomputed, *in_bfloat16 = map(float, process.stdout.splitlines())
+    changes = [float(line) for line in process.stdout.splitlines()]
+    same, *others = changes[:4]
     assert same == 0
-    assert recomputed < 1e-5
-    assert max(in_bfloat16) < 0.05
+    assert max(others) < 1e-5
+    assert len(changes[4:]) == 4
+    assert max(changes[4:]) < 0.05
