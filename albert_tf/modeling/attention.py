@@ -90,8 +90,14 @@ def _with_gradient(
     def call(scores: Any, value: Any, mask: Any, *seeds: Any) -> Any:
         seed = seeds[0] if seeds else None
         if kernels.has_softmax(scores):
+            # A softmax is the same if all scores of a row are shifted. Added
+            # to the mask of a row that is all padding, they would be rounded
+            # to multiples of 64 in bfloat16.
+            shifted = mask - ops.max(mask, axis=-1, keepdims=True)
             scaled = scores * ops.cast(scale, scores.dtype)
-            probabilities = ops.softmax(scaled + ops.cast(mask, scores.dtype))
+            probabilities = ops.softmax(
+                scaled + ops.cast(shifted, scores.dtype)
+            )
         else:
             probabilities = kernels.call(_softmax, scores, mask, scale)
         dropped = drop(probabilities, seed=seed)

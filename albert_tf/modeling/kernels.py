@@ -62,14 +62,14 @@ def compiled_by(
 
 
 def has_softmax(scores: Any) -> bool:
-    """Returns whether `ops.softmax` is used for them, see `compiled_by`."""
+    """Returns whether `scores` go to `ops.softmax`, see `compiled_by`."""
     dtype = keras.backend.standardize_dtype(scores.dtype)
     return dtype in _STATE.softmax_dtypes
 
 
 @functools.cache
 def float32_softmaxes() -> list[str]:
-    """Returns the dtypes whose `ops.softmax` is computed in float32.
+    """Returns the dtypes below float32 whose softmax is computed in float32.
 
     They depend on the machine: in bfloat16, TensorFlow on a CPU may have a
     kernel of oneDNN, which rounds the result only and is faster than a
@@ -77,7 +77,7 @@ def float32_softmaxes() -> list[str]:
     """
     values = ops.linspace(-8.0, 8.0, 512, dtype="float32")
     found = []
-    for dtype in ("float32", "bfloat16", "float16"):
+    for dtype in ("bfloat16", "float16"):
         inputs = ops.cast(values, dtype)
         expected = ops.softmax(ops.cast(inputs, "float32"))
         if ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)):
@@ -173,7 +173,7 @@ def upstreams(args: Any, upstream: Any) -> list[Any]:
 
 
 def call(function: Function, *inputs: Any) -> Any:
-    """Calls a function without a gradient of its own, such as a gradient."""
+    """Calls a function, compiled, whose gradient nobody asks for."""
     compiled = _compiler(inputs[0])
     return (compiled(function) if compiled else function)(*inputs)
 

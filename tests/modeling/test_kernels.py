@@ -17,10 +17,12 @@ TOLERANCES = {"float32": 3e-6, "bfloat16": 0.03}
 
 
 def attend(query, key, value, *, rate=0.0):
-    mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 1, 0, 1]])
+    mask = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+    # In bfloat16, not so large that probabilities are 0 or 1.
+    size = 1 if query.dtype == "float32" else 3
     return attention.attend(
-        query / 3,  # so that no probability is 1
-        key / 3,
+        query / size,
+        key / size,
         value,
         mask[:, None, None],
         rate=rate,
@@ -57,7 +59,7 @@ def values_and_gradients(part, inputs, upstream, *settings):
     return [output, *tape.gradient(output, inputs, upstream)]
 
 
-@pytest.mark.parametrize("softmax_dtypes", [(), tuple(TOLERANCES)])
+@pytest.mark.parametrize("softmax_dtypes", [(), ["bfloat16"]])
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
@@ -95,11 +97,16 @@ def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):
         powers = tf.exp(inputs)
         return powers / tf.reduce_sum(powers, -1, keepdims=True)
 
-    assert "float32" in kernels.float32_softmaxes()
+    def exact(inputs):
+        return tf.cast(tf.nn.softmax(tf.cast(inputs, "float32")), inputs.dtype)
+
     kernels.float32_softmaxes.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(kernels.ops, "softmax", rounding)
-        assert kernels.float32_softmaxes() == ["float32"]
+        assert kernels.float32_softmaxes() == []
+        kernels.float32_softmaxes.cache_clear()
+        patched.setattr(kernels.ops, "softmax", exact)
+        assert kernels.float32_softmaxes() == ["bfloat16", "float16"]
     kernels.float32_softmaxes.cache_clear()
 
 
