@@ -1,4 +1,4 @@
-"""Times fine-tuning or prediction on a GLUE file, alone or beside others.
+"""Times training, prediction or latency on a GLUE file, alone or beside others.
 
     python benchmarks/finetuning.py --task=MRPC --file=MRPC/train.tsv \
         --spm_model_file=30k-clean.model --mode=train --precision=bfloat16 \
@@ -6,15 +6,17 @@
 
 A base model with random weights is trained for an epoch of the first
 `--examples` rows by AdamW, or predicts them, in the batches that
-`run_classifier.py` makes. The first pass is not timed, nor are reading and
-tokenization. A peer is any command whose last line is a JSON object
-with `examples_per_second`; each runs in a process of its own, in turn with
-ours. The last line of the output is one JSON object.
+`run_classifier.py` makes; with `--mode=latency` it predicts one row after the
+other, and the rate is that of the median row. The first pass is not timed, nor
+are reading and tokenization. A peer is any command whose last line is a JSON
+object with `examples_per_second`; each runs in a process of its own, in turn
+with ours. The last line of the output is one JSON object.
 """
 
 import argparse
 import os
 import pathlib
+import statistics
 import sys
 import time
 from typing import Any
@@ -30,7 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--task", default="MRPC", help="name of a GLUE task")
     parser.add_argument("--file", required=True, help="labelled TSV of it")
     parser.add_argument("--spm_model_file", required=True)
-    parser.add_argument("--mode", choices=["train", "predict"], default="train")
+    parser.add_argument("--mode", choices=list(TIMERS), default="train")
     parser.add_argument("--config", default="base_v2", help="published name")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--max_seq_length", type=int, default=128)
@@ -98,7 +100,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     strategy = tf.distribute.get_strategy()
     padding = records.padding_for(settings, strategy)
-    time_pass = time_training if arguments.mode == "train" else time_prediction
+    time_pass = TIMERS[arguments.mode]
     number, seconds = time_pass(settings, task, columns, padding, arguments)
     return {
         "what": f"{arguments.task} {arguments.mode}",
@@ -165,6 +167,43 @@ def time_prediction(
         seconds = time.perf_counter() - start
     return columns.num_records, seconds
 
+
+def time_latency(
+    _: Any, task: Any, columns: Any, padding: Any, __: Any
+) -> tuple[int, float]:
+    """Returns the number of examples, and that many times their median."""
+    import numpy as np
+    import tensorflow as tf
+
+    from albert_tf.data import bucketed_batches
+    from albert_tf.data.example_order import InputShard
+
+    plan = bucketed_batches.EvaluationPlan(
+        bucketed_batches.EvaluationBatch(
+            indices=np.array([number]), num_rows=1, length=int(length)
+        )
+        for number, length in enumerate(columns.lengths)
+    )
+    dataset = bucketed_batches.evaluation_dataset(
+        columns, plan, InputShard(), padding=padding
+    )
+    compute = tf.function(task.outputs, autograph=False)
+    compute = compute.get_concrete_function(dataset.element_spec)
+    batches, seconds = list(dataset), []
+    for number, batch in enumerate(batches * 2):
+        start = time.perf_counter()
+        for values in compute(batch).values():
+            values.numpy()
+        if number >= len(batches):  # the first pass is the warm-up
+            seconds.append(time.perf_counter() - start)
+    return len(seconds), len(seconds) * statistics.median(seconds)
+
+
+TIMERS = {
+    "train": time_training,
+    "predict": time_prediction,
+    "latency": time_latency,
+}
 
 if __name__ == "__main__":
     alternation.run(parse_arguments(), measure, key="examples_per_second")

@@ -178,6 +178,15 @@ def call(function: Function, *inputs: Any) -> Any:
     return (compiled(function) if compiled else function)(*inputs)
 
 
+def row_means(tensor: Any) -> Any:
+    """Returns the mean of each row of a float32 tensor, `[..., 1]`."""
+    if _STATE.compile is None:
+        return ops.mean(tensor, axis=-1, keepdims=True)
+    # XLA's mean over the last axis uses one core, its product uses all.
+    size = tensor.shape[-1]
+    return ops.matmul(tensor, ops.full((size, 1), 1 / size, "float32"))
+
+
 def add_up(tensors: Sequence[Any]) -> Any:
     """Returns the sum of one or more tensors of one shape, in float32."""
     return call(_add_up, *tensors)

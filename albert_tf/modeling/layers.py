@@ -132,8 +132,8 @@ def normalize(addends: Sequence[Any], gamma: Any, beta: Any) -> Any:
 def _standardize(inputs: Any) -> tuple[Any, Any]:
     """Returns rows of mean 0 and deviation 1, and what they were scaled by."""
     inputs = ops.cast(inputs, "float32")
-    centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
-    variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+    centered = inputs - kernels.row_means(inputs)
+    variance = kernels.row_means(ops.square(centered))
     scale = ops.rsqrt(variance + LAYER_NORM_EPSILON)
     return centered * scale, scale
 
@@ -150,8 +150,8 @@ def _normalize_gradient(
     standard, scale = _standardize(inputs)
     # The part of the gradient that changes neither mean nor deviation.
     gradient = upstream * gamma
-    mean = ops.mean(gradient, axis=-1, keepdims=True)
-    along = ops.mean(gradient * standard, axis=-1, keepdims=True)
+    mean = kernels.row_means(gradient)
+    along = kernels.row_means(gradient * standard)
     gradient = (gradient - mean - along * standard) * scale
     return [gradient, upstream * standard, upstream]
 

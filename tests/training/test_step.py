@@ -242,9 +242,12 @@ def test_recomputing_changes_no_update(options, two_replicas, monkeypatch):
         results.append(made.run(runs.batches(4))[0])
         weights.append(made.weights())
 
-    tolerance = 1e-2 if options.get("precision") else 1e-5
+    is_float32 = "precision" not in options
     for one, other in zip(*results, strict=True):
-        assert one == pytest.approx(other, rel=tolerance)
+        assert one == pytest.approx(other, rel=1e-5 if is_float32 else 1e-2)
+    # An update divides a gradient by its own size, so that those near 0 have
+    # more rounding noise.
+    tolerance = 1e-4 if is_float32 else 1e-2
     for name, expected in weights[0].items():
         # Golden README, 8.4: the gradient of a key's bias is rounding noise.
         if not name.endswith("key/bias"):
