@@ -4,8 +4,8 @@
     python benchmarks/speed_table.py
 
 Each file of `benchmarks/results` has the last line of a benchmark's output. The
-table has a row for each peer that was timed in turn: the median of both, and
-the median, least and largest ratio of the alternations.
+table has a row for each peer that was timed in turn: the median of both, the
+median, least and largest ratio of the alternations, and the processor.
 """
 
 import json
@@ -17,8 +17,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "results.md"
 BEGIN, END = "<!-- speeds -->\n", "<!-- end of speeds -->\n"
 HEADER = """\
-| what | beside | ours | theirs | ratio (least to largest) |
-|---|---|--:|--:|---|
+| what | beside | ours | theirs | ratio (least to largest) | on |
+|---|---|--:|--:|---|---|
 """
 DESCRIBED_BY = ("config", "precision", "batch", "length")
 
@@ -40,9 +40,16 @@ def rows_of(result: dict[str, Any]) -> list[str]:
         rows.append(
             f"| {what} | {peer.replace('_', ' ')} | {result[key]:.4g} {unit} "
             f"| {theirs:.4g} | {result[f'ratio_to_{peer}']:.2f} "
-            f"({min(ratios):.2f} to {max(ratios):.2f}) |\n"
+            f"({min(ratios):.2f} to {max(ratios):.2f}) "
+            f"| {processor(result['machine'])} |\n"
         )
     return rows
+
+
+def processor(machine: str) -> str:
+    """Returns the name for short of a machine of `alternation.machine`."""
+    name = "EPYC" if "EPYC" in machine else machine.split("(")[0]
+    return f"{name} with AMX" if "amx" in machine else name
 
 
 def table() -> str:

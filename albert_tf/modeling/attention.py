@@ -7,6 +7,7 @@ Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -85,11 +86,13 @@ def _with_gradient(
     Its gradient is in closed form, of which the elementwise parts are compiled.
     """
     drop = functools.partial(dropout.dropout, rate=rate, site=site)
+    # Only a power of two scales without rounding.
+    is_exact = math.frexp(scale)[0] == 0.5
 
     @ops.custom_gradient
     def call(scores: Any, value: Any, mask: Any, *seeds: Any) -> Any:
         seed = seeds[0] if seeds else None
-        if kernels.has_softmax(scores):
+        if is_exact and kernels.has_softmax(scores):
             # A softmax is the same if all scores of a row are shifted. Added
             # to the mask of a row that is all padding, they would be rounded
             # to multiples of 64 in bfloat16.
@@ -110,7 +113,6 @@ def _with_gradient(
                 _softmax_gradient,
                 drop(of_dropped, seed=seed),
                 probabilities,
-                kernels.call(_dot, upstream, output),
                 scale,
             )
             of_value = ops.matmul(_transposed(dropped), upstream)
@@ -130,23 +132,21 @@ def _softmax(scores: Any, mask: Any, scale: Any) -> Any:
     return ops.cast(ops.softmax(scaled + mask, axis=-1), scores.dtype)
 
 
-def _softmax_gradient(
-    upstream: Any, probabilities: Any, average: Any, scale: Any
-) -> Any:
+def _softmax_gradient(upstream: Any, probabilities: Any, scale: Any) -> Any:
     """Returns the gradient of the scores, given that of the probabilities.
 
-    `average` is the sum of `upstream` times `probabilities` over the keys,
-    `[B, N, S, 1]`. That is the product of the output and its gradient, which
-    is much less to compute (Dao 2023, "FlashAttention-2", section 3.1).
+    The gradients of a row add up to 0. So the average of `upstream` is not
+    taken from the rounded output, which would be less to compute, and the
+    probabilities, which are rounded, too, are not assumed to add up to 1. A
+    rest would be multiplied by the mean of all keys.
     """
-    change = ops.cast(upstream, "float32") - average
-    gradient = change * ops.cast(probabilities, "float32") * scale
-    return ops.cast(gradient, probabilities.dtype)
-
-
-def _dot(first: Any, second: Any) -> Any:
-    product = ops.cast(first, "float32") * ops.cast(second, "float32")
-    return kernels.row_means(product) * product.shape[-1]
+    dtype = probabilities.dtype
+    upstream, probabilities = (
+        ops.cast(x, "float32") for x in (upstream, probabilities)
+    )
+    total = kernels.row_sums(upstream * probabilities)
+    change = upstream - total / kernels.row_sums(probabilities)
+    return ops.cast(change * probabilities * scale, dtype)
 
 
 @base.register
@@ -204,9 +204,11 @@ class AttentionSublayer(base.SerializableLayer):
         seed: Any | None = None,
         site: int = 0,
     ) -> Any:
+        projections = self.query, self.key, self.value
+        hidden, *inputs = kernels.copies(hidden, 1 + len(projections))
         query, key, value = (
-            split_heads(projection(hidden), self.config.num_attention_heads)
-            for projection in (self.query, self.key, self.value)
+            split_heads(projection(one), self.config.num_attention_heads)
+            for projection, one in zip(projections, inputs, strict=True)
         )
         attended = attend(
             query,

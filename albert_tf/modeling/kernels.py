@@ -46,11 +46,11 @@ def compiled_by(
     Parts of fewer than `SMALLEST_SIZE` values are not compiled.
 
     Args:
-        compile_function: Takes a function and returns its compiled form, as
-            `tf.function(..., jit_compile=True)` and `jax.jit` do. None
-            compiles nothing.
-        softmax_dtypes: Those in which `ops.softmax` is used, not compiled, as
-            `float32_softmaxes` returns them.
+        compile_function: Takes a function and returns its compiled form for a
+            CPU, as `tf.function(..., jit_compile=True)` and `jax.jit` do. None
+            compiles nothing. (On other devices, `row_sums` may be rounded.)
+        softmax_dtypes: Those in which `ops.softmax` is used, not compiled:
+            none, or one for which `has_float32_softmax` holds.
     """
     before = _STATE.compile, _STATE.softmax_dtypes
     _STATE.compile = compile_function and functools.cache(compile_function)
@@ -68,21 +68,16 @@ def has_softmax(scores: Any) -> bool:
 
 
 @functools.cache
-def float32_softmaxes() -> list[str]:
-    """Returns the dtypes below float32 whose softmax is computed in float32.
+def has_float32_softmax(dtype: str) -> bool:
+    """Returns whether the softmax of a dtype is computed in float32.
 
-    They depend on the machine: in bfloat16, TensorFlow on a CPU may have a
+    It depends on the machine: in bfloat16, TensorFlow on a CPU may have a
     kernel of oneDNN, which rounds the result only and is faster than a
     compiled one, or a kernel that rounds at every step.
     """
-    values = ops.linspace(-8.0, 8.0, 512, dtype="float32")
-    found = []
-    for dtype in ("bfloat16", "float16"):
-        inputs = ops.cast(values, dtype)
-        expected = ops.softmax(ops.cast(inputs, "float32"))
-        if ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)):
-            found.append(dtype)
-    return found
+    inputs = ops.cast(ops.linspace(-8.0, 8.0, 512, dtype="float32"), dtype)
+    expected = ops.softmax(ops.cast(inputs, "float32"))
+    return bool(ops.all(ops.softmax(inputs) == ops.cast(expected, dtype)))
 
 
 def apply(
@@ -182,20 +177,50 @@ def row_means(tensor: Any) -> Any:
     """Returns the mean of each row of a float32 tensor, `[..., 1]`."""
     if _STATE.compile is None:
         return ops.mean(tensor, axis=-1, keepdims=True)
-    # XLA's mean over the last axis uses one core, its product uses all.
-    size = tensor.shape[-1]
-    return ops.matmul(tensor, ops.full((size, 1), 1 / size, "float32"))
+    return row_sums(tensor) / tensor.shape[-1]
 
 
-def add_up(tensors: Sequence[Any]) -> Any:
-    """Returns the sum of one or more tensors of one shape, in float32."""
-    return call(_add_up, *tensors)
+def row_sums(tensor: Any) -> Any:
+    """Returns the sum of each row of a float32 tensor, `[..., 1]`.
+
+    It is a product: on a CPU, a compiled one uses all cores, while a compiled
+    sum over the last axis uses one.
+    """
+    ones = ops.ones((ops.shape(tensor)[-1], 1), "float32")
+    return ops.matmul(tensor, ones)
 
 
-def _add_up(*tensors: Any) -> Any:
-    first, *others = (ops.cast(tensor, "float32") for tensor in tensors)
-    # Not by `ops.add`, which takes a row for a bias.
-    return sum(others, start=first)
+def copies(tensor: Any, number: int, dtype: Any = None) -> list[Any]:
+    """Returns a tensor a number of times, in its dtype or in another one.
+
+    The gradients of all of them are added in one kernel, in float32.
+    """
+    if dtype in (None, tensor.dtype) and not is_compiled(tensor):
+        return [tensor] * number
+
+    @ops.custom_gradient
+    def copy(tensor: Any) -> Any:
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            return add_up(upstreams(args, upstream), tensor.dtype)
+
+        return [ops.cast(tensor, dtype or tensor.dtype)] * number, grad
+
+    return copy(tensor)
+
+
+def add_up(tensors: Sequence[Any], dtype: Any = "float32") -> Any:
+    """Returns the sum of tensors of one shape; the arithmetic is in float32."""
+    return call(_adder(keras.backend.standardize_dtype(dtype)), *tensors)
+
+
+@functools.cache
+def _adder(dtype: str) -> Function:
+    def add(*tensors: Any) -> Any:
+        first, *others = (ops.cast(tensor, "float32") for tensor in tensors)
+        # Not by `ops.add`, which takes a row for a bias.
+        return ops.cast(sum(others, start=first), dtype)
+
+    return add
 
 
 def _compiler(tensor: Any) -> Compile | None:

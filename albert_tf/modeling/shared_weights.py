@@ -123,15 +123,7 @@ def _all_at_once(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
     """Returns copies of a weight whose gradients are added in one kernel."""
     if weight.dtype == dtype:
         return itertools.repeat(weight)
-
-    @ops.custom_gradient
-    def copy(weight: Any) -> Any:
-        def grad(*args: Any, upstream: Any = None) -> Any:
-            return kernels.add_up(kernels.upstreams(args, upstream))
-
-        return [ops.cast(weight, dtype)] * num_copies, grad
-
-    return iter(copy(weight))
+    return iter(kernels.copies(weight, num_copies, dtype))
 
 
 def _one_by_one(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:

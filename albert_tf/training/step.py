@@ -78,7 +78,7 @@ class TrainStep:
                 functools.partial(
                     tf.function, jit_compile=True, autograph=False
                 ),
-                softmax_dtypes=kernels.float32_softmaxes(),
+                softmax_dtypes=_softmax_dtypes(config.precision),
             )
         # TensorFlow has no clock where results must be the same. For a TPU, a
         # batch that is timed would pass through the host that has the clock.
@@ -325,6 +325,14 @@ class TrainStep:
         else:
             update()
         return variable.read_value()
+
+
+def _softmax_dtypes(precision: str) -> list[str]:
+    """Returns the `softmax_dtypes` of `kernels.compiled_by` for a precision."""
+    # In float32, the compiled softmax is as exact.
+    if precision == "float32" or not kernels.has_float32_softmax(precision):
+        return []
+    return [precision]
 
 
 def _timed_next(iterator: Iterator[Batch]) -> tuple[Batch, tf.Tensor]:

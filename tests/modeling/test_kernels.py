@@ -92,6 +92,47 @@ def test_a_compiled_part_has_the_values_and_gradients_of_the_plain_one(
         )
 
 
+@pytest.mark.parametrize("softmax_dtypes", [(), ["bfloat16"]])
+def test_gradients_of_attention_are_exact_beside_an_offset(softmax_dtypes):
+    rng = np.random.default_rng(0)
+    query, key, value, upstream = rng.normal(size=(4, 2, 3, 64, 32))
+    arrays = query, key + 3, value + 3, upstream
+    mask = np.ones((2, 1, 1, 64))
+
+    def gradients(dtype, *settings):
+        *inputs, upstream = (tf.constant(array, dtype) for array in arrays)
+        part = functools.partial(attention.attend, attention_mask=mask)
+        return values_and_gradients(part, inputs, upstream, *settings)
+
+    exact = gradients("float32", None)
+    plain = gradients("bfloat16", None)
+    compiled = gradients("bfloat16", compile_whole, softmax_dtypes)
+
+    for ours, theirs, true in zip(compiled, plain, exact, strict=True):
+        error, allowed = (
+            np.linalg.norm(tf.cast(one, "float32") - true)
+            for one in (ours, theirs)
+        )
+        assert error < 1.2 * allowed
+
+
+def test_a_single_key_has_no_gradient():
+    rng = np.random.default_rng(0)
+    inputs = [
+        tf.constant(array, "bfloat16")
+        for array in rng.normal(size=(3, 2, 3, 4, 32))
+    ]
+    part = functools.partial(
+        attention.attend, attention_mask=np.eye(4)[None, None]
+    )
+
+    _, query, key, _ = values_and_gradients(
+        part, inputs, tf.ones_like(inputs[0]), compile_whole
+    )
+
+    assert not np.any(query) and not np.any(key)
+
+
 def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):
     def rounding(inputs):
         powers = tf.exp(inputs)
@@ -100,14 +141,12 @@ def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):
     def exact(inputs):
         return tf.cast(tf.nn.softmax(tf.cast(inputs, "float32")), inputs.dtype)
 
-    kernels.float32_softmaxes.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(kernels.ops, "softmax", rounding)
-        assert kernels.float32_softmaxes() == []
-        kernels.float32_softmaxes.cache_clear()
-        patched.setattr(kernels.ops, "softmax", exact)
-        assert kernels.float32_softmaxes() == ["bfloat16", "float16"]
-    kernels.float32_softmaxes.cache_clear()
+    has_float32_softmax = kernels.has_float32_softmax.__wrapped__
+    for dtype in ("bfloat16", "float16"):
+        monkeypatch.setattr(kernels.ops, "softmax", rounding)
+        assert not has_float32_softmax(dtype)
+        monkeypatch.setattr(kernels.ops, "softmax", exact)
+        assert has_float32_softmax(dtype)
 
 
 def test_sequences_may_be_empty():
