@@ -106,7 +106,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "what": f"{arguments.task} {arguments.mode}",
         "config": arguments.config,
         "precision": arguments.precision,
-        "batch": arguments.batch,
+        "batch": 1 if arguments.mode == "latency" else arguments.batch,
         "examples": number,
         "mean_length": float(columns.lengths.mean()),
         "examples_per_second": number / seconds,

@@ -2,8 +2,9 @@
 
 A model hands one seed to all its layers; every place that drops values (a
 site) folds a number of its own into it. So the same seed gives the same masks,
-in one process or many, computed once or again; and a shared block, which uses
-other sites each time it is applied, draws other masks each time.
+in one process or many, computed once or again, though XLA (`--jit_compile`) has
+other ones; and a shared block, which uses other sites each time it is applied,
+draws other masks each time.
 
 Floor: modeling.
 
