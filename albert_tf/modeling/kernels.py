@@ -175,7 +175,7 @@ def call(function: Function, *inputs: Any) -> Any:
 
 def row_means(tensor: Any) -> Any:
     """Returns the mean of each row of a float32 tensor, `[..., 1]`."""
-    if _STATE.compile is None:
+    if not is_compiled(tensor):
         return ops.mean(tensor, axis=-1, keepdims=True)
     return row_sums(tensor) / tensor.shape[-1]
 
