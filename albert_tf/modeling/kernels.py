@@ -170,7 +170,7 @@ def upstreams(args: Any, upstream: Any) -> list[Any]:
 def call(function: Function, *inputs: Any) -> Any:
     """Calls a function, compiled, whose gradient nobody asks for."""
     compiled = _compiler(inputs[0])
-    return (compiled(function) if compiled else function)(*inputs)
+    return (compiled(function) if compiled else function)(*map(_read, inputs))
 
 
 def row_means(tensor: Any) -> Any:
@@ -178,6 +178,11 @@ def row_means(tensor: Any) -> Any:
     if not is_compiled(tensor):
         return ops.mean(tensor, axis=-1, keepdims=True)
     return row_sums(tensor) / tensor.shape[-1]
+
+
+def sum_of_all(tensor: Any) -> Any:
+    """Returns the sum of all values of a float32 tensor, a scalar."""
+    return ops.sum(row_sums(tensor) if is_compiled(tensor) else tensor)
 
 
 def row_sums(tensor: Any) -> Any:

@@ -14,10 +14,13 @@ Source: google-research/albert, `run_pretraining.get_masked_lm_output` and
 `squad_utils.v2_model_fn_builder`.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keras import ops
+
+from albert_tf.modeling import kernels
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
@@ -81,11 +84,56 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
         labels: Int tensor `[...]`, 0 to K - 1.
 
     Returns:
-        Float32 tensor `[...]`.
+        Float32 tensor `[...]`. What a label of another value gives depends on
+        the back end: NaN or an error.
     """
+    if kernels.is_compiled(logits):
+        return _cross_entropy(logits, ops.cast(labels, "int32"))
     return ops.sparse_categorical_crossentropy(
         labels, ops.cast(logits, "float32"), from_logits=True
     )
+
+
+@ops.custom_gradient
+def _cross_entropy(logits: Any, labels: Any) -> Any:
+    """Does `cross_entropy` in two compiled parts, forward and gradient."""
+    of_labels, log_total = kernels.call(_label_and_total, logits, labels)
+
+    def grad(*args: Any, upstream: Any = None) -> Any:
+        [upstream] = kernels.upstreams(args, upstream)
+        found = kernels.call(
+            _cross_entropy_gradient, logits, labels, log_total, upstream
+        )
+        return found, None
+
+    return ops.squeeze(log_total - of_labels, -1), grad
+
+
+def _label_and_total(logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Returns the logit of each label, and the log of all exponentials' sum.
+
+    Both are float32 `[..., 1]`.
+    """
+    logits = ops.cast(logits, "float32")
+    largest = ops.max(logits, axis=-1, keepdims=True)
+    total = kernels.row_sums(ops.exp(logits - largest))
+    labels = labels[..., None]
+    is_class = ops.logical_and(labels >= 0, labels < logits.shape[-1])
+    chosen = ops.where(is_class, labels, 0)
+    of_labels = ops.take_along_axis(logits, chosen, axis=-1)
+    of_labels = ops.where(is_class, of_labels, math.nan)
+    return of_labels, largest + ops.log(total)
+
+
+def _cross_entropy_gradient(
+    logits: Any, labels: Any, log_total: Any, upstream: Any
+) -> Any:
+    """Returns probabilities, less 1 at the label, times `upstream`."""
+    probabilities = ops.exp(ops.cast(logits, "float32") - log_total)
+    classes = ops.arange(logits.shape[-1], dtype="int32")
+    hits = ops.cast(ops.equal(classes, labels[..., None]), "float32")
+    found = (probabilities - hits) * upstream[..., None]
+    return ops.cast(found, logits.dtype)
 
 
 def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:

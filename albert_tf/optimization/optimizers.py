@@ -8,13 +8,15 @@ that are excluded from decay, then the optimizers that hold the state.
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
 reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 `update_step` for each weight with the step's learning rate, and then adds 1 to
-`iterations`.
+`iterations`. Within `kernels.compiled_by`, the update of a large weight is one
+kernel.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
 `optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`; You et al.
 2020, algorithm 2 (LAMB), for the bias correction.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +24,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.modeling import kernels
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
@@ -121,7 +124,8 @@ def trust_ratio(weight: Tensor, direction: Tensor) -> Tensor:
     the decay; the ratio, a float32 scalar, has no upper limit.
     """
     weight_norm, direction_norm = (
-        ops.sqrt(ops.sum(ops.square(array))) for array in (weight, direction)
+        ops.sqrt(kernels.sum_of_all(ops.square(array)))
+        for array in (weight, direction)
     )
     both = ops.logical_and(weight_norm > 0, direction_norm > 0)
     return ops.where(both, weight_norm / direction_norm, 1.0)
@@ -201,8 +205,15 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, ["adam_m", "adam_v"]
         )
-        self._excluded = tuple(
-            is_excluded(variable.path) for variable in variables
+        # One function for all weights of a kind, so that it is compiled once
+        # for each shape.
+        usual, of_excluded = (
+            functools.partial(self._updated, excluded=excluded)
+            for excluded in (False, True)
+        )
+        self._updates = tuple(
+            of_excluded if is_excluded(variable.path) else usual
+            for variable in variables
         )
 
     def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
@@ -226,34 +237,47 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             variable: The weight, as `slots` takes it.
             learning_rate: That of this step, a number or a scalar.
         """
-        gradient = ops.cast(densify(gradient), "float32")
-        weight = ops.convert_to_tensor(variable)
-        m_slot, v_slot = self.slots(variable)
-        m, v = update_moments(
-            gradient,
-            ops.convert_to_tensor(m_slot),
-            ops.convert_to_tensor(v_slot),
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
+        kept = *self.slots(variable), variable
+        values = kernels.call(
+            self._updates[self._get_variable_index(variable)],
+            ops.cast(densify(gradient), "float32"),
+            *map(ops.convert_to_tensor, kept),
+            ops.cast(learning_rate, "float32"),
+            ops.cast(self.iterations + 1, "float32"),
         )
-        self.assign(m_slot, m)
-        self.assign(v_slot, v)
-        excluded = self._excluded[self._get_variable_index(variable)]
-        m, v = self._corrected_moments(m, v)
+        for one, value in zip(kept, values, strict=True):
+            self.assign(one, value)
+
+    def _updated(
+        self,
+        gradient: Tensor,
+        m: Tensor,
+        v: Tensor,
+        weight: Tensor,
+        rate: Tensor,
+        step: Tensor,
+        *,
+        excluded: bool,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns `m`, `v` and the weight after a step, which counts from 1."""
+        m, v = update_moments(
+            gradient, m, v, beta_1=self.beta_1, beta_2=self.beta_2
+        )
         direction = update_direction(
-            m,
-            v,
+            *self._corrected_moments(m, v, step),
             weight,
             epsilon=self.epsilon,
             weight_decay=0.0 if excluded else self.weight_decay,
         )
-        rate = ops.cast(learning_rate, "float32")
         if not excluded:
             # Scalars first, so that the array is multiplied only once.
             rate = self._adapted_rate(rate, weight, direction)
-        self.assign_sub(variable, rate * direction)
+        return m, v, weight - rate * direction
 
-    def _corrected_moments(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def _corrected_moments(
+        self, m: Tensor, v: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        del step
         return m, v
 
     def _adapted_rate(
@@ -295,11 +319,12 @@ class AlbertLamb(AlbertAdamW):
         super().__init__(learning_rate, **kwargs)
         self.corrected = corrected
 
-    def _corrected_moments(self, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    def _corrected_moments(
+        self, m: Tensor, v: Tensor, step: Tensor
+    ) -> tuple[Tensor, Tensor]:
         # Paper: You et al. 2020, algorithm 2. The reference has no correction.
         if not self.corrected:
             return m, v
-        step = ops.cast(self.iterations + 1, "float32")
         return correct_bias(m, v, step, beta_1=self.beta_1, beta_2=self.beta_2)
 
     def _adapted_rate(

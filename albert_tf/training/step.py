@@ -291,22 +291,23 @@ class TrainStep:
             self.optimizer.iterations.value, _assign, args=(step,)
         )
         before: list[tf.Operation] = []
-        for variable in self.variables:
-            # TF1: a variable without a gradient is left as it is. Weight decay
-            # alone would shrink it, and LAMB would scale that step up.
-            if variable.path not in gradients:
-                continue
-            multiplier = self._multipliers[variable.path]
-            own_rate = rate if multiplier == 1 else rate * multiplier
-            # One after the other, because an update takes many times the
-            # memory of its variable.
-            with tf.control_dependencies(before):
-                updated = strategy.extended.update(
-                    variable.value,
-                    self._update,
-                    args=(gradients[variable.path], own_rate, norm),
-                )
-            before = [updated]
+        with self._compiled():
+            for variable in self.variables:
+                # TF1: a variable without a gradient is left as it is. Weight
+                # decay alone would shrink it, and LAMB would scale that up.
+                if variable.path not in gradients:
+                    continue
+                multiplier = self._multipliers[variable.path]
+                own_rate = rate if multiplier == 1 else rate * multiplier
+                # One after the other, because an update takes several times
+                # the memory of its variable.
+                with tf.control_dependencies(before):
+                    updated = strategy.extended.update(
+                        variable.value,
+                        self._update,
+                        args=(gradients[variable.path], own_rate, norm),
+                    )
+                before = [updated]
 
     def _update(
         self,

@@ -119,7 +119,7 @@ _GRADIENTS = """
 import jax, jax.numpy as jnp
 import numpy as np
 import albert_tf
-from albert_tf.modeling import encoder, kernels
+from albert_tf.modeling import encoder, kernels, losses
 
 kernels.SMALLEST_SIZE = 0
 config = albert_tf.AlbertConfig(
@@ -134,7 +134,11 @@ def gradient(dtype, recomputes, compile_function):
 
     def loss(trained, seed):
         found, _ = model.stateless_call(trained, others, batch, seed=seed)
-        return jnp.sum(found["pooled_output"][:, :4].astype("float32"))
+        # Any vectors and labels will do.
+        logits, labels = found["sequence_output"], batch["input_ids"]
+        return jnp.sum(
+            found["pooled_output"][:, :4].astype("float32")
+        ) + jnp.sum(losses.cross_entropy(logits, labels))
 
     @jax.jit
     def compute(trained, seed):

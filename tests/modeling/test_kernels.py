@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling import attention, feed_forward, kernels, layers
+from albert_tf.modeling import attention, feed_forward, kernels, layers, losses
 
 compile_whole = functools.partial(
     tf.function, jit_compile=True, autograph=False
@@ -39,7 +39,13 @@ def normalize_sum(first, second, gamma, beta):
     return layers.normalize([first, second], gamma, beta)
 
 
+def cross_entropy(logits):
+    labels = np.array([[0, 7, 3, 3, 1], [2, 2, 0, 5, 6], [4, 0, 7, 1, 1]])
+    return losses.cross_entropy(logits, labels)
+
+
 PARTS = {
+    "cross entropy": (cross_entropy, [(3, 5, 8)]),
     "sum": (kernels.add, [(3, 5, 8), (3, 5, 8), (5, 8), (8,)]),
     "gelu": (feed_forward.gelu, [(3, 5, 8)]),
     "gelu with a bias": (feed_forward.gelu, [(3, 5, 8), (8,)]),
@@ -131,6 +137,16 @@ def test_a_single_key_has_no_gradient():
     )
 
     assert not np.any(query) and not np.any(key)
+
+
+@pytest.mark.parametrize("label", [-1, 8])
+def test_a_label_that_is_no_class_has_no_loss(label):
+    logits, labels = tf.zeros([2, 8]), tf.constant([1, label])
+
+    with kernels.compiled_by(compile_whole):
+        found = losses.cross_entropy(logits, labels)
+
+    np.testing.assert_allclose(found, [np.log(8), np.nan], rtol=1e-6)
 
 
 def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):

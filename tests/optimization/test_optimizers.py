@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from albert_tf.modeling import kernels
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
@@ -279,6 +280,28 @@ def test_a_graph_makes_the_recorded_steps(run, jit_compile):
         take_step(tf.constant(step), gradients)
 
         run.check(step)
+
+
+@needs_tensorflow
+def test_compiled_updates_make_the_recorded_steps(run, monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
+    functions = []
+
+    def compile_whole(function):
+        functions.append(function)
+        return tf.function(function, jit_compile=True, autograph=False)
+
+    with kernels.compiled_by(compile_whole):
+        for step in range(run.num_steps):
+            run.take_step(
+                run.gradients(step), schedules.learning_rate(step, run.config)
+            )
+
+            run.check(step)
+    # One for all weights that are decayed, and one for the others.
+    assert len(functions) == 2
 
 
 def test_weights_of_a_short_type_are_refused(make_variable):
