@@ -1,10 +1,11 @@
-"""Elementwise parts of a block as one kernel each, with a gradient of its own.
+"""Elementwise parts of a training step as one kernel each.
 
 A back end computes such a part operation by operation, and its gradient from
 what each of them has kept: mostly traffic of memory. Within `compiled_by`, the
 part is compiled as a whole, and so is its gradient, in closed form, which
 takes nothing but output and inputs. The numbers are the same up to rounding; a
-compiled part computes in float32 in every precision.
+compiled part computes in float32 in every precision. Such parts are those of a
+block, the cross-entropy, and the optimizer's update of a weight.
 
 Floor: modeling.
 """
@@ -182,7 +183,9 @@ def row_means(tensor: Any) -> Any:
 
 def sum_of_all(tensor: Any) -> Any:
     """Returns the sum of all values of a float32 tensor, a scalar."""
-    return ops.sum(row_sums(tensor) if is_compiled(tensor) else tensor)
+    # A product adds up a vector one by one, which loses digits.
+    by_rows = is_compiled(tensor) and len(tensor.shape) > 1
+    return ops.sum(row_sums(tensor) if by_rows else tensor)
 
 
 def row_sums(tensor: Any) -> Any:

@@ -84,11 +84,12 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
         labels: Int tensor `[...]`, 0 to K - 1.
 
     Returns:
-        Float32 tensor `[...]`. What a label of another value gives depends on
-        the back end: NaN or an error.
+        Float32 tensor `[...]`. A label that is no class gives an error, or NaN
+        for loss and gradient, or 0 on JAX.
     """
-    if kernels.is_compiled(logits):
-        return _cross_entropy(logits, ops.cast(labels, "int32"))
+    labels = ops.convert_to_tensor(labels)
+    if kernels.is_compiled(logits) and labels.shape == logits.shape[:-1]:
+        return _cross_entropy(logits, labels)
     return ops.sparse_categorical_crossentropy(
         labels, ops.cast(logits, "float32"), from_logits=True
     )
@@ -97,43 +98,49 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
 @ops.custom_gradient
 def _cross_entropy(logits: Any, labels: Any) -> Any:
     """Does `cross_entropy` in two compiled parts, forward and gradient."""
-    of_labels, log_total = kernels.call(_label_and_total, logits, labels)
+    loss, largest, log_total = kernels.call(_loss_and_total, logits, labels)
 
     def grad(*args: Any, upstream: Any = None) -> Any:
         [upstream] = kernels.upstreams(args, upstream)
-        found = kernels.call(
-            _cross_entropy_gradient, logits, labels, log_total, upstream
-        )
-        return found, None
+        inputs = logits, labels, largest, log_total, upstream
+        return kernels.call(_cross_entropy_gradient, *inputs), None
 
-    return ops.squeeze(log_total - of_labels, -1), grad
+    return loss, grad
 
 
-def _label_and_total(logits: Any, labels: Any) -> tuple[Any, Any]:
-    """Returns the logit of each label, and the log of all exponentials' sum.
+def _loss_and_total(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
+    """Returns the loss `[...]`, and what its gradient needs, `[..., 1]`.
 
-    Both are float32 `[..., 1]`.
+    That is the largest logit, and the logarithm of the sum of all exponentials
+    after it has been subtracted. Their sum would be rounded like a logit, which
+    may be much larger than a loss.
     """
     logits = ops.cast(logits, "float32")
     largest = ops.max(logits, axis=-1, keepdims=True)
-    total = kernels.row_sums(ops.exp(logits - largest))
-    labels = labels[..., None]
-    is_class = ops.logical_and(labels >= 0, labels < logits.shape[-1])
-    chosen = ops.where(is_class, labels, 0)
-    of_labels = ops.take_along_axis(logits, chosen, axis=-1)
-    of_labels = ops.where(is_class, of_labels, math.nan)
-    return of_labels, largest + ops.log(total)
+    log_total = ops.log(kernels.row_sums(ops.exp(logits - largest)))
+    is_class = _is_class(labels, logits)
+    chosen = ops.cast(ops.where(is_class, labels, 0), "int32")[..., None]
+    of_labels = ops.take_along_axis(logits, chosen, axis=-1) - largest
+    loss = ops.squeeze(log_total - of_labels, -1)
+    return ops.where(is_class, loss, math.nan), largest, log_total
 
 
 def _cross_entropy_gradient(
-    logits: Any, labels: Any, log_total: Any, upstream: Any
+    logits: Any, labels: Any, largest: Any, log_total: Any, upstream: Any
 ) -> Any:
     """Returns probabilities, less 1 at the label, times `upstream`."""
-    probabilities = ops.exp(ops.cast(logits, "float32") - log_total)
+    shifted = ops.cast(logits, "float32") - largest
+    probabilities = ops.exp(shifted - log_total)
     classes = ops.arange(logits.shape[-1], dtype="int32")
-    hits = ops.cast(ops.equal(classes, labels[..., None]), "float32")
+    chosen = ops.cast(labels, "int32")[..., None]
+    hits = ops.cast(ops.equal(classes, chosen), "float32")
+    upstream = ops.where(_is_class(labels, logits), upstream, math.nan)
     found = (probabilities - hits) * upstream[..., None]
     return ops.cast(found, logits.dtype)
+
+
+def _is_class(labels: Any, logits: Any) -> Any:
+    return ops.logical_and(labels >= 0, labels < logits.shape[-1])
 
 
 def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:

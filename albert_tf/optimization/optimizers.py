@@ -205,8 +205,8 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         self._m, self._v = self.add_optimizer_variables(
             variables, ["adam_m", "adam_v"]
         )
-        # One function for all weights of a kind, so that it is compiled once
-        # for each shape.
+        # One function for all weights of a kind, so that those of one shape
+        # share what is compiled.
         usual, of_excluded = (
             functools.partial(self._updated, excluded=excluded)
             for excluded in (False, True)

@@ -139,14 +139,47 @@ def test_a_single_key_has_no_gradient():
     assert not np.any(query) and not np.any(key)
 
 
-@pytest.mark.parametrize("label", [-1, 8])
-def test_a_label_that_is_no_class_has_no_loss(label):
-    logits, labels = tf.zeros([2, 8]), tf.constant([1, label])
+@pytest.mark.parametrize("label", [-1, 8, 2**32 + 1])
+def test_a_label_that_is_no_class_has_no_loss_and_no_gradient(label):
+    logits, labels = tf.zeros([2, 8]), tf.constant([1, label], tf.int64)
 
-    with kernels.compiled_by(compile_whole):
-        found = losses.cross_entropy(logits, labels)
+    loss, gradient = values_and_gradients(
+        lambda logits: losses.cross_entropy(logits, labels),
+        [logits],
+        tf.ones([2]),
+        compile_whole,
+    )
 
-    np.testing.assert_allclose(found, [np.log(8), np.nan], rtol=1e-6)
+    np.testing.assert_allclose(loss, [np.log(8), np.nan], rtol=1e-6)
+    assert np.isfinite(gradient[0]).all()
+    assert np.isnan(gradient[1]).all()
+
+
+def test_a_label_for_each_row_is_needed():
+    with (
+        kernels.compiled_by(compile_whole),
+        pytest.raises(ValueError, match="shape"),
+    ):
+        losses.cross_entropy(tf.zeros([2, 8]), tf.constant([1]))
+
+
+@pytest.mark.parametrize("offset", [0, 1000, 10_000])
+def test_the_cross_entropy_is_exact_beside_an_offset(offset):
+    logits = offset + np.array([[0, 1, 3], [2, 0, 0]], "float32")
+    shifted = (logits - offset).astype("float64")
+    total = np.log(np.exp(shifted).sum(axis=-1))
+    expected = np.exp(shifted - total[:, None])
+    expected[[0, 1], [2, 1]] -= 1
+
+    loss, gradient = values_and_gradients(
+        lambda logits: losses.cross_entropy(logits, [2, 1]),
+        [tf.constant(logits)],
+        tf.ones([2]),
+        compile_whole,
+    )
+
+    np.testing.assert_allclose(loss, total - [3, 0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected, atol=1e-7)
 
 
 def test_a_softmax_that_rounds_at_every_step_is_not_used(monkeypatch):
