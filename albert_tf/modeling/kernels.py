@@ -183,7 +183,7 @@ def row_means(tensor: Any) -> Any:
 
 def sum_of_all(tensor: Any) -> Any:
     """Returns the sum of all values of a float32 tensor, a scalar."""
-    # A product adds up a vector one by one, which loses digits.
+    # A product adds up a vector value by value, which loses digits.
     by_rows = is_compiled(tensor) and len(tensor.shape) > 1
     return ops.sum(row_sums(tensor) if by_rows else tensor)
 
