@@ -1,13 +1,13 @@
-"""Checks of values that a user may have typed: one line that says what to do.
+"""Checks and comparisons of values, in words that say what to do.
 
 Every config checks its fields with these functions when it is made.
-
-Floor 0: plain Python.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_LONGEST_SHOWN = 60  # characters of a value in a message
 
 
 def check_integer(
@@ -80,3 +80,52 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
             f"`{name}` must be one of {', '.join(choices)}. "
             f"Received: {name}={value!r}."
         )
+
+
+def differences(
+    stored: Mapping[str, Any], current: Mapping[str, Any]
+) -> list[str]:
+    """Compares two sets of settings; returns a phrase for each difference.
+
+    Inner objects are compared value by value, under the name `outer.inner`;
+    tuples and lists are the same. Long values, such as digests, are shortened.
+
+    >>> differences({"rate": 0.1, "a": {"b": 1}}, {"rate": 0.1, "a": {"b": 2}})
+    ['a.b=1 (now 2)']
+    """
+    stored, current = _flat(stored), _flat(current)
+    return [
+        f"{name}={_shown(stored.get(name))} (now {_shown(current.get(name))})"
+        for name in {**stored, **current}
+        if stored.get(name) != current.get(name)
+    ]
+
+
+def listed(items: Iterable[Any], *, at_most: int = 5) -> str:
+    """Lists items for a message, and says how many more there are.
+
+    >>> listed("abcd", at_most=2)
+    'a, b and 2 more'
+    """
+    items = list(map(str, items))
+    text = ", ".join(items[:at_most]) or "(none)"
+    more = len(items) - at_most
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            inner = _flat(value).items()
+            flat |= {f"{name}.{key}": item for key, item in inner}
+        else:
+            flat[name] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return (
+        text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    )

@@ -1,7 +1,6 @@
 """Opens files for reading; compressed ones (`.gz`, `.bz2`, `.zst`) unpacked.
 
-Floor 0: plain Python. Zstandard is a package of its own, imported when a file
-needs it.
+Zstandard is a package of its own, imported when a file needs it.
 """
 
 import bz2

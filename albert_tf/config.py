@@ -1,7 +1,5 @@
 """The config of a model: the fields of `albert_config.json`, checked once.
 
-Floor 0: plain Python.
-
 Source: Lan et al. 2020, table 1; field names and inert keys of
 google-research/albert, `modeling.AlbertConfig`.
 """

@@ -4,8 +4,6 @@ This is the only place where the record name of a field (fixed by existing
 files) is mapped to its name in a batch. Writers, readers and models use both
 from here.
 
-Floor 0: plain Python.
-
 Source: google-research/albert, `create_pretraining_data.py`.
 """
 

@@ -1,7 +1,7 @@
 """Files: globs that must match, text and JSON, whole writes.
 
-Floor 0: plain Python. Local files only; remote paths (`gs://...`) are refused
-with advice. `storage.py` has what works with either.
+Local files only; remote paths (`gs://...`) are refused with advice.
+`storage.py` has what works with either.
 """
 
 import contextlib

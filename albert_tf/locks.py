@@ -1,7 +1,4 @@
-"""Lock files: what one process at a time does.
-
-Floor 0: plain Python.
-"""
+"""Lock files: what one process at a time does."""
 
 import contextlib
 import fcntl

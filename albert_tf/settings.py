@@ -3,8 +3,6 @@
 The name, type, default and help of a flag stand in one place, the field of the
 dataclass that holds its value; `albert_tf/cli/flags.py` defines and reads the
 flags from there.
-
-Floor 0: plain Python.
 """
 
 import dataclasses

@@ -4,7 +4,7 @@ A path with a scheme (`gs://`, `s3://`, `hdfs://`) is opened by fsspec and the
 package of its file system; every other path as in `files`. Training reads
 remote records in its own way, `data/remote_files.py`.
 
-Floor 0: plain Python. fsspec is imported when a remote path is met.
+fsspec is imported when a remote path is met.
 """
 
 import contextlib

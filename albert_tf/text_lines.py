@@ -1,7 +1,4 @@
-"""Lines of text files, plain or compressed, one at a time.
-
-Floor 0: plain Python.
-"""
+"""Lines of text files, plain or compressed, one at a time."""
 
 import os
 from collections.abc import Callable, Iterator

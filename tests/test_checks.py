@@ -63,3 +63,20 @@ def test_a_choice_is_one_of_the_names():
         ValueError, match="`task` must be one of squad, race. .*task='glue'"
     ):
         checks.check_choice("task", "glue", ("squad", "race"))
+
+
+def test_equal_settings_have_no_differences():
+    stored = {"a": 1, "lengths": [1, 2], "inner": {"b": None}}
+    current = {"a": 1, "lengths": (1, 2), "inner": {}}
+
+    assert checks.differences(stored, current) == []
+
+
+def test_a_long_value_is_shortened():
+    [phrase] = checks.differences({"hash": "a" * 100}, {"hash": "b"})
+
+    assert phrase == f"hash='{'a' * 59}... (now 'b')"
+
+
+def test_an_empty_list_is_said_to_be_empty():
+    assert checks.listed([]) == "(none)"

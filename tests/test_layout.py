@@ -14,28 +14,18 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "albert_tf"
 
-FLOORS = {
-    "checks": 0,
-    "compression": 0,
-    "config": 0,
-    "features": 0,
-    "files": 0,
-    "locks": 0,
-    "settings": 0,
-    "storage": 0,
-    "text_lines": 0,
-    "text": 1,
-    "metrics": 1,
-    "data": 2,
-    "modeling": 2,
-    "checkpoints": 3,
-    "optimization": 3,
-    "tasks": 4,
-    "training": 5,
-    "export": 6,
-    "cli": 7,
-    "analysis": 8,
-}
+
+def _floors():
+    """Reads the floor of each folder from its docstring; files stand on 0."""
+    floors = {path.stem: 0 for path in LIBRARY.glob("*.py")}
+    for path in LIBRARY.glob("*/__init__.py"):
+        floors[path.parent.name] = int(
+            re.search(r"Floor (\d)", path.read_text(encoding="utf-8"))[1]
+        )
+    return floors
+
+
+FLOORS = _floors()
 ACCELERATED = {"tensorflow", "tensorflow_text", "keras", "jax", "torch"}
 FORBIDDEN_IMPORTS = {
     # Parts that run where TensorFlow is not installed, or on another backend.

@@ -2,7 +2,7 @@
 
 Each format has a module that reads a path into a `Checkpoint` and writes one.
 
-Floor: checkpoints. NumPy: no TensorFlow.
+NumPy: no TensorFlow.
 """
 
 import dataclasses

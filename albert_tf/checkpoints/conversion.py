@@ -1,8 +1,6 @@
 """Converts a checkpoint: read, merge, warm-start, write, verify.
 
 The output appears as a whole, or not at all.
-
-Floor: checkpoints.
 """
 
 import dataclasses

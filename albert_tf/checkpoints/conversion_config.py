@@ -1,6 +1,6 @@
 """Settings of a conversion: the flags of `convert_checkpoint.py`.
 
-Floor: checkpoints. Plain Python: checked before any slow import.
+Plain Python: checked before any slow import.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 PyTorch is not needed. Pickled files (`pytorch_model.bin`) are never read.
 
-Floor: checkpoints. NumPy and safetensors.
+NumPy and safetensors.
 
 Source: transformers 5, `models/albert`.
 """

@@ -1,7 +1,5 @@
 """The `config.json` of a Hugging Face folder, and ours.
 
-Floor: checkpoints. Plain Python.
-
 Source: transformers 5, `models/albert/configuration_albert.py`.
 """
 

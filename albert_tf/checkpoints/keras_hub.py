@@ -4,8 +4,6 @@ KerasHub itself writes and reads them, so that its `from_preset` loads them.
 Reading creates only KerasHub's ALBERT classes, and never another class that
 the folder names.
 
-Floor: checkpoints.
-
 Source: keras_hub 0.32, `models/albert`.
 """
 

@@ -2,8 +2,6 @@
 
 `load_checkpoint` sets all weights of a model, or none. `load_model` builds the
 model that a checkpoint belongs to. The format is recognised by the files.
-
-Floor: checkpoints.
 """
 
 import logging

@@ -5,7 +5,7 @@ conversion and export read it. Where it is missing, the same facts are taken
 from the files of a run, or from those of a Hugging Face folder. In a KerasHub
 preset, which has a `metadata.json` of its own, it is `albert_metadata.json`.
 
-Floor: checkpoints. Plain Python: no TensorFlow.
+Plain Python: no TensorFlow.
 """
 
 import contextlib

@@ -3,7 +3,7 @@
     run/checkpoints/step-00000100/
     run/best/
 
-Floor: checkpoints. Plain Python: a script looks here before any slow import.
+Plain Python: a script looks here before any slow import.
 """
 
 import os

@@ -5,8 +5,6 @@ Checkpoints of our own runs have this format, too.
 
 `albert_config.json` and the vocabulary are beside the two files. In a run, the
 config is in the folder of the run.
-
-Floor: checkpoints.
 """
 
 import contextlib

@@ -6,8 +6,6 @@ step under the names of the released checkpoints, so that whoever reads those
 reads it), `state.json` (the rest) and `metadata.json`. The folder is written
 under another name and then renamed, so that it is always complete. A thread
 writes it while the training goes on: only the copy of the arrays takes time.
-
-Floor: checkpoints.
 """
 
 import json

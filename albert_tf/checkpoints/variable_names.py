@@ -2,7 +2,7 @@
 
 Arrays are known by their TF1 names everywhere in this folder.
 
-Floor: checkpoints. Plain Python: no TensorFlow.
+Plain Python: no TensorFlow.
 
 Source: names of google-research/albert's released checkpoints, of
 transformers' `modeling_albert.py` and of keras_hub's `AlbertBackbone`.

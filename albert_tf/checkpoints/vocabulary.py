@@ -1,6 +1,6 @@
 """The vocabulary of a checkpoint: found, checked, written beside it.
 
-Floor: checkpoints. NumPy: no TensorFlow.
+NumPy: no TensorFlow.
 """
 
 import dataclasses

@@ -3,7 +3,7 @@
 The result has no optimizer slots and no step counter, because a new training
 begins with it.
 
-Floor: checkpoints. NumPy: no TensorFlow.
+NumPy: no TensorFlow.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """Builds the shards with an Apache Beam pipeline, on one machine or on many.
 
 Data flow: files -> their contents -> shards to build -> shards.
-Floor: data. No TensorFlow; Apache Beam is imported when a build starts.
+No TensorFlow; Apache Beam is imported when a build starts.
 
 A shard is one element of the pipeline, which one worker reads the text of,
 builds and writes. So no record is ever sent between machines, a worker has one

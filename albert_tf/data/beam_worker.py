@@ -2,7 +2,7 @@
 
 Beam's own worker builds on after its parent was killed.
 
-Floor: data. Started as `python -m albert_tf.data.beam_worker`.
+Started as `python -m albert_tf.data.beam_worker`.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Batches records of similar length, to need little padding.
 
 Data flow: columns of records -> [this file] -> batches for the loop.
-Floor: data. NumPy and `tf.data`.
+NumPy and `tf.data`.
 
 Training: the endless stream of `example_order.TrainingOrder` is cut into
 windows of up to `WINDOW_SIZE` global batches, but no longer than an epoch. The

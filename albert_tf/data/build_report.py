@@ -1,7 +1,4 @@
-"""The report of a build of records: its counts, and what to know of them.
-
-Floor: data. Plain Python.
-"""
+"""The report of a build of records: its counts, and what to know of them."""
 
 import dataclasses
 import logging

@@ -4,7 +4,7 @@ Data flow: text files -> blocks -> [worker processes: records] -> shards.
 A shard, one output file, appears whole, with its sidecar, or not at all, and a
 finished shard is not built again.
 
-Floor: data. No TensorFlow.
+No TensorFlow.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Divides the files of a corpus into blocks that a worker builds from.
 
 Data flow: documents -> [this file] -> blocks of documents -> records.
-Floor: data. Plain Python; one block is in memory at a time.
+Plain Python; one block is in memory at a time.
 
 A block is documents of one file, and the key of its random draws is its text.
 So its records are the same whatever other files there are, whatever they are

@@ -2,7 +2,7 @@
 
 Data flow: documents -> hashes of each -> [all of the corpus] -> which to leave
 out.
-Floor: data. NumPy; datasketch is imported when near-duplicates are looked for.
+NumPy; datasketch is imported when near-duplicates are looked for.
 
 A document is left out if it has a hash in common with one that comes before it
 in the corpus. So the first one stays, and the result depends on the corpus

@@ -1,6 +1,6 @@
 """Decides which examples a training step takes, from seed and step alone.
 
-Floor: data. NumPy and `tf.data`.
+NumPy and `tf.data`.
 
 Training examples are an endless stream: the data set in one permutation (epoch
 0), then in another (epoch 1), and so on. Each step takes the next global batch

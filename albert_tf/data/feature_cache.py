@@ -1,7 +1,6 @@
 """Fine-tuning records as columns, and the files that store them.
 
 Data flow: records of a task -> [this file] -> columns -> batches, cache file.
-Floor: data. NumPy.
 
 A column holds the values of one array of all records, one record after the
 other (ragged), in the smallest type that holds them exactly, so that the

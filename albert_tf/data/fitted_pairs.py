@@ -1,7 +1,6 @@
 """Draws segment pairs whose ends are fitted, so that little text is left out.
 
 Data flow: tokens of a block -> [this file] -> pairs -> masks -> records.
-Floor: data. Pure NumPy.
 
 `segment_pairs` fills a record with sentences until it is full, and cuts off
 the excess, as the original does: 10% to 15% of the text at 128 tokens. Here, a

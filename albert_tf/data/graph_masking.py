@@ -1,8 +1,8 @@
 """Masks tokens of a batch of rows: the half that reads dynamic records.
 
 Data flow: rows of tokens -> [this file] -> masked rows and their targets.
-Floor: data. TensorFlow, for `tf.data` on the host. Letters: b rows, S tokens,
-W words of the longest row, P targets, m masked tokens of all rows.
+TensorFlow, for `tf.data` on the host. Letters: b rows, S tokens, W words of
+the longest row, P targets, m masked tokens of all rows.
 
 `masking.py` lists the steps and their sources, and says why there are two
 halves; functions of the same name do the same step.

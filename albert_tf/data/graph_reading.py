@@ -1,7 +1,7 @@
 """Reads record files from beginning to end, by operations of a graph alone.
 
 Data flow: record files -> [this file] -> serialized examples in batches.
-Floor: data. `tf.data`. Letters: b rows of a replica's batch.
+`tf.data`. Letters: b rows of a replica's batch.
 
 The hosts of a TPU run graphs, but no Python, and remote files are slow to read
 record by record. So here the order of training is

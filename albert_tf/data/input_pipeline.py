@@ -1,7 +1,7 @@
 """Reads records as batches of pretraining examples.
 
 Data flow: record source -> [this file] -> batches for the training loop.
-Floor: data. `tf.data`. Letters: b rows, S tokens, P prediction slots.
+`tf.data`. Letters: b rows, S tokens, P prediction slots.
 
 The order is that of `example_order.py`, or, by operations of the graph alone,
 that of `graph_reading.py`. Nothing here has a state: a dataset that starts at

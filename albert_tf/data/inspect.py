@@ -5,7 +5,7 @@ predict is shown as `[MASK:cat]` if it is masked, `{dog->cat}` if another token
 replaces it, and `{cat}` if it was kept. Dynamic records are shown without
 masks, which are drawn when they are read.
 
-Floor: data. No TensorFlow.
+No TensorFlow.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Masks tokens of a batch of rows: the half that builds static records.
 
 Data flow: rows of tokens -> [this file] -> masked rows and their targets.
-Floor: data. Pure NumPy, a whole batch at a time. Letters: B rows, S tokens, W
-words of the longest row, P targets.
+Pure NumPy, a whole batch at a time. Letters: B rows, S tokens, W words of the
+longest row, P targets.
 
 Masking is implemented twice. This file masks when records are built;
 `graph_masking.py` masks dynamic records in the TensorFlow graph each time they

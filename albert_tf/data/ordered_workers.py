@@ -5,8 +5,6 @@ as orphans when the parent process is killed, and they read all items at once.
 Here a worker ends when its pipe closes, and only a few items exist at a time.
 A thread for each worker gives it the next item as soon as it is free, also
 while an earlier item takes long.
-
-Floor: data. Plain Python.
 """
 
 import collections

@@ -2,8 +2,6 @@
 
 Every field is a flag of `create_pretraining_data.py`, under the same name.
 
-Floor: data. Plain Python.
-
 Source: google-research/albert, flags of `create_pretraining_data.py`.
 """
 

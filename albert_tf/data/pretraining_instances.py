@@ -3,7 +3,6 @@
 Data flow: block -> tokens -> pairs -> rows -> masks -> records. All of it is a
 pure function of (block, vocabulary, settings), so the records do not depend on
 the number of workers or on their order.
-Floor: data. Pure NumPy.
 
 Source: google-research/albert,
 `create_pretraining_data.create_training_instances`.

@@ -1,7 +1,6 @@
 """Writes and reads record files: TFRecord framing and `tf.train.Example`.
 
 Data flow: arrays -> [this file] -> record file -> [this file] -> arrays.
-Floor: data. Plain Python and NumPy.
 
 A record is `length (uint64) | checksum of length | bytes | checksum of bytes`,
 little-endian; a checksum is CRC-32C, rotated and shifted. Its bytes are a

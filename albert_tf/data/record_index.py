@@ -1,7 +1,6 @@
 """The index of a record file: where each record is, and its checksum.
 
 Data flow: framed records -> [this file] -> index file -> `record_files.py`.
-Floor: data. Plain Python.
 
 `<record file>.index` has an entry for each record: where its frame begins
 (uint64) and its masked checksum (uint32); an entry for the end of the record

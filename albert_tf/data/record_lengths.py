@@ -1,7 +1,6 @@
 """Opens records of several sequence lengths: one source for each length.
 
 Data flow: record files -> [this file] -> a `RecordSource` of each length.
-Floor: data. Plain Python.
 """
 
 from collections.abc import Collection

@@ -1,7 +1,6 @@
 """Opens record files for random access, and checks them first.
 
 Data flow: record files -> [this file] -> bytes of records by number.
-Floor: data. Plain Python and NumPy.
 
 Files are compared with their sidecars before the first batch, so that a wrong
 file stops a run at its start. Files without a sidecar are taken for files of

@@ -3,7 +3,7 @@
 They are not mapped into memory: each look at one is a request. So only sidecars
 and a few records are read here, and all others by `graph_reading.py`.
 
-Floor: data. TensorFlow is imported when a remote file is met.
+TensorFlow is imported when a remote file is met.
 """
 
 import contextlib

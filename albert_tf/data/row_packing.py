@@ -1,7 +1,6 @@
 """Decides which sequences share a row of a batch.
 
-Floor: data. TensorFlow, for `tf.data` on the host. Letters: n batches of m
-sequences each.
+TensorFlow, for `tf.data` on the host. Letters: n batches of m sequences each.
 
 Source: Johnson 1973, "Near-optimal bin packing algorithms": first-fit
 decreasing.

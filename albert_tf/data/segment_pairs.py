@@ -1,7 +1,6 @@
 """Draws segment pairs: which spans of a document make one training example.
 
 Data flow: tokens of a block -> [this file] -> pairs -> masks -> records.
-Floor: data. Pure NumPy.
 
 The tokens of a block are in one array, sentence after sentence, document after
 document. A segment is a span of it, so a pair is four integers and a label; no

@@ -1,8 +1,6 @@
 """Checks that shards of one name, `train-00000-of-00008`, are of one build.
 
 And that no others hold the same records, or the text to evaluate on.
-
-Floor: data. Plain Python.
 """
 
 import logging

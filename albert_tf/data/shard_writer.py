@@ -1,7 +1,6 @@
 """Writes a shard: its records, its index, its sidecar, whole or not at all.
 
 Data flow: records of blocks -> [this file] -> shard, index, sidecar.
-Floor: data. Plain Python.
 """
 
 import dataclasses

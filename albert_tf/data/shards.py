@@ -6,8 +6,6 @@ The blocks are in the order of the corpus: so a shard is built from few files,
 each read once, from its beginning, as compressed files must be, and a finished
 one is kept. Mixing is left to the reader, who draws a new order of all records
 for each epoch.
-
-Floor: data. Plain Python.
 """
 
 import contextlib

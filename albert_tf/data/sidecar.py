@@ -1,8 +1,6 @@
 """The sidecar of a record file: what made the file, and what is in it.
 
 A sidecar is the JSON file `<record file>.json`, written beside the records.
-
-Floor: data. Plain Python.
 """
 
 import dataclasses

@@ -4,7 +4,6 @@ Most of Unicode is uniform: a table is cut into pages of 256 code points, and
 equal pages are stored once.
 
 Data flow: Python's Unicode data -> [this file] -> constants of the graph.
-Floor: export.
 """
 
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,6 @@
 cut at every `[MASK]`, and the parts are tokenized separately.
 
 Data flow: text -> ids -> [this file] -> vectors, logits, tokens.
-Floor: export.
 
 Source: google-research/albert, export_to_tfhub.py (`tokens`, `mlm`, `sop`);
 the raw-text signatures are ours.

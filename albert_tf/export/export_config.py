@@ -1,6 +1,6 @@
 """The settings of an export.
 
-Floor: export. Plain Python: a command makes one before any slow import.
+Plain Python: a command makes one before any slow import.
 """
 
 import dataclasses

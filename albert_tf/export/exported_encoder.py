@@ -4,7 +4,6 @@ Layers that share weights also share operations, so that the graph, like the
 weights, does not grow with the depth of the model.
 
 Data flow: input ids -> [this file] -> vectors.
-Floor: export.
 
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """

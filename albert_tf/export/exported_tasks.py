@@ -1,7 +1,6 @@
 """The model and the signatures of each task.
 
 Data flow: checkpoint, settings -> [this file] -> model -> signatures.
-Floor: export.
 """
 
 import dataclasses

@@ -2,7 +2,6 @@
 
 Data flow: strings -> `text_cut` -> `text_words` -> `TextGraph` -> `Tokens`
 -> [this file] -> input_ids, input_mask, segment_ids.
-Floor: export. Core TensorFlow operations only.
 
 Source: google-research/albert, classifier_utils._truncate_seq_pair and
 convert_single_example, for the packing of pairs.

@@ -4,7 +4,7 @@ A server puts requests together that have nothing in common. If every row were
 padded to the longest, one long text would make its whole batch slow.
 
 Data flow: ids -> rows by length -> [this file] -> vectors, rows as they came.
-Floor: export. Core TensorFlow operations only, also of LiteRT.
+Core TensorFlow operations only, also of LiteRT.
 """
 
 from collections.abc import Callable, Sequence

@@ -6,7 +6,6 @@ those that apply to text normalized by `text_normalization` are read. Then the
 rules are applied, and spaces are replaced by the word mark "▁".
 
 Data flow: `text_normalization` -> [this file] -> `unigram_search`.
-Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, normalizer.cc: the format of the bytes, and
 Normalizer::Normalize.

@@ -4,8 +4,6 @@ A batch of texts is one array of N values, row after row, with `row_ids`, an
 int32 array `[N]` that never decreases and says which row each value belongs
 to. The work then grows with the amount of text, not with the longest row.
 Rows may be empty, and so may the batch.
-
-Floor: export. Core TensorFlow operations only.
 """
 
 import tensorflow as tf

@@ -5,7 +5,6 @@ segmentation is certain contributes the scores of its pieces, one after the
 other; of other words, all segmentations are compared.
 
 Data flow: pieces of each kind of word -> [this file] -> pieces of each word.
-Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, unigram_model.cc, Model::EncodeOptimized.
 """

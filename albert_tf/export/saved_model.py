@@ -1,7 +1,6 @@
 """Exports a checkpoint as a SavedModel that takes raw text.
 
 Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
-Floor: export.
 """
 
 import contextlib

@@ -2,7 +2,6 @@
 
 Data flow: words -> `text_normalization` -> `model_normalization`
 -> `unigram_search` -> [this file] -> ids and their places in the raw text.
-Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, sentencepiece_processor.cc (a run of unknown
 pieces becomes one); `text.sentencepiece_tokenizer` for the rest.

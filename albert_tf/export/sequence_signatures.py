@@ -1,7 +1,6 @@
 """The signatures of a classifier, and of a multiple-choice model.
 
 Data flow: texts -> ids -> [this file] -> probabilities; label or choice.
-Floor: export.
 
 Source: google-research/albert, run_classifier.py (`serving_input_receiver_fn`)
 for the ids; `tasks.race.examples.MultipleChoiceExample.choice_texts` and

@@ -6,8 +6,6 @@ does not check them.
 
 TF Serving's published images know the operations of their own TensorFlow only.
 A graph with any other operation does not load there, so it is not written.
-
-Floor: export.
 """
 
 import dataclasses

@@ -5,7 +5,6 @@ functions below it find the best span of a window and the best window of a
 question. Scores are float64, as in Python, so that ties are the same.
 
 Data flow: ids -> [this file] -> logits or beams -> spans.
-Floor: export.
 
 Source: `modeling.span_models` and `tasks.squad.predictions`; outputs and best
 spans are equal.

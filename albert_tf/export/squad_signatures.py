@@ -4,7 +4,6 @@ A context that is longer than the model's input is read in windows that
 overlap; the answer is the best one of all windows.
 
 Data flow: question, context -> tokens -> [this file] -> answer.
-Floor: export.
 
 Source: google-research/albert, run_squad_v1.py and run_squad_v2.py, for the
 outputs of ids; `tasks.squad.data`, whose answers those of raw text equal.

@@ -11,7 +11,6 @@ a part of a token. A text is cut where it has more than enough:
   in theory, the best segmentation of a word depends on its end.
 
 Data flow: strings -> [this file] -> strings.
-Floor: export. Core TensorFlow operations only.
 """
 
 import numpy as np

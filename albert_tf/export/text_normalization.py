@@ -7,7 +7,6 @@ characters and are written out: the capital sigma at the end of a word, and
 the canonical order of combining marks.
 
 Data flow: UTF-8 strings -> [this file] -> SentencePiece or WordPiece.
-Floor: export. Core TensorFlow operations only.
 
 Source: `text.normalization`; the results are equal.
 """

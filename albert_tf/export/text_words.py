@@ -4,7 +4,6 @@ What lies between two spaces is called a word here, whatever it contains; it
 is empty between neighbouring spaces. A text that cannot be split is one word.
 
 Data flow: strings -> [this file] -> tokenizers of words.
-Floor: export. Core TensorFlow operations only.
 """
 
 import dataclasses

@@ -10,7 +10,6 @@ All places of a text are walked together, one level of the trie at a time; a
 walk that finds no child is dropped.
 
 Data flow: vocabulary -> [this file] -> constants of the graph.
-Floor: export. Core TensorFlow operations only.
 """
 
 from collections.abc import Iterable, Mapping

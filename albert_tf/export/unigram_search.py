@@ -16,7 +16,6 @@ the library than Python does, which rounds differently. Ours rounds as the copy
 that made the training data.
 
 Data flow: `model_normalization` -> [this file] -> `sentencepiece_graph`.
-Floor: export. Core TensorFlow operations only.
 
 Source: google/sentencepiece, unigram_model.cc, Model::EncodeOptimized; the
 score of user-defined pieces and the rounding as found in version 0.2.3.

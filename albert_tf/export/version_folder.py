@@ -10,7 +10,6 @@ Each is a `tensorflow.serving.PredictionLog`, written without its package: a
 field of a protocol buffer is a number and a length, followed by its bytes.
 
 Data flow: SavedModel, example requests -> [this file] -> D/<version>.
-Floor: export.
 
 Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """

@@ -2,7 +2,6 @@
 
 Data flow: words -> `text_normalization` -> [this file] -> ids and their
 places in the raw text.
-Floor: export. Core TensorFlow operations only.
 
 Source: `text.wordpiece_tokenizer`; the results are equal.
 """

@@ -1,7 +1,6 @@
 """Compares answers in Chinese: exact match and F1 of characters.
 
 Data flow: predicted and true answer -> [this file] -> `metrics.squad`.
-Floor: metrics. Plain Python.
 
 Chinese has no spaces between words, so that F1 counts characters: of the
 longest run that prediction and answer share. Texts in other scripts are

@@ -1,7 +1,7 @@
 """Computes scores of classification and regression.
 
 Data flow: labels and predictions of a set -> [this file] -> `eval_results`.
-Floor: metrics. NumPy, scikit-learn and SciPy.
+NumPy, scikit-learn and SciPy.
 
 Every score is a float, of N labels and N predictions: integers, or floats for
 Pearson, Spearman and the squared error. A correlation that is not defined (one

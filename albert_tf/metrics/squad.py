@@ -1,7 +1,6 @@
 """Scores answers that are spans of a text: exact match and F1.
 
 Data flow: predicted and true answers -> [this file] -> `eval_results`.
-Floor: metrics. NumPy.
 
 Before answers are compared, they are lower-cased, ASCII punctuation and the
 articles `a`, `an`, `the` are removed, and white space is collapsed; answers in

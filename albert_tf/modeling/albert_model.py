@@ -3,8 +3,6 @@
 Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
 `parameter_sharing="none"` makes it a BERT.
 
-Floor: modeling.
-
 Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
 """
 

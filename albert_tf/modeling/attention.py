@@ -1,7 +1,5 @@
 """Multi-head self-attention: its arithmetic, and the sublayer around it.
 
-Floor: modeling.
-
 Source: Vaswani et al. 2017, section 3.2; google-research/albert,
 `modeling.attention_layer` and the first half of `attention_ffn_block`.
 """

@@ -4,8 +4,6 @@ A layer is saved as the arguments of its constructor, which it keeps as
 attributes of the same names. `AlbertConfig` is saved as its dict. A model is
 called on a dict of tensors, which is checked first: Keras would otherwise fail
 deep inside the model, or broadcast silently.
-
-Floor: modeling.
 """
 
 import dataclasses

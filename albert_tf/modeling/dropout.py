@@ -6,8 +6,6 @@ in one process or many, computed once or again, though XLA (`--jit_compile`) has
 other ones; and a shared block, which uses other sites each time it is applied,
 draws other masks each time.
 
-Floor: modeling.
-
 Source: the places are those of google-research/albert, `modeling.py`.
 """
 

@@ -4,8 +4,6 @@ Their width is E; the encoder projects them to H. Everything here is computed
 in float32, because rows of the tables are looked up, not multiplied, so that a
 lower precision would save nothing.
 
-Floor: modeling.
-
 Source: Lan et al. 2020, section 3.1 (factorized embedding);
 google-research/albert, `modeling.embedding_postprocessor`.
 """

@@ -1,7 +1,5 @@
 """The stack of Transformer blocks, after a projection from E to H.
 
-Floor: modeling.
-
 Source: Lan et al. 2020, section 3.1 and table 4 (cross-layer parameter
 sharing); google-research/albert, `modeling.transformer_model`.
 """

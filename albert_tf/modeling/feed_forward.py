@@ -1,7 +1,5 @@
 """The feed-forward half of a block: H to F, activation, F to H.
 
-Floor: modeling.
-
 Source: google-research/albert, `modeling.get_activation` and the second half of
 `modeling.attention_ffn_block`.
 """

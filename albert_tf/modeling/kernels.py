@@ -6,8 +6,6 @@ part is compiled as a whole, and so is its gradient, in closed form, which
 takes nothing but output and inputs. The numbers are the same up to rounding; a
 compiled part computes in float32 in every precision. Such parts are those of a
 block, the cross-entropy, and the optimizer's update of a weight.
-
-Floor: modeling.
 """
 
 import contextlib

@@ -5,8 +5,6 @@ layer derives the seeds of its parts from its own seed and their names. So the
 initial value of a variable depends only on the seed of the model and on the
 place of the variable: not on the order of creation, nor on any global state.
 
-Floor: modeling.
-
 Source: google-research/albert, `modeling.create_initializer`, and its calls of
 `tf.contrib.layers.layer_norm`; `run_pretraining.get_sentence_order_output`,
 `classifier_utils.create_model` and `squad_utils.create_v1_model` for output

@@ -6,8 +6,6 @@ functions here return numerator and denominator separately, in float32. As in
 the reference, the masked-LM loss is `loss / (weight + MASKED_LM_EPSILON)`; all
 others are `loss / weight`, which in fine-tuning is the mean over examples.
 
-Floor: modeling.
-
 Source: google-research/albert, `run_pretraining.get_masked_lm_output` and
 `get_sentence_order_output`, `classifier_utils.create_model`,
 `race_utils.create_model`, `squad_utils.v1_model_fn_builder` and

@@ -3,8 +3,6 @@
 Each sequence keeps its positions, counted from zero, and attends to itself
 alone, so its vectors are those that it has in a row of its own.
 
-Floor: modeling.
-
 Source: Krell et al. 2021, "Efficient sequence packing without
 cross-contamination".
 """

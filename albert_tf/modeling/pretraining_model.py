@@ -1,7 +1,5 @@
 """ALBERT with its pretraining heads: masked tokens and sentence order.
 
-Floor: modeling.
-
 Source: Lan et al. 2020, section 3.1 (inter-sentence coherence loss);
 google-research/albert, `run_pretraining.model_fn_builder` and
 `run_pretraining.get_masked_lm_output`.

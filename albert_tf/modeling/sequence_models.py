@@ -1,7 +1,5 @@
 """ALBERT for classification, regression and multiple choice.
 
-Floor: modeling.
-
 Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3 (RACE);
 google-research/albert, `classifier_utils.create_model`,
 `race_utils.create_model`.

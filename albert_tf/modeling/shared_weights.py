@@ -8,8 +8,6 @@ the call once more. Then the gradients of a matrix are added one after the
 other, as soon as each is known, not kept and added at the end: for xxlarge in
 float32, twelve of 800 MB each.
 
-Floor: modeling.
-
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost".
 """
 

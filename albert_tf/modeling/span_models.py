@@ -4,8 +4,6 @@
 scores the end once for each of several starts (the true start in training, the
 most likely starts in inference), and whether there is an answer at all.
 
-Floor: modeling.
-
 Source: Devlin et al. 2019, section 4.2; Lan et al. 2020, appendix A.3, after
 Yang et al. 2019 (XLNet); google-research/albert,
 `squad_utils.create_v1_model` and `squad_utils.create_v2_model`.

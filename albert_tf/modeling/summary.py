@@ -4,7 +4,7 @@
 
 Counts by formula, without building weights or importing TensorFlow.
 
-Floor: modeling. Plain Python: no Keras.
+Plain Python: no Keras.
 
 Source: Lan et al. 2020, tables 1 and 4, for the numbers of parameters.
 """

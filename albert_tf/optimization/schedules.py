@@ -18,8 +18,6 @@ level above. So an ALBERT with one group has four levels, with the multipliers
 decay^3, decay^2, decay and 1. Where only one half of each layer is shared, the
 shared half belongs to the level of the last layers that use it.
 
-Floor: optimization.
-
 Source: google-research/albert, `optimization.create_optimizer`, for the first;
 Howard and Ruder 2018 (ULMFiT), section 3.2, "discriminative fine-tuning", for
 the second. The levels are ours.

@@ -5,7 +5,6 @@ whose prediction has stayed the same for `patience` layers is dropped from the
 batch, so that the layers above compute less.
 
 Data flow: embeddings -> layer -> prediction -> [this file] -> next layer.
-Floor: tasks.
 
 Source: Zhou et al. 2020, "BERT Loses Patience: Fast and Robust Inference with
 Early Exit", section 3.2.

@@ -4,8 +4,6 @@ Each has one loss, the weighted mean over the rows of a batch (sequences,
 questions or windows), and so are its scores in the training log. All take the
 config of the encoder, the seed of the initial weights and Keras's dtype policy.
 
-Floor: tasks.
-
 Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
 google-research/albert, `classifier_utils.create_model`,
 `race_utils.create_model`, `squad_utils.create_v1_model` and

@@ -1,6 +1,6 @@
 """The flags of the head that classification and multiple choice share.
 
-Floor: tasks. Plain Python, so that the flags are read before any slow import.
+Plain Python, so that the flags are read before any slow import.
 """
 
 import dataclasses

@@ -1,7 +1,5 @@
 """The paper's settings for fine-tuning, by task.
 
-Floor: tasks. Plain Python.
-
 The paper has one table for all sizes. The one exception is from the README of
 the original: with the table's learning rate, the second version of every size
 diverges on RACE; it needs 1e-5, and no dropout in the encoder.

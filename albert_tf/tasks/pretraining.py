@@ -1,7 +1,5 @@
 """Pretraining: masked n-grams and sentence order.
 
-Floor: tasks.
-
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `run_pretraining.py` (losses, and metrics of the evaluation).
 """

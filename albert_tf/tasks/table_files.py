@@ -1,7 +1,6 @@
 r"""Rows of TSV, CSV and JSONL files, with columns chosen by name.
 
 Data flow: file -> [this file] -> examples of a task.
-Floor: tasks. Plain Python.
 
 TSV is what GLUE means by it: a tab always ends a field, and a line end always
 ends a row. Quotes are plain characters, and a field cannot hold a tab. CSV is

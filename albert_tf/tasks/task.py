@@ -4,8 +4,8 @@ The data half (`TaskData`) is NumPy: examples -> records -> [model] -> outputs
 -> scores and files. The model half (`Task`, `FinetuningTask`) is TensorFlow:
 the model, its loss and the totals that the scores are computed from.
 
-Floor: tasks. Imports neither TensorFlow nor Keras at run time, so that a
-script reads and checks its data before it pays for the import.
+Imports neither TensorFlow nor Keras at run time, so that a script reads and
+checks its data before it pays for the import.
 """
 
 import abc

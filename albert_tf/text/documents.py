@@ -1,7 +1,7 @@
 """Reads text files of any format as documents, for vocabularies and records.
 
 Data flow: files -> [this file] -> documents -> sentences.
-Floor: text. Plain Python and NumPy; the text is streamed.
+Plain Python and NumPy; the text is streamed.
 
 A text file has one sentence a line; a blank line ends a document. A file of
 JSON lines has one document a line, such as `{"text": ...}`, which is split

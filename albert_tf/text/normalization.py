@@ -1,7 +1,6 @@
 """Normalizes text before tokenization, and traces characters to their origin.
 
 Data flow: raw text -> [this file] -> SentencePiece or WordPiece.
-Floor: text. Plain Python and NumPy.
 
 There are two pipelines, because the released checkpoints need two: `normalize`
 for the English ones and `split_words` for the Chinese ones. Both replace

@@ -1,8 +1,8 @@
 """Reads a column of text from a Parquet file.
 
-Floor: text. pyarrow is imported when a file is read. A few rows are in memory
-at a time: columns are read in small parts, not by row groups, which can be as
-large as the file.
+pyarrow is imported when a file is read. A few rows are in memory at a time:
+columns are read in small parts, not by row groups, which can be as large as
+the file.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Tokenizes with SentencePiece, as the English ALBERT checkpoints do.
 
 Data flow: text -> normalization -> [this file] -> ids.
-Floor: text. Plain Python, NumPy and the SentencePiece library.
+Plain Python, NumPy and the SentencePiece library.
 
 Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 """

@@ -2,7 +2,6 @@
 
 Data flow: texts -> ids (tokenizer) -> [this file] -> `input_ids`,
 `segment_ids`.
-Floor: text. Plain Python.
 
 Source: google-research/albert, `classifier_utils.convert_single_example` and
 `_truncate_seq_pair`.

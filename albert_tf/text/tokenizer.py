@@ -1,7 +1,6 @@
 """What every tokenizer does, and how to load one.
 
 Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
-Floor: text. Plain Python and NumPy.
 """
 
 import abc

@@ -5,7 +5,7 @@ pieces and scores of the SentencePiece model that it was made of, and the steps
 around it. From a file whose steps are all ALBERT's, the model follows.
 
 Data flow: tokenizer.json -> [this file] -> a SentencePiece model's bytes.
-Floor: text. Plain Python and the SentencePiece library.
+Plain Python and the SentencePiece library.
 
 Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
 """

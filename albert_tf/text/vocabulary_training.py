@@ -1,7 +1,7 @@
 """Trains a SentencePiece vocabulary with ALBERT's settings.
 
 Data flow: documents -> normalized sentences -> [this file] -> P.model, P.vocab.
-Floor: text. Plain Python and the SentencePiece library.
+Plain Python and the SentencePiece library.
 
 Source: google-research/albert, README, "SentencePiece"; the settings stored in
 the released model are the same.

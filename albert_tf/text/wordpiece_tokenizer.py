@@ -1,7 +1,6 @@
 """Tokenizes with WordPiece, as the Chinese ALBERT checkpoints do.
 
 Data flow: text -> words (normalization) -> [this file] -> ids.
-Floor: text. Plain Python and NumPy.
 
 Source: google-research/albert, tokenization.WordpieceTokenizer, load_vocab.
 """

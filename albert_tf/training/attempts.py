@@ -2,8 +2,6 @@
 
 Data flow: records -> attempts at training -> best weights -> scores and files.
 `attempts.json` records which attempt an output directory is in.
-
-Floor: training.
 """
 
 import contextlib

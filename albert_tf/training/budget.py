@@ -4,8 +4,6 @@ Found by search with a small model (4 layers, H=256) on 46 MB of text, and not
 tried with larger ones: docs/results.md has what was compared. With few updates,
 the paper's recipe, whose rate is meant for batches of 4096, has hardly begun to
 learn, and a model learns to use the context sooner at half its depth.
-
-Floor: training. Plain Python.
 """
 
 from typing import Any

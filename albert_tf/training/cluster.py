@@ -4,7 +4,7 @@ They come from the environment that a scheduler makes: `TF_CONFIG`, the
 variables of a Slurm step, or those of `mpirun` with a list of hosts. What does
 not fit together is refused, because a wrong address makes all workers wait.
 
-Floor: training. Plain Python, but for TensorFlow's parser of Slurm's lists.
+Plain Python, but for TensorFlow's parser of Slurm's lists.
 """
 
 import dataclasses

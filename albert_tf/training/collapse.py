@@ -8,7 +8,7 @@ predicting the label frequencies for every record; or it ranks the records
 better than by chance. The labels that it predicts show nothing: where 3% of
 the records are positive, a good model may call none of them positive.
 
-Floor: training. NumPy and SciPy.
+NumPy and SciPy.
 """
 
 import dataclasses

@@ -2,8 +2,6 @@
 
 So a pretraining can go over to longer sequences, larger batches or other
 records when that was not planned as a schedule of one run.
-
-Floor: training.
 """
 
 import logging

@@ -4,8 +4,6 @@ TensorFlow's coordination service, which runs in the chief, holds short texts
 by key, and notices by heartbeats when a worker has died or hangs: operations
 that wait for it then fail in all others. Here, such an error becomes one line
 that says which worker has failed, and why, the same in all of them.
-
-Floor: training.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Devices: a `tf.distribute` strategy by name, and batches for its replicas.
-
-Floor: training.
-"""
+"""Devices: a `tf.distribute` strategy by name, and batches for its replicas."""
 
 import contextlib
 import dataclasses

@@ -2,7 +2,6 @@
 
 Data flow: examples -> records -> training, one run per seed -> best weights
 -> scores and files. `attempts` does the run of one seed.
-Floor: training.
 
 Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.

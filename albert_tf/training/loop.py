@@ -8,8 +8,6 @@ A run of several phases (`phases.py`) takes batches and depth of the phase that
 a step is in. Evaluations are always of the whole model. Those before the last
 phase are logged and nothing else: they select no best weights. With a time
 budget (`progress.py`), steps of the schedules are parts of the time.
-
-Floor: training.
 """
 
 import dataclasses

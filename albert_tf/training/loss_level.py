@@ -1,7 +1,4 @@
-"""Whether the loss of a step is out of line with those before it.
-
-Floor: training. Plain Python.
-"""
+"""Whether the loss of a step is out of line with those before it."""
 
 import dataclasses
 import math

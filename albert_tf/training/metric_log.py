@@ -1,7 +1,4 @@
-"""What a run reports: JSON lines, TensorBoard scalars, a progress bar.
-
-Floor: training.
-"""
+"""What a run reports: JSON lines, TensorBoard scalars, a progress bar."""
 
 import json
 import logging

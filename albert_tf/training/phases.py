@@ -5,8 +5,6 @@ its config say. `3@0,6@30000` is a schedule: the value 3 from step 0 on, and 6
 from step 30000 on. The phases of a run begin wherever one of its schedules
 changes.
 
-Floor: training. Plain Python.
-
 Source: Gong et al. 2019, "Efficient training of BERT by progressively
 stacking", for the depth, which sharing all layers makes free of copies; Devlin
 et al. 2019, appendix A.2, for the length; Smith et al. 2018, "Don't decay the

@@ -1,7 +1,6 @@
 """Outputs of a fine-tuned model for every record.
 
 Data flow: records -> batches of similar length -> outputs of every record.
-Floor: training.
 """
 
 import collections

@@ -1,7 +1,5 @@
 """Pretraining, from record files to checkpoints and scores.
 
-Floor: training.
-
 Source: google-research/albert, `run_pretraining.main`.
 """
 

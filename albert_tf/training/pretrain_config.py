@@ -1,7 +1,4 @@
-"""The configuration of a pretraining run, and its flags.
-
-Floor: training. Plain Python.
-"""
+"""The configuration of a pretraining run, and its flags."""
 
 import dataclasses
 from typing import ClassVar

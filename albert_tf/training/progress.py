@@ -4,8 +4,6 @@ The schedules of a run, of the learning rate and of its phases, are written in
 steps. Without a time budget, a step is an update. With one, the run is at step
 `p * num_train_steps` after the share p of the time, however many updates that
 were; it ends when the time is over, and the learning rate with it.
-
-Floor: training. Plain Python.
 """
 
 import dataclasses

@@ -1,7 +1,4 @@
-"""Which of two evaluations is better: scores by name, and their losses.
-
-Floor: training. Plain Python.
-"""
+"""Which of two evaluations is better: scores by name, and their losses."""
 
 import math
 import re

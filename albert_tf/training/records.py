@@ -1,7 +1,4 @@
-"""The records of a fine-tuning run: made or cached, and their batches.
-
-Floor: training.
-"""
+"""The records of a fine-tuning run: made or cached, and their batches."""
 
 import collections
 import dataclasses

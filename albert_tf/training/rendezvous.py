@@ -4,8 +4,6 @@ TensorFlow's chief waits without end, and without listening to signals, for a
 worker that does not come. So all first meet at the address of the chief, which
 then belongs to TensorFlow: each says a line of JSON, and the chief answers all
 of them with the same line, when all have come or it is too late.
-
-Floor: training. Plain Python.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 """A run as one web page: facts, charts, tables; no network, no scripts.
 
 Data flow: log, scores and outputs of a run -> [this file] -> report.html.
-Floor: training. NumPy; matplotlib and Jinja2 are imported when a page is
-written.
+NumPy; matplotlib and Jinja2 are imported when a page is written.
 """
 
 import collections

@@ -1,7 +1,6 @@
 """Results of a fine-tuned model: outputs, scores, files, report.
 
 Data flow: records -> outputs of every record -> scores, files.
-Floor: training.
 """
 
 import contextlib

@@ -4,8 +4,7 @@ One object holds every setting of a run, from the optimizer to the output
 directory. It is checked once, when it is made, and handed from the command
 line to the innermost function.
 
-Floor: training. Plain Python, so that a bad flag is reported before TensorFlow
-is imported.
+Plain Python, so that a bad flag is reported before TensorFlow is imported.
 """
 
 import dataclasses

@@ -4,8 +4,6 @@
 numbers. A directory with another fingerprint is refused, so that no run
 continues, evaluates or overwrites the weights of another one. What an older
 version did not record is not compared.
-
-Floor: training. Plain Python.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""What a run remembers between two updates, besides the weights.
-
-Floor: training.
-"""
+"""What a run remembers between two updates, besides the weights."""
 
 import dataclasses
 from collections.abc import Mapping

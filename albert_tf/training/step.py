@@ -3,8 +3,6 @@
 Data flow: batch of each replica -> micro-batches -> sum of gradients -> sum
 over replicas -> clip -> optimizer.
 
-Floor: training.
-
 Source: Micikevicius et al. 2018, "Mixed precision training", section 3.2, for
 the loss scale of float16.
 

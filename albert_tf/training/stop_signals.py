@@ -1,7 +1,4 @@
-"""What asks a run to stop: SIGTERM, Ctrl-C, or the end of its time.
-
-Floor: training.
-"""
+"""What asks a run to stop: SIGTERM, Ctrl-C, or the end of its time."""
 
 import contextlib
 import logging

@@ -1,8 +1,6 @@
 """Training in an output directory: optimizer, resume, loop.
 
 What pretraining and fine-tuning share, in the order in which it happens.
-
-Floor: training.
 """
 
 import contextlib

@@ -1,7 +1,6 @@
 """Tables of one's own: their files, their labels, what the labels need.
 
 Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
-Floor: tasks. NumPy.
 """
 
 import collections

@@ -2,7 +2,7 @@
 
 Data flow: examples -> [this file] -> records -> [model] -> logits ->
 [this file] -> `eval_results`, `test_results.tsv`, submission.
-Floor: tasks. No TensorFlow.
+No TensorFlow.
 
 Source: google-research/albert, `classifier_utils` (features, scores) and
 `run_classifier` (files of predictions).

@@ -1,7 +1,6 @@
 """Examples of classification and regression, and the tables that hold them.
 
 Data flow: TSV, CSV or JSONL -> [this file] -> examples -> `ClassificationData`.
-Floor: tasks. Plain Python.
 """
 
 import dataclasses

@@ -1,7 +1,6 @@
 """The sets of GLUE: files, columns, labels, scores, submissions.
 
 Data flow: GLUE's own TSV files -> [this file] -> examples.
-Floor: tasks. Plain Python.
 
 Columns are found by name in the header row. Names, labels and the order of
 labels are those of the published files and of the original.

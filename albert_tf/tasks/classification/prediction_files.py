@@ -1,7 +1,6 @@
 """Files of predictions, written row by row.
 
 Data flow: answers of a model -> [this file] -> `test_results.tsv`, submission.
-Floor: tasks. NumPy.
 
 Source: google-research/albert, `run_classifier.py`; gluebenchmark.com.
 """

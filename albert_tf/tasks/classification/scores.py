@@ -1,7 +1,6 @@
 """Names and values of the scores of classification and regression.
 
 Data flow: labels, probabilities, predictions -> [this file] -> scores by name.
-Floor: tasks. NumPy.
 """
 
 import logging

@@ -1,7 +1,6 @@
 """A table to predict, read anew each time, in constant memory.
 
 Data flow: TSV, CSV or JSONL -> [this file] -> examples -> predictions.
-Floor: tasks. Plain Python.
 """
 
 import hashlib

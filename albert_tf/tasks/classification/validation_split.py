@@ -1,7 +1,6 @@
 """Which rows of a training file are held out to validate on.
 
 Data flow: examples -> [this file] -> examples to train on, to validate on.
-Floor: tasks. NumPy.
 """
 
 import itertools

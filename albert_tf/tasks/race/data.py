@@ -1,7 +1,6 @@
 """Multiple choice, the data half: records, accuracy, predictions.
 
 Data flow: examples -> records -> [model] -> logits -> scores, files.
-Floor: tasks. NumPy.
 
 The report has the accuracy by type of question: who, what, when, ..., or a
 sentence to complete. RACE does not label its questions; the rule is ours and

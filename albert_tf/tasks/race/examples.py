@@ -1,7 +1,6 @@
 """Multiple-choice questions, and their records.
 
 Data flow: files -> [this file] -> records -> batches.
-Floor: tasks. NumPy.
 
 A record has a row for each choice: `[CLS] article [SEP] question and option
 [SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice

@@ -1,7 +1,6 @@
 """Files of multiple-choice questions: RACE, JSON lines, MCTest.
 
 Data flow: .txt, .jsonl, or .tsv with .ans -> [this file] -> examples.
-Floor: tasks. Plain Python.
 
 RACE's archive has one JSON object per file: a passage with its questions;
 google-research/albert wants these concatenated in `all.txt`, one per line.

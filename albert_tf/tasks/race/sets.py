@@ -1,8 +1,8 @@
 """RACE's flags, and the questions that they name.
 
 Data flow: flags -> [this file] -> sets -> run.
-Floor: tasks. Imports scikit-learn and TensorFlow only where they are used, so
-that the flags are read before.
+Imports scikit-learn and TensorFlow only where they are used, so that the flags
+are read before.
 
 Source: google-research/albert, `run_race.py`.
 """

@@ -1,7 +1,6 @@
 """SQuAD, the data half: records, scores, predictions, null threshold, report.
 
 Data flow: examples -> records -> [model] -> outputs -> scores, files.
-Floor: tasks. NumPy.
 
 Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """

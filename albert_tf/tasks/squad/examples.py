@@ -1,7 +1,6 @@
 """Questions, contexts and answers, as SQuAD's files have them.
 
 Data flow: SQuAD JSON -> [this file] -> windows, features, scores.
-Floor: tasks. NumPy.
 
 Source: Rajpurkar et al. 2016, 2018, for the format; google-research/albert,
 `squad_utils.read_squad_examples`.

@@ -1,7 +1,6 @@
 """From the outputs of the model to the answers of a question.
 
 Data flow: outputs of its windows -> [this file] -> answers -> scores, files.
-Floor: tasks. NumPy.
 
 A span of tokens is a candidate if its window is the one in which its first
 token has the most context, and if it is not too long. Of the spans with the

@@ -1,7 +1,7 @@
 """SQuAD's flags, and the questions that they name.
 
 Data flow: flags -> [this file] -> sets -> run.
-Floor: tasks. Imports TensorFlow only where the model half is made.
+Imports TensorFlow only where the model half is made.
 
 Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """

@@ -1,7 +1,6 @@
 """Windows over a context that is longer than the input, and their records.
 
 Data flow: questions -> [this file] -> records; and again -> predictions.
-Floor: tasks. NumPy.
 
 A record is `[CLS] question [SEP] window [SEP]`, with segment ids 0 up to the
 first `[SEP]` and 1 behind it. A window without the whole answer counts as
