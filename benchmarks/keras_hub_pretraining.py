@@ -2,10 +2,10 @@
 
     python benchmarks/keras_hub_pretraining.py --albert_config_file=small.json \
         --input_file=train.64 --eval_file=held_out.64 --train_batch_size=64 \
-        --learning_rate=0.001 --seconds=600 --output_dir=runs/keras_hub
+        --learning_rate=0.001 --num_train_steps=2000 --output_dir=runs/keras_hub
 
 KerasHub has no sentence order, so it learns masked words alone, by `fit` in a
-graph, with AdamW and a rate that rises, then falls to 0 at the end of the time.
+graph, with AdamW and a rate that rises, then falls to 0 by a cosine.
 Model, records, batches and masks are those that `run_pretraining.py` would
 have with the same flags. `metrics.jsonl` has a line for each evaluation.
 """
@@ -28,14 +28,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--input_file", required=True, help="record files")
     parser.add_argument("--eval_file", required=True, help="record files")
     parser.add_argument("--output_dir", required=True, type=pathlib.Path)
-    parser.add_argument("--seconds", type=int, required=True)
+    parser.add_argument("--num_train_steps", type=int, required=True)
+    parser.add_argument("--num_warmup_steps", type=int, default=100)
     parser.add_argument("--train_batch_size", type=int, default=64)
     parser.add_argument("--eval_batch_size", type=int, default=64)
     parser.add_argument("--max_eval_steps", type=int)
     parser.add_argument("--learning_rate", type=float, default=1e-3)
-    parser.add_argument(
-        "--warmup_share", type=float, default=0.1, help="of the time"
-    )
     parser.add_argument("--save_checkpoints_steps", type=int, default=200)
     parser.add_argument("--random_seed", type=int, default=12345)
     return parser.parse_args()
@@ -62,9 +60,16 @@ def create_model(arguments: argparse.Namespace) -> Any:
         ),
         preprocessor=None,
     )
+    # It rises, and then falls; Keras has no linear schedule that does both.
+    schedule = keras.optimizers.schedules.CosineDecay(
+        0.0,
+        arguments.num_train_steps - arguments.num_warmup_steps,
+        warmup_target=arguments.learning_rate,
+        warmup_steps=arguments.num_warmup_steps,
+    )
     model.compile(
         optimizer=keras.optimizers.AdamW(
-            arguments.learning_rate, weight_decay=0.01, global_clipnorm=1.0
+            schedule, weight_decay=0.01, global_clipnorm=1.0
         ),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         weighted_metrics=[
@@ -109,8 +114,7 @@ def _as_arguments(batch: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    """Trains for the given time, and writes the scores."""
-    start = time.monotonic()
+    """Trains, and writes a line of scores for each evaluation."""
     arguments = parse_arguments()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, str(ROOT))
@@ -121,47 +125,36 @@ def main() -> None:
     training, held_out = read_batches(arguments)
     arguments.output_dir.mkdir(parents=True, exist_ok=True)
     log = arguments.output_dir / "metrics.jsonl"
-    log.write_text("")  # a run that was killed begins anew
-    num_updates = 0
+    log.write_text("")
 
-    def evaluate() -> None:
-        scores = model.evaluate(held_out, verbose=0, return_dict=True)
-        line = {
-            "step": num_updates,
-            "seconds": time.monotonic() - start,
-            "eval_masked_lm_loss": scores["masked_lm_loss"],
-        }
-        with log.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+    class Log(keras.callbacks.Callback):
+        """Writes a line for each evaluation; its own time does not count."""
 
-    class Schedule(keras.callbacks.Callback):
-        """Sets the rate by the share of the time; evaluates now and then."""
+        seconds = 0.0
 
-        def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
-            share = (time.monotonic() - start) / arguments.seconds
-            rate = max(0.0, 1 - share)
-            if share < arguments.warmup_share:
-                rate = share / arguments.warmup_share
-            model.optimizer.learning_rate = rate * arguments.learning_rate
+        def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+            self.start = time.monotonic()
 
-        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
-            nonlocal num_updates
-            num_updates += 1
-            if time.monotonic() - start >= arguments.seconds:
-                model.stop_training = True
-            elif num_updates % arguments.save_checkpoints_steps == 0:
-                evaluate()
+        def on_test_begin(self, logs: object = None) -> None:
+            self.seconds += time.monotonic() - self.start
 
-    evaluate()
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            line = {
+                "step": (epoch + 1) * arguments.save_checkpoints_steps,
+                "seconds": self.seconds,
+                "eval_masked_lm_loss": logs["val_masked_lm_loss"],
+            }
+            with log.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
     model.fit(
         training,
-        steps_per_epoch=sys.maxsize,
-        callbacks=[Schedule()],
+        epochs=arguments.num_train_steps // arguments.save_checkpoints_steps,
+        steps_per_epoch=arguments.save_checkpoints_steps,
+        validation_data=held_out,
+        callbacks=[Log()],
         verbose=0,
     )
-    evaluate()
-    results = arguments.output_dir / "eval_results.json"
-    results.write_text(log.read_text().splitlines()[-1] + "\n")
 
 
 if __name__ == "__main__":

@@ -1,26 +1,20 @@
-"""The commands of experiments: each is run once, and ends with the program.
+"""The commands of experiments: each is run once.
 
 What a command has made is done when a file beside it says so. The file has the
 command: what another command has made is refused, not taken for its results.
 """
 
-import contextlib
 import dataclasses
-import os
 import pathlib
 import shlex
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from albert_tf import files
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-_running: set["subprocess.Popen[bytes]"] = set()
-_stopped = threading.Event()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,8 +66,8 @@ def shown(commands: Iterable[Command]) -> str:
     return "\n".join(map(str, commands))
 
 
-def run(command: Command, num_threads: int | None = None) -> str:
-    """Runs a command, unless that is done, on all cores or so many threads.
+def run(command: Command) -> str:
+    """Runs a command, unless that is done.
 
     Returns:
         The commit of the code that ran it.
@@ -83,69 +77,38 @@ def run(command: Command, num_threads: int | None = None) -> str:
     """
     done = command.made.with_name(f"{command.made.name}.done.json")
     if done.exists():
-        found = files.read_json_object(done)
-        if found["command"] != str(command):
+        record = files.read_json_object(done)
+        if record["command"] != str(command):
             raise ValueError(
                 f"{str(command.made)!r} was made by another command: "
-                f"{found['command']!r}. Pass another --output_dir."
+                f"{record['command']!r}. Pass another --output_dir."
             )
-        return str(found["commit"])
+        return str(record["commit"])
     for path in command.refused:
         if path.is_dir():
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
-    call(command, num_threads)
-    values = {"command": str(command), "commit": _commit()}
-    files.write_json(done, values)
-    return values["commit"]
+    call(command)
+    record = {"command": str(command), "commit": _commit()}
+    files.write_json(done, record)
+    return record["commit"]
 
 
-def call(command: Command, num_threads: int | None = None) -> None:
+def call(command: Command) -> None:
     """Runs a command, whose output goes to the end of its log.
 
     Raises:
-        ValueError: It failed, or the program has been stopped.
+        ValueError: It failed.
     """
-    log = command.log
-    log.parent.mkdir(parents=True, exist_ok=True)
-    environment = dict(os.environ)
-    if num_threads:
-        environment["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
-    with (
-        log.open("ab") as output,
-        _started(
-            command.words, stdout=output, stderr=output, env=environment
-        ) as process,
-    ):
-        code = process.wait()
-    if code:
-        lines = log.read_text(errors="replace").strip().splitlines() or ["?"]
-        raise ValueError(f"{lines[-1].removeprefix('error: ')} See {log}.")
-
-
-@contextlib.contextmanager
-def _started(
-    words: Sequence[str], **options: Any
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """Starts a process that ends with the block, or with `stop`."""
-    if _stopped.is_set():
-        raise ValueError("The program has been stopped.")
-    with subprocess.Popen(words, **options) as process:
-        _running.add(process)
-        try:
-            if _stopped.is_set():
-                process.terminate()
-            yield process
-        finally:
-            process.terminate()  # Nothing if it has ended.
-            _running.discard(process)
-
-
-def stop() -> None:
-    """Ends all commands, and lets none begin."""
-    _stopped.set()
-    for process in tuple(_running):
-        process.terminate()
+    command.log.parent.mkdir(parents=True, exist_ok=True)
+    with command.log.open("ab") as output:
+        done = subprocess.run(
+            command.words, stdout=output, stderr=output, check=False
+        )
+    if done.returncode:
+        text = command.log.read_text(errors="replace").strip()
+        *_, last = text.splitlines() or ["?"]
+        raise ValueError(f"{last.removeprefix('error: ')} See {command.log}.")
 
 
 def _commit() -> str:

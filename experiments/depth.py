@@ -5,20 +5,12 @@ import dataclasses
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
-_PAPER_DEPTHS = (1, 3, 6, 12, 24, 48)
-_PAPER_WIDTHS, _PAPER_WIDTHS_LAYERS = (1024, 2048, 4096, 6144), 3
 _DEPTHS = (1, 2, 4, 8)
 _ONE, _TWO_STAGES, _ALL_STAGES = "1 layer", "1 layer, again", "1 layer, longer"
 
 
-def _depths(scale: Scale) -> tuple[int, ...]:
-    return _PAPER_DEPTHS if scale.is_paper else _DEPTHS
-
-
 def _widths(scale: Scale) -> tuple[int, ...]:
     hidden = scale.config.hidden_size
-    if scale.is_paper:
-        return _PAPER_WIDTHS
     return hidden // 4, hidden // 2, hidden
 
 
@@ -28,9 +20,8 @@ def variants(scale: Scale) -> list[Variant]:
     A control has one layer, and as many updates as the second depth, or the
     deepest model, has had with all those it started from.
     """
-    depths = _depths(scale)
     found: list[Variant] = []
-    for depth in depths:
+    for depth in _DEPTHS:
         config = dataclasses.replace(scale.config, num_hidden_layers=depth)
         found.append(
             Variant(
@@ -45,16 +36,12 @@ def variants(scale: Scale) -> list[Variant]:
         Variant(
             label=_ALL_STAGES,
             config=one.config,
-            flags={"num_train_steps": (len(depths) - 1) * steps},
+            flags={"num_train_steps": (len(_DEPTHS) - 1) * steps},
             starts_from=one,
         ),
     ]
     config = scale.config
     head_size = config.hidden_size // config.num_attention_heads
-    if scale.is_paper:
-        config = dataclasses.replace(
-            config, num_hidden_layers=_PAPER_WIDTHS_LAYERS
-        )
     for width in _widths(scale):
         wide = dataclasses.replace(
             config,
@@ -72,7 +59,7 @@ def _label(depth: int) -> str:
 
 def claims(scale: Scale) -> list[Claim]:
     """Returns what the paper says of depth and width."""
-    _, second, *_, last = _depths(scale)
+    _, second, *_, last = _DEPTHS
     narrow, *_, wide = _widths(scale)
     return [
         Claim(
@@ -103,7 +90,6 @@ EXPERIMENT = Experiment(
     source="Lan et al. 2020, tables 11 and 12",
     variants=variants,
     claims=claims,
-    paper_model="large_v1",
     paper_header=("model", "parameters", "average of five tasks"),
     paper_rows=(
         ("1 layer, H=1024", "18M", "52.9"),

@@ -69,15 +69,12 @@ def command(
         do_eval=True,
         keep_checkpoint_max=1,
         num_seeds=NUM_SEEDS,
-        on_collapse="ignore",
         **_settings(place.scale, task),
     )
 
 
 def _settings(scale: Scale, task: str) -> dict[str, object]:
     phase = scale.finetuning
-    if phase is None:
-        return {"preset": "paper"}
     length = phase.max_seq_length
     lengths = {
         SQUAD: {"max_query_length": length // 4, "doc_stride": length // 2},
@@ -99,7 +96,7 @@ def evaluate(
         `command`, and `score`: the median of the seeds, 1 at best.
     """
     one = command(variant, place, task, data_dir)
-    commands.run(one, place.num_threads)
+    commands.run(one)
     score = files.read_json_object(one.made / runs.SCORES)[score_name(task)]
     if task == SQUAD:  # in percent
         score /= 100

@@ -5,12 +5,8 @@ import dataclasses
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
-_PAPER_SIZES = (64, 128, 256, 768)
-
 
 def _sizes(scale: Scale) -> tuple[int, ...]:
-    if scale.is_paper:
-        return _PAPER_SIZES
     hidden = scale.config.hidden_size
     return hidden // 8, hidden // 4, hidden // 2, hidden
 

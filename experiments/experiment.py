@@ -29,7 +29,7 @@ class Variant:
         pair_objective: Which pairs its second phase has: `sop` or `nsp`.
         starts_from: The model, of another number of layers, whose weights its
             second phase starts from; None for its own first phase.
-        has_time_budget: Whether time, not steps, ends its phases.
+        share_of_steps: Share of the steps of the scale that it is trained.
     """
 
     label: str
@@ -37,7 +37,7 @@ class Variant:
     flags: Mapping[str, object] = dataclasses.field(default_factory=dict)
     pair_objective: str = "sop"
     starts_from: "Variant | None" = None
-    has_time_budget: bool = False
+    share_of_steps: float = 1.0
 
     @property
     def num_before(self) -> int:
@@ -84,7 +84,6 @@ class Experiment:
         claims: Returns what the paper's numbers would mean here, by scale.
         paper_header: Header of the paper's own table.
         paper_rows: Its rows.
-        paper_model: The published model that the paper did it with.
         pairs: Pairs that every model is evaluated on.
     """
 
@@ -94,5 +93,4 @@ class Experiment:
     claims: Callable[[Scale], list[Claim]]
     paper_header: Sequence[str]
     paper_rows: Sequence[Sequence[str]]
-    paper_model: str = "base_v1"
     pairs: Sequence[str] = ("sop",)

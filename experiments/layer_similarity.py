@@ -1,19 +1,28 @@
-"""Figure 1: what every layer changes, with all layers shared and with none."""
+"""Figure 1: what every layer changes, with all layers shared and with none.
+
+Means of the distance and of the angle between the input and the output of each
+layer, over all tokens of held-out records that are not padding, masked as for
+an evaluation. The paper does not say which means it shows, nor of which text.
+"""
 
 import itertools
+import pathlib
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from albert_tf import files
-from experiments import commands, runs, sharing
-from experiments.commands import Command
+from albert_tf.cli import program
+from experiments import runs, sharing
 from experiments.experiment import Claim, Experiment, Variant
 from experiments.runs import Place
 from experiments.scales import Scale
 
 FILE = "figure_1.json"
 LABELS = ("all", "none")
+BATCH_SIZE, NUM_BATCHES = 32, 8
 MEASURES = {"l2_distance": "L2 distance", "degrees": "angle in degrees"}
 
 
@@ -43,28 +52,82 @@ EXPERIMENT = Experiment(
 )
 
 
-def command(place: Place) -> Command:
-    """Returns the command that draws the figure of a seed."""
-    made = place.models / "figure_1.json"
-    checkpoints = [
-        str(runs.newest_weights(one, place)) for one in variants(place.scale)
-    ]
-    return commands.create(
-        "albert_tf.analysis.layer_similarity",
-        made,
-        refused=[made, made.with_suffix(".png")],
-        init_checkpoint=",".join(checkpoints),
-        input_file=place.data / "held_out.sop",
-        output_prefix=made.with_suffix(""),
-    )
+class LayerSimilarity(NamedTuple):
+    """Means over tokens, one for each layer, in the order of the layers.
+
+    `l2_distance` is between the input and the output vector of the layer,
+    `degrees` the angle between them, 0 to 180.
+    """
+
+    l2_distance: list[float]
+    degrees: list[float]
 
 
 def measure(place: Place) -> dict[str, Any]:
-    """Returns the means by layer and label, measured unless that is done."""
-    one = command(place)
-    commands.run(one, place.num_threads)
-    found = files.read_json_object(one.made)
-    return dict(zip(LABELS, found.values(), strict=True))
+    """Returns the means by label and measure, computed unless that is done."""
+    path = place.models / FILE
+    if not path.exists():
+        curves = {
+            variant.label: _measure_checkpoint(
+                runs.newest_weights(variant, place), place
+            )._asdict()
+            for variant in variants(place.scale)
+        }
+        files.write_json(path, curves)
+    return files.read_json_object(path)
+
+
+def _measure_checkpoint(path: pathlib.Path, place: Place) -> LayerSimilarity:
+    with program.quiet_import():
+        from albert_tf.checkpoints import load
+        from albert_tf.data import example_order, input_pipeline, record_source
+        from albert_tf.modeling.albert_model import AlbertModel
+
+    loaded = load.load_model(path, head="encoder")
+    model = AlbertModel(loaded.config, output_hidden_states=True)
+    model.set_weights(loaded.get_weights())
+    batches = input_pipeline.evaluation_dataset(
+        record_source.open_records(str(place.data / "held_out.sop")),
+        example_order.InputShard(),
+        batch_size=BATCH_SIZE,
+        max_steps=NUM_BATCHES,
+    )
+    return measure_layers(model, batches)
+
+
+def measure_layers(
+    model: Any, batches: Iterable[Mapping[str, Any]]
+) -> LayerSimilarity:
+    """Measures the layers of a model, without dropout.
+
+    Args:
+        model: An `AlbertModel` with `output_hidden_states`.
+        batches: Dicts of int arrays `[B, S]`: `input_ids`, `input_mask`,
+            `segment_ids`.
+    """
+    totals: list[np.ndarray] = []
+    for batch in batches:
+        is_token = np.asarray(batch["input_mask"]) > 0
+        # [L + 1, T, H]: all tokens of the batch, before and after each layer.
+        states = np.stack(
+            [
+                np.asarray(state, np.float64)[is_token]
+                for state in model(batch, training=False)["hidden_states"]
+            ]
+        )
+        before, after = states[:-1], states[1:]
+        lengths = np.linalg.norm(states, axis=-1)
+        products = lengths[:-1] * lengths[1:]
+        cosines = (before * after).sum(-1) / np.maximum(products, 1e-30)
+        angles = np.degrees(np.arccos(np.clip(cosines, -1, 1)))
+        distances = np.linalg.norm(after - before, axis=-1)
+        ones = np.ones_like(angles)
+        totals.append(np.stack([ones, distances, angles]).sum(-1))  # [3, L]
+    num_tokens, distance, angle = sum(totals)
+    return LayerSimilarity(
+        l2_distance=(distance / num_tokens).tolist(),
+        degrees=(angle / num_tokens).tolist(),
+    )
 
 
 def roughness(values: Sequence[float]) -> float:

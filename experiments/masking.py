@@ -62,7 +62,6 @@ EXPERIMENT = Experiment(
     source="Lan et al. 2020, table 8; of masks it compares nothing",
     variants=variants,
     claims=claims,
-    paper_model="xxlarge_v1",
     paper_header=("ALBERT-xxlarge", "average of five tasks"),
     paper_rows=(("with dropout", "90.4"), ("without", "90.7")),
 )

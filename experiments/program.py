@@ -3,25 +3,19 @@ r"""Repeats an experiment of the ALBERT paper.
     python run_experiment.py --name=sharing --scale=tiny \
         --output_dir=experiments_tiny
 
-`tiny` takes minutes for each experiment on two cores, `small` hours; `paper`
-prints the commands for a cluster, writes the configs they name and runs
-nothing. The text is that of `--text_file`, every 40th document held out, or
-else the docstrings on this machine. The same command goes on where it was, and
-writes report.html and a JSON file for each experiment.
+`tiny` takes minutes for each experiment on two cores, `small` hours. The text
+is that of `--text_file`, every 40th document held out, or else the docstrings
+on this machine. The same command goes on where it was, and writes report.html
+and a JSON file for each experiment.
 """
 
 import dataclasses
-import os
 import pathlib
-import signal
-from collections.abc import Sequence
-from concurrent import futures
-from typing import Any, NoReturn
+from typing import Any
 
 from albert_tf import checks, files
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
-from albert_tf.config import published_config
 from albert_tf.settings import setting
 from albert_tf.text import documents
 from experiments import (
@@ -29,15 +23,15 @@ from experiments import (
     depth,
     downstream,
     embedding_size,
+    equal_operations,
     layer_similarity,
     masking,
     objective,
     runs,
     sharing,
     sizes,
-    wall_clock,
 )
-from experiments.experiment import Experiment, Variant
+from experiments.experiment import Experiment
 from experiments.runs import Place
 from experiments.scales import SCALES, Scale
 
@@ -49,7 +43,7 @@ EXPERIMENTS = {
     "depth": depth.EXPERIMENT,
     "masking": masking.EXPERIMENT,
     FIGURE: layer_similarity.EXPERIMENT,
-    "wall_clock": wall_clock.EXPERIMENT,
+    "equal_operations": equal_operations.EXPERIMENT,
 }
 HELD_OUT_EVERY = 40
 FIRST_SEED = 12345
@@ -74,9 +68,6 @@ class ExperimentConfig:
     num_seeds: int | None = setting(
         None, "Runs of every model. Default: that of the scale."
     )
-    num_parallel: int = setting(
-        1, "Seeds that are trained at a time, each on its share of the cores."
-    )
     tasks: tuple[str, ...] = setting(
         (),
         "Comma-separated tasks on which every model is fine-tuned, with three "
@@ -91,7 +82,6 @@ class ExperimentConfig:
     def __post_init__(self) -> None:
         if self.num_seeds is not None:
             checks.check_integer("num_seeds", self.num_seeds, at_least=1)
-        checks.check_integer("num_parallel", self.num_parallel, at_least=1)
         for task in self.tasks:
             checks.check_choice("tasks", task, downstream.TASKS)
         if bool(self.tasks) != (self.data_dir is not None):
@@ -109,8 +99,7 @@ def define_flags() -> None:
 
 
 def run(values: cli_flags.FlagValues) -> None:
-    """Runs the experiments, or prints their commands."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Runs the experiments, and writes their report."""
     cli_flags.require(values, "name", "output_dir")
     config = cli_flags.read(ExperimentConfig, values)
     scale = SCALES[config.scale]
@@ -122,9 +111,6 @@ def run(values: cli_flags.FlagValues) -> None:
     for task in config.tasks:
         downstream.check(task, pathlib.Path(config.data_dir))
     claim(folder, scale, config)
-    if scale.is_paper:
-        print(paper_commands(names, folder, config))
-        return
     if config.name in (SIZES, ALL):
         print(SIZES, flush=True)
         files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
@@ -132,11 +118,15 @@ def run(values: cli_flags.FlagValues) -> None:
         make_data(scale, folder / "data", config.text_file)
     places = places_of(scale, folder, config)
     for name in names:
-        results = run_experiment(EXPERIMENTS[name], places, config)
+        results = [
+            result
+            for place in places
+            for result in run_seed(EXPERIMENTS[name], place, config)
+        ]
         files.write_json(folder / f"{name}.json", results)
         if name == FIGURE:
-            found = [layer_similarity.measure(place) for place in places]
-            files.write_json(folder / layer_similarity.FILE, found)
+            curves = [layer_similarity.measure(place) for place in places]
+            files.write_json(folder / layer_similarity.FILE, curves)
     with program.quiet_import():
         from experiments import report
     report.write(
@@ -148,56 +138,19 @@ def run(values: cli_flags.FlagValues) -> None:
     print(f"Open {(folder / 'report.html').resolve()}")
 
 
-def _interrupt(signal_number: int, frame: object) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 def places_of(
     scale: Scale, folder: pathlib.Path, config: ExperimentConfig
 ) -> list[Place]:
     """Returns where the models of each seed are."""
-    num_parallel = min(config.num_parallel, config.num_seeds)
     return [
         Place(
             scale=scale,
             data=folder / "data",
             models=folder / f"seed-{seed}",
             seed=seed,
-            num_threads=len(os.sched_getaffinity(0)) // num_parallel or 1,
         )
         for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
     ]
-
-
-def run_experiment(
-    experiment: Experiment,
-    places: Sequence[Place],
-    config: ExperimentConfig,
-) -> list[dict[str, Any]]:
-    """Trains and evaluates all models; returns a result for each and seed.
-
-    If one fails, the others are stopped.
-    """
-    variants = experiment.variants(places[0].scale)
-    num_parallel = config.num_parallel
-    if any(one.has_time_budget for one in variants):
-        # Models that are given equal time have all cores to themselves.
-        num_parallel = 1
-        places = [place._replace(num_threads=None) for place in places]
-    with futures.ThreadPoolExecutor(num_parallel) as pool:
-        try:
-            waiting = [
-                pool.submit(run_seed, experiment, place, config)
-                for place in places
-            ]
-            futures.wait(waiting, return_when=futures.FIRST_EXCEPTION)
-            for one in waiting:
-                if one.done() and (problem := one.exception()):
-                    raise problem
-            return [result for one in waiting for result in one.result()]
-        except BaseException:
-            commands.stop()
-            raise
 
 
 def run_seed(
@@ -206,9 +159,7 @@ def run_seed(
     """Trains and evaluates the models of a seed; returns a result for each."""
     results = []
     for variant in experiment.variants(place.scale):
-        # In one piece, for seeds that run at the same time.
-        line = f"{experiment.title}: {variant.label}, seed {place.seed}\n"
-        print(line, end="", flush=True)
+        print(f"{experiment.title}: {variant.label}, seed {place.seed}")
         trained = runs.train(variant, place)
         scores = {
             pairs: runs.evaluate(variant, place, pairs)
@@ -225,61 +176,6 @@ def run_seed(
     return results
 
 
-def paper_commands(
-    names: Sequence[str], folder: pathlib.Path, config: ExperimentConfig
-) -> str:
-    """Returns all commands of experiments, those for the data first.
-
-    The shapes of the models, which the commands name, are written.
-    """
-    texts = {part: f"{part.upper()}_TEXT" for part in runs.PARTS}
-    if config.text_file:
-        texts["train"] = config.text_file
-    scale = SCALES[config.scale]
-    found = runs.data_commands(scale, texts, folder / "data")
-    lines = [commands.shown(found)] if names else []
-    if config.name in (SIZES, ALL):
-        timed = [sizes.command(name, folder / SIZES) for name in sizes.PAPER]
-        lines += ["", f"# {SIZES}", commands.shown(timed)]
-    seen: set[str] = set()
-    for name in names:
-        model = EXPERIMENTS[name].paper_model
-        own = dataclasses.replace(scale, config=published_config(model))
-        for place in places_of(own, folder, config):
-            place = place._replace(models=place.models / model)
-            for variant in EXPERIMENTS[name].variants(own):
-                lines += ["", f"# {name}, {variant.label}, seed {place.seed}"]
-                runs.write_config(variant, place)
-                new = [
-                    str(one)
-                    for one in _commands_of(name, variant, place, config)
-                    if str(one) not in seen
-                ]
-                seen.update(new)
-                lines += new or ["# as another above"]
-            if name == FIGURE:
-                lines.append(str(layer_similarity.command(place)))
-    return "\n".join(lines)
-
-
-def _commands_of(
-    name: str, variant: Variant, place: Place, config: ExperimentConfig
-) -> list[commands.Command]:
-    return [
-        *runs.training_commands(variant, place),
-        *(
-            runs.evaluation_command(variant, place, pairs)
-            for pairs in EXPERIMENTS[name].pairs
-        ),
-        *(
-            downstream.command(
-                variant, place, task, pathlib.Path(config.data_dir)
-            )
-            for task in config.tasks
-        ),
-    ]
-
-
 def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
     """Says what the results in a folder are of.
 
@@ -294,15 +190,14 @@ def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
         "data_dir": config.data_dir,
     }
     if path.exists():
-        theirs = files.read_json_object(path)
-        for name, value in own.items():
-            if name not in theirs or theirs[name] != value:
-                raise ValueError(
-                    f"{str(folder)!r} has results of other settings: {name} is "
-                    f"{theirs.get(name)!r} there, {value!r} here. Pass another "
-                    "--output_dir."
-                )
-        _check_more(theirs["more"], more, folder)
+        before = files.read_json_object(path)
+        more_before = before.pop("more")
+        if different := checks.differences(before, own):
+            raise ValueError(
+                f"{str(folder)!r} has results of other settings: "
+                f"{checks.listed(different)}. Pass another --output_dir."
+            )
+        _check_more(more_before, more, folder)
     elif folder.exists() and any(folder.iterdir()):
         raise ValueError(
             f"{str(folder)!r} contains files but no experiments.json. Pass "

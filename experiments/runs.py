@@ -34,15 +34,13 @@ _NUM_SAVED, _LEAST_INTERVAL = 8, 50
 class Place(NamedTuple):
     """Where the models of a scale and a seed are.
 
-    `data` has the records, `models` a folder for each model. A command gets
-    `num_threads`, or all cores.
+    `data` has the records, `models` a folder for each model.
     """
 
     scale: Scale
     data: pathlib.Path
     models: pathlib.Path
     seed: int
-    num_threads: int | None
 
 
 def data_commands(
@@ -63,9 +61,8 @@ def data_commands(
             vocab_size=scale.config.vocab_size,
         )
     ]
-    kinds = [(pairs, scale.second) for pairs in PAIRS]
-    if scale.first:
-        kinds.append((NO_PAIRS, scale.first))
+    kinds = [(NO_PAIRS, scale.first)]
+    kinds += [(pairs, scale.second) for pairs in PAIRS]
     for part, text in text_files.items():
         for pairs, phase in kinds:
             path = data / f"{part}.{pairs}"
@@ -84,6 +81,10 @@ def data_commands(
                 )
             )
     return found
+
+
+def _num_steps(variant: Variant, phase: Phase) -> int:
+    return round(variant.share_of_steps * phase.num_train_steps)
 
 
 def _num_masked(phase: Phase) -> int:
@@ -109,7 +110,7 @@ def model_name(variant: Variant, scale: Scale) -> str:
         _shape_name(variant, scale),
         *(f"{name}_{value}" for name, value in variant.flags.items()),
         variant.pair_objective if variant.pair_objective != "sop" else "",
-        "timed" if variant.has_time_budget else "",
+        f"steps_{variant.share_of_steps:g}" * (variant.share_of_steps != 1),
     ]
     if variant.starts_from:
         parts.append(f"from-{model_name(variant.starts_from, scale)}")
@@ -117,21 +118,16 @@ def model_name(variant: Variant, scale: Scale) -> str:
 
 
 def _first_name(variant: Variant, scale: Scale) -> str:
-    timed = "timed" if variant.has_time_budget else ""
-    parts = ["first", _shape_name(variant, scale), timed]
+    share = f"steps_{variant.share_of_steps:g}" * (variant.share_of_steps != 1)
+    parts = ["first", _shape_name(variant, scale), share]
     return "-".join(filter(None, parts))
 
 
 def newest_weights(variant: Variant, place: Place) -> pathlib.Path:
-    """Returns the last checkpoint of a model.
-
-    With a time budget its step is known only when the model is trained.
-    """
+    """Returns the last checkpoint of a model."""
     own = place.models / model_name(variant, place.scale)
-    if variant.has_time_budget:
-        return pathlib.Path(run_checkpoints.latest_checkpoint(str(own)) or own)
     steps = variant.flags.get(
-        "num_train_steps", place.scale.second.num_train_steps
+        "num_train_steps", _num_steps(variant, place.scale.second)
     )
     return pathlib.Path(run_checkpoints.checkpoint_path(str(own), int(steps)))
 
@@ -160,7 +156,7 @@ def training_commands(variant: Variant, place: Place) -> list[Command]:
             )
         )
         start = {"init_checkpoint": converted}
-    elif scale.first:
+    else:
         first = models / _first_name(variant, scale)
         # Without evaluations, a run stands for its newest weights.
         found.append(
@@ -200,6 +196,7 @@ def _pretraining(
     **own_flags: object,
 ) -> Command:
     train, held_out = (place.data / f"{part}.{pairs}" for part in PARTS)
+    num_train_steps = _num_steps(variant, phase)
     flags: dict[str, object] = {
         "albert_config_file": config_file(variant, place),
         "input_file": train,
@@ -207,15 +204,14 @@ def _pretraining(
         "optimizer": place.scale.optimizer,
         "max_predictions_per_seq": _num_masked(phase),
         **dataclasses.asdict(phase),
+        "num_train_steps": num_train_steps,
         "save_checkpoints_steps": max(
-            _LEAST_INTERVAL, math.ceil(phase.num_train_steps / _NUM_SAVED)
+            _LEAST_INTERVAL, math.ceil(num_train_steps / _NUM_SAVED)
         ),
         "keep_checkpoint_max": 1,
         # A model reads other examples than the one it starts from.
         "random_seed": place.seed + variant.num_before * 1000,
     }
-    if variant.has_time_budget:
-        flags["time_budget"] = place.scale.time_budget
     flags |= own_flags
     if flags["do_eval"]:
         flags["eval_file"] = held_out
@@ -263,15 +259,15 @@ def train(variant: Variant, place: Place) -> dict[str, Any]:
 
     Returns:
         `parameters`, `commands`, `commit`, `seconds` of training with all that
-        was trained before it, and `curve`: steps or seconds of the second
-        phase with the held-out loss.
+        was trained before it, and `curve`: steps of the second phase with
+        the held-out loss.
     """
     before = 0.0
     if variant.starts_from:
         before = train(variant.starts_from, place)["seconds"]
     write_config(variant, place)
     found = training_commands(variant, place)
-    commits = [commands.run(one, place.num_threads) for one in found]
+    commits = [commands.run(one) for one in found]
     own = found[-1].made
     return {
         "config": dataclasses.asdict(variant.config),
@@ -280,10 +276,7 @@ def train(variant: Variant, place: Place) -> dict[str, Any]:
         "commit": commits[-1],
         "seconds": before + sum(seconds_of(one.made) for one in found),
         "curve": [
-            [
-                line["seconds" if variant.has_time_budget else "step"],
-                line["eval_masked_lm_loss"],
-            ]
+            [line["step"], line["eval_masked_lm_loss"]]
             for line in files.read_json_lines(own / METRICS)
             if "eval_masked_lm_loss" in line
         ],
@@ -298,7 +291,7 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     of the larger class is given, too.
     """
     command = evaluation_command(variant, place, pairs)
-    commands.run(command, place.num_threads)
+    commands.run(command)
     share = 0.5  # Orders are drawn when the records are read.
     if pairs == "nsp":
         counts = sidecar.read(str(place.data / f"held_out.{pairs}")).counts

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from albert_tf.config import AlbertConfig, published_config
+from albert_tf.config import AlbertConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,27 +25,20 @@ class Scale:
         ngram: Longest span of words that is masked together. Single words,
             as of BERT, are learnt sooner.
         first: A training on masked words alone, in short sequences, on which
-            a model learns sooner to use the context; None for none.
+            a model learns sooner to use the context.
         second: The training on pairs of segments.
-        finetuning: The training on a task; None for the paper's of each.
+        finetuning: The training on a task.
         num_seeds: Runs of every model, if the user does not say.
-        time_budget: Of each phase, where models are given equal time.
     """
 
     name: str
     config: AlbertConfig
     optimizer: str
     ngram: int
-    first: Phase | None
+    first: Phase
     second: Phase
-    finetuning: Phase | None
+    finetuning: Phase
     num_seeds: int
-    time_budget: str
-
-    @property
-    def is_paper(self) -> bool:
-        """Whether it is that of the paper, which is not run here."""
-        return self.name == "paper"
 
 
 def _model(**sizes: int) -> AlbertConfig:
@@ -93,7 +86,6 @@ SCALES = {
             learning_rate=3e-4,
         ),
         num_seeds=1,
-        time_budget="20s",
     ),
     "small": Scale(
         name="small",
@@ -128,23 +120,5 @@ SCALES = {
             learning_rate=2e-4,
         ),
         num_seeds=2,
-        time_budget="30m",
-    ),
-    "paper": Scale(
-        name="paper",
-        config=published_config("base_v1"),
-        optimizer="lamb",
-        ngram=3,
-        first=None,
-        second=Phase(
-            max_seq_length=512,
-            num_train_steps=125_000,
-            num_warmup_steps=3125,
-            train_batch_size=4096,
-            learning_rate=0.00176,
-        ),
-        finetuning=None,
-        num_seeds=1,
-        time_budget="33h",
     ),
 }

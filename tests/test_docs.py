@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import runpy
 import shlex
 import subprocess
 import sys
@@ -115,21 +114,3 @@ def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text().splitlines()
 
     assert len(lines) <= MAX_README_LINES
-
-
-def test_the_table_of_speeds_is_that_of_the_kept_results():
-    speeds = runpy.run_path(str(ROOT / "benchmarks" / "speed_table.py"))
-    page = speeds["PAGE"].read_text(encoding="utf-8")
-
-    assert speeds["page_with"](page, speeds["table"]()) == page
-    with pytest.raises(ValueError, match="does not have <!-- speeds -->"):
-        speeds["page_with"]("no table", "")
-
-
-def test_the_tables_of_scaling_are_those_of_the_formulas():
-    tables = runpy.run_path(str(ROOT / "benchmarks" / "scaling_tables.py"))
-    page = tables["PAGE"].read_text(encoding="utf-8")
-
-    assert tables["page_with_tables"](page) == page
-    with pytest.raises(ValueError, match="does not have <!-- devices -->"):
-        tables["page_with_tables"]("no table")

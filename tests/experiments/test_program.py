@@ -8,10 +8,8 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 import types
-from concurrent import futures
 
 import pytest
 
@@ -29,15 +27,11 @@ from experiments.experiment import Claim, Score
 from experiments.program import EXPERIMENTS, ExperimentConfig
 from experiments.scales import SCALES
 
-PLANS = [
-    (name, scale)
-    for name in EXPERIMENTS
-    for scale in ("tiny", "small", "paper")
-]
+PLANS = [(name, scale) for name in EXPERIMENTS for scale in SCALES]
 
 
 def _place(folder, scale):
-    return runs.Place(SCALES[scale], folder / "data", folder, 1, 2)
+    return runs.Place(SCALES[scale], folder / "data", folder, 1)
 
 
 def _flags_of(command):
@@ -74,7 +68,6 @@ def test_the_commands_of_all_models_can_be_given(name, scale, tmp_path):
                 albert_config=variant.config,
                 output_dir=given["output_dir"],
                 input_file=given["input_file"],
-                time_budget=given.get("time_budget", ""),
                 **numbers,
             )
     assert len({one.label for one in variants}) == len(variants)
@@ -142,9 +135,9 @@ def test_a_folder_has_results_of_one_scale_and_text(tmp_path):
     for _ in range(2):
         program.claim(folder, SCALES["tiny"], plain)
 
-    with pytest.raises(ValueError, match="name is 'tiny' there, 'small' here"):
+    with pytest.raises(ValueError, match=r"name='tiny' \(now 'small'\)"):
         program.claim(folder, SCALES["small"], plain)
-    with pytest.raises(ValueError, match="text_file is None there, 'a.txt'"):
+    with pytest.raises(ValueError, match=r"text_file=None \(now 'a.txt'\)"):
         program.claim(
             folder,
             SCALES["tiny"],
@@ -184,7 +177,9 @@ def test_a_changed_scale_does_not_go_on_in_the_folder_of_the_old_one(tmp_path):
     folder = tmp_path / "results"
     program.claim(folder, tiny, ExperimentConfig())
 
-    with pytest.raises(ValueError, match="second is {.*} there"):
+    with pytest.raises(
+        ValueError, match=r"second.num_train_steps=40 \(now 7\)"
+    ):
         program.claim(folder, longer, ExperimentConfig())
 
 
@@ -198,7 +193,6 @@ def test_a_changed_scale_does_not_go_on_in_the_folder_of_the_old_one(tmp_path):
             "`tasks` must be one of .*race.*'x'",
         ),
         ({"num_seeds": 0}, "`num_seeds` must be a whole number"),
-        ({"num_parallel": 0}, "`num_parallel` must be a whole number"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(flags, message):
@@ -327,28 +321,6 @@ def test_the_time_of_a_run_is_that_of_its_updates(tmp_path):
     assert runs.seconds_of(tmp_path) == 10 + 10
 
 
-def test_paper_prints_each_command_once(tmp_path, capsys):
-    names = list(EXPERIMENTS)
-    config = ExperimentConfig(
-        name="all",
-        scale="paper",
-        num_seeds=1,
-        text_file="wiki.txt",
-        tasks=("rte", "squad", "race"),
-        data_dir="tasks",
-    )
-
-    lines = program.paper_commands(names, tmp_path, config).splitlines()
-
-    found = [line for line in lines if line.startswith("python")]
-    figure = [one for one in found if "layer_similarity" in one]
-    assert len(set(found)) == len(found)
-    assert len(figure) == 1
-    assert sum("benchmarks/training.py" in one for one in found) == 6
-    assert found[0].startswith("python build_vocab.py --input_file=wiki.txt")
-    assert "# as another above" in lines
-
-
 def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
     curves = {"l2_distance": [1.0, 3.0, 2.0], "degrees": [10.0, 10.0, 10.0]}
     flat = {"l2_distance": [2.0, 2.0, 2.0], "degrees": [5.0, 10.0, 15.0]}
@@ -369,7 +341,7 @@ def test_the_figure_of_the_layers_is_drawn_and_its_roughness_told():
 def test_a_size_is_timed_once(tmp_path, monkeypatch):
     given = []
 
-    def call(command, num_threads=None):
+    def call(command):
         given.append(command)
         command.made.parent.mkdir(exist_ok=True)
         command.log.write_text('warning\n{"step_seconds": 2.5}\nwarning\n')
@@ -412,15 +384,13 @@ class Calls:
 
     def __init__(self):
         self.given = []
-        self.num_threads = set()
         self.fails_at = None
 
-    def call(self, command, num_threads=None):
+    def call(self, command):
         if len(self.given) == self.fails_at:
             self.fails_at = None
             raise ValueError("killed")
         self.given.append(command)
-        self.num_threads.add(num_threads)
         command.made.mkdir()
         if "convert_checkpoint" in command.words[1]:
             return
@@ -435,7 +405,6 @@ class Calls:
 def calls(monkeypatch):
     found = Calls()
     monkeypatch.setattr(commands, "call", found.call)
-    monkeypatch.setattr(commands, "_stopped", threading.Event())
     counts = BuildCounts(records=10, label_1_records=2)
     monkeypatch.setattr(
         runs.sidecar, "read", lambda path: types.SimpleNamespace(counts=counts)
@@ -448,17 +417,17 @@ def test_a_killed_experiment_goes_on_where_it_was(name, tmp_path, calls):
     experiment = EXPERIMENTS[name]
     config = ExperimentConfig(tasks=("rte",), data_dir="glue")
 
-    whole = program.run_experiment(
-        experiment, [_place(tmp_path / "whole", "tiny")], config
+    whole = program.run_seed(
+        experiment, _place(tmp_path / "whole", "tiny"), config
     )
     wanted = [*calls.given]
     killed = _place(tmp_path / "killed", "tiny")
     for number in range(len(wanted)):
         calls.given, calls.fails_at = [], 1
         with contextlib.suppress(ValueError):
-            again = program.run_experiment(experiment, [killed], config)
+            again = program.run_seed(experiment, killed, config)
         assert len(calls.given) == 1, number
-    again = program.run_experiment(experiment, [killed], config)
+    again = program.run_seed(experiment, killed, config)
 
     assert [one["label"] for one in again] == [one["label"] for one in whole]
     assert again[0]["scores"] == whole[0]["scores"]
@@ -478,19 +447,6 @@ def test_chance_on_next_sentences_is_the_share_of_the_larger_class(
     assert found[0]["scores"]["sop"]["larger_class"] == 0.5
 
 
-def test_seeds_are_trained_at_a_time_and_come_in_their_order(tmp_path, calls):
-    places = [
-        _place(tmp_path / str(seed), "tiny")._replace(seed=seed)
-        for seed in (1, 2, 3)
-    ]
-
-    found = program.run_experiment(
-        EXPERIMENTS["sharing"], places, ExperimentConfig(num_parallel=2)
-    )
-
-    assert [one["seed"] for one in found] == [1] * 5 + [2] * 5 + [3] * 5
-
-
 def test_squad_scores_are_shares_like_all_others(tmp_path, calls):
     place = _place(tmp_path, "tiny")
     config = ExperimentConfig(tasks=("squad",), data_dir="tasks")
@@ -507,57 +463,6 @@ def test_a_model_has_taken_the_time_of_all_before_it(tmp_path, calls):
 
     # Ten seconds each: the first phase, and one of every depth.
     assert [one["seconds"] for one in found[:4]] == [20, 30, 40, 50]
-
-
-@pytest.mark.parametrize(
-    ("name", "num_threads"), [("sharing", {1}), ("wall_clock", {None})]
-)
-def test_models_of_equal_time_have_all_cores(
-    name, num_threads, tmp_path, calls
-):
-    place = _place(tmp_path, "tiny")._replace(num_threads=1)
-
-    program.run_experiment(
-        EXPERIMENTS[name], [place], ExperimentConfig(num_parallel=2)
-    )
-
-    assert calls.num_threads == num_threads
-
-
-def test_a_failed_seed_stops_the_others(tmp_path, calls):
-    places = [
-        _place(tmp_path / str(seed), "tiny")._replace(seed=seed)
-        for seed in (1, 2)
-    ]
-    calls.fails_at = 1
-
-    with pytest.raises(ValueError, match="killed"):
-        program.run_experiment(
-            EXPERIMENTS["sharing"], places, ExperimentConfig()
-        )
-    assert commands._stopped.is_set()
-
-
-@pytest.mark.parametrize("is_late", [False, True])
-def test_commands_end_with_the_program(is_late, tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "_stopped", threading.Event())
-    code = "import time; time.sleep(60)"
-    command = commands.Command(
-        words=[sys.executable, "-c", code], made=tmp_path / "made"
-    )
-    if is_late:
-        commands.stop()
-        with pytest.raises(ValueError, match="has been stopped"):
-            commands.call(command)
-        return
-
-    with futures.ThreadPoolExecutor(1) as pool:
-        running = pool.submit(commands.call, command)
-        while not commands._running:
-            time.sleep(0.01)
-        commands.stop()
-        with pytest.raises(ValueError, match=r"See .*log\."):
-            running.result(timeout=30)
 
 
 # The program, with trainings of four updates.
@@ -587,7 +492,7 @@ def test_the_program_is_killed_and_goes_on(tmp_path):
         assert killed.poll() is None
         time.sleep(0.1)
     killed.terminate()
-    assert killed.wait(timeout=60) == 130
+    assert killed.wait(timeout=60)
     first = finished.stat().st_mtime_ns
 
     subprocess.run(command, env=environment, check=True)

@@ -1,1 +1,0 @@
-"""Figures of the paper from any checkpoint, as commands. Floor 8."""
