@@ -1,13 +1,12 @@
 """Compares runs by the time in which they reach a held-out loss.
 
-    python benchmarks/time_to_loss.py runs/constant runs/depth runs/keras_hub
+    python benchmarks/time_to_loss.py runs/constant runs/depth
 
-Each folder is the `--output_dir` of a finished pretraining with `--do_eval`,
-or of `keras_hub_pretraining.py`. Printed are, for each run, its last held-out
-scores, the seconds of its updates, and after how many of them it had the loss
-that the first run has at its end, interpolated between two evaluations. Train
-the runs one after another and leave the machine alone meanwhile. The last line
-of the output is one JSON object.
+Each folder is the `--output_dir` of a finished pretraining with `--do_eval`.
+Printed are, for each run, its last held-out scores, the seconds of its updates,
+and after how many of them it had the loss that the first run has at its end,
+interpolated between two evaluations. Train the runs one after another and leave
+the machine alone meanwhile. The last line of the output is one JSON object.
 """
 
 import argparse
@@ -23,10 +22,8 @@ SCORES = (LOSS, "eval_masked_lm_accuracy", "eval_sentence_order_accuracy")
 def read_evaluations(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Returns the evaluations of a run, each with its `seconds` of updates."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
-    batch_size = 0
-    if (folder / "run.json").exists():
-        run = json.loads((folder / "run.json").read_text())
-        batch_size = run["train_batch_size"]
+    run = json.loads((folder / "run.json").read_text())
+    batch_size = run["train_batch_size"]
     last_step, seconds, evaluations = 0, 0.0, []
     for line in map(json.loads, lines):
         if "sequences_per_second" in line:
