@@ -14,14 +14,11 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
-
 from albert_tf import files
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.tasks.task import FinetuningTask, MakeTask, Sets
 from albert_tf.training import (
     collapse,
-    distribution,
     metric_log,
     prediction,
     records,
@@ -32,6 +29,7 @@ from albert_tf.training import (
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -77,13 +75,13 @@ class SingleRun:
         config: FinetuningConfig,
         sets: Sets[RecordSet],
         make_task: MakeTask,
-        strategy: tf.distribute.Strategy,
+        workers: Workers,
     ) -> None:
         self._config = config
         self._sets = sets
         self._make_task = make_task
-        self._strategy = strategy
-        self._padding = records.padding_for(config, strategy)
+        self._workers = workers
+        self._padding = records.padding_for(config, workers.strategy)
 
     def run(self) -> dict[str, float] | None:
         """Trains if there are examples to train on; evaluates and predicts.
@@ -118,7 +116,7 @@ class SingleRun:
         )
 
     def _create_task(self, config: FinetuningConfig) -> FinetuningTask:
-        with self._strategy.scope():
+        with self._workers.strategy.scope():
             return self._make_task(
                 config.albert_config,
                 seed=config.random_seed,
@@ -143,12 +141,12 @@ class SingleRun:
             config,
             folder=folder,
             task=task,
-            strategy=self._strategy,
+            workers=self._workers,
             batches_from=functools.partial(
                 records.training_batches,
                 config,
                 train_set,
-                self._strategy,
+                self._workers.strategy,
                 self._padding,
             ),
             evaluator=evaluator,
@@ -156,7 +154,7 @@ class SingleRun:
         if is_finished:
             _LOGGER.info("Training is finished.")
             # The chief may still be writing.
-            distribution.wait_for_all(self._strategy)
+            self._workers.wait()
         return is_finished
 
     def use(
@@ -178,7 +176,7 @@ class SingleRun:
         config, sets = self._config, self._sets
         task = task or self._create_task(config)
         load.load_checkpoint(task.model, path)
-        distribution.check_same_weights(self._strategy, task.model)
+        self._workers.check_same_weights(task.model)
         _LOGGER.info("Using the weights of %s.", path)
         predictor = self._predictor(task, is_final=True)
         outputs = results.predict(
@@ -200,8 +198,7 @@ class SingleRun:
         outputs = results.predict(
             predictor, sets.prediction, config.predict_batch_size, outputs
         )
-        distribution.run_in_chief(
-            self._strategy,
+        self._workers.run_in_chief(
             functools.partial(
                 results.write,
                 *(config, sets, outputs, scores),
@@ -209,7 +206,7 @@ class SingleRun:
             ),
         )
         results.write_streams(
-            config, sets.streams, predictor, scores, self._strategy
+            config, sets.streams, predictor, scores, self._workers
         )
         return found
 
@@ -256,7 +253,7 @@ class SingleRun:
         self, task: FinetuningTask, *, is_final: bool = False
     ) -> prediction.Predictor:
         return prediction.Predictor(
-            task, self._strategy, self._padding, is_final=is_final
+            task, self._workers.strategy, self._padding, is_final=is_final
         )
 
     def _read_attempts(self, folder: RunFolder) -> "Attempts":
@@ -265,7 +262,7 @@ class SingleRun:
             # Completes what a kill may have interrupted.
             read_attempts(folder.path)
 
-        distribution.run_in_chief(self._strategy, prepare)
+        self._workers.run_in_chief(prepare)
         return read_attempts(folder.path)
 
     def _check_attempts(self, attempts: "Attempts") -> None:
@@ -298,7 +295,7 @@ class SingleRun:
             with folder.locked():
                 fail_attempt(folder.path, attempts, problem)
 
-        distribution.run_in_chief(self._strategy, put_aside)
+        self._workers.run_in_chief(put_aside)
         failed = Attempts(problems=(*attempts.problems, problem))
         if failed.number <= self._config.max_restarts:
             attempt = failed.config(self._config)

@@ -19,15 +19,13 @@ import statistics
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import tensorflow as tf
-
 from albert_tf import files
 from albert_tf.checkpoints import load, metadata, run_checkpoints
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
     attempts,
     collapse,
-    distribution,
+    devices,
     loop,
     ranking,
     records,
@@ -35,8 +33,12 @@ from albert_tf.training import (
     run_folder,
     train,
 )
+from albert_tf.training import (
+    workers as workers_lib,
+)
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 _STEP = "global_step"
@@ -64,19 +66,19 @@ def run(
     # 1. Checks: before records are made, which takes time and writes files.
     _check_settings(config, sets)
     train.make_deterministic(config)
-    with distribution.strategy_of(config) as strategy:
-        return _run(config, sets, make_task, strategy)
+    with workers_lib.start(config) as workers:
+        return _run(config, sets, make_task, workers)
 
 
 def _run(
     config: FinetuningConfig,
     sets: Sets[ExampleSet],
     make_task: MakeTask,
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
 ) -> dict[str, float] | None:
-    distribution.check_batch_sizes(
+    devices.check_batch_sizes(
         config,
-        strategy.num_replicas_in_sync,
+        workers.strategy.num_replicas_in_sync,
         train_batch_size=sets.train,
         eval_batch_size=sets.evaluation,
         predict_batch_size=sets.prediction,
@@ -86,12 +88,11 @@ def _run(
         for one in [config, *config.seed_configs()]:
             _check_folder(one, sets)
 
-    distribution.run_in_all(strategy, check_folders)
+    workers.run_in_all(check_folders)
 
     # 2. Records.
-    opened = records.open_sets(config, sets, strategy)
-    distribution.check_same(
-        strategy,
+    opened = records.open_sets(config, sets, workers)
+    workers.check_same(
         records.fingerprints(opened),
         "All workers need the same files.",
     )
@@ -99,21 +100,20 @@ def _run(
     # 3. Training, evaluation, prediction.
     if config.num_seeds > 1:
         with contextlib.ExitStack() as stack:
-            distribution.run_in_chief(
-                strategy,
+            workers.run_in_chief(
                 functools.partial(
                     stack.enter_context, _claimed_folders(config, opened)
                 ),
             )
-            return _run_seeds(config, opened, make_task, strategy)
-    return attempts.SingleRun(config, opened, make_task, strategy).run()
+            return _run_seeds(config, opened, make_task, workers)
+    return attempts.SingleRun(config, opened, make_task, workers).run()
 
 
 def _run_seeds(
     config: FinetuningConfig,
     sets: Sets[RecordSet],
     make_task: MakeTask,
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
 ) -> dict[str, float] | None:
     """Runs every seed in a directory of its own; uses the best weights.
 
@@ -126,9 +126,7 @@ def _run_seeds(
     for one in config.seed_configs():
         seed = one.random_seed
         _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-        single = attempts.SingleRun(
-            one, without_prediction, make_task, strategy
-        )
+        single = attempts.SingleRun(one, without_prediction, make_task, workers)
         try:
             found = single.run()
             if found is None:
@@ -160,15 +158,14 @@ def _run_seeds(
         metric = config.best_metric or metric
     best = best_seed(scores, metric)
     path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-    distribution.run_in_chief(
-        strategy,
+    workers.run_in_chief(
         functools.partial(
             _copy_best_weights, config.output_dir_of_seed(best), path
         ),
     )
     results = summary(scores, best, num_failed=len(failures))
     attempts.SingleRun(
-        config, dataclasses.replace(sets, train=None), make_task, strategy
+        config, dataclasses.replace(sets, train=None), make_task, workers
     ).use(path, own_results=results | _details(config, scores, failures))
     return results
 

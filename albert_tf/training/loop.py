@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Batch
-from albert_tf.training import distribution, metric_log, ranking
+from albert_tf.training import devices, metric_log, ranking
 from albert_tf.training import phases as phases_lib
 from albert_tf.training import step as step_lib
 from albert_tf.training.loss_level import LossLevel
@@ -32,6 +32,7 @@ from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_state import RunState
 from albert_tf.training.step import TrainStep
 from albert_tf.training.stop_signals import StopSignals
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class TrainingLoop:
         config: RunConfig,
         *,
         train_step: TrainStep,
+        workers: Workers,
         checkpointer: Checkpointer,
         log: metric_log.MetricLog,
         batches_from: BatchesFrom,
@@ -84,6 +86,7 @@ class TrainingLoop:
     ) -> None:
         self._config = config
         self._train_step = train_step
+        self._workers = workers
         self._checkpointer = checkpointer
         self._log = log
         self._batches_from = batches_from
@@ -94,10 +97,9 @@ class TrainingLoop:
         # When this program started, less what the run had taken before.
         self._started = 0.0
         self._seconds_per_update: float | None = None
-        self._is_chief = distribution.is_chief(train_step.strategy)
         self._steps_per_call = (
             config.iterations_per_loop
-            or _STEPS_PER_CALL[distribution.device_type(train_step.strategy)]
+            or _STEPS_PER_CALL[devices.device_type(train_step.strategy)]
         )
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
@@ -141,9 +143,7 @@ class TrainingLoop:
             bar = metric_log.progress_bar(total=total, done=self.state.step)
             with bar:
                 self._train(bar)
-            distribution.run_in_chief(
-                self._train_step.strategy, self._checkpointer.wait
-            )
+            self._workers.run_in_chief(self._checkpointer.wait)
         if not self._is_finished():
             _LOGGER.warning(
                 "Stopped after step %d; a checkpoint is saved. Run the same "
@@ -173,9 +173,7 @@ class TrainingLoop:
 
     def _count_time(self) -> None:
         if self._has_budget:
-            self.state.seconds = distribution.mean_over_workers(
-                self._train_step.strategy, time.monotonic() - self._started
-            )
+            self.state.seconds = time.monotonic() - self._started
 
     def _scheduled_step(self) -> int:
         return self._progress.step(self.state.step, self.state.seconds)
@@ -195,11 +193,10 @@ class TrainingLoop:
         return self._is_finished() or self.state.step % interval == 0
 
     def _train(self, bar: Any) -> None:
-        strategy = self._train_step.strategy
         phase: Phase | None = None
         batches: Iterator[Batch] = iter(())
         while not self._is_finished():
-            if distribution.any_worker(strategy, self._stop_signals.received):
+            if self._workers.any(self._stop_signals.received):
                 if not self._is_checkpoint_due():
                     self._save()
                 return
@@ -339,7 +336,7 @@ class TrainingLoop:
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
         bar.set_postfix(shown)
-        if bar.disable and self._is_chief:
+        if bar.disable and self._workers.is_chief:
             facts = ", ".join(f"{k} {v}" for k, v in shown.items())
             _LOGGER.info("Step %d: %s", self.state.step, facts)
 
@@ -380,13 +377,12 @@ class TrainingLoop:
         ):
             raise problem
         # All take the same checkpoint: that which the chief may be writing.
-        strategy = self._train_step.strategy
-        distribution.run_in_chief(strategy, self._checkpointer.wait)
+        self._workers.run_in_chief(self._checkpointer.wait)
         path = self._checkpointer.latest()
         if path is None:
             raise problem
         restore = functools.partial(self._checkpointer.restore, path)
-        state = RunState.from_dict(distribution.run_in_all(strategy, restore))
+        state = RunState.from_dict(self._workers.run_in_all(restore))
         state.skipped_batches = bad.data_position + 1 - state.step
         state.learning_rate_multiplier = (
             bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
@@ -441,7 +437,6 @@ class TrainingLoop:
         self, write: Callable[[int, Mapping[str, Any]], None], values: Any
     ) -> None:
         """Has the chief write; if its disk is full, all workers end."""
-        distribution.run_in_chief(
-            self._train_step.strategy,
-            functools.partial(write, self.state.step, values),
+        self._workers.run_in_chief(
+            functools.partial(write, self.state.step, values)
         )

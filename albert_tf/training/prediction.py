@@ -17,7 +17,7 @@ from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Batch, FinetuningTask, Outputs
-from albert_tf.training import distribution, metric_log
+from albert_tf.training import devices, metric_log
 
 if TYPE_CHECKING:
     import tqdm
@@ -49,8 +49,8 @@ class Predictor:
         self._has_workers = isinstance(
             strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._is_one_cpu = distribution.is_default(strategy) and (
-            distribution.device_type(strategy) == "CPU"
+        self._is_one_cpu = devices.is_default(strategy) and (
+            devices.device_type(strategy) == "CPU"
         )
         self._next_outputs = tf.function(
             self._outputs_of_replicas, autograph=False
@@ -83,7 +83,7 @@ class Predictor:
             padding=self._padding,
             num_replicas=self._strategy.num_replicas_in_sync,
         )
-        dataset = distribution.distribute(
+        dataset = devices.distribute(
             self._strategy,
             functools.partial(
                 bucketed_batches.evaluation_dataset,

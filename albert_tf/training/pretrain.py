@@ -27,14 +27,18 @@ from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
-    distribution,
+    devices,
     phases,
     pretrain_config,
     run_folder,
     train,
 )
+from albert_tf.training import (
+    workers as workers_lib,
+)
 from albert_tf.training.phases import Phase
 from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -60,15 +64,16 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     started = time.monotonic()
     # 1. Devices: first, so that what fails in one worker ends all.
     train.make_deterministic(config)
-    with distribution.strategy_of(config) as strategy:
-        return _run(config, strategy, started)
+    with workers_lib.start(config) as workers:
+        return _run(config, workers, started)
 
 
 @example_order.failed_reads_raised()
 def _run(
-    config: PretrainingConfig, strategy: tf.distribute.Strategy, started: float
+    config: PretrainingConfig, workers: Workers, started: float
 ) -> dict[str, float] | None:
-    distribution.check_batch_sizes(
+    strategy = workers.strategy
+    devices.check_batch_sizes(
         config,
         strategy.num_replicas_in_sync,
         train_batch_size=config.do_train,
@@ -82,12 +87,10 @@ def _run(
 
     # 3. Output directory and weights: refused before the model is built.
     folder = _output_folder(config, train_records, eval_records, strategy)
-    distribution.check_same(
-        strategy, folder.fingerprint, "All workers need the same files."
-    )
+    workers.check_same(folder.fingerprint, "All workers need the same files.")
     weights = functools.partial(_weights_to_evaluate, config, folder)
     check = folder.check if train_records else weights
-    distribution.run_in_chief(strategy, check)
+    workers.run_in_chief(check)
 
     # 4. Model and losses.
     task = _make_task(config, strategy)
@@ -104,7 +107,7 @@ def _run(
             config,
             folder=folder,
             task=task,
-            strategy=strategy,
+            workers=workers,
             batches_from=batches_from,
             evaluator=evaluator,
             started=started,
@@ -118,13 +121,13 @@ def _run(
     # 6. Evaluation of the best weights, once the chief has written them.
     if not evaluator:
         return {}
-    distribution.wait_for_all(strategy)
+    workers.wait()
     path = _weights_to_evaluate(config, folder)
     load.load_checkpoint(task.model, path)
-    distribution.check_same_weights(strategy, task.model)
+    workers.check_same_weights(task.model)
     _LOGGER.info("Using the weights of %s.", path)
     scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
-    if distribution.is_chief(strategy):
+    if workers.is_chief:
         run_folder.write_results(config.output_dir, scores)
     return scores
 
@@ -163,7 +166,7 @@ def _output_folder(
             time_budget=config.progress.seconds,
             read_order=config.read_order,
             # Among which the files are divided.
-            num_readers=distribution.num_input_pipelines(strategy)
+            num_readers=devices.num_input_pipelines(strategy)
             if config.read_order == "files"
             else None,
             continue_from=config.continue_from
@@ -223,7 +226,7 @@ def _training_batches(
     position: int,
 ) -> tf.data.Dataset:
     """Returns the batches of a phase after `position` examples."""
-    return distribution.distribute(
+    return devices.distribute(
         strategy,
         functools.partial(
             input_pipeline.training_dataset,
@@ -307,7 +310,7 @@ def _evaluator(
             records.num_records,
             config.max_eval_steps,
         )
-    batches = distribution.distribute(
+    batches = devices.distribute(
         strategy,
         functools.partial(
             input_pipeline.evaluation_dataset,

@@ -16,9 +16,10 @@ from albert_tf.data import bucketed_batches, feature_cache
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.data.feature_cache import RecordColumns
 from albert_tf.tasks.task import Examples, ExampleSet, ExampleStream, Sets
-from albert_tf.training import distribution, run_folder
+from albert_tf.training import devices, run_folder
 from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class RecordSet(ExampleSet):
 def open_sets(
     config: FinetuningConfig,
     sets: Sets[ExampleSet],
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
 ) -> Sets[RecordSet]:
     """Makes the records of all sets, or reads them from the cache.
 
@@ -68,7 +69,7 @@ def open_sets(
             as the task specifies; the message names the set.
     """
     open_all = functools.partial(_open_all, config, sets)
-    opened = distribution.run_in_chief(strategy, open_all) or open_all()
+    opened = workers.run_in_chief(open_all) or open_all()
     if train := opened.train:
         _tell_share_seen(config, train)
         num_records = train.columns.num_records
@@ -230,7 +231,7 @@ def padding_for(
     config: FinetuningConfig, strategy: tf.distribute.Strategy
 ) -> Padding:
     """Returns how batches are padded: on a TPU, all to the same length."""
-    device = distribution.device_type(strategy)
+    device = devices.device_type(strategy)
     width = _GPU_BUCKET_WIDTH if device == "GPU" else None
     if config.jit_compile:
         width = _COMPILED_BUCKET_WIDTH
@@ -257,7 +258,7 @@ def training_batches(
         batch_size=phase.batch_size,
         seed=config.random_seed,
     )
-    return distribution.distribute(
+    return devices.distribute(
         strategy,
         functools.partial(
             bucketed_batches.training_dataset,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf import files
 from albert_tf.tasks.task import (
@@ -24,7 +23,6 @@ from albert_tf.tasks.task import (
 )
 from albert_tf.training import (
     collapse,
-    distribution,
     metric_log,
     records,
     report,
@@ -33,6 +31,7 @@ from albert_tf.training import (
 from albert_tf.training.prediction import Predictor
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ def write_streams(
     streams: Sequence[ExampleSet],
     predictor: Predictor,
     scores: Mapping[str, float],
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
 ) -> None:
     """Predicts examples part by part, in constant memory; the chief writes.
 
@@ -107,7 +106,7 @@ def write_streams(
     """
     for one in streams:
         folder = os.path.join(config.output_dir, one.name)
-        _write_stream(config, one, folder, predictor, scores, strategy)
+        _write_stream(config, one, folder, predictor, scores, workers)
         _LOGGER.info("%d predictions are in %s.", len(one.examples), folder)
 
 
@@ -117,7 +116,7 @@ def _write_stream(
     folder: str,
     predictor: Predictor,
     scores: Mapping[str, float],
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
 ) -> None:
     with contextlib.ExitStack() as stack:
 
@@ -127,9 +126,7 @@ def _write_stream(
             return stack.enter_context(data.open_predictions(folder, scores))
 
         # Other workers have no files.
-        write = (
-            distribution.run_in_chief(strategy, open_files) or _write_nothing
-        )
+        write = workers.run_in_chief(open_files) or _write_nothing
         bar = stack.enter_context(
             metric_log.progress_bar(total=len(one.examples), unit="row")
         )
@@ -137,9 +134,7 @@ def _write_stream(
             outputs = predictor.run(
                 columns, batch_size=config.predict_batch_size, bar=bar
             )
-            distribution.run_in_chief(
-                strategy, functools.partial(write, examples, outputs)
-            )
+            workers.run_in_chief(functools.partial(write, examples, outputs))
 
 
 def _write_nothing(*_: Any) -> None:

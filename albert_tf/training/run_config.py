@@ -18,7 +18,6 @@ from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
 from albert_tf.training import phases as phases_lib
 from albert_tf.training import progress as progress_lib
-from albert_tf.training.cluster import CLUSTERS, MPI, TF_CONFIG
 from albert_tf.training.phases import Phase
 from albert_tf.training.progress import Progress
 
@@ -26,6 +25,8 @@ STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
 ON_COLLAPSE = ("restart", "ignore")
+# Where the addresses of several workers come from.
+TF_CONFIG, SLURM, MPI = CLUSTERS = ("tf_config", "slurm", "mpi")
 # Name of the TPU of this machine.
 LOCAL_TPU = "local"
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
@@ -105,10 +106,6 @@ class RunConfig(OptimizerConfig):
         (),
         "host:port of the workers, in the order of their ranks, for "
         "--cluster=mpi.",
-    )
-    join_timeout: str = setting(
-        "10m",
-        "Time that the workers wait for one another to start, such as 30m.",
     )
     tpu_name: str | None = setting(None, "Name or address of the TPU.")
     tpu_zone: str | None = setting(None, "Zone of the TPU.")
@@ -193,7 +190,6 @@ class RunConfig(OptimizerConfig):
     def _check_cluster(self) -> None:
         if self.has_cluster:
             checks.check_choice("cluster", self.cluster, CLUSTERS)
-        progress_lib.seconds_of("join_timeout", self.join_timeout)
         is_many = self.strategy in ("auto", "multi_worker")
         if self.has_cluster and (self.uses_tpu or not is_many):
             raise ValueError(

@@ -20,7 +20,7 @@ import tensorflow as tf
 from albert_tf.modeling import encoder, kernels
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
-from albert_tf.training import distribution
+from albert_tf.training import devices
 from albert_tf.training.run_config import RunConfig
 
 Tensors = list[tf.Tensor]
@@ -62,7 +62,7 @@ class TrainStep:
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
         self._gradients = self._local_gradients
-        device = distribution.device_type(strategy)
+        device = devices.device_type(strategy)
         # On a CPU, XLA loses at the matrix products but wins between them.
         self._compiled = functools.partial(kernels.compiled_by, None)
         # What a TPU computes is always compiled, and as a whole.

@@ -20,7 +20,7 @@ from albert_tf.checkpoints import (
 from albert_tf.tasks.task import Task
 from albert_tf.training import (
     continuation,
-    distribution,
+    devices,
     metric_log,
     run_folder,
     step,
@@ -33,6 +33,7 @@ from albert_tf.training.loop import (
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.run_state import RunState
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def train(
     *,
     folder: RunFolder,
     task: Task,
-    strategy: tf.distribute.Strategy,
+    workers: Workers,
     batches_from: BatchesFrom,
     evaluator: Evaluator | None = None,
     started: float | None = None,
@@ -66,11 +67,11 @@ def train(
         TrainingDiverged: See `loop.TrainingLoop`.
     """
     with contextlib.ExitStack() as stack:
-        distribution.run_in_chief(
-            strategy, functools.partial(stack.enter_context, folder.locked())
+        workers.run_in_chief(
+            functools.partial(stack.enter_context, folder.locked())
         )
         # 1. Optimizer.
-        train_step = step.TrainStep(config, task, strategy)
+        train_step = step.TrainStep(config, task, workers.strategy)
 
         # 2. Resume.
         checkpointer = train_state.Checkpointer(
@@ -83,22 +84,20 @@ def train(
         )
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
-        distribution.check_same(
-            strategy,
+        workers.check_same(
             {"newest checkpoint": run_checkpoints.step_of(latest)},
             _SHARED,
         )
-        state = distribution.run_in_all(
-            strategy,
+        state = workers.run_in_all(
             functools.partial(
                 _restore, config, folder, task.model, checkpointer, latest
             ),
         )
-        distribution.check_same_weights(strategy, task.model, step=state.step)
+        workers.check_same_weights(task.model, step=state.step)
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
         # loaded does not leave a directory of a run that never started.
-        _claim(config, folder, strategy)
+        _claim(config, folder, workers)
         if latest and config.num_train_steps <= config.progress.step(
             state.step, state.seconds
         ):
@@ -107,18 +106,19 @@ def train(
         # 4. Loop.
         _LOGGER.info(
             "Training on %s replica(s) of type %s.",
-            strategy.num_replicas_in_sync,
-            distribution.device_type(strategy),
+            workers.strategy.num_replicas_in_sync,
+            devices.device_type(workers.strategy),
         )
         log = metric_log.MetricLog(
             config.output_dir,
             last_step=state.step if latest else None,
-            is_writer=distribution.is_chief(strategy),
+            is_writer=workers.is_chief,
         )
         with contextlib.closing(log):
             return TrainingLoop(
                 config,
                 train_step=train_step,
+                workers=workers,
                 checkpointer=checkpointer,
                 log=log,
                 batches_from=batches_from,
@@ -126,14 +126,10 @@ def train(
             ).run(state, is_new=latest is None, started=started)
 
 
-def _claim(
-    config: RunConfig, folder: RunFolder, strategy: tf.distribute.Strategy
-) -> None:
+def _claim(config: RunConfig, folder: RunFolder, workers: Workers) -> None:
     """Has the chief claim the directory; the others must see that it did."""
-    distribution.run_in_chief(strategy, functools.partial(folder.claim, config))
-    distribution.check_same(
-        strategy, {"run.json": _is_claimed(folder.path)}, _SHARED
-    )
+    workers.run_in_chief(functools.partial(folder.claim, config))
+    workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
 
 
 def _is_claimed(path: str) -> bool:

@@ -259,7 +259,7 @@ OF_COURSE = """
 # The numbers are the same, but for rounding and for the draws of dropout.
 OF_COMPUTATION = """
     cluster deterministic gcp_project gradient_accumulation_steps
-    iterations_per_loop jit_compile join_timeout master num_tpu_cores pack
+    iterations_per_loop jit_compile master num_tpu_cores pack
     recompute strategy tpu_name tpu_zone use_tpu worker_hosts
 """
 # Where and when files are written, and exit codes.

@@ -10,8 +10,9 @@ import sys
 import pytest
 import yaml
 
-from albert_tf.training import cluster
+from albert_tf.training import workers
 from tests import test_docs
+from tests.training import runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "cluster"
@@ -59,7 +60,7 @@ def test_every_template_is_in_the_readme():
 
 
 @pytest.mark.parametrize("index", range(NUM_WORKERS))
-def test_the_pods_find_one_another(index, tmp_path):
+def test_the_pods_find_one_another(index, tmp_path, monkeypatch):
     text = (FOLDER / "kubernetes.yaml").read_text("utf-8")
     service, job = yaml.safe_load_all(text)
     name = job["metadata"]["name"]
@@ -85,14 +86,14 @@ def test_the_pods_find_one_another(index, tmp_path):
         check=True,
     )
 
-    found = cluster.resolve("tf_config", (), {"TF_CONFIG": done.stdout})
+    monkeypatch.setenv("TF_CONFIG", done.stdout)
+    addresses, own = workers.find_addresses(runs.run_config())
     [port] = container(text)["ports"]
-    assert json.loads(done.stdout)
-    assert found.index == index
-    assert found.addresses == tuple(
+    assert own == index
+    assert addresses == [
         f"{name}-{i}.{pod['subdomain']}:{port['containerPort']}"
         for i in range(NUM_WORKERS)
-    )
+    ]
 
 
 def test_mpirun_and_the_workers_count_the_hosts_alike(tmp_path):

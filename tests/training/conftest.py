@@ -7,7 +7,7 @@ import signal
 import pytest
 from tensorflow.python.framework import config as tf_config
 
-from albert_tf.training import distribution, metric_log
+from albert_tf.training import devices, metric_log
 from albert_tf.training.pretrain_config import PretrainingConfig
 from tests.training import runs
 
@@ -38,7 +38,7 @@ def stop_at(monkeypatch):
 @pytest.fixture(scope="session")
 def two_replicas():
     """A strategy over two virtual devices."""
-    return distribution.create_strategy(runs.run_config(strategy="mirrored"))
+    return devices.create_strategy(runs.run_config(strategy="mirrored"))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import (
-    distribution,
+    devices,
     finetune,
     metric_log,
     prediction,
@@ -97,7 +97,7 @@ class Trainer:
             }
             return tf.data.Dataset.from_tensor_slices(parts)
 
-        return distribution.distribute(self.strategy, make)
+        return devices.distribute(self.strategy, make)
 
     def run(self, batches, *, per_call=None, loss_scale=None, depth=None):
         """Returns one dict a step, and the loss scale after the last."""

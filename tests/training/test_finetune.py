@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import metadata
 from albert_tf.tasks.task import ExampleSet
-from albert_tf.training import distribution, finetune
+from albert_tf.training import finetune
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 NUM_STEPS = 60
@@ -792,14 +793,14 @@ def test_a_folder_that_is_refused_is_so_where_workers_end_together(
     told = []
 
     @contextlib.contextmanager
-    def strategy_of(_):
+    def start(_):
         try:
-            yield tf.distribute.get_strategy()
+            yield Workers(tf.distribute.get_strategy())
         except FileNotFoundError as error:
             told.append(str(error))
             raise
 
-    monkeypatch.setattr(distribution, "strategy_of", strategy_of)
+    monkeypatch.setattr(finetune.workers_lib, "start", start)
 
     with pytest.raises(FileNotFoundError, match="nowhere"):
         job(init_checkpoint="nowhere").run()

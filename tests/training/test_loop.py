@@ -13,7 +13,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
-from albert_tf.training import distribution, loop, metric_log
+from albert_tf.training import loop, metric_log
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 SIZE, FEATURES = 4, 8
@@ -86,6 +87,7 @@ class Run:
         self.task = trainer.task
         self.examples = make_examples(200, changes or {})
         self.positions = []
+        self.workers = Workers(tf.distribute.get_strategy())
         self.scores = scores
         checkpointer = train_state.Checkpointer(
             self.folder,
@@ -101,6 +103,7 @@ class Run:
         self.loop = loop.TrainingLoop(
             trainer.config,
             train_step=trainer.step,
+            workers=self.workers,
             checkpointer=checkpointer,
             log=Log(self.folder, last_step=last_step, **log),
             batches_from=self.starting_at,
@@ -329,8 +332,9 @@ def test_a_signal_to_another_worker_stops_this_one_too(
     run, caplog, monkeypatch
 ):
     answers = iter([False, False, True])
-    monkeypatch.setattr(distribution, "any_worker", lambda *_: next(answers))
     stopped = run("run")
+    monkeypatch.setattr(stopped.workers, "any", lambda _: next(answers))
+    monkeypatch.setattr(stopped.workers, "wait", lambda: None)
 
     assert not stopped.go()
     assert stopped.checkpoints() == ["step-00000000", "step-00000002"]
@@ -349,9 +353,9 @@ def test_a_finished_run_trains_no_more(run):
     assert_same_weights(again, finished)
 
 
-def test_only_the_chief_writes_checkpoints(run, monkeypatch):
-    monkeypatch.setattr(distribution, "is_chief", lambda _: False)
+def test_only_the_chief_writes_checkpoints(run):
     worker = run("run", scores=SCORES)
+    worker.workers.is_chief = False
 
     assert worker.go()
     assert {"checkpoints", "best"}.isdisjoint(os.listdir(worker.folder))
@@ -452,8 +456,8 @@ def test_all_workers_roll_back_to_the_checkpoint_that_is_being_written(
 
         monkeypatch.setattr(owner, name, noted)
 
-    note("run_in_chief", loop.distribution)
-    note("run_in_all", loop.distribution)
+    note("run_in_chief", Workers)
+    note("run_in_all", Workers)
     note("latest", train_state.Checkpointer)
     note("restore", train_state.Checkpointer)
 

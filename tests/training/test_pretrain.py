@@ -16,7 +16,7 @@ from albert_tf.data import (
 )
 from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, metric_log, pretrain, run_folder
+from albert_tf.training import devices, metric_log, pretrain, run_folder
 from tests.training import runs
 
 NUM_STEPS = runs.NUM_PRETRAINING_STEPS
@@ -147,7 +147,7 @@ def test_another_order_is_another_run(trained):
 def test_another_number_of_readers_is_another_run(job, monkeypatch):
     config = job(read_order="files", num_train_steps=1, do_eval=False)
     pretrain.run(config)
-    monkeypatch.setattr(distribution, "num_input_pipelines", lambda _: 2)
+    monkeypatch.setattr(devices, "num_input_pipelines", lambda _: 2)
 
     with pytest.raises(ValueError, match="num_readers=1 .now 2"):
         pretrain.run(config)
@@ -553,7 +553,7 @@ def test_two_replicas_evaluate_like_one(padded_records, two_replicas):
 
     together = evaluate(
         task,
-        distribution.distribute(two_replicas, lambda _: whole),
+        devices.distribute(two_replicas, lambda _: whole),
         two_replicas,
     )
 

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data import feature_cache
-from albert_tf.training import distribution, records
+from albert_tf.training import devices, records
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 
@@ -21,7 +22,8 @@ def small(job):
 
 
 def open_sets(job):
-    return records.open_sets(job.config, job.sets, tf.distribute.get_strategy())
+    alone = Workers(tf.distribute.get_strategy())
+    return records.open_sets(job.config, job.sets, alone)
 
 
 def test_records_are_made_once_and_cached(small):
@@ -144,7 +146,7 @@ def test_a_set_that_cannot_be_used_is_named(changes, message, small):
 def test_batches_are_padded_to_buckets_or_on_a_tpu_to_one_length(
     device, jit_compile, length, expected, job, monkeypatch
 ):
-    monkeypatch.setattr(distribution, "device_type", lambda _: device)
+    monkeypatch.setattr(devices, "device_type", lambda _: device)
     config = job(
         albert_config=runs.config(max_position_embeddings=512),
         max_seq_length=length,

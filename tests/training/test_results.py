@@ -11,8 +11,9 @@ import tensorflow as tf
 from albert_tf import files
 from albert_tf.data import feature_cache
 from albert_tf.tasks.task import ExampleSet, ExampleStream, Sets
-from albert_tf.training import distribution, records, results
+from albert_tf.training import records, results
 from albert_tf.training.records import RecordSet
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 
@@ -133,13 +134,11 @@ def test_a_stream_is_predicted_part_by_part(job, monkeypatch):
     (_, predictor), columns = runs.predictor(), runs.columns(13)
     wanted = predictor.run(columns, batch_size=4)
     config = job(prediction=(one,), predict_batch_size=4).config
-    sets = records.open_sets(
-        config, Sets(prediction=(one,)), tf.distribute.get_strategy()
-    )
+    alone = Workers(tf.distribute.get_strategy())
+    sets = records.open_sets(config, Sets(prediction=(one,)), alone)
 
     def write():
-        strategy = tf.distribute.get_strategy()
-        results.write_streams(config, sets.streams, predictor, {}, strategy)
+        results.write_streams(config, sets.streams, predictor, {}, alone)
 
     write()
 
@@ -158,7 +157,7 @@ def test_a_stream_is_predicted_part_by_part(job, monkeypatch):
     # Workers but the chief compute and do not write.
     os.remove(path)
     with monkeypatch.context() as patch:
-        patch.setattr(distribution, "is_chief", lambda _: False)
+        patch.setattr(alone, "is_chief", False)
         write()
     assert not os.path.exists(path)
     # If the chief cannot write, it fails, and the others with it.

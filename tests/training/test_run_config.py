@@ -105,8 +105,6 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
             {"worker_hosts": ("a:2", "b:2")},
             "belong together.*cluster='tf_config', worker_hosts=a:2,b:2",
         ),
-        (pretraining, {"join_timeout": "soon"}, "`join_timeout` must be a num"),
-        (pretraining, {"join_timeout": ""}, "`join_timeout` must be a num"),
         (finetuning, {"do_eval": False}, NOTHING_TO_DO),
         (finetuning, {"max_seq_length": 65}, "not exceed the 64 position"),
         (finetuning, {"on_collapse": "cry"}, "`on_collapse` must be one of"),

@@ -20,7 +20,7 @@ from albert_tf.tasks.finetuning import (
 )
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining import PretrainingTask
-from albert_tf.training import distribution, records, step
+from albert_tf.training import devices, records, step
 from albert_tf.training.pretrain import Evaluator
 from tests.training import runs
 from tests.training import tpu as simulation
@@ -91,7 +91,7 @@ TASKS = {
 @pytest.fixture(autouse=True)
 def tpu(monkeypatch):
     """A simulated TPU, the one device of this machine."""
-    monkeypatch.setattr(distribution, "device_type", lambda _: "TPU")
+    monkeypatch.setattr(devices, "device_type", lambda _: "TPU")
     return SimulatedTpu()
 
 

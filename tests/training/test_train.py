@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_tf.training import train
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 
@@ -26,7 +27,7 @@ def start(config, folder, task):
         config,
         folder=folder,
         task=task,
-        strategy=tf.distribute.get_strategy(),
+        workers=Workers(tf.distribute.get_strategy()),
         batches_from=lambda phase, number: dataset.skip(
             number // phase.batch_size
         ),
@@ -89,7 +90,7 @@ def test_workers_compare_whether_they_see_the_folder_of_the_chief(
     found = []
     monkeypatch.setattr(train, "_SECONDS_TO_SEE", 0.01)
     monkeypatch.setattr(
-        train.distribution, "check_same", lambda _, *given: found.append(given)
+        Workers, "check_same", lambda _, *given: found.append(given)
     )
     if not is_seen:
         monkeypatch.setattr(RunFolder, "claim", lambda *_: None)

@@ -1,0 +1,341 @@
+"""The processes of a run: one, or several machines that train together.
+
+Each worker computes its part of every batch; the first one, the chief, writes
+all files. `Workers` is made once, at the beginning of a run. With a single
+process all its methods are trivial.
+
+TensorFlow's coordination service, which runs in the chief, notices by
+heartbeats when a worker has died or hangs: what waits for it then fails in all
+others. An error of one worker is reported to all, so that they end together.
+"""
+
+import contextlib
+import dataclasses
+import faulthandler
+import functools
+import hashlib
+import itertools
+import json
+import logging
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2
+from tensorflow.python.distribute.cluster_resolver import (
+    slurm_cluster_resolver as slurm,
+)
+from tensorflow.python.eager import context
+
+from albert_tf import checks
+from albert_tf.training import devices
+from albert_tf.training.run_config import MPI, SLURM, RunConfig
+
+_LOGGER = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# How long the workers wait for one another to start.
+CONNECT_SECONDS = 600
+# After so many seconds without a sign of life, a worker counts as dead.
+HEARTBEAT_SECONDS = 30
+# How long a worker that has failed waits for its threads to end.
+_EXIT_SECONDS = 10
+# How long a chief that has failed goes on answering the others.
+_REPORT_SECONDS = 2
+_JOB = "worker"
+# Rank and size of Open MPI; of MPICH, Intel MPI and others.
+_MPI_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+# Jobs of the same machine, also those that follow at once, use other ports:
+# below those that systems give to clients.
+_FIRST_PORT, _PORTS_A_JOB, _NUM_JOBS = 12_000, 16, 1250
+
+
+class Workers:
+    """The processes of a run, and what they do together.
+
+    All workers must call the same methods in the same order.
+
+    Args:
+        strategy: Distributes the updates over all devices of all workers.
+        addresses: `host:port` of each worker, the chief first; empty if there
+            is a single process.
+        index: Which of them this process is.
+    """
+
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        addresses: Sequence[str] = (),
+        index: int = 0,
+    ) -> None:
+        self.strategy = strategy
+        self.is_chief = not index
+        self._are_several = bool(addresses)
+        self._name = f"Worker {index} ({addresses[index]})" if addresses else ""
+        self._num_checks = itertools.count()
+        # Outside a graph, TensorFlow warns at every call that it is slow.
+        self._graph_of_sum = tf.function(
+            lambda value: strategy.run(_sum_over_replicas, args=(value,))
+        )
+
+    def run_in_chief(self, function: Callable[[], T]) -> T | None:
+        """Calls a function in the chief; returns when it has ended."""
+        return self.run_in_all(function if self.is_chief else lambda: None)
+
+    def run_in_all(self, function: Callable[[], T]) -> T:
+        """Calls a function in each worker; returns when all have ended it."""
+        result = function()
+        self.wait()
+        return result
+
+    def wait(self) -> None:
+        """Blocks until all workers have called it."""
+        self.any(False)
+
+    def any(self, flag: bool) -> bool:
+        """Returns whether the flag is true in any worker."""
+        if not self._are_several:
+            return flag
+        totals = self._graph_of_sum(tf.constant(flag, tf.int64))
+        return int(self.strategy.experimental_local_results(totals)[0]) > 0
+
+    def check_same(self, values: Mapping[str, Any], advice: str) -> None:
+        """Checks that all workers have the same values, which JSON can hold.
+
+        Raises:
+            ValueError: This worker has others than the chief. That is reported
+                to the others, too.
+        """
+        if not self._are_several:
+            return
+        key = f"check-{next(self._num_checks)}"
+        ours = json.dumps(dict(values), default=str)
+        if self.is_chief:
+            context.context().set_config_key_value(key, ours)
+        self.wait()
+        chiefs = context.context().get_config_key_value(
+            key, 1000 * HEARTBEAT_SECONDS
+        )
+        different = checks.differences(json.loads(chiefs), json.loads(ours))
+        if different:
+            raise ValueError(
+                f"{self._name} differs from the chief in "
+                f"{checks.listed(different)}. {advice}"
+            )
+        self.wait()
+
+    def check_same_weights(self, model: keras.Model, **values: Any) -> None:
+        """Checks that all workers have read the same weights, and values.
+
+        TensorFlow gives each worker what it has read itself.
+        """
+        if not self._are_several:
+            return
+        digest = hashlib.sha256()
+        for variable in model.trainable_variables:
+            digest.update(np.ascontiguousarray(variable.numpy()).data)
+        self.check_same(
+            {**values, "weights": digest.hexdigest()},
+            "All workers must find the same weights where the flags name them.",
+        )
+
+    def report(self, error: BaseException) -> None:
+        """Makes what the others wait for fail, because of an error here."""
+        message = " ".join(str(error).split()) or type(error).__name__
+        # It fails where another worker has ended all.
+        with contextlib.suppress(tf.errors.OpError):
+            context.context().report_error_to_cluster(
+                tf.errors.ABORTED, f"{self._name} has failed: {message}"
+            )
+            if self.is_chief:
+                # Its process answers the others.
+                time.sleep(_REPORT_SECONDS)
+
+
+def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
+    context = tf.distribute.get_replica_context()
+    # Placed on the replica's device, which a graph's argument is not.
+    own = tf.identity(value)
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+
+
+@contextlib.contextmanager
+def start(config: RunConfig) -> Iterator[Workers]:
+    """Yields the workers of a run; they begin, and end, together.
+
+    Raises:
+        ValueError: See `devices.create_strategy`; or the workers were started
+            with different flags, code or devices.
+    """
+    if devices.strategy_name(config) != "multi_worker":
+        yield Workers(devices.create_strategy(config))
+        return
+    addresses, index = find_addresses(config)
+    _LOGGER.info(
+        "This is worker %d of %s. It ends if they do not come within %d "
+        "seconds.",
+        index,
+        ", ".join(addresses),
+        CONNECT_SECONDS,
+    )
+    workers = Workers(_connect(addresses, index), addresses, index)
+    try:
+        workers.check_same(
+            _settings_of(config),
+            "Start all workers with the same flags, code and devices.",
+        )
+        yield workers
+        workers.wait()
+    except BaseException as error:
+        workers.report(error)
+        # TensorFlow may wait for a minute before it lets go of an iterator.
+        _exit_after(_EXIT_SECONDS)
+        raise
+
+
+def _settings_of(config: RunConfig) -> dict[str, Any]:
+    """Returns what must be the same in all workers before they do anything."""
+    fields = dataclasses.asdict(config)
+    return {
+        **fields,
+        "flags_text": config.flags_text.splitlines(),
+        "number of GPUs": len(tf.config.list_physical_devices("GPU")),
+        "code of albert_tf": _digest_of_code(),
+        "version of TensorFlow": tf.__version__,
+        "version of Keras": keras.__version__,
+    }
+
+
+@functools.cache
+def _digest_of_code() -> str:
+    digest = hashlib.sha256()
+    folder = pathlib.Path(__file__).parents[1]
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _connect(
+    addresses: Sequence[str], index: int
+) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Returns a strategy over all workers, once all have come."""
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=f"/job:{_JOB}/replica:0/task:0",
+        coordinated_jobs=[
+            coordination_config_pb2.CoordinatedJob(
+                name=_JOB, num_tasks=len(addresses)
+            )
+        ],
+        cluster_register_timeout_in_ms=1000 * CONNECT_SECONDS,
+        heartbeat_timeout_in_ms=1000 * HEARTBEAT_SECONDS,
+        shutdown_barrier_timeout_in_ms=1000 * _EXIT_SECONDS,
+    )
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({_JOB: list(addresses)}),
+        task_type=_JOB,
+        task_id=index,
+        num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+        rpc_layer="grpc",
+    )
+    numbers = signal.SIGTERM, signal.SIGINT
+    handlers = {
+        number: signal.signal(number, signal.SIG_DFL) for number in numbers
+    }
+    # TensorFlow's chief waits without end for a worker that does not come.
+    _exit_after(CONNECT_SECONDS)
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        # TensorFlow takes SIGTERM for itself, without Python's knowledge.
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _exit_after(seconds: float) -> None:
+    """Ends the process with code 1 after some seconds."""
+    # Only this works while TensorFlow keeps all threads of Python waiting.
+    with open(os.devnull, "w") as nothing:
+        file = os.dup(nothing.fileno())
+    faulthandler.dump_traceback_later(seconds, exit=True, file=file)
+
+
+def find_addresses(config: RunConfig) -> tuple[list[str], int]:
+    """Returns `host:port` of each worker, and which of them this process is.
+
+    They come from the variables that a scheduler sets: `TF_CONFIG`, those of a
+    Slurm step, or those of `mpirun`, with `config.worker_hosts`.
+
+    Raises:
+        ValueError: They are missing or make no sense.
+    """
+    if config.cluster == SLURM:
+        return _slurm_addresses()
+    if config.cluster == MPI:
+        return _mpi_addresses(config)
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    jobs, index = resolver.cluster_spec().as_dict(), resolver.task_id
+    chief = jobs.get("chief", [])
+    addresses = [*chief, *jobs.get("worker", [])]
+    if resolver.task_type == "worker":
+        index += len(chief)
+    elif resolver.task_type != "chief":
+        raise ValueError(
+            "The strategy 'multi_worker' reads the addresses of its workers "
+            "from TF_CONFIG, where each task is of the type worker, or one of "
+            f"them chief. Received: TF_CONFIG={os.environ.get('TF_CONFIG')}."
+        )
+    return addresses, index
+
+
+def _slurm_addresses() -> tuple[list[str], int]:
+    # TensorFlow's SlurmClusterResolver sorts the hosts by name, so n10 before
+    # n9, where Slurm does not, and needs nvidia-smi.
+    try:
+        hosts = slurm.expand_hostlist(os.environ["SLURM_STEP_NODELIST"])
+        counts = slurm.expand_tasks_per_node(
+            os.environ["SLURM_STEP_TASKS_PER_NODE"]
+        )
+        job = int(os.environ["SLURM_JOB_ID"])
+        index = int(os.environ["SLURM_PROCID"])
+    except KeyError as error:
+        raise ValueError(
+            f"{error} is not set. Start the command with srun, or pass another "
+            "--cluster."
+        ) from error
+    first = _FIRST_PORT + job % _NUM_JOBS * _PORTS_A_JOB
+    addresses = [
+        f"{host}:{first + task}"
+        for host, count in zip(hosts, counts, strict=True)
+        for task in range(count)
+    ]
+    return addresses, index
+
+
+def _mpi_addresses(config: RunConfig) -> tuple[list[str], int]:
+    addresses = list(config.worker_hosts)
+    for rank, size in _MPI_VARIABLES:
+        if size in os.environ:
+            if int(os.environ[size]) != len(addresses):
+                raise ValueError(
+                    f"mpirun has started {os.environ[size]} processes, but "
+                    f"--worker_hosts has {len(addresses)} addresses. Pass "
+                    "host:port of every rank, in their order."
+                )
+            return addresses, int(os.environ[rank])
+    raise ValueError(
+        "There are no variables of mpirun. Start the command with it, or pass "
+        "another --cluster."
+    )
