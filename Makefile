@@ -48,8 +48,8 @@ lock:
 	$(LOCK_BEAM)
 
 # What builds has its runtime version; the rest is as Beam wants it.
-BEAM_AND_DEV = absl-py|backports-zstd|datasketch|fsspec|google-crc32c|$\
-	mwparserfromhell|numpy|pytest|sentencepiece|sentencex|tqdm
+BEAM_AND_DEV = absl-py|backports-zstd|datasketch|filelock|fsspec|$\
+	google-crc32c|mwparserfromhell|numpy|pytest|sentencepiece|sentencex|tqdm
 define LOCK_BEAM
 grep -oE '^($(BEAM_AND_DEV))==[^ ]+' \
 	requirements-dev.lock \

@@ -12,12 +12,15 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import IO, Any
+
+import filelock
+
+from albert_tf import checks
 
 Path = str | os.PathLike[str]
 
-_NUM_PATHS_SHOWN = 3
 # Bytes of a file's name in a temporary name made of it: with the rest, at most
 # 255, the limit of file systems.
 _STEM_SIZE = 200
@@ -33,11 +36,7 @@ def is_remote(path: Path) -> bool:
 
 
 def check_local(path: Path) -> str:
-    """Returns `path` as a string.
-
-    Raises:
-        ValueError: It has a scheme (`gs://`), which nothing here can read.
-    """
+    """Returns a path as a string; one with a scheme is a ValueError."""
     text = os.fspath(path)
     if is_remote(text):
         raise ValueError(
@@ -54,9 +53,6 @@ def shard_names(name: str) -> list[str]:
     ['train-00000-of-00002', 'train-00001-of-00002']
 
     Another name stands for itself.
-
-    Raises:
-        ValueError: There are no shards, or too many.
     """
     found = _SHARDS.fullmatch(name)
     if found is None:
@@ -90,7 +86,6 @@ def expand_globs(
     Raises:
         FileNotFoundError: A pattern matches no file, or a shard is missing;
             the message names it.
-        ValueError: A pattern is remote, and there is no `glob_remote`.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
@@ -116,7 +111,7 @@ def _matches(pattern: str) -> list[str]:
         if missing:
             raise FileNotFoundError(
                 f"{pattern!r} lacks {len(missing)} of {len(shards)} shards: "
-                f"{list_paths(missing)}. Build or copy them."
+                f"{checks.listed(missing, at_most=3)}. Build or copy them."
             )
         return shards
     matches = glob.glob(pattern, recursive=True)
@@ -150,39 +145,18 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def list_paths(paths: Sequence[str]) -> str:
-    """Returns paths for a message: the first few, and how many more."""
-    shown = ", ".join(map(repr, paths[:_NUM_PATHS_SHOWN]))
-    more = len(paths) - _NUM_PATHS_SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
-
-
 def read_text(path: Path) -> str:
-    """Reads a UTF-8 file.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8.
-    """
+    """Reads a UTF-8 file."""
     name = check_local(path)
     try:
         with open(name, encoding="utf-8", newline="\n") as file:
             return file.read()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"There is no file {name!r}. Check the path."
-        ) from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
 
 
 def read_json(path: Path) -> Any:
-    """Reads a JSON file.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8, or not JSON.
-    """
+    """Reads a JSON file; one that is damaged is a ValueError that names it."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -198,10 +172,6 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
     Args:
         path: The file.
         missing_ok: Whether to return an empty object if the file is missing.
-
-    Raises:
-        FileNotFoundError: The file is missing and `missing_ok` is false.
-        ValueError: It is not UTF-8, or not a JSON object.
     """
     if missing_ok and not os.path.exists(check_local(path)):
         return {}
@@ -215,11 +185,7 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
 
 
 def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
-    """Returns the object under a key of a JSON file; empty if it has none.
-
-    Raises:
-        ValueError: There is another kind of value.
-    """
+    """Returns the object under a key of a JSON file; empty if it has none."""
     found = values.get(key)
     if not isinstance(found, dict | None):
         raise ValueError(
@@ -234,10 +200,6 @@ def read_json_lines(path: Path) -> list[Any]:
 
     A last line without an end of line, as a killed process leaves it, is
     ignored.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A line is not JSON; the message has its number.
     """
     values = []
     lines = read_text(path).splitlines(keepends=True)
@@ -331,11 +293,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def naming_file(path: str) -> Iterator[None]:
-    """Names a file in the errors of its writes, which do not know it.
-
-    Raises:
-        OSError: As in the block, with the file.
-    """
+    """Names a file in the errors of its writes, which do not know it."""
     try:
         yield
     except OSError as error:
@@ -386,9 +344,6 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
             ends, or be empty.
         replace: Whether a folder that exists is replaced. It is moved away
             first; what a kill has left is put right by `clean_up`.
-
-    Raises:
-        ValueError: The folder has come into being in the meantime.
     """
     name = os.path.normpath(check_local(path))
     with partial_folder(name) as partial:
@@ -410,7 +365,40 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[str]:
             remove(old)
 
 
-def moved_away(path: Path) -> str | None:
+def lock_path(path: Path) -> str:
+    """Returns the lock file of a file, a hidden one beside it.
+
+    The folder is created.
+    """
+    folder, name = os.path.split(os.path.realpath(check_local(path)))
+    os.makedirs(folder, exist_ok=True)
+    return os.path.join(folder, f".{_stem(name)}.lock")
+
+
+@contextlib.contextmanager
+def locked(path: Path, message: str) -> Iterator[None]:
+    """Holds a lock file, which one process at a time can hold.
+
+    The system releases the lock when the process ends, however it ends; the
+    file that a killed process leaves behind locks nothing.
+
+    Args:
+        path: The lock file, which is created, and removed in the end.
+        message: Of the ValueError that is raised if another process holds it.
+    """
+    lock = filelock.FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        raise ValueError(message) from None
+    try:
+        yield
+    finally:
+        os.remove(path)
+        lock.release()
+
+
+def replaced_copy(path: Path) -> str | None:
     """Returns where `atomic_folder` has moved a folder, or None.
 
     It is there while the folder is replaced, or if that was never finished.

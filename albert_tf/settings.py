@@ -11,7 +11,7 @@ from typing import Any
 
 _HELP = "help"
 _CHOICES = "choices"
-_OF_WEIGHTS = "of_weights"
+_AFFECTS_TRAINING = "affects_training"
 
 
 def setting(
@@ -19,7 +19,7 @@ def setting(
     help: str,
     *,
     choices: Sequence[str] = (),
-    of_weights: bool = False,
+    affects_training: bool = False,
 ) -> Any:
     """Returns a dataclass field that can become a flag of the same name.
 
@@ -33,23 +33,23 @@ def setting(
         default: Default of the field and of the flag; must be immutable.
         help: One or two sentences for `--help` and `docs/flags.md`.
         choices: Valid values of a text field; empty for any.
-        of_weights: Whether the weights, or which of them are the best, depend
-            on the value, in a task's own settings.
+        affects_training: Whether the weights, or which of them are the best,
+            depend on the value, in a task's own settings.
     """
     metadata = {
         _HELP: help,
         _CHOICES: tuple(choices),
-        _OF_WEIGHTS: of_weights,
+        _AFFECTS_TRAINING: affects_training,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def of_weights(config: Any) -> dict[str, Any]:
+def affects_training(config: Any) -> dict[str, Any]:
     """Returns the settings of a task that its trained weights depend on."""
     return {
         field.name: getattr(config, field.name)
         for field in dataclasses.fields(config)
-        if field.metadata.get(_OF_WEIGHTS)
+        if field.metadata.get(_AFFECTS_TRAINING)
     }
 
 

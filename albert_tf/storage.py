@@ -42,10 +42,10 @@ def exists(path: Path) -> bool:
     """Returns whether there is a file; other errors as `open_read`."""
     if not is_remote(path):
         return os.path.exists(path)
-    return identity(path) is not None
+    return version_tag(path) is not None
 
 
-def identity(path: Path) -> object | None:
+def version_tag(path: Path) -> object | None:
     """Returns what changes when a file is written again; None if it is missing.
 
     Raises:

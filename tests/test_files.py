@@ -42,18 +42,6 @@ def test_a_file_under_several_names_comes_once(tmp_path, monkeypatch):
     assert found == ["a.txt", "b.txt"]
 
 
-@pytest.mark.parametrize(
-    ("paths", "shown"),
-    [
-        (["a"], "'a'"),
-        (["a", "b", "c"], "'a', 'b', 'c'"),
-        ([*"abcde"], "'a', 'b', 'c' and 2 more"),
-    ],
-)
-def test_a_message_shows_the_first_few_paths(paths, shown):
-    assert files.list_paths(paths) == shown
-
-
 def test_a_folder_is_not_a_match(tmp_path):
     _touch(tmp_path, "data/inner.txt", "data.txt")
 
@@ -105,11 +93,6 @@ def test_text_is_read_as_written_with_line_ends_untouched(tmp_path):
     files.write_text(path, "Zoë\r\n\n雨\n")
 
     assert files.read_text(path) == "Zoë\r\n\n雨\n"
-
-
-def test_reading_a_missing_file_names_it(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no file '.*gone\.txt'"):
-        files.read_text(tmp_path / "gone.txt")
 
 
 def test_reading_bytes_that_are_not_utf8_names_the_file(tmp_path):
@@ -214,7 +197,7 @@ def test_what_killed_writers_left_of_a_file_is_removed(tmp_path):
 def test_a_json_object_is_read_and_what_is_none_is_told(tmp_path):
     path = tmp_path / "run.json"
     assert files.read_json_object(path, missing_ok=True) == {}
-    with pytest.raises(FileNotFoundError, match=r"no file .*run\.json"):
+    with pytest.raises(FileNotFoundError, match=r"run\.json"):
         files.read_json_object(path)
 
     path.write_text('{"a": [1]}')
@@ -327,7 +310,7 @@ def test_a_name_with_a_number_stands_for_its_shards(tmp_path, monkeypatch):
     assert files.expand_globs("a/train@3") == names
     os.remove(names[1])
     with pytest.raises(
-        FileNotFoundError, match="lacks 1 of 3 shards: .*00001-of-00003'"
+        FileNotFoundError, match="lacks 1 of 3 shards: .*00001-of-00003"
     ):
         files.expand_globs("a/train@3")
 

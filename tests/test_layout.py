@@ -37,8 +37,9 @@ SLOW_IMPORTS = ACCELERATED | {"keras_hub", "keras_nlp"}
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 
-# Modules that a table over all tasks tests.
+# Modules that a table over all tasks, or all tokenizers, tests.
 TESTED_TOGETHER = {
+    "text/base.py": "text/test_tokenizer.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

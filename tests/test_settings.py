@@ -11,7 +11,7 @@ class Config:
         "static", "When masks are drawn.", choices=("a", "b")
     )
     plain: int = 1
-    rate: float = setting(0.5, "Dropout rate.", of_weights=True)
+    rate: float = setting(0.5, "Dropout rate.", affects_training=True)
 
 
 def test_a_setting_is_a_field_with_default_help_and_choices():
@@ -25,4 +25,4 @@ def test_a_setting_is_a_field_with_default_help_and_choices():
 
 
 def test_the_settings_of_the_weights_are_named():
-    assert settings.of_weights(Config(rate=0.1)) == {"rate": 0.1}
+    assert settings.affects_training(Config(rate=0.1)) == {"rate": 0.1}

@@ -7,7 +7,8 @@ import sys
 import fsspec
 import pytest
 
-from albert_tf import storage, text_lines
+from albert_tf import storage
+from albert_tf.text import text_lines
 
 
 @pytest.fixture(params=["memory", "file", "local"])

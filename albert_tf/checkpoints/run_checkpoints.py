@@ -63,7 +63,7 @@ def trained_weights(output_dir: str) -> str | None:
     best = os.path.join(output_dir, BEST_FOLDER)
     if os.path.isdir(best):
         return best
-    return files.moved_away(best) or latest_checkpoint(output_dir)
+    return files.replaced_copy(best) or latest_checkpoint(output_dir)
 
 
 def folders_of(path: files.Path) -> list[str]:
@@ -80,7 +80,7 @@ def folders_of(path: files.Path) -> list[str]:
     name = trained_weights(name) or name
     folder = name if os.path.isdir(name) else os.path.dirname(name)
     parent, base = os.path.split(folder)
-    is_moved = folder == files.moved_away(os.path.join(parent, BEST_FOLDER))
+    is_moved = folder == files.replaced_copy(os.path.join(parent, BEST_FOLDER))
     if is_moved or base in (BEST_FOLDER, CHECKPOINTS_FOLDER):
         return [folder, parent]
     if os.path.basename(parent) == CHECKPOINTS_FOLDER:

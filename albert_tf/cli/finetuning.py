@@ -132,7 +132,7 @@ def run(
     config = cli_flags.read(
         FinetuningConfig,
         values,
-        task_settings=settings.of_weights(task_config),
+        task_settings=settings.affects_training(task_config),
         **run_values,
         **_run_length(values, sets, task_config),
     )

@@ -68,7 +68,7 @@ def run(
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
     _check_installed()
-    before = remote_files.open_all(storage.identity, [*own])
+    before = remote_files.open_all(storage.version_tag, [*own])
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
     try:
         # In a process of its own, which can end at once, whatever Beam's
@@ -80,7 +80,7 @@ def run(
     except BaseException:
         _clean_up(own)
         raise
-    after = remote_files.open_all(storage.identity, [*own])
+    after = remote_files.open_all(storage.version_tag, [*own])
     found = remote_files.open_all(_read_sidecar, [*own])
     kept: dict[str, BuildCounts] = {}
     built: dict[str, BuildCounts] = {}

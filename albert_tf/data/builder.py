@@ -16,7 +16,7 @@ from typing import Any
 
 import tqdm
 
-from albert_tf import files, storage
+from albert_tf import checks, storage
 from albert_tf.data import (
     beam_runner,
     build_report,
@@ -82,7 +82,7 @@ def build(config: PretrainingDataConfig) -> BuildReport:
             "%d of %d files have no record: %s",
             len(empty),
             len(kept | built),
-            files.list_paths(empty),
+            checks.listed(empty, at_most=3),
         )
     return report
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks
 from albert_tf.data import deduplication, ordered_workers
 from albert_tf.data.deduplication import Duplicates, Hashing, Measures
 from albert_tf.text.documents import CorpusSettings, Document, Documents
@@ -351,7 +351,7 @@ def join(
     digests = [digest for file in contents for digest in file.block_digests]
     if not digests:
         raise ValueError(
-            f"The corpus has no sentence: {files.list_paths(paths)}. "
+            f"The corpus has no sentence: {checks.listed(paths, at_most=3)}. "
             "Pass files with one sentence a line and a blank line between "
             "documents."
         )

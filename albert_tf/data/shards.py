@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf import files, locks, storage
+from albert_tf import checks, files, storage
 from albert_tf.data import corpus, record_index, remote_files, sidecar
 from albert_tf.data.deduplication import Duplicates
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -99,7 +99,7 @@ def output_files(
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ValueError(
             "An output file is named twice. Name each once. Received: "
-            f"{files.list_paths(paths)}."
+            f"{checks.listed(paths, at_most=3)}."
         )
     return paths
 
@@ -323,7 +323,7 @@ def clean_up(paths: Iterable[str]) -> None:
     """
     for path in paths:
         # Whoever writes has a lock file, which a kill leaves behind.
-        if not files.is_remote(path) and os.path.exists(locks.path_for(path)):
+        if not files.is_remote(path) and os.path.exists(files.lock_path(path)):
             with locked(path):
                 remove_partials(path)
 
@@ -364,8 +364,8 @@ def locked(path: str) -> contextlib.AbstractContextManager[None]:
     """
     if files.is_remote(path):
         return contextlib.nullcontext()
-    return locks.held(
-        locks.path_for(path),
+    return files.locked(
+        files.lock_path(path),
         f"Another process is building {path!r}. Wait until it ends, or choose "
         "another output file.",
     )

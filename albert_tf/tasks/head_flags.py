@@ -24,7 +24,7 @@ class HeadFlags:
     """
 
     dropout_prob: float = setting(
-        0.1, "Dropout rate of the pooled output.", of_weights=True
+        0.1, "Dropout rate of the pooled output.", affects_training=True
     )
     exit_patience: int = setting(
         0,
@@ -36,7 +36,7 @@ class HeadFlags:
         "Train the head on the output of every layer, for early exit: the "
         "loss is the mean over the layers, with the number of the layer as "
         "its weight.",
-        of_weights=True,
+        affects_training=True,
     )
 
     def __post_init__(self) -> None:

@@ -17,7 +17,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from albert_tf import files, text_lines
+from albert_tf import files
+from albert_tf.text import text_lines
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")

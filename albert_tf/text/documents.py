@@ -7,28 +7,26 @@ A text file has one sentence a line; a blank line ends a document. A file of
 JSON lines has one document a line, such as `{"text": ...}`, which is split
 into sentences. A file holds JSON lines if its name says so, or else if its
 first line is a JSON object. A Parquet file has a document a row, and a dump of
-a Wikipedia has articles; they are split into sentences, too. All but Parquet
-files may be compressed.
+a Wikipedia has articles; they are split into sentences, too.
 
 Differs: in google-research/albert, a document continues in the next file if
 its file does not end with a blank line.
 """
 
-import contextlib
 import dataclasses
-import io
 import itertools
 import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
 
 import numpy as np
 import sentencex
 
-from albert_tf import checks, compression, storage, text_lines
+from albert_tf import checks, storage
 from albert_tf.settings import setting
-from albert_tf.text import parquet_files, wikipedia_dumps
+from albert_tf.text import text_lines, wikipedia_dumps
 
 # Longer documents are split, so that a file without blank lines need not fit
 # in memory.
@@ -36,20 +34,12 @@ DOCUMENT_CHARACTERS = 2**20
 
 _JSON_NAMES = (".jsonl", ".ndjson", ".json")
 _PARQUET_NAME = ".parquet"
-_TABLE_NAMES = (".csv", ".tsv")
 # Parts of a dump are called `...xml-p1p41242.bz2`.
 _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
-# How files begin that are not text, what they are, and what to do.
-_MARKS = {
-    parquet_files.MARK: "a Parquet file, so its name must end in .parquet. "
-    "Rename it.",
-    wikipedia_dumps.MARK: "a Wikipedia dump, so its name must end in .xml. "
-    "Rename it.",
-    b"<?xml": "XML, of which only Wikipedia dumps are read. Rename it to .xml "
-    "if it is one, or pass its text.",
-}
-# The names of files in a tar archive would be text.
-_TAR_MARK, _TAR_MARK_START = b"ustar", 257
+# A few rows are in memory at a time: columns are read in small parts, not by
+# row groups, which can be as large as the file.
+_PARQUET_ROWS = 64
+_PARQUET_BUFFER_SIZE = 2**18
 _SENTENCE_LANGUAGE = "en"
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
 # it and a full stop follow one another. A tokenizer makes it a space anyway.
@@ -73,11 +63,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusSettings:
-    """Settings that name a text: a part of every config that reads one.
-
-    Raises:
-        ValueError: A value is impossible; the message names the field.
-    """
+    """Settings that name a text: a part of every config that reads one."""
 
     input_file: str | None = setting(
         None,
@@ -135,9 +121,6 @@ class Documents:
     Attributes:
         paths: The files.
         num_bad_lines: Lines that the last reading has skipped.
-
-    Raises:
-        FileNotFoundError: No file matches.
     """
 
     def __init__(
@@ -158,32 +141,19 @@ class Documents:
         """Yields the documents.
 
         Raises:
-            FileNotFoundError: A file does not exist.
-            ImportError: The package that reads a file is not installed.
-            OSError: A file cannot be read.
-            ValueError: There are more than `max_bad_lines` bad lines; the
-                message names file and line. Or a file is damaged, or is not
-                what its name says.
+            ValueError: There are more than `max_bad_lines` bad lines, or a
+                file is damaged; the message names it.
         """
         self.num_bad_lines = 0
         for path in self.paths:
-            with compression.open_read(path) as file:
+            with text_lines.open_read(path) as file:
                 yield from self._read(path, file)
 
-    def _read(self, path: str, file: io.BufferedReader) -> Iterator[Document]:
+    def _read(self, path: str, file: IO[bytes]) -> Iterator[Document]:
         """Yields the documents of a file; its name says what is in it."""
-        name = compression.uncompressed_name(path)
+        name = text_lines.uncompressed_name(path)
         if name.lower().endswith(_PARQUET_NAME):
-            if name != path:
-                raise ValueError(
-                    f"{path!r}: Parquet files are compressed inside. Unpack "
-                    "it, and pass what is in it."
-                )
-            yield from _whole_documents(
-                parquet_files.read_texts(
-                    file, path, self._settings.text_field, on_bad_row=self._skip
-                )
-            )
+            yield from _whole_documents(self._parquet_texts(path, file))
         elif _DUMP_NAME.fullmatch(name):
             yield from _whole_documents(
                 wikipedia_dumps.read_texts(file, path, on_bad_page=self._skip)
@@ -191,12 +161,7 @@ class Documents:
         else:
             yield from self._line_documents(path, file)
 
-    def _line_documents(
-        self, path: str, file: io.BufferedReader
-    ) -> Iterator[Document]:
-        # Damaged data is an error with a line where the lines are read.
-        with contextlib.suppress(compression.DamagedDataError):
-            _check_content(path, file.peek())
+    def _line_documents(self, path: str, file: IO[bytes]) -> Iterator[Document]:
         numbered = text_lines.numbered_lines(file, path, on_bad_line=self._skip)
         # Blank lines before the first sentence end no document.
         first = next((x for x in numbered if not _is_blank(x[1])), None)
@@ -211,13 +176,62 @@ class Documents:
     def _json_texts(
         self, path: str, lines: Iterator[tuple[int, str]]
     ) -> Iterator[str]:
+        field = self._settings.text_field
         for number, line in lines:
             if _is_blank(line):
                 continue
             try:
-                yield _json_text(line, self._settings.text_field)
-            except ValueError as error:
-                self._skip(f"{path!r}, line {number} {error}")
+                text = _checked(json.loads(line)[field])
+            except (KeyError, RecursionError, TypeError, ValueError) as error:
+                self._skip(
+                    f'{path!r}, line {number} is no JSON object {{"{field}": '
+                    f"...}} with a text ({error}). `text_field` names another "
+                    "field."
+                )
+                continue
+            yield text
+
+    def _parquet_texts(self, path: str, file: IO[bytes]) -> Iterator[str]:
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise ImportError(
+                f"{path!r} needs the package pyarrow. Install it, or the extra "
+                "`data` of albert_tf, which has it."
+            ) from error
+        field = self._settings.text_field
+        try:
+            table = parquet.ParquetFile(
+                file,
+                buffer_size=_PARQUET_BUFFER_SIZE,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+            names = table.schema_arrow.names
+            if field not in names:
+                raise ValueError(
+                    f"{path!r} has no column {field!r}. `text_field` names "
+                    f"another. Its columns: {checks.listed(names)}."
+                )
+            batches = table.iter_batches(
+                _PARQUET_ROWS, columns=[field], use_threads=False
+            )
+            rows = (value for batch in batches for value in batch[field])
+            for number, value in enumerate(rows, start=1):
+                try:
+                    text = _checked(value.as_py())
+                except (TypeError, UnicodeError) as error:
+                    self._skip(
+                        f"{path!r}, row {number} has no text in the column "
+                        f"{field!r} ({error})."
+                    )
+                    continue
+                yield text
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(
+                f"{path!r} is not a Parquet file, or is damaged ({error})."
+            ) from error
 
     def _skip(self, message: str) -> None:
         """Counts a bad line; raises ValueError if there are too many."""
@@ -233,7 +247,7 @@ class Documents:
 
 
 def _holds_json(path: str, first_line: str) -> bool:
-    name = compression.uncompressed_name(path).lower()
+    name = text_lines.uncompressed_name(path).lower()
     if name.endswith(_JSON_NAMES):
         return True
     try:
@@ -242,22 +256,6 @@ def _holds_json(path: str, first_line: str) -> bool:
         return is_object and bool(json.loads(first_line))
     except (ValueError, RecursionError):
         return False
-
-
-def _check_content(path: str, head: bytes) -> None:
-    """Refuses what would be read as text, and is not."""
-    if compression.uncompressed_name(path).lower().endswith(_TABLE_NAMES):
-        raise ValueError(
-            f"{path!r} is a table, of which quotes, numbers and headers would "
-            "become text. Write its texts as JSON lines, or as a Parquet file."
-        )
-    for mark, kind in _MARKS.items():
-        if head.startswith(mark):
-            raise ValueError(f"{path!r} holds {kind}")
-    if head.startswith(_TAR_MARK, _TAR_MARK_START):
-        raise ValueError(
-            f"{path!r} holds a tar archive. Unpack it, and pass what is in it."
-        )
 
 
 def _whole_documents(texts: Iterable[str]) -> Iterator[Document]:
@@ -280,21 +278,6 @@ def _text_documents(lines: Iterator[str]) -> Iterator[Document]:
             sentences, size = [], 0
     if sentences:
         yield Document(text="\n".join(sentences), is_split=True)
-
-
-def _json_text(line: str, field: str) -> str:
-    example = f'A file of JSON lines has one object a line, {{"{field}": ...}}.'
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"is not JSON ({error}). {example}") from error
-    text = value.get(field) if isinstance(value, dict) else None
-    if not isinstance(text, str) or not _is_text(text):
-        raise ValueError(
-            f"has no {field!r} that is a string of Unicode characters. "
-            f"{example} `text_field` names another field."
-        )
-    return text
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -328,10 +311,9 @@ def _is_blank(line: str) -> bool:
     return not line or line.isspace()
 
 
-def _is_text(text: str) -> bool:
-    """Returns whether UTF-8 can encode it: JSON may have lone surrogates."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _checked(text: object) -> str:
+    """Returns a text; raises TypeError or ValueError if it is none."""
+    if not isinstance(text, str):
+        raise TypeError(f"{type(text).__name__} instead of a text")
+    text.encode()  # JSON may have lone surrogates.
+    return text

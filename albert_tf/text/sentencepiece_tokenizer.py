@@ -17,7 +17,7 @@ import sentencepiece
 
 from albert_tf import files, storage
 from albert_tf.text import normalization, special_tokens, tokenizer_json
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _WORD_MARK = "▁"
 _PUNCTUATION = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')

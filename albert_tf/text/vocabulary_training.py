@@ -17,7 +17,7 @@ from typing import Any
 
 import sentencepiece
 
-from albert_tf import checks, files, locks
+from albert_tf import checks, files
 from albert_tf.settings import setting
 from albert_tf.text import normalization, special_tokens
 from albert_tf.text.documents import CorpusSettings, Documents
@@ -175,7 +175,7 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         "choose another `output_prefix`."
     )
     with (
-        locks.held(locks.path_for(paths[0]), message),
+        files.locked(files.lock_path(paths[0]), message),
         files.atomic_write(paths[0]) as model_file,
         files.atomic_write(paths[1]) as vocab_file,
     ):

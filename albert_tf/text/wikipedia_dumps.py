@@ -13,10 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
-from albert_tf import compression
-
-# How such a file begins.
-MARK = b"<mediawiki"
 _ARTICLES = "0"
 # Numbers of the namespaces whose links show no text: media, files, categories.
 _HIDDEN = ("-2", "6", "14")
@@ -178,7 +174,7 @@ def _articles(file: IO[bytes], name: str, hidden: set[str]) -> Iterator[Page]:
                     title = _find(page, "title") or ""
                     yield Page(number, title, wiki_text)
                 root.clear()
-    except (ElementTree.ParseError, compression.DamagedDataError) as error:
+    except ElementTree.ParseError as error:
         raise ValueError(
             f"{name!r}, after page {number}: damaged, or no XML ({error}). "
             "Create or copy the file again."

@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf import files, storage
 from albert_tf.text import normalization, special_tokens
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _CONTINUATION = "##"
 _MAX_WORD_SIZE = 200

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from albert_tf import files, locks
+from albert_tf import files
 from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -169,7 +169,7 @@ class RunFolder:
             "ends, or pass another --output_dir."
         )
         try:
-            with locks.held(os.path.join(self.path, LOCK_FILE), message):
+            with files.locked(os.path.join(self.path, LOCK_FILE), message):
                 self._clean_up()
                 yield
         finally:

@@ -25,7 +25,7 @@ CONFIG = {
 class TaskConfig:
     """Stands for the flags of a task."""
 
-    dropout_prob: float = setting(0.2, "Dropout.", of_weights=True)
+    dropout_prob: float = setting(0.2, "Dropout.", affects_training=True)
     count_windows_as_epochs: bool = setting(False, "Windows.")
     name = "rte"
 

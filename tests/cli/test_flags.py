@@ -305,7 +305,7 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
     ],
 )
 def test_the_dropout_of_a_task_makes_another_run(config, others):
-    found = settings.of_weights(config)
+    found = settings.affects_training(config)
 
     assert found["dropout_prob"] == 0.1
     # It decides which weights are the best.

@@ -373,7 +373,7 @@ def test_scores_of_real_questions_are_those_of_their_predictions(
         ("--max_qa_length=29", ["`max_seq_length`", "max_qa_length=29"]),
         ("--preset=best", ["preset", "paper|paper_v2"]),
         ("--task_name=cola", ["task_name", "race"]),
-        ("--train_file=none.jsonl", ["no file", "none.jsonl"]),
+        ("--train_file=none.jsonl", ["No such file", "none.jsonl"]),
     ],
 )
 def test_bad_input_is_one_line_before_tensorflow_is_imported(

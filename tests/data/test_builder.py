@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf import files, locks
+from albert_tf import files
 from albert_tf.data import (
     builder,
     corpus,
@@ -700,7 +700,7 @@ def test_what_a_build_left_that_was_killed_at_the_end_of_a_file_is_removed(
 ):
     build("a", "b")
     before = sorted(path.name for path in tmp_path.iterdir())
-    lock = pathlib.Path(locks.path_for(tmp_path / "a"))
+    lock = pathlib.Path(files.lock_path(tmp_path / "a"))
     partial = pathlib.Path(files.partial_name(tmp_path / "a.index"))
     lock.touch()
     partial.touch()

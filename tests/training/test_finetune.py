@@ -659,7 +659,7 @@ def test_other_settings_than_in_training_are_reported(trained, predict, caplog):
         ),
         ("model.ckpt.index", None, "There is no checkpoint"),
         ("state.json", b'{"step": ', "state.json is damaged"),
-        ("state.json", None, "There is no file"),
+        ("state.json", None, "No such file"),
     ],
 )
 def test_a_damaged_newest_checkpoint_is_named_with_what_to_do(

@@ -98,7 +98,7 @@ class ClassificationConfig(HeadFlags):
         None,
         "Custom task with two labels: the one that F1 and average precision "
         "are of. By default, the second of the labels.",
-        of_weights=True,
+        affects_training=True,
     )
     multi_label: bool = setting(
         False, "Custom task: whether a row has any number of labels."

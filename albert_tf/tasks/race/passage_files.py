@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from albert_tf import files, text_lines
+from albert_tf import files
 from albert_tf.settings import setting
 from albert_tf.tasks import table_files
 from albert_tf.tasks.race import examples as examples_lib
@@ -26,6 +26,7 @@ from albert_tf.tasks.race.examples import (
     MIN_OPTIONS,
     MultipleChoiceExample,
 )
+from albert_tf.text import text_lines
 
 _LISTS = ("questions", "options")
 _PASSAGE_KEYS = ("article", *_LISTS)

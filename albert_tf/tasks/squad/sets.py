@@ -81,7 +81,7 @@ class SquadConfig(SpanLimits):
     dropout_prob: float = setting(
         0.1,
         "SQuAD 2.0: dropout rate before the score of no answer.",
-        of_weights=True,
+        affects_training=True,
     )
     null_score_diff_threshold: float | None = setting(
         None,

@@ -1,0 +1,188 @@
+"""What every tokenizer does; `tokenizer.py` loads one."""
+
+import abc
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from albert_tf import checks, files
+from albert_tf.text import special_tokens
+from albert_tf.text.special_tokens import SpecialIds
+
+
+class Tokenizer(abc.ABC):
+    """Converts text to ids and back; normalization is included.
+
+    Args:
+        tokens: The vocabulary, in the order of the ids.
+        special_names: Tokens of the fields of `SpecialIds`, in their order.
+        vocabulary: The vocabulary file, for the error.
+        do_lower_case: Whether text is lower-cased.
+
+    Attributes:
+        vocab_size: Number of tokens, V.
+        special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
+        forbidden_ids: Int32, sorted: ids that a random replacement of a
+            masked token must not be, because no text is encoded to them.
+        word_starts: Bool `[V]`, whether a token starts a word, the unit of
+            masking.
+        hash: SHA-256, hexadecimal, of the vocabulary and the normalization
+            settings; it does not depend on the file's path.
+
+    Raises:
+        ValueError: A special token is missing; the message names it.
+    """
+
+    forbidden_ids: np.ndarray
+    word_starts: np.ndarray
+    hash: str
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        special_names: Sequence[str],
+        vocabulary: files.Path,
+        *,
+        do_lower_case: bool,
+    ) -> None:
+        self.do_lower_case = do_lower_case
+        self.vocab_size = len(tokens)
+        self._tokens = tokens
+        self._ids = {token: i for i, token in enumerate(tokens)}
+        missing = [name for name in special_names if name not in self._ids]
+        if missing:
+            raise ValueError(
+                f"{vocabulary}: the vocabulary has no token "
+                f"{', '.join(missing)}, which ALBERT needs. Use the vocabulary "
+                "of an ALBERT checkpoint, or train one with build_vocab.py."
+            )
+        pad, unk, cls, sep, mask = (self._ids[name] for name in special_names)
+        self.special_ids = SpecialIds(
+            pad=pad, unk=unk, cls=cls, sep=sep, mask=mask
+        )
+
+    @abc.abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Encodes a text; `[CLS]` and `[SEP]` are not added."""
+
+    @abc.abstractmethod
+    def encode_batch(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Encodes many texts at once.
+
+        Returns:
+            The ids of all texts, int32, one text after the other; and the
+            number of ids of each text, int64 `[len(texts)]`.
+        """
+
+    @abc.abstractmethod
+    def encode_batch_with_offsets(
+        self, texts: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encodes many texts at once and locates each token in its text.
+
+        Returns:
+            Ids and numbers of ids, as `encode_batch` returns them; and for
+            each id the start and the end in its text, as
+            `encode_with_offsets` returns them: int32 `[2, n]`.
+        """
+
+    @abc.abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """Decodes ids to normalized text.
+
+        Special tokens are skipped, except for the unknown token, which is
+        shown as ` ⁇ ` (SentencePiece) or `[UNK]` (WordPiece).
+        """
+
+    def batch(
+        self,
+        texts: Sequence[str],
+        text_pairs: Sequence[str] | None = None,
+        *,
+        max_seq_length: int,
+    ) -> dict[str, np.ndarray]:
+        """Encodes texts as the batch that a model is called on.
+
+        Args:
+            texts: B texts.
+            text_pairs: A second text for each; None for none. Where it is
+                empty, the first text stands alone.
+            max_seq_length: Length S of every row. Longer texts are truncated
+                (always the longer of a pair), shorter rows are padded.
+
+        Returns:
+            Dict of int32 arrays `[B, S]`: `input_ids`, with `[CLS]` and
+            `[SEP]`; `input_mask`, 1 for a token and 0 for padding;
+            `segment_ids`, 1 for the second text, else 0.
+
+        Raises:
+            ValueError: `texts` is a single text, the numbers of texts differ,
+                or `max_seq_length` has no room for the special tokens.
+        """
+        if text_pairs is None:
+            text_pairs = [""] * len(texts)
+        for name, given in (("texts", texts), ("text_pairs", text_pairs)):
+            if isinstance(given, str | bytes):
+                raise ValueError(
+                    f"`{name}` must be a sequence of texts. Received: one "
+                    "text. Pass [text] for a batch of one."
+                )
+        if len(text_pairs) != len(texts):
+            raise ValueError(
+                "`text_pairs` must have as many texts as `texts`. Received: "
+                f"{len(text_pairs)} for {len(texts)}."
+            )
+        shape = len(texts), max_seq_length
+        input_ids = np.full(shape, self.special_ids.pad, np.int32)
+        input_mask, segment_ids = np.zeros((2, *shape), np.int32)
+        pairs = zip(texts, text_pairs, strict=True)
+        for row, (text, text_pair) in enumerate(pairs):
+            ids, segments = special_tokens.encode_pair(
+                self.encode(text),
+                self.encode(text_pair),
+                max_seq_length=max_seq_length,
+                special=self.special_ids,
+            )
+            input_ids[row, : len(ids)] = ids
+            input_mask[row, : len(ids)] = 1
+            segment_ids[row, : len(ids)] = segments
+        return {
+            "input_ids": input_ids,
+            "input_mask": input_mask,
+            "segment_ids": segment_ids,
+        }
+
+    def encode_with_offsets(
+        self, text: str
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """Encodes a text and locates each token in it.
+
+        Returns:
+            The ids; and for each id the start and end of its token, in code
+            points of `text` as given, without surrounding white space.
+            Neither starts nor ends decrease. A token that stands for white
+            space only has an empty span; tokens made from one character (`½`
+            gives three) share its span.
+        """
+        ids, _, offsets = self.encode_batch_with_offsets([text])
+        return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
+
+    def id_to_token(self, token_id: int) -> str:
+        """Returns the token of an id.
+
+        Raises:
+            ValueError: The vocabulary has no such id.
+        """
+        checks.check_integer(
+            "token_id", int(token_id), at_most=self.vocab_size - 1
+        )
+        return self._tokens[token_id]
+
+    def token_to_id(self, token: str) -> int:
+        """Returns the id of a token, or of `unk` if it is unknown.
+
+        Special tokens are found too, although `encode` never returns them.
+        """
+        return self._ids.get(token, self.special_ids.unk)

@@ -1,0 +1,119 @@
+"""Reads text files line by line; `.gz`, `.bz2` and `.zst` are decompressed."""
+
+import bz2
+import contextlib
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from albert_tf import storage
+from albert_tf.files import Path
+
+_BYTE_ORDER_MARK = "\ufeff"
+_COMPRESSED_NAMES = (".gz", ".bz2", ".zst")
+
+
+def uncompressed_name(path: Path) -> str:
+    """Returns the name that a file has when it is decompressed.
+
+    >>> uncompressed_name("a.txt.gz")
+    'a.txt'
+    """
+    stem, suffix = os.path.splitext(os.fspath(path))
+    return stem if suffix.lower() in _COMPRESSED_NAMES else stem + suffix
+
+
+@contextlib.contextmanager
+def open_read(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a local or remote file; its name says how it is compressed.
+
+    Raises:
+        ValueError: In the `with` block: compressed data is damaged or cut.
+    """
+    name = os.fspath(path)
+    suffix = os.path.splitext(name)[1].lower()
+    with storage.open_read(name) as raw:
+        if suffix not in _COMPRESSED_NAMES:
+            yield raw
+            return
+        try:
+            yield _decompressed(raw, name, suffix)
+        except Exception as error:
+            if not _is_damage(error):
+                raise
+            raise ValueError(
+                f"{name!r}: the compressed data is damaged or incomplete "
+                f"({error}). Create or copy the file again."
+            ) from error
+
+
+def _decompressed(raw: IO[bytes], name: str, suffix: str) -> Any:
+    if suffix == ".gz":
+        return gzip.open(raw)
+    if suffix == ".bz2":
+        return bz2.open(raw)
+    try:
+        from backports import zstd
+    except ImportError as error:
+        raise ImportError(
+            f"{name!r} needs the package backports.zstd. Install it, or the "
+            "extra `data` of albert_tf, which has it."
+        ) from error
+    # Large corpora are compressed with `zstd --long=31`.
+    _, largest = zstd.DecompressionParameter.window_log_max.bounds()
+    limits: dict[int, int] = {
+        zstd.DecompressionParameter.window_log_max: largest
+    }
+    return zstd.open(raw, options=limits)
+
+
+def _is_damage(error: Exception) -> bool:
+    # `bz2` raises OSError; the package of ZstdError may be missing.
+    is_damage = isinstance(error, EOFError | OSError | zlib.error)
+    return is_damage or type(error).__name__ == "ZstdError"
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file; see `numbered_lines`."""
+    with open_read(path) as file:
+        for _, line in numbered_lines(file, os.fspath(path)):
+            yield line
+
+
+def numbered_lines(
+    file: IO[bytes],
+    name: str,
+    *,
+    on_bad_line: Callable[[str], None] | None = None,
+) -> Iterator[tuple[int, str]]:
+    r"""Yields the numbers, from 1, and lines of a UTF-8 file.
+
+    Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
+    text. A byte order mark at the start of the file is removed. One line is in
+    memory at a time.
+
+    Args:
+        file: The file, open for reading bytes.
+        name: Its name, for messages.
+        on_bad_line: Called with what is wrong with a line that is not UTF-8,
+            which is then skipped; if None, such a line is a ValueError.
+    """
+    for number, line in enumerate(file, start=1):
+        try:
+            text = line.decode("utf-8").removesuffix("\n")
+        except UnicodeDecodeError as error:
+            message = (
+                f"{name}, line {number}: not UTF-8 ({error.reason} at "
+                f"byte {error.start} of the line)."
+            )
+            if on_bad_line is None:
+                raise ValueError(
+                    f"{message} Convert the file to UTF-8."
+                ) from error
+            on_bad_line(message)
+            continue
+        if number == 1:
+            text = text.removeprefix(_BYTE_ORDER_MARK)
+        yield number, text.removesuffix("\r")
