@@ -13,11 +13,7 @@ _LONGEST_SHOWN = 60  # characters of a value in a message
 def check_integer(
     name: str, value: Any, *, at_least: int = 0, at_most: int | None = None
 ) -> None:
-    """Checks that a value is a whole number within bounds.
-
-    Raises:
-        ValueError: It is not; `True` and `False` are not numbers.
-    """
+    """Checks that a value is a whole number within bounds."""
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     in_range = is_integer and value >= at_least
     if not in_range or (at_most is not None and value > at_most):
@@ -37,11 +33,7 @@ def check_number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> None:
-    """Checks that a value is a finite number within bounds.
-
-    Raises:
-        ValueError: It is not; `True` and `False` are not numbers.
-    """
+    """Checks that a value is a finite number within bounds."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_valid = (
         is_number
@@ -70,11 +62,7 @@ def check_number(
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Checks that a value is one of the given names.
-
-    Raises:
-        ValueError: It is not; the message lists the names.
-    """
+    """Checks that a value is one of the given names."""
     if value not in choices:
         raise ValueError(
             f"`{name}` must be one of {', '.join(choices)}. "

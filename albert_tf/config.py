@@ -53,9 +53,6 @@ class AlbertConfig:
         initializer_range: Standard deviation of the initial weights.
         parameter_sharing: What the layers of one group share: `all`,
             `attention`, `ffn` or `none` (Lan et al. 2020, table 4).
-
-    Raises:
-        ValueError: A value is impossible; the message names the field.
     """
 
     vocab_size: int
@@ -145,11 +142,6 @@ class AlbertConfig:
         Args:
             values: Fields by name; inert keys may be among them.
             where: What messages begin with, such as the file of the values.
-
-        Raises:
-            ValueError: A key is unknown, an inert key has a value other than
-                its neutral one, `vocab_size` is missing, or a value is
-                impossible.
         """
         try:
             return cls(**_known_fields(values))
@@ -262,9 +254,6 @@ def published_config(name: str) -> AlbertConfig:
     Args:
         name: `base`, `large`, `xlarge` or `xxlarge`, followed by `_v1`, `_v2`
             or `_zh`; or `bert_base`, `bert_large` (the paper's baselines).
-
-    Raises:
-        ValueError: No published model has this name.
     """
     checks.check_choice("name", name, tuple(PUBLISHED_SIZES))
     return AlbertConfig(**PUBLISHED_SIZES[name])
@@ -276,10 +265,6 @@ def load_config(name: str, *, flag: str = "albert_config_file") -> AlbertConfig:
     Args:
         name: Path of a JSON file, or the name of a published model.
         flag: Name of the flag, for the message.
-
-    Raises:
-        FileNotFoundError: There is neither.
-        ValueError: The file is damaged, or a value in it is invalid.
     """
     if name in PUBLISHED_SIZES:
         return published_config(name)

@@ -25,9 +25,6 @@ class ArraySpec:
         shape: Shape of the array in a record, without the sequence axis.
         is_sequence: Whether the array has a last axis of length s.
         pad_value: The value that pads this axis in a batch.
-
-    Raises:
-        ValueError: `dtype` is another type.
     """
 
     name: str
@@ -61,17 +58,10 @@ class Feature:
 
 
 def _feature(
-    name: str,
-    length: int | None,
-    *,
-    record_name: str | None = None,
-    dtype: str = "int64",
+    name: str, length: int | None, record_name: str = "", dtype: str = "int64"
 ) -> Feature:
     return Feature(
-        name=name,
-        record_name=record_name or name,
-        length=length,
-        dtype=dtype,
+        name=name, record_name=record_name or name, length=length, dtype=dtype
     )
 
 
@@ -95,9 +85,7 @@ def static_pretraining_features(
         _feature("masked_lm_weights", max_predictions, dtype="float32"),
         # TF1: the field is named after BERT's task; it is 1 if the segments
         # are swapped (or, for next-sentence data, unrelated).
-        _feature(
-            "sentence_order_labels", 1, record_name="next_sentence_labels"
-        ),
+        _feature("sentence_order_labels", 1, "next_sentence_labels"),
     )
 
 

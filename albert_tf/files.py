@@ -15,8 +15,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-import filelock
-
 from albert_tf import checks
 
 Path = str | os.PathLike[str]
@@ -272,10 +270,6 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     renamed when the block ends, and removed when it fails. Missing folders are
     made. Of processes that write the same file at the same time, the last
     one's bytes stay.
-
-    Raises:
-        OSError: It could not be written (no space, no permission); the error
-            names the file.
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
@@ -386,6 +380,8 @@ def locked(path: Path, message: str) -> Iterator[None]:
         path: The lock file, which is created, and removed in the end.
         message: Of the ValueError that is raised if another process holds it.
     """
+    import filelock
+
     lock = filelock.FileLock(path, timeout=0)
     try:
         lock.acquire()

@@ -29,28 +29,17 @@ _OPTIONS = {"s3": _S3_OPTIONS, "s3a": _S3_OPTIONS}
 
 
 def expand_globs(patterns: str | list[str]) -> list[str]:
-    """Returns the files that local and remote patterns match.
-
-    Raises:
-        FileNotFoundError: See `files.expand_globs`.
-        ImportError, OSError: A remote file system cannot be reached.
-    """
+    """Returns the files that local and remote patterns match."""
     return files.expand_globs(patterns, glob_remote=_glob)
 
 
 def exists(path: Path) -> bool:
-    """Returns whether there is a file; other errors as `open_read`."""
-    if not is_remote(path):
-        return os.path.exists(path)
+    """Returns whether there is a file."""
     return version_tag(path) is not None
 
 
 def version_tag(path: Path) -> object | None:
-    """Returns what changes when a file is written again; None if it is missing.
-
-    Raises:
-        ImportError, OSError: As `open_read`.
-    """
+    """Returns what changes when a file is written again; None without one."""
     try:
         if not is_remote(path):
             status = os.stat(path)
@@ -64,7 +53,7 @@ def version_tag(path: Path) -> object | None:
 
 
 def size(path: Path) -> int:
-    """Returns the size of a file in bytes; errors as `open_read`."""
+    """Returns the size of a file in bytes."""
     if not is_remote(path):
         return os.path.getsize(path)
     with _file(path, "read") as (system, name):
@@ -72,7 +61,7 @@ def size(path: Path) -> int:
 
 
 def remove(path: Path) -> None:
-    """Removes a file; errors as `open_read`."""
+    """Removes a file."""
     if not is_remote(path):
         os.remove(path)
         return
@@ -81,13 +70,7 @@ def remove(path: Path) -> None:
 
 
 def open_read(path: Path) -> IO[bytes]:
-    """Opens a file for reading bytes, from its beginning or any place.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ImportError: A package that knows such paths is not installed.
-        OSError: It cannot be read.
-    """
+    """Opens a file for reading bytes, from its beginning or any place."""
     if not is_remote(path):
         return open(path, "rb")
     with _file(path, "read") as (system, name):
@@ -96,20 +79,13 @@ def open_read(path: Path) -> IO[bytes]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Returns the content of a file; errors as `open_read`."""
+    """Returns the content of a file."""
     with open_read(path) as file:
         return file.read()
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of a UTF-8 file.
-
-    Raises:
-        ValueError: It is not UTF-8.
-        FileNotFoundError, ImportError, OSError: As `open_read`.
-    """
-    if not is_remote(path):
-        return files.read_text(path)
+    """Returns the text of a UTF-8 file."""
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
@@ -122,9 +98,6 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     A local one is written as `files.atomic_write` does. A remote one is
     written to a temporary local file, which is sent when the block ends.
-
-    Raises:
-        ImportError, OSError: It could not be written; the error names it.
     """
     if not is_remote(path):
         with files.atomic_write(path) as file:
@@ -140,7 +113,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Writes a JSON file with sorted keys; errors as `atomic_write`."""
+    """Writes a JSON file with sorted keys."""
     with atomic_write(path) as file:
         text = json.dumps(values, indent=2, sort_keys=True)
         file.write(f"{text}\n".encode())

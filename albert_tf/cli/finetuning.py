@@ -64,11 +64,6 @@ class FinetuningFlags(tokenizer.Vocabulary):
         "Directory for a SavedModel of the best weights, in float32: a new "
         "version each time the command ends.",
     )
-    albert_hub_module_handle: str | None = setting(
-        None,
-        "Not supported: TF-Hub modules are read as checkpoints, by "
-        "--init_checkpoint.",
-    )
 
 
 def define_flags(task_config: type, **defaults: Any) -> None:
@@ -182,13 +177,6 @@ def _check_patience(
 def _check(values: FlagValues) -> FinetuningFlags:
     """Checks what can be checked before any file is read."""
     shared = cli_flags.read(FinetuningFlags, values)
-    if shared.albert_hub_module_handle:
-        raise ValueError(
-            "--albert_hub_module_handle is not supported: TF-Hub modules were "
-            "made for TensorFlow 1. Unpack the module and pass its "
-            "variables/variables as --init_checkpoint, with its "
-            "--albert_config_file."
-        )
     cli_flags.require(values, "albert_config_file", "output_dir")
     if not (shared.spm_model_file or shared.vocab_file):
         raise ValueError("--spm_model_file or --vocab_file must be given.")

@@ -98,12 +98,7 @@ def define_for_training() -> None:
 
 
 def read_for_training(values: FlagValues) -> dict[str, Any]:
-    """Returns the fields of a `RunConfig` that are not flags.
-
-    Raises:
-        FileNotFoundError: There is no such config.
-        ValueError: A flag is missing, or the config is invalid.
-    """
+    """Returns the fields of a `RunConfig` that are not flags."""
     require(values, "albert_config_file", "output_dir")
     found: dict[str, Any] = {
         "albert_config": config_lib.load_config(values.albert_config_file),

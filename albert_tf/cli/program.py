@@ -23,6 +23,26 @@ EXIT_UNFINISHED = 3
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+# Flags of the original without a use here. Every command accepts them, and
+# neither `--help` nor flags.txt shows them.
+IGNORED_FLAGS = (
+    "input_file_mode",
+    "predict_feature_file",
+    "predict_feature_left_file",
+    "threshold_to_export",
+    "train_feature_file",
+    "use_einsum",
+)
+# What to use instead of flags of the original whose values would be missed.
+UNSUPPORTED_FLAGS = {
+    "albert_hub_module_handle": "Unpack the module and pass its "
+    "variables/variables as --init_checkpoint, with its --albert_config_file.",
+    "masked_lm_budget": "Build the records with --masking=dynamic to draw "
+    "masks while training.",
+}
+
+_LOGGER = logging.getLogger(__name__)
+
 
 def run(
     define_flags: Callable[[], None],
@@ -47,10 +67,15 @@ def run(
         # `--help` and flags.txt show the flags of the main module, but absl
         # takes them for those of the module that defines them.
         values.register_key_flag_for_module(sys.argv[0], values[name])
+    for name in (*IGNORED_FLAGS, *UNSUPPORTED_FLAGS):
+        is_switch = name == "use_einsum"
+        define = flags.DEFINE_bool if is_switch else flags.DEFINE_string
+        define(name, None, "A flag of the original without a use here.")
     values.set_default("verbosity", absl_logging.INFO)
     try:
         _parse(values)
         _set_up_logging()
+        _report_unused_flags(values)
         code = main(values)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -80,6 +105,15 @@ def _parse(values: flags.FlagValues) -> None:
         # Help was asked for and given; absl would exit with 1.
         sys.stdout.flush()
         sys.exit(0)
+
+
+def _report_unused_flags(values: flags.FlagValues) -> None:
+    for name in IGNORED_FLAGS:
+        if values[name].present:
+            _LOGGER.warning("--%s is ignored.", name)
+    for name, advice in UNSUPPORTED_FLAGS.items():
+        if values[name].value not in (None, "", "0"):
+            raise ValueError(f"--{name} is not supported. {advice}")
 
 
 @contextlib.contextmanager

@@ -14,18 +14,13 @@ or JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
         --text_columns=subject,body --label_column=folder ...
 """
 
-import logging
 from typing import Any
-
-from absl import flags
 
 from albert_tf.checkpoints import metadata
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
 from albert_tf.training import run_folder
-
-_LOGGER = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -45,21 +40,10 @@ def define_flags() -> None:
         eval_batch_size=8,
         save_checkpoints_steps=1000,
     )
-    flags.DEFINE_float(
-        "threshold_to_export",
-        None,
-        "Ignored: compare the exported model's probabilities with it yourself.",
-    )
 
 
 def run(values: FlagValues) -> int:
     """Reads the examples, then trains, evaluates and predicts."""
-    if values.threshold_to_export is not None:
-        _LOGGER.warning(
-            "--threshold_to_export=%s is ignored. Compare the `probabilities` "
-            "of the exported model with it yourself.",
-            values.threshold_to_export,
-        )
     return finetuning.run(
         values,
         task=sets,

@@ -35,21 +35,10 @@ def define_flags() -> None:
         "time, from random weights: AdamW, small batches, and half of the "
         "layers in the first three fifths of the run.",
     )
-    flags.DEFINE_integer(
-        "masked_lm_budget",
-        0,
-        "Not supported: build the records with --masking=dynamic to draw masks "
-        "while training.",
-    )
 
 
 def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
-    if values.masked_lm_budget:
-        raise ValueError(
-            "--masked_lm_budget has no effect in the original either. Build "
-            "the records with --masking=dynamic to draw masks while training."
-        )
     if values.preset:
         _apply_preset(values)
     config = cli_flags.read(

@@ -9,25 +9,13 @@ The questions of --predict_file are also evaluated if all their answers are
 known; --eval_file names another file to evaluate.
 """
 
-import logging
 from typing import Any
-
-from absl import flags
 
 from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.squad import sets
 from albert_tf.training import run_folder
-
-_LOGGER = logging.getLogger(__name__)
-
-# Files of records of the original, which has them made by hand.
-_RECORD_FILES = (
-    "train_feature_file",
-    "predict_feature_file",
-    "predict_feature_left_file",
-)
 
 
 def main() -> None:
@@ -48,23 +36,10 @@ def define_flags() -> None:
         num_train_epochs=3.0,
         warmup_proportion=0.1,
     )
-    for name in _RECORD_FILES:
-        flags.DEFINE_string(
-            name, None, "Ignored: records are cached in --cached_dir."
-        )
-    flags.DEFINE_bool("use_einsum", True, "Ignored.")
 
 
 def run(values: FlagValues) -> int:
     """Reads the questions, then trains, evaluates and predicts."""
-    for name in _RECORD_FILES:
-        if values[name].value:
-            # TF1: the original reuses such a file, whatever made it.
-            _LOGGER.warning(
-                "--%s=%s is ignored: records are cached in --cached_dir.",
-                name,
-                values[name].value,
-            )
     return finetuning.run(
         values,
         task=sets,

@@ -35,8 +35,8 @@ from albert_tf.text import documents
 from albert_tf.text.documents import Document
 
 METHODS = ("none", "exact", "minhash")
-DEFAULT_THRESHOLD = 0.8
-LEAST_THRESHOLD, LARGEST_THRESHOLD = 0.5, 0.95
+# Share of their sequences of words that near-duplicates have in common.
+_THRESHOLD = 0.8
 
 # Of 100 million documents, one is taken for another with a chance of 0.03%.
 _HASH_SIZE = 8
@@ -82,10 +82,10 @@ class Hashing:
         ImportError: The method needs datasketch, which is not installed.
     """
 
-    def __init__(self, method: str, threshold: float) -> None:
+    def __init__(self, method: str) -> None:
         self._bands: tuple[int, int] | None = None
         if method == "minhash":
-            self._bands = _bands(threshold)
+            self._bands = _bands()
 
     @property
     def num_hashes(self) -> int:
@@ -160,7 +160,7 @@ def _hash(data: bytes) -> int:
 
 
 @functools.cache
-def _bands(threshold: float) -> tuple[int, int]:
+def _bands() -> tuple[int, int]:
     """Returns the numbers of bands, and of values in each."""
     try:
         import datasketch
@@ -170,7 +170,7 @@ def _bands(threshold: float) -> tuple[int, int]:
             "or the extra `data` of albert_tf, which has it."
         ) from error
     index = datasketch.MinHashLSH(
-        threshold=threshold, num_perm=_NUM_PERMUTATIONS
+        threshold=_THRESHOLD, num_perm=_NUM_PERMUTATIONS
     )
     return index.b, index.r
 

@@ -37,7 +37,6 @@ _FIELDS_WITHOUT_EFFECT = (
     "text_field",
     "max_bad_lines",
     "output_file",
-    "input_file_mode",
     "random_next_sentence",  # It is part of `pair_objective`.
 )
 _SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
@@ -67,22 +66,12 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         "Which of the output files to build here, such as 0-511 or 3,7: their "
         "numbers, from 0. Other machines build the others. Default: all.",
     )
-    input_file_mode: str = setting(
-        "r",
-        "Accepted for command lines of the original, and ignored: text is "
-        "always read as UTF-8.",
-    )
     deduplicate: str = setting(
         "none",
         "Documents to leave out. exact: those that come again, whatever their "
         "white space and capital letters; minhash: also those that nearly do. "
         "The first one stays.",
         choices=deduplication.METHODS,
-    )
-    near_duplicate_threshold: float = setting(
-        deduplication.DEFAULT_THRESHOLD,
-        "Share of their sequences of five words that two documents must have "
-        "in common to be likely taken for the same by --deduplicate=minhash.",
     )
     num_workers: int = setting(1, "Number of processes that build records.")
     runner: str = setting(
@@ -219,20 +208,6 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         checks.check_choice(
             "deduplicate", self.deduplicate, deduplication.METHODS
         )
-        checks.check_number(
-            "near_duplicate_threshold",
-            self.near_duplicate_threshold,
-            at_least=deduplication.LEAST_THRESHOLD,
-            at_most=deduplication.LARGEST_THRESHOLD,
-        )
-        if (
-            self.deduplicate != "minhash"
-            and self.near_duplicate_threshold != deduplication.DEFAULT_THRESHOLD
-        ):
-            raise ValueError(
-                "`near_duplicate_threshold` needs deduplicate='minhash'. "
-                f"Received: deduplicate={self.deduplicate!r}."
-            )
 
     @property
     def token_budget(self) -> int:
@@ -279,9 +254,7 @@ class PretrainingDataConfig(Vocabulary, CorpusSettings):
         """
         if self.deduplicate == "none":
             return None
-        return deduplication.Hashing(
-            self.deduplicate, self.near_duplicate_threshold
-        )
+        return deduplication.Hashing(self.deduplicate)
 
     def without_builder(self) -> "PretrainingDataConfig":
         """Returns the config without what says who builds."""

@@ -149,9 +149,6 @@ def score_answers(
 
     Each question has at least one true answer. `language` is one of
     `LANGUAGES`.
-
-    Raises:
-        ValueError: There is no question, or the lengths differ.
     """
     return _score(predictions, answers, both_empty=0.0, language=language)
 
@@ -166,9 +163,6 @@ def score_optional_answers(
 
     "" predicts that a question has no answer. True answers of which no words
     remain are ignored. `language` is one of `LANGUAGES`.
-
-    Raises:
-        ValueError: There is no question, or the lengths differ.
     """
     normalize = LANGUAGES[language].normalize
     wanted = [
@@ -253,9 +247,6 @@ def threshold_curve(
             before a threshold is applied.
         has_answer: Bool `[N]`, whether each question has an answer.
         null_odds: Float `[N]`, high if there seems to be no answer.
-
-    Raises:
-        ValueError: There is no question, or the lengths differ.
     """
     _check_sizes(scores, has_answer)
     order = np.argsort(null_odds, kind="stable")

@@ -27,9 +27,6 @@ class OptimizerConfig:
         beta_2: Decay of the running mean of the squared gradient.
         epsilon: Added to the square root of that mean.
         clip_norm: Largest global norm of the gradients.
-
-    Raises:
-        ValueError: A value is invalid; the message names the field.
     """
 
     optimizer: str = setting(
@@ -55,10 +52,6 @@ class OptimizerConfig:
     start_warmup_step: int = setting(
         0, "Update at which the warm-up starts; the learning rate is 0 before."
     )
-    corrected_lamb: bool = setting(
-        False,
-        "LAMB with bias correction, as published; the original has none.",
-    )
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -67,12 +60,6 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         checks.check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        if self.corrected_lamb and self.optimizer != "lamb":
-            raise ValueError(
-                "`corrected_lamb` needs optimizer='lamb', because the other "
-                "optimizers have no such option. Received: "
-                f"optimizer={self.optimizer!r}."
-            )
         for name in ("learning_rate", "epsilon", "clip_norm"):
             checks.check_number(name, getattr(self, name), above=0)
         for name in ("poly_power", "weight_decay"):

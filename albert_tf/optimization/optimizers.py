@@ -12,8 +12,7 @@ reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 kernel.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
-`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`; You et al.
-2020, algorithm 2 (LAMB), for the bias correction.
+`optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`.
 """
 
 import functools
@@ -80,20 +79,6 @@ def update_moments(
     m = beta_1 * m + (1.0 - beta_1) * gradient
     v = beta_2 * v + (1.0 - beta_2) * ops.square(gradient)
     return m, v
-
-
-def correct_bias(
-    m: Tensor, v: Tensor, step: Tensor, *, beta_1: float, beta_2: float
-) -> tuple[Tensor, Tensor]:
-    """Removes from `m` and `v` the bias that their start at 0 causes.
-
-    They are those after this step; `step` is float32 and counts from 1.
-    """
-    # 1 - beta**step, in a form that keeps all digits of a small result.
-    m_share, v_share = (
-        -ops.expm1(math.log(beta) * step) for beta in (beta_1, beta_2)
-    )
-    return m / m_share, v / v_share
 
 
 def update_direction(
@@ -187,9 +172,6 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         Args:
             variables: The float32 weights. Their `path` decides which of them
                 are excluded from decay.
-
-        Raises:
-            ValueError: A weight is not float32.
         """
         if self.built:
             return
@@ -243,7 +225,6 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             ops.cast(densify(gradient), "float32"),
             *map(ops.convert_to_tensor, kept),
             ops.cast(learning_rate, "float32"),
-            ops.cast(self.iterations + 1, "float32"),
         )
         for one, value in zip(kept, values, strict=True):
             self.assign(one, value)
@@ -255,16 +236,16 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         v: Tensor,
         weight: Tensor,
         rate: Tensor,
-        step: Tensor,
         *,
         excluded: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns `m`, `v` and the weight after a step, which counts from 1."""
+        """Returns `m`, `v` and the weight after a step."""
         m, v = update_moments(
             gradient, m, v, beta_1=self.beta_1, beta_2=self.beta_2
         )
         direction = update_direction(
-            *self._corrected_moments(m, v, step),
+            m,
+            v,
             weight,
             epsilon=self.epsilon,
             weight_decay=0.0 if excluded else self.weight_decay,
@@ -273,12 +254,6 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             # Scalars first, so that the array is multiplied only once.
             rate = self._adapted_rate(rate, weight, direction)
         return m, v, weight - rate * direction
-
-    def _corrected_moments(
-        self, m: Tensor, v: Tensor, step: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        del step
-        return m, v
 
     def _adapted_rate(
         self, rate: Tensor, weight: Tensor, direction: Tensor
@@ -308,24 +283,8 @@ class AlbertLamb(AlbertAdamW):
 
     Args:
         learning_rate: A float, or a Keras learning-rate schedule.
-        corrected: Whether to correct the bias of `m` and `v`, as published.
-            The correction counts steps by `iterations`.
         **kwargs: Arguments of `AlbertAdamW`.
     """
-
-    def __init__(
-        self, learning_rate: Any, *, corrected: bool = False, **kwargs: Any
-    ) -> None:
-        super().__init__(learning_rate, **kwargs)
-        self.corrected = corrected
-
-    def _corrected_moments(
-        self, m: Tensor, v: Tensor, step: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        # Paper: You et al. 2020, algorithm 2. The reference has no correction.
-        if not self.corrected:
-            return m, v
-        return correct_bias(m, v, step, beta_1=self.beta_1, beta_2=self.beta_2)
 
     def _adapted_rate(
         self, rate: Tensor, weight: Tensor, direction: Tensor
@@ -333,10 +292,6 @@ class AlbertLamb(AlbertAdamW):
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
         # weights without decay; they never come here.
         return rate * trust_ratio(weight, direction)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments that `from_config` needs."""
-        return super().get_config() | {"corrected": self.corrected}
 
 
 def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
@@ -347,11 +302,8 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
     gradients itself, and takes the rate from `schedules.learning_rate`.
     Under a `tf.distribute` strategy, call it inside the strategy's scope.
     """
-    optimizer_class = AlbertAdamW
-    options = {}
-    if config.optimizer == "lamb":
-        optimizer_class = AlbertLamb
-        options = {"corrected": config.corrected_lamb}
+    is_lamb = config.optimizer == "lamb"
+    optimizer_class = AlbertLamb if is_lamb else AlbertAdamW
     return optimizer_class(
         schedules.WarmUpAndDecay(config),
         weight_decay=config.weight_decay,
@@ -359,5 +311,4 @@ def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:
         beta_2=config.beta_2,
         epsilon=config.epsilon,
         global_clipnorm=config.clip_norm,
-        **options,
     )

@@ -28,9 +28,6 @@ class Tokenizer(abc.ABC):
             masking.
         hash: SHA-256, hexadecimal, of the vocabulary and the normalization
             settings; it does not depend on the file's path.
-
-    Raises:
-        ValueError: A special token is missing; the message names it.
     """
 
     forbidden_ids: np.ndarray
@@ -116,24 +113,9 @@ class Tokenizer(abc.ABC):
             Dict of int32 arrays `[B, S]`: `input_ids`, with `[CLS]` and
             `[SEP]`; `input_mask`, 1 for a token and 0 for padding;
             `segment_ids`, 1 for the second text, else 0.
-
-        Raises:
-            ValueError: `texts` is a single text, the numbers of texts differ,
-                or `max_seq_length` has no room for the special tokens.
         """
         if text_pairs is None:
             text_pairs = [""] * len(texts)
-        for name, given in (("texts", texts), ("text_pairs", text_pairs)):
-            if isinstance(given, str | bytes):
-                raise ValueError(
-                    f"`{name}` must be a sequence of texts. Received: one "
-                    "text. Pass [text] for a batch of one."
-                )
-        if len(text_pairs) != len(texts):
-            raise ValueError(
-                "`text_pairs` must have as many texts as `texts`. Received: "
-                f"{len(text_pairs)} for {len(texts)}."
-            )
         shape = len(texts), max_seq_length
         input_ids = np.full(shape, self.special_ids.pad, np.int32)
         input_mask, segment_ids = np.zeros((2, *shape), np.int32)
@@ -170,11 +152,7 @@ class Tokenizer(abc.ABC):
         return ids.tolist(), list(zip(*offsets.tolist(), strict=True))
 
     def id_to_token(self, token_id: int) -> str:
-        """Returns the token of an id.
-
-        Raises:
-            ValueError: The vocabulary has no such id.
-        """
+        """Returns the token of an id."""
         checks.check_integer(
             "token_id", int(token_id), at_most=self.vocab_size - 1
         )

@@ -41,11 +41,6 @@ class SentencePieceTokenizer(Tokenizer):
     Attributes:
         replacements: The ids that replace an id of the model which ALBERT
             does not use, by that id.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not a SentencePiece model, or lacks one of `<pad>`,
-            `<unk>`, `[CLS]`, `[SEP]`, `[MASK]`.
     """
 
     def __init__(
@@ -266,21 +261,10 @@ def _starts_word(token: str) -> bool:
 
 
 def read_model(model_file: files.Path) -> bytes:
-    """Reads a SentencePiece model; or a `tokenizer.json` as one.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A `tokenizer.json` is damaged or not of an ALBERT.
-    """
+    """Reads a SentencePiece model; or a `tokenizer.json` as one."""
     if os.fspath(model_file).endswith(".json"):
         return tokenizer_json.read_model(model_file)
-    try:
-        return storage.read_bytes(model_file)
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"There is no SentencePiece model {model_file!r}. Check the path, "
-            "or train one with build_vocab.py."
-        ) from None
+    return storage.read_bytes(model_file)
 
 
 def _make_processor(

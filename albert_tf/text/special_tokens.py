@@ -53,9 +53,6 @@ def encode_pair(
     Returns:
         The ids; and for each id its segment, 0 up to the first `[SEP]` and 1
         after it.
-
-    Raises:
-        ValueError: `max_seq_length` has no room for a token of each text.
     """
     num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
     num_texts = num_special - 1

@@ -27,11 +27,6 @@ def load_tokenizer(
             it is given, `vocab_file` is not read.
         vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
         do_lower_case: The released English vocabulary has no capitals.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: Neither file is given, or the file is damaged or lacks
-            `[CLS]`, `[SEP]`, `[MASK]`, the padding or the unknown token.
     """
     # TF1: there, `vocab_file` is a required flag, ignored if a model is given.
     if spm_model_file:

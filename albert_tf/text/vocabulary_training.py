@@ -11,7 +11,6 @@ import dataclasses
 import io
 import os
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,21 +44,13 @@ _TRAINER_OPTIONS: Mapping[str, Any] = {
     "num_threads": 16,
     "minloglevel": 2,
 }
-_TOO_LARGE = re.compile(r"Vocabulary size too high .* value <= (\d+)")
-_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 _MAX_BYTES_OF_CHARACTER = 4
 _NUM_PROBED_SENTENCES = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VocabularyTrainingConfig(CorpusSettings):
-    """How to train a vocabulary; every field is a flag of `build_vocab.py`.
-
-    The help of each field is its description.
-
-    Raises:
-        ValueError: A value is impossible; the message names the field.
-    """
+    """How to train a vocabulary; every field is a flag of `build_vocab.py`."""
 
     output_prefix: str | None = setting(
         None,
@@ -148,13 +139,6 @@ def train(config: VocabularyTrainingConfig) -> Summary:
     """Trains a vocabulary and writes `<prefix>.model` and `<prefix>.vocab`.
 
     Both files appear, whole, or neither. The same input gives the same bytes.
-
-    Raises:
-        FileNotFoundError: An input file does not exist.
-        ValueError: No input file or no output prefix is given; one of the
-            files to write exists, or another process is writing it; the
-            corpus is empty, not UTF-8, or too small for `vocab_size`; or
-            `vocab_size` is too small for the characters of the corpus.
     """
     for name in ("input_file", "output_prefix"):
         if not getattr(config, name):
@@ -182,7 +166,6 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         _check_free(paths)  # Another process may have ended meanwhile.
         model = _train_model(corpus, config)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        _check_special_ids(processor)
         model_file.write(model)
         model_file.flush()
         vocab_file.write(_list_pieces(processor).encode())
@@ -277,37 +260,10 @@ def _train_model(corpus: _Corpus, config: VocabularyTrainingConfig) -> bytes:
     except RuntimeError as error:
         if corpus.error is not None:
             raise corpus.error from None
-        message = _explain(str(error), corpus, config.vocab_size)
-        raise ValueError(message) from error
-    return model.getvalue()
-
-
-def _explain(message: str, corpus: _Corpus, vocab_size: int) -> str:
-    if found := _TOO_LARGE.search(message):
-        return (
-            f"The corpus ({corpus.num_sentences} sentences) is too small for "
-            f"`vocab_size`={vocab_size}. Add text, or pass at most "
-            f"{found[1]}."
-        )
-    if found := _TOO_SMALL.search(message):
-        return (
-            f"`vocab_size`={vocab_size} is too small for the characters of "
-            f"the corpus. Pass at least {found[1]}, or a lower "
-            "`character_coverage`."
-        )
-    return f"SentencePiece could not train a vocabulary: {message}"
-
-
-def _check_special_ids(
-    processor: sentencepiece.SentencePieceProcessor,
-) -> None:
-    names = special_tokens.SENTENCEPIECE_NAMES
-    found = tuple(processor.id_to_piece(i) for i in range(len(names)))
-    if found != names:
         raise ValueError(
-            f"SentencePiece gave the first ids to {found}, expected {names}. "
-            "Install another version of sentencepiece."
-        )
+            f"SentencePiece could not train a vocabulary: {error}"
+        ) from error
+    return model.getvalue()
 
 
 def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:

@@ -45,15 +45,10 @@ def read_texts(
     """Yields the text passages of articles, no redirects; some may be blank.
 
     Args:
-        file: The dump, open for reading bytes, unpacked.
+        file: The dump, open for reading bytes, decompressed.
         name: Its name, for messages.
         on_bad_page: Called with what is wrong with a page that cannot be
             parsed; it is then skipped.
-
-    Raises:
-        ImportError: mwparserfromhell is not installed.
-        ValueError: The file is not such a dump, or damaged; the message says
-            after which page.
     """
     try:
         from mwparserfromhell import parser
@@ -153,8 +148,7 @@ def _articles(file: IO[bytes], name: str, hidden: set[str]) -> Iterator[Page]:
         if _tag(root) != "mediawiki":
             raise ValueError(
                 f"{name!r} is not a Wikipedia dump: its XML begins with "
-                f"<{_tag(root)}>, expected <mediawiki>. Convert it to JSON "
-                "lines or text."
+                f"<{_tag(root)}>, expected <mediawiki>."
             )
         page, wiki_text = root, ""
         for event, element in events:

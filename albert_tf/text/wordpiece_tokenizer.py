@@ -30,11 +30,6 @@ class WordPieceTokenizer(Tokenizer):
     Args:
         vocab_file: Text file, one token a line.
         do_lower_case: Whether letters are lower-cased and lose their accents.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not UTF-8, or lacks one of `[PAD]`, `[UNK]`, `[CLS]`,
-            `[SEP]`, `[MASK]`.
     """
 
     def __init__(

@@ -218,10 +218,6 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
             "--warmup_step=5 --warmup_proportion=0.2",
             "--num_warmup_steps and --warmup_proportion contradict each other",
         ),
-        (
-            "--albert_hub_module_handle=h",
-            "--albert_hub_module_handle is not supported",
-        ),
         ("--num_train_epochs=0", "`num_train_epochs` must be .*above 0"),
         ("--num_train_epochs=nan", "`num_train_epochs` must be a finite"),
         ("--num_train_epochs=inf", "`num_train_epochs` must be a finite"),

@@ -21,13 +21,13 @@ _SPEC = importlib.util.spec_from_file_location(
 generate_flags = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(generate_flags)
 
-# Flags of google-research/albert and their defaults; None has no text. Five
+# Flags of google-research/albert and their defaults; None has no text. Four
 # have another default here: iterations_per_loop (the device decides),
-# max_eval_steps (all), num_tpu_cores (any number), threshold_to_export (none),
-# and RACE's task_name.
+# max_eval_steps (all), num_tpu_cores (any number), and RACE's task_name.
+# `test_program.py` has those without a use.
 _FINETUNING = """
     albert_config_file= vocab_file= spm_model_file= output_dir=
-    init_checkpoint= albert_hub_module_handle= do_lower_case=true
+    init_checkpoint= do_lower_case=true
     predict_batch_size=8 train_batch_size=32 do_predict=false use_tpu=false
     tpu_name= tpu_zone= gcp_project= master= num_tpu_cores=
     iterations_per_loop=0
@@ -37,14 +37,13 @@ ORIGINAL_DEFAULTS = {
         data_dir= task_name= cached_dir= max_seq_length=512 do_train=false
         do_eval=false eval_batch_size=8 learning_rate=5e-05 train_step=1000
         warmup_step=0 save_checkpoints_steps=1000 keep_checkpoint_max=5
-        optimizer=adamw export_dir= threshold_to_export=
+        optimizer=adamw export_dir=
     """,
     "run_squad": f"""{_FINETUNING}
-        train_file= predict_file= train_feature_file= predict_feature_file=
-        predict_feature_left_file= max_seq_length=384 doc_stride=128
+        train_file= predict_file= max_seq_length=384 doc_stride=128
         max_query_length=64 do_train=false learning_rate=5e-05
         num_train_epochs=3.0 warmup_proportion=0.1 save_checkpoints_steps=1000
-        n_best_size=20 max_answer_length=30 use_einsum=true export_dir=
+        n_best_size=20 max_answer_length=30 export_dir=
         start_n_top=5 end_n_top=5 dropout_prob=0.1
     """,
     "run_race": f"""{_FINETUNING}
@@ -62,10 +61,10 @@ ORIGINAL_DEFAULTS = {
         num_warmup_steps=3125 start_warmup_step=0 save_checkpoints_steps=5000
         keep_checkpoint_max=5 iterations_per_loop=0 max_eval_steps=
         use_tpu=false init_from_group0=false tpu_name= tpu_zone= gcp_project=
-        master= num_tpu_cores= masked_lm_budget=0
+        master= num_tpu_cores=
     """,
     "create_pretraining_data": """
-        input_file= output_file= vocab_file= spm_model_file= input_file_mode=r
+        input_file= output_file= vocab_file= spm_model_file=
         do_lower_case=true do_whole_word_mask=true do_permutation=false
         favor_shorter_ngram=true random_next_sentence=false max_seq_length=512
         ngram=3 max_predictions_per_seq=20 random_seed=12345 dupe_factor=
@@ -225,7 +224,7 @@ def test_a_wrong_flag_is_one_line_before_any_slow_import(command, refuse):
 # Whether another value makes another run, for every flag of the commands that
 # train. First those that a run's fingerprint has under their names.
 COMPARED = """
-    batch_schedule best_metric continue_from corrected_lamb depth_schedule
+    batch_schedule best_metric continue_from depth_schedule
     do_whole_word_mask dropout_prob exit_losses favor_shorter_ngram
     freeze_embeddings init_checkpoint init_from_group0 layerwise_lr_decay
     learning_rate length_schedule masked_lm_prob max_seq_length
@@ -267,10 +266,6 @@ OF_FILES = """
     cached_dir keep_checkpoint_max log_steps num_keep_checkpoint output_dir
     preemption_exit_code save_checkpoints_steps verify_records
 """
-WITHOUT_EFFECT = """
-    albert_hub_module_handle masked_lm_budget predict_feature_file
-    predict_feature_left_file threshold_to_export train_feature_file use_einsum
-"""
 
 
 def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
@@ -283,7 +278,6 @@ def test_every_flag_is_known_to_make_another_run_or_not(flags_of):
             OF_COURSE,
             OF_COMPUTATION,
             OF_FILES,
-            WITHOUT_EFFECT,
         )
     ]
     known = set().union(*groups)

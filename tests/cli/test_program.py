@@ -129,6 +129,24 @@ def test_a_flag_error_is_one_line_and_ends_with_1(run, argument, message):
     assert result.stdout == ""
 
 
+def test_flags_of_the_original_without_a_use_are_accepted(run):
+    names = program.IGNORED_FLAGS
+    result = run("--nouse_einsum", *(f"--{name}=1" for name in names))
+
+    assert result.returncode == 0
+    for name in names:
+        assert f"warning: --{name} is ignored." in result.stderr
+
+
+@pytest.mark.parametrize("name", program.UNSUPPORTED_FLAGS)
+def test_flags_of_the_original_that_would_be_missed_are_refused(run, name):
+    result = run(f"--{name}=3")
+
+    assert result.returncode == 1
+    assert f"error: --{name} is not supported. " in result.stderr
+    assert run(f"--{name}=").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("failure", "line"),
     [

@@ -88,7 +88,6 @@ def results_of(folder):
         ("--eval_file=nowhere/*", ["No file matches 'nowhere/*'"]),
         ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
         ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
-        ("--masked_lm_budget=3", ["--masked_lm_budget", "--masking=dynamic"]),
         (
             "--preset=budget --init_checkpoint=run",
             ["--preset=budget is for training from random weights"],

@@ -72,5 +72,5 @@ def test_a_model_of_another_kind_is_refused(part, name, value, words, changed):
 
 
 def test_a_missing_file():
-    with pytest.raises(FileNotFoundError, match="no SentencePiece model"):
+    with pytest.raises(FileNotFoundError, match="No such file"):
         SentencePieceGraph("none.model")

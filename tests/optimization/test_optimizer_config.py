@@ -16,10 +16,6 @@ def test_the_defaults_are_those_of_the_paper():
     [
         ({"optimizer": "sgd"}, "`optimizer` must be one of lamb, adamw.*'sgd'"),
         (
-            {"optimizer": "adamw", "corrected_lamb": True},
-            "`corrected_lamb` needs optimizer='lamb'.*'adamw'",
-        ),
-        (
             {"learning_rate": 0.0},
             r"`learning_rate` must be .* above 0\. Received: learning_rate=0.0",
         ),

@@ -155,21 +155,6 @@ def test_trust_ratio_is_one_where_a_norm_is_zero(weight, direction):
     assert float(optimizers.trust_ratio(weight, direction)) == 1.0
 
 
-@pytest.mark.parametrize("step", [1, 2, 1000, 125_000])
-def test_corrected_moments_of_a_constant_gradient_are_its_own(step):
-    # After t steps of gradient g, m = (1 - 0.9^t) g and v = (1 - 0.999^t) g^2.
-    m, v = optimizers.correct_bias(
-        np.float32((1 - 0.9**step) * 3),
-        np.float32((1 - 0.999**step) * 9),
-        np.float32(step),
-        beta_1=0.9,
-        beta_2=0.999,
-    )
-
-    np.testing.assert_allclose(m, 3.0, rtol=5e-7)
-    np.testing.assert_allclose(v, 9.0, rtol=5e-7)
-
-
 @pytest.mark.parametrize("model", ["model_base", "model_groups"])
 def test_the_reference_excludes_the_same_weights(model):
     import tensorflow as tf
@@ -313,46 +298,11 @@ def test_weights_of_a_short_type_are_refused(make_variable):
         optimizers.AlbertAdamW(0.1).build([kernel])
 
 
-@pytest.mark.parametrize("name", ["kernel", "bias"])
-def test_corrected_lamb_is_the_published_algorithm(make_variable, name):
-    rng = np.random.default_rng(3)
-    weight = rng.normal(size=(3, 4))
-    variable = make_variable(name, weight.astype("float32"))
-    optimizer = optimizers.create_optimizer(
-        OptimizerConfig(
-            corrected_lamb=True,
-            learning_rate=0.1,
-            num_train_steps=5,
-            num_warmup_steps=0,
-            poly_power=0.0,
-            weight_decay=0.2,
-            clip_norm=100.0,
-        )
-    )
-    m = v = np.zeros((3, 4))
-
-    for step in range(1, 6):
-        gradient = rng.normal(size=(3, 4))
-        optimizer.apply([gradient.astype("float32")], [variable])
-        m = 0.9 * m + 0.1 * gradient
-        v = 0.999 * v + 0.001 * gradient**2
-        update = (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-6)
-        ratio = 1.0
-        if name == "kernel":
-            update += 0.2 * weight
-            ratio = np.linalg.norm(weight) / np.linalg.norm(update)
-        weight = weight - 0.1 * ratio * update
-
-        np.testing.assert_allclose(
-            keras.ops.convert_to_numpy(variable), weight, rtol=0, atol=1e-6
-        )
-
-
 @pytest.mark.parametrize(
     "optimizer",
     [
         optimizers.AlbertAdamW(0.5, weight_decay=0.2, epsilon=1e-3),
-        optimizers.AlbertLamb(0.5, corrected=True, beta_1=0.7, beta_2=0.8),
+        optimizers.AlbertLamb(0.5, beta_1=0.7, beta_2=0.8),
         optimizers.create_optimizer(OptimizerConfig()),
     ],
 )
@@ -406,7 +356,7 @@ def test_two_replicas_step_as_one(make_variable):
 
     def make():
         variables = [make_variable(n, value) for n, value in starts.items()]
-        optimizer = optimizers.AlbertLamb(0.1, corrected=True)
+        optimizer = optimizers.AlbertLamb(0.1)
         optimizer.build(variables)
         return variables, optimizer
 
@@ -483,7 +433,6 @@ def test_every_setting_reaches_the_optimizer():
         "beta_2": 0.95,
         "epsilon": 1e-4,
         "clip_norm": 0.5,
-        "corrected_lamb": True,
         "num_train_steps": 7,
         "num_warmup_steps": 3,
     }
@@ -493,7 +442,7 @@ def test_every_setting_reaches_the_optimizer():
 
     schedule = described["learning_rate"]["config"]
     assert schedule == dataclasses.asdict(OptimizerConfig(**values))
-    names = {"clip_norm": "global_clipnorm", "corrected_lamb": "corrected"}
+    names = {"clip_norm": "global_clipnorm"}
     for name in list(values)[:-2]:
         assert described[names.get(name, name)] == values[name]
 
@@ -534,9 +483,7 @@ def test_keras_fit_steps_as_a_loop_of_our_own(name, make_variable, check_close):
 def test_a_saved_keras_model_continues_as_if_it_had_not_stopped(tmp_path):
     rng = np.random.default_rng(0)
     inputs, targets = (rng.normal(size=(16, n)).astype("f") for n in (5, 3))
-    config = OptimizerConfig(
-        corrected_lamb=True, learning_rate=0.1, num_warmup_steps=0
-    )
+    config = OptimizerConfig(learning_rate=0.1, num_warmup_steps=0)
     model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3)])
     model.compile(optimizer=optimizers.create_optimizer(config), loss="mse")
     # Another order of the rows would round differently.

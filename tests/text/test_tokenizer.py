@@ -153,19 +153,6 @@ def test_texts_alone_are_pairs_with_empty_texts(tokenizer):
         np.testing.assert_array_equal(values, paired[name])
 
 
-@pytest.mark.parametrize(
-    ("texts", "text_pairs", "message"),
-    [
-        ("a b", None, "`texts` must be a sequence of texts.*one text"),
-        (["a"], "b", "`text_pairs` must be a sequence of texts"),
-        (["a", "b"], ["b"], "Received: 1 for 2"),
-    ],
-)
-def test_wrong_texts_are_errors(wordpiece, texts, text_pairs, message):
-    with pytest.raises(ValueError, match=message):
-        wordpiece.batch(texts, text_pairs, max_seq_length=8)
-
-
 @BOTH
 def test_tokens_and_ids_are_each_others_inverse(tokenizer):
     for token_id in range(tokenizer.vocab_size):
@@ -230,7 +217,7 @@ def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
         (
             {"spm_model_file": "nowhere.model"},
             FileNotFoundError,
-            "no SentencePiece model 'nowhere.model'",
+            "nowhere.model",
         ),
         ({"vocab_file": "nowhere.txt"}, FileNotFoundError, "nowhere.txt"),
     ],

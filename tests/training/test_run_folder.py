@@ -53,7 +53,7 @@ def test_a_fingerprint_is_all_that_determines_the_numbers():
     assert values["records"] == "abc"
     assert set(values) - {"config", "records", "init_checkpoint_sha256"} == {
         *("optimizer", "learning_rate", "poly_power", "num_train_steps"),
-        *("num_warmup_steps", "start_warmup_step", "corrected_lamb"),
+        *("num_warmup_steps", "start_warmup_step"),
         *("weight_decay", "beta_1", "beta_2", "epsilon", "clip_norm"),
         *("train_batch_size", "precision", "random_seed"),
         *("init_checkpoint", "init_from_group0"),
