@@ -89,52 +89,39 @@ def expand_globs(
         patterns = patterns.split(",")
     found: dict[object, str] = {}
     for pattern in filter(None, map(str.strip, patterns)):
-        if glob_remote and is_remote(pattern):
-            for name in _remote_matches(pattern, glob_remote):
-                found.setdefault(name, name)
-            continue
-        for name in _matches(check_local(pattern)):
-            found.setdefault(_identity(name), name)
+        is_served = glob_remote is not None and is_remote(pattern)
+        for name in _matches(pattern, glob_remote if is_served else None):
+            found.setdefault(name if is_served else _identity(name), name)
     if not found:
         raise FileNotFoundError("No input file is named. Pass at least one.")
     return list(found.values())
 
 
-def _matches(pattern: str) -> list[str]:
-    if os.path.isfile(pattern):
+def _matches(
+    pattern: str, glob_remote: Callable[[str], list[str]] | None
+) -> list[str]:
+    if glob_remote is None and os.path.isfile(check_local(pattern)):
         return [pattern]
-    shards = shard_names(pattern)
-    if shards != [pattern]:
-        missing = [name for name in shards if not os.path.isfile(name)]
+    names = shard_names(pattern)
+    if names != [pattern]:
+        # A remote one that is missing is an error when it is opened.
+        is_there = os.path.isfile if glob_remote is None else bool
+        missing = [name for name in names if not is_there(name)]
         if missing:
             raise FileNotFoundError(
-                f"{pattern!r} lacks {len(missing)} of {len(shards)} shards: "
+                f"{pattern!r} lacks {len(missing)} of {len(names)} shards: "
                 f"{checks.listed(missing, at_most=3)}. Build or copy them."
             )
-        return shards
-    matches = glob.glob(pattern, recursive=True)
-    found = sorted(name for name in matches if os.path.isfile(name))
-    if not found:
-        raise _no_match(pattern)
-    return found
-
-
-def _remote_matches(
-    pattern: str, glob_remote: Callable[[str], list[str]]
-) -> list[str]:
-    shards = shard_names(pattern)
-    if shards != [pattern]:
-        return shards  # A missing one is an error when it is opened.
-    found = sorted(glob_remote(pattern))
-    if not found:
-        raise _no_match(pattern)
-    return found
-
-
-def _no_match(pattern: str) -> FileNotFoundError:
-    return FileNotFoundError(
-        f"No file matches {pattern!r}. Check the path or the pattern."
-    )
+        return names
+    if glob_remote is None:
+        names = list(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+    else:
+        names = glob_remote(pattern)
+    if not names:
+        raise FileNotFoundError(
+            f"No file matches {pattern!r}. Check the path or the pattern."
+        )
+    return sorted(names)
 
 
 def _identity(path: str) -> tuple[int, int]:

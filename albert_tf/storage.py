@@ -89,7 +89,8 @@ def read_text(path: Path) -> str:
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path!r} is not UTF-8 text: {error}.") from error
+        name = os.fspath(path)
+        raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
 
 
 @contextlib.contextmanager

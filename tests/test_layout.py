@@ -119,22 +119,6 @@ def _may_import(part, other):
     return is_neighbour or FLOORS[other] < FLOORS[part]
 
 
-@pytest.mark.parametrize(
-    ("part", "other", "expected"),
-    [
-        ("training", "tasks", True),
-        ("tasks", "training", False),
-        ("data", "modeling", False),
-        ("data", "data", True),
-        ("config", "files", True),
-        ("files", "text", False),
-        ("training", "AlbertConfig", False),
-    ],
-)
-def test_the_rule_of_the_floors(part, other, expected):
-    assert _may_import(part, other) == expected
-
-
 def test_only_the_commands_know_flags():
     wrong = [
         f"{_name(path)} imports {name}"
@@ -187,14 +171,6 @@ def test_every_module_has_its_test_file():
     }
 
     assert not missing
-
-
-@pytest.mark.parametrize("module", TESTED_TOGETHER)
-def test_only_modules_without_a_file_of_their_own_are_tested_together(module):
-    path = pathlib.Path(module)
-
-    assert (LIBRARY / path).exists()
-    assert not (ROOT / "tests" / path.with_name(f"test_{path.name}")).exists()
 
 
 def test_files_are_short():

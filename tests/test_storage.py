@@ -93,14 +93,6 @@ def test_a_missing_bucket_is_an_error(monkeypatch):
         write("memory://bucket/a", b"new")
 
 
-def test_json_is_written_with_sorted_keys(folder):
-    storage.write_json(f"{folder}/a", {"b": 1, "a": [2]})
-
-    assert storage.read_text(f"{folder}/a") == (
-        '{\n  "a": [\n    2\n  ],\n  "b": 1\n}\n'
-    )
-
-
 def test_files_come_in_the_order_of_the_patterns_each_once(folder):
     for name in ("b", "a", "deep/c", "x"):
         write(f"{folder}/{name}", b"")
@@ -195,18 +187,6 @@ def test_lines_are_read_from_anywhere(folder, name):
 def test_a_missing_file_is_named(use, folder):
     with pytest.raises(FileNotFoundError, match="gone"):
         use(f"{folder}/gone")
-
-
-def test_bytes_that_are_not_utf8_are_an_error(folder):
-    write(f"{folder}/latin", b"Zo\xeb")
-
-    with pytest.raises(ValueError, match="latin' is not UTF-8 text"):
-        storage.read_text(f"{folder}/latin")
-
-
-def test_an_unknown_scheme_is_an_error():
-    with pytest.raises(OSError, match=r"'s4://b/a' cannot be read .*s4"):
-        storage.read_bytes("s4://b/a")
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,6 @@ CORRELATIONS = [
 ]
 
 
-def test_f1_is_that_of_label_1():
-    # Precision 2/3, recall 2/4: 2 / (3/2 + 2) = 4/7.
-    labels = [1, 1, 1, 1, 0, 0]
-    predictions = [1, 1, 0, 0, 1, 0]
-
-    found = classification.f1(labels, predictions)
-
-    assert found == pytest.approx(4 / 7, rel=1e-12)
-
-
 def test_f1_without_any_1_is_0():
     assert classification.f1([0, 0], [0, 0]) == 0
 
@@ -44,17 +34,6 @@ def test_macro_f1_is_the_mean_over_the_labels_that_occur():
     assert found == pytest.approx((1 + 1 / 2 + 0) / 3, rel=1e-12)
 
 
-def test_matthews_correlation_of_a_small_table():
-    # 2 true positives, 1 true negative, 1 false positive, 2 false negatives.
-    labels = [1, 1, 1, 1, 0, 0]
-    predictions = [1, 1, 0, 0, 0, 1]
-
-    found = classification.matthews_correlation(labels, predictions)
-
-    wanted = (2 * 1 - 1 * 2) / math.sqrt(3 * 4 * 2 * 3)
-    assert found == pytest.approx(wanted, abs=1e-12)
-
-
 def test_pearson_sees_a_line_and_spearman_any_rising_curve():
     labels = np.array([0.0, 1.0, 2.0, 3.0])
 
@@ -64,18 +43,6 @@ def test_pearson_sees_a_line_and_spearman_any_rising_curve():
     assert classification.spearman(labels, -labels) == pytest.approx(-1)
 
 
-def test_spearman_gives_ties_their_mean_rank():
-    # Ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4.
-    found = classification.spearman([1.0, 2.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
-
-    ranks = np.corrcoef([1, 2.5, 2.5, 4], [1, 2, 3, 4])[0, 1]
-    assert found == pytest.approx(ranks, rel=1e-12)
-
-
-def test_mean_squared_error():
-    assert classification.mean_squared_error([0.0, 2.0], [1.0, 5.0]) == 5
-
-
 @pytest.mark.parametrize("score", CORRELATIONS)
 @pytest.mark.parametrize(
     ("labels", "predictions"),
@@ -83,11 +50,6 @@ def test_mean_squared_error():
 )
 def test_a_correlation_with_constant_numbers_is_0(score, labels, predictions):
     assert score(labels, predictions) == 0
-
-
-@pytest.mark.parametrize("score", ALL)
-def test_a_score_is_a_plain_float(score):
-    assert type(score(np.array([0, 1, 1]), np.array([0, 1, 0]))) is float
 
 
 @pytest.mark.parametrize("score", ALL)
@@ -103,22 +65,6 @@ def test_sets_that_cannot_be_scored_are_refused(
 ):
     with pytest.raises(ValueError, match=message):
         score(labels, predictions)
-
-
-def test_the_area_under_the_roc_curve_counts_ties_half():
-    # Pairs of a 1 and a 0: .8 > .4, .8 > .1; .4 = .4, .4 > .1.
-    found = classification.roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
-
-    assert found == (1 + 1 + 0.5 + 1) / 4
-    assert classification.roc_auc([0, 1], [0.5, 0.5]) == 0.5
-    assert classification.roc_auc([0, 1], [0.9, 0.1]) == 0
-
-
-def test_average_precision_takes_ties_together():
-    # Recall 1/2 with precision 1; then two at once: recall 1, precision 2/3.
-    found = classification.average_precision([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
-
-    assert found == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_areas_equal_their_definitions_on_scores_with_many_ties():

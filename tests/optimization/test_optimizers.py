@@ -36,26 +36,6 @@ def _array(*values):
     return np.array(values, dtype="float32")
 
 
-def test_gradients_within_the_limit_are_left_alone():
-    gradients = [np.float32([0.3, 0.0]), np.float32([[0.4]])]
-
-    clipped, norm = optimizers.clip_by_global_norm(gradients, 1.0)
-
-    np.testing.assert_allclose(norm, 0.5, rtol=1e-6)
-    np.testing.assert_array_equal(clipped[0], gradients[0])
-    np.testing.assert_array_equal(clipped[1], gradients[1])
-
-
-def test_gradients_beyond_the_limit_shrink_together():
-    gradients = [np.float32([3.0, 0.0]), np.float32([[4.0]])]
-
-    clipped, norm = optimizers.clip_by_global_norm(gradients, 2.0)
-
-    np.testing.assert_allclose(norm, 5.0, rtol=1e-6)
-    np.testing.assert_allclose(clipped[0], [1.2, 0.0], rtol=1e-6)
-    np.testing.assert_allclose(clipped[1], [[1.6]], rtol=1e-6)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_norm_that_is_not_finite_spoils_every_gradient(bad):
     gradients = [np.float32([1.0, bad]), np.float32([2.0])]
@@ -99,41 +79,6 @@ def test_slices_of_one_row_are_added_up_before_the_norm():
     np.testing.assert_allclose(
         clipped[0], [[0, 0], [0.6, 0.8], [0, 0], [0, 0]], rtol=1e-6
     )
-
-
-def test_moments_move_a_tenth_and_a_thousandth_of_the_way():
-    m, v = optimizers.update_moments(
-        _array(2.0, -4.0),
-        _array(1.0, 0.0),
-        _array(3.0, 0.0),
-        beta_1=0.9,
-        beta_2=0.999,
-    )
-
-    np.testing.assert_allclose(m, [1.1, -0.4], rtol=1e-6)
-    # 0.999 * 3 + 0.001 * 4 and 0.001 * 16.
-    np.testing.assert_allclose(v, [3.001, 0.016], rtol=1e-6)
-
-
-def test_epsilon_is_added_to_the_root():
-    direction = optimizers.update_direction(
-        _array(1.0), _array(0.0), _array(5.0), epsilon=1e-6, weight_decay=0.0
-    )
-
-    np.testing.assert_allclose(direction, [1e6], rtol=1e-6)
-
-
-def test_decay_is_part_of_the_direction():
-    direction = optimizers.update_direction(
-        _array(1.0, 0.0),
-        _array(4.0, 0.0),
-        _array(-8.0, 8.0),
-        epsilon=1e-6,
-        weight_decay=0.01,
-    )
-
-    # 1 / sqrt(4) - 0.08, and decay alone where the gradient was always 0.
-    np.testing.assert_allclose(direction, [0.42, 0.08], rtol=1e-5)
 
 
 def test_trust_ratio_is_norm_by_norm_and_has_no_cap():

@@ -49,26 +49,12 @@ def test_json_lines_are_documents_split_into_sentences(
     assert sentences_of(path) == SENTENCES
 
 
-def test_a_json_line_may_begin_with_a_space(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("\n".join(" " + json.dumps({"text": t}) for t in TEXTS))
-
-    assert sentences_of(path) == SENTENCES
-
-
 @pytest.mark.parametrize("space", ["\xa0", "\u2028", "\x85", "\u3000"])
 def test_any_white_space_may_stand_before_a_full_stop(tmp_path, space):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": f"This is plan B{space}. It failed."}))
 
     assert sentences_of(path) == [["This is plan B .", "It failed."]]
-
-
-def test_another_field_can_hold_the_text(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("\n".join(json.dumps({"body": text}) for text in TEXTS))
-
-    assert sentences_of(path, text_field="body") == SENTENCES
 
 
 @pytest.mark.parametrize(

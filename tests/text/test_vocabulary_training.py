@@ -70,17 +70,6 @@ def test_the_same_input_gives_the_same_bytes_in_any_process(
     assert here == there != reseeded
 
 
-def test_no_more_sentences_are_used_than_asked_for(tiny_corpus, tmp_path):
-    # Of two sentences in words of their own, one is used: only its letters
-    # are in the vocabulary.
-    corpus = write(tmp_path / "c.txt", "aa bb ab\ncc dd cd\n")
-
-    train(corpus, tmp_path / "p", vocab_size=16, input_sentence_size=1)
-
-    vocabulary = (tmp_path / "p.vocab").read_text(encoding="utf-8")
-    assert ("\na\t" in vocabulary) != ("\nc\t" in vocabulary)
-
-
 def test_the_vocabulary_has_capitals_only_if_asked(tiny_corpus, tmp_path):
     for name, do_lower_case in (("lower", True), ("cased", False)):
         train(tiny_corpus, tmp_path / name, do_lower_case=do_lower_case)

@@ -1,0 +1,50 @@
+"""What the root modules refuse: one table of inputs and messages."""
+
+import pytest
+
+from albert_tf import files, storage
+from albert_tf.config import AlbertConfig, published_config
+
+
+def written(tmp_path, data):
+    path = tmp_path / "values.json"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "message"),
+    [
+        (files.expand_globs, "gs://b/corpus.txt", "remote path. Mount or copy"),
+        (files.expand_globs, " , ", "No input file is named"),
+        (files.expand_globs, "a/b*.txt", r"No file matches 'a/b\*"),
+        (files.shard_names, "train@0", "must have 1 to 99999 shards"),
+        (files.shard_names, "train@100000", "must have 1 to 99999 shards"),
+        (storage.read_bytes, "s4://b/a", "'s4://b/a' cannot be read .*s4"),
+        (published_config, "base_v3", "must be one of base_v1"),
+    ],
+)
+def test_wrong_names_are_errors(call, argument, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        call(argument)
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "message"),
+    [
+        (files.read_text, b"Zo\xeb", r"values\.json' is not UTF-8 text"),
+        (storage.read_text, b"Zo\xeb", r"values\.json' is not UTF-8 text"),
+        (files.read_json, b"{", "values.json is damaged: it is not JSON"),
+        (files.read_json_object, b"3", "expected a JSON object, found int"),
+        (files.read_json_lines, b"1\n{\n", "damaged: line 2 is not JSON"),
+        (AlbertConfig.from_json_file, b"[1]", "expected a JSON object"),
+    ],
+)
+def test_damaged_files_are_errors_that_name_them(tmp_path, read, data, message):
+    with pytest.raises(ValueError, match=message):
+        read(written(tmp_path, data))
+
+
+def test_another_value_than_an_object_is_an_error():
+    with pytest.raises(ValueError, match="x.json.*as 'a', found list. Restore"):
+        files.object_of({"a": []}, "a", "x.json")
