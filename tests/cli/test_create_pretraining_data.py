@@ -64,27 +64,16 @@ def test_json_lines_are_read_and_bad_ones_are_skipped(run, folder):
     assert made_by(folder).counts.documents == 3
     assert "bad lines skipped      1\n" in result.stdout
     error = run("--input_file=c4.json.gz", "--output_file=other").error
-    assert "'c4.json.gz', line 1 has no 'text'" in error
+    assert "'c4.json.gz', line 1 is no JSON object" in error
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("a.txt.gz", b"", "a.txt.gz, after line 0: damaged gzip data"),
-        ("a.txt.bz2", b"One.", "a.txt.bz2, after line 0: damaged bzip2 data"),
-        ("a.txt", b"PAR1", "'a.txt' holds a Parquet file, so its name must"),
-        ("a.parquet.gz", b"", "'a.parquet.gz': Parquet files are compressed"),
-    ],
-)
-def test_a_damaged_or_misnamed_file_is_one_line_and_leaves_nothing(
-    run, folder, name, data, message
-):
-    (folder / name).write_bytes(data)
+def test_a_damaged_file_is_one_line_and_leaves_nothing(run, folder):
+    (folder / "a.txt.bz2").write_bytes(b"One.")
     before = {path.name for path in folder.iterdir()}
 
-    result = run(f"--input_file=corpus.txt,{name}")
+    result = run("--input_file=corpus.txt,a.txt.bz2")
 
-    assert message in result.error
+    assert "'a.txt.bz2': the compressed data is damaged" in result.error
     assert {path.name for path in folder.iterdir()} == before
 
 
