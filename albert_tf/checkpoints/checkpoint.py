@@ -6,16 +6,31 @@ NumPy: no TensorFlow.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import json
+import os
+import shutil
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from albert_tf import checks, files
 from albert_tf.checkpoints import metadata, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text import sentencepiece_tokenizer, tokenizer
+from albert_tf.text.tokenizer import Tokenizer
 
-_NAMES_SHOWN = 5
+SPM_FILE = "spiece.model"
+WORDPIECE_FILE = "vocab.txt"
+# Why a dropout of a classifier is left out.
+ONLY_IN_TRAINING = "it matters in training only: pass --dropout_prob there"
+_CONFIG_ADVICE = "Use the config that the checkpoint was made with."
+_HEAD_ADVICE = (
+    "Use a checkpoint that has this head, or a model without it. Only training "
+    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
+    "Python allow_new_heads=True."
+)
 
 
 class Note(NamedTuple):
@@ -45,19 +60,12 @@ def notes_of_metadata(known: Metadata, reason: str) -> list[Note]:
 def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:
     """Returns a note for each fact, by name, that a format leaves out."""
     return [
-        Note("left out", f"{name}={_shown(value)} ({reason})")
+        Note("left out", f"{name}={json.dumps(value)} ({reason})")
         for name, value in facts.items()
     ]
 
 
-def _shown(value: Any) -> str:
-    """Returns a value as one gives it to a flag."""
-    if isinstance(value, tuple | list):
-        return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else f"{value}"
-
-
-class Written(NamedTuple):
+class WriteReport(NamedTuple):
     """What a format cannot store of a checkpoint written in it.
 
     Args:
@@ -113,15 +121,20 @@ class Checkpoint:
     def has_pooler(self) -> bool:
         """Whether a pooler is among the weights."""
         prefix = variable_names.POOLER_PREFIX
-        return any(name.startswith(prefix) for name in self.weights)
+        return any(name.startswith(prefix) for name in self.arrays)
+
+    def load_tokenizer(self) -> Tokenizer:
+        """Loads the tokenizer of a checkpoint that has a vocabulary."""
+        is_wordpiece = str(self.vocabulary).endswith(".txt")
+        return tokenizer.load_tokenizer(
+            spm_model_file=None if is_wordpiece else self.vocabulary,
+            vocab_file=self.vocabulary if is_wordpiece else None,
+            do_lower_case=self.do_lower_case,
+        )
 
 
 def known_config(checkpoint: Checkpoint) -> AlbertConfig:
-    """Returns the config of a checkpoint.
-
-    Raises:
-        ValueError: It has none.
-    """
+    """Returns the config of a checkpoint that must have one."""
     if checkpoint.config is None:
         raise ValueError(
             "The shape of the model is unknown, because there is no "
@@ -131,7 +144,32 @@ def known_config(checkpoint: Checkpoint) -> AlbertConfig:
     return checkpoint.config
 
 
-def check(checkpoint: Checkpoint, where: str) -> None:
+def write_vocabulary(
+    source: Checkpoint, folder: str, name: str | None = None
+) -> None:
+    """Writes the vocabulary of a checkpoint that has one into a folder.
+
+    Args:
+        source: The checkpoint.
+        folder: Where to.
+        name: Name of the file; None for its own, if `tf1` would find it.
+    """
+    path = str(source.vocabulary)
+    own = os.path.basename(path)
+    if path.endswith(".txt"):
+        # Where a checkpoint is read, a vocabulary is found by its name.
+        name = name or (own if "vocab" in own else WORDPIECE_FILE)
+        shutil.copyfile(path, os.path.join(folder, name))
+        return
+    name = name or (own if path.endswith(".model") else SPM_FILE)
+    with files.atomic_write(os.path.join(folder, name)) as file:
+        file.write(sentencepiece_tokenizer.read_model(path))
+
+
+# Whether arrays are those of a model.
+
+
+def check(source: Checkpoint, where: str) -> None:
     """Checks that the weights match the config.
 
     Whole heads may be absent, and so may the pooler, which some models in
@@ -139,34 +177,52 @@ def check(checkpoint: Checkpoint, where: str) -> None:
 
     Raises:
         ValueError: A variable is missing, unexpected, has the wrong shape or
-            is not finite; the message begins with `where`.
+            is not finite; the message names `where`.
     """
-    config = known_config(checkpoint)
-    weights = checkpoint.weights
-    check_finite(checkpoint.arrays, where)
-    encoder = {name for name in weights if not variable_names.head_of(name)}
-    wanted = _encoder_names(config, has_pooler=checkpoint.has_pooler)
-    wanted |= {
+    config = known_config(source)
+    names = _encoder_names(config, has_pooler=source.has_pooler)
+    names |= {
         row.tf1
         for row in variable_names.HEADS
-        if variable_names.head_of(row.tf1) in checkpoint.heads
+        if variable_names.head_of(row.tf1) in source.heads
     }
-    problems = [
-        *(f"{name} is missing" for name in sorted(wanted - set(weights))),
-        *(f"{name} is unexpected" for name in sorted(encoder - wanted)),
-    ]
+    shapes = {name: variable_names.shape_of(name, config) for name in names}
+    check_fit(source.weights, shapes, where)
+    check_finite(source.arrays, where)
+
+
+def check_fit(
+    weights: Mapping[str, np.ndarray],
+    shapes: Mapping[str, tuple[int | None, ...]],
+    where: str,
+) -> None:
+    """Checks that weights are all that a model needs, and nothing else.
+
+    Args:
+        weights: Arrays by TF1 name. Heads that are not in `shapes` may be
+            among them.
+        shapes: Shape of each variable of the model; None for any length.
+        where: The checkpoint, for the message.
+
+    Raises:
+        ValueError: A variable is missing, unexpected or has the wrong shape.
+    """
+    problems = {name: "missing" for name in shapes if name not in weights}
     for name, array in weights.items():
-        shape = variable_names.shape_of(name, config)
-        if shape is not None and not _fits(array.shape, shape):
-            problems.append(
-                f"{name} has shape {list(array.shape)}, but the config "
-                f"implies {['any' if n is None else n for n in shape]}"
+        if name not in shapes and not variable_names.head_of(name):
+            problems[name] = "unexpected"
+        elif name in shapes and not _fits(array.shape, shapes[name]):
+            expected = ["any" if n is None else n for n in shapes[name]]
+            problems[name] = (
+                f"of shape {list(array.shape)}, but must be {expected}"
             )
     if problems:
+        is_of_head = all(map(variable_names.head_of, problems))
+        texts = (f"{name} is {problems[name]}" for name in sorted(problems))
         raise ValueError(
-            f"{where!r}: the weights do not match the config: "
-            f"{some(problems, '; ')}. Pass the config that the model was "
-            "trained with."
+            f"Checkpoint {where!r} does not have the weights of the model "
+            f"({len(problems)} variables): {checks.listed(texts)}. "
+            f"{_HEAD_ADVICE if is_of_head else _CONFIG_ADVICE}"
         )
 
 
@@ -174,66 +230,15 @@ def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
     """Checks that arrays have no NaN and no infinity.
 
     Raises:
-        ValueError: One has; the message begins with `where`.
+        ValueError: One has; the message names `where`.
     """
     wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
     if wrong:
         raise ValueError(
             f"{where!r} has values that are not finite numbers (NaN or "
-            f"infinity), in {some(sorted(wrong))}. The training may have "
-            "diverged, or the file is damaged. Pass another checkpoint."
+            f"infinity), in {checks.listed(sorted(wrong))}. The training may "
+            "have diverged, or the file is damaged. Pass another checkpoint."
         )
-
-
-def check_same_meaning(
-    known: AlbertConfig,
-    wanted: AlbertConfig,
-    where: str,
-    *,
-    may_change_layers: bool = False,
-) -> None:
-    """Checks what configs say of the weights and their shapes do not show.
-
-    Args:
-        known: Config beside a checkpoint.
-        wanted: Config of the model that is to have its weights.
-        where: The checkpoint, for the message.
-        may_change_layers: Whether the layers need not be the same.
-
-    Raises:
-        ValueError: The outputs would be others.
-    """
-    fields = ["hidden_act", "num_attention_heads"]
-    layers = [
-        "num_hidden_layers",
-        "num_hidden_groups",
-        "inner_group_num",
-        "parameter_sharing",
-    ]
-    if not may_change_layers and _layers(known) != _layers(wanted):
-        fields += layers
-    for field in fields:
-        theirs, ours = getattr(known, field), getattr(wanted, field)
-        if theirs != ours:
-            other = " convert_checkpoint.py changes the layers of a checkpoint."
-            raise ValueError(
-                f"Checkpoint {where!r} was made with {field}={theirs!r}, but "
-                f"the model has {field}={ours!r}. Use the config that the "
-                "checkpoint was made with, or correct the one beside it."
-                f"{other if field in layers else ''}"
-            )
-
-
-def _layers(config: AlbertConfig) -> list[tuple[int, int, int]]:
-    """Returns the sets of weights that each layer uses, and their blocks."""
-    return [
-        (
-            config.weight_set("attention", layer),
-            config.weight_set("ffn", layer),
-            config.inner_group_num,
-        )
-        for layer in range(config.num_hidden_layers)
-    ]
 
 
 def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
@@ -256,12 +261,14 @@ def _encoder_names(config: AlbertConfig, *, has_pooler: bool) -> set[str]:
     return names
 
 
-def _fits(found: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
-    """Returns whether shapes are equal; None stands for any length."""
-    return len(found) == len(wanted) and all(
+def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(expected) and all(
         length in (number, None)
-        for number, length in zip(found, wanted, strict=True)
+        for number, length in zip(shape, expected, strict=True)
     )
+
+
+# What other formats express otherwise.
 
 
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
@@ -321,11 +328,3 @@ def without_projection(
             "model cannot be converted."
         )
     return {n: a for n, a in arrays.items() if n not in (kernel, bias)}
-
-
-def some(names: Iterable[str], separator: str = ", ") -> str:
-    """Joins the first few names and says how many more there are."""
-    names = list(names)
-    shown = separator.join(names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return shown if rest <= 0 else f"{shown}{separator}and {rest} more"

@@ -1,39 +1,49 @@
-"""Converts a checkpoint: read, merge, warm-start, write, verify.
+"""Converts a checkpoint: read, warm-start, write, verify.
 
 The output appears as a whole, or not at all.
 """
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from albert_tf import checks, files
 from albert_tf import config as config_lib
-from albert_tf import files
 from albert_tf.checkpoints import (
     checkpoint,
     huggingface,
     keras_hub,
     load,
+    meaning,
     tf1,
-    variable_names,
-    vocabulary,
-    warm_start,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.span_models import BeamSpanModel
 
 LARGEST_DIFFERENCE = 1e-5
-_WRITERS: Mapping[str, Callable[[str, Checkpoint], Written]] = {
+_WRITERS: Mapping[str, Callable[[str, Checkpoint], WriteReport]] = {
     "tf1": tf1.write_released,
     "keras": tf1.write_ours,
     "huggingface": huggingface.write,
     "keras_hub": keras_hub.write,
+}
+# The set of weights in the name of a layer's variable, and the half that the
+# variable belongs to: attention, otherwise feed-forward.
+_SUBLAYER = re.compile(
+    r"(?P<front>.*/group_)(?P<set>\d+)"
+    r"(?P<back>/inner_group_\d+/(?P<attention>attention_1/|LayerNorm/)?.*)"
+)
+_HALVES = ("attention", "ffn")
+# What each sharing strategy can be turned into by copying weights.
+_UNSHARED = {
+    "all": ("attention", "ffn", "none"),
+    "attention": ("none",),
+    "ffn": ("none",),
+    "none": (),
 }
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
@@ -44,7 +54,7 @@ class Summary:
     """What a conversion did.
 
     Args:
-        input_format: Format that was read, one of `FORMATS`.
+        input_format: Format that was read, as `load.recognise` calls it.
         num_weights: Number of arrays written, without optimizer slots.
         num_parameters: Number of values in them.
         left_out: Names of the arrays that the target format cannot store.
@@ -70,16 +80,24 @@ def convert(config: ConversionConfig) -> Summary:
             format cannot express the model; the output exists; or
             verification found a difference.
     """
-    _check_output(config.output_path)
+    output = files.check_local(config.output_path)
+    if os.path.isfile(output) or (os.path.isdir(output) and os.listdir(output)):
+        raise ValueError(
+            f"--output_path={output} exists and is not an empty folder. Remove "
+            "it, or pass another path."
+        )
+    # 1. The input, with what the settings name.
     source = _read(config)
+    # 2. A model of other layers.
     target = source
-    if config.num_hidden_layers:
-        target = warm_start.with_layers(target, config.num_hidden_layers)
-    if config.num_hidden_groups:
-        target = warm_start.with_groups(target, config.num_hidden_groups)
+    if config.num_hidden_layers is not None:
+        target = with_layers(target, config.num_hidden_layers)
+    if config.num_hidden_groups is not None:
+        target = with_groups(target, config.num_hidden_groups)
     if config.parameter_sharing:
-        target = warm_start.with_sharing(target, config.parameter_sharing)
-    with files.atomic_folder(config.output_path) as folder:
+        target = with_sharing(target, config.parameter_sharing)
+    # 3. The output, which is read back to verify it.
+    with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
         differences = {}
         if config.verify:
@@ -88,7 +106,7 @@ def convert(config: ConversionConfig) -> Summary:
             differences = _verify(reference, load.read(folder))
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
-        input_format=_format_of(config.input_path),
+        input_format=load.recognise(config.input_path),
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),
@@ -97,56 +115,134 @@ def convert(config: ConversionConfig) -> Summary:
     )
 
 
-def _format_of(path: str) -> str:
-    """Returns the format of an input, and `keras` for our own checkpoints."""
-    found = load.recognise(path)
-    return "keras" if found == "tf1" and tf1.is_ours(path) else found
-
-
-def _check_output(path: str) -> None:
-    name = files.check_local(path)
-    if os.path.lexists(name) and (not os.path.isdir(name) or os.listdir(name)):
-        raise ValueError(
-            f"--output_path={name} exists and is not an empty folder. Remove "
-            "it, or pass another path."
-        )
-
-
 def _read(config: ConversionConfig) -> Checkpoint:
     """Reads the input, adds what the settings name, and checks the whole."""
     given = None
     if config.albert_config_file:
         given = config_lib.load_config(config.albert_config_file)
-    source = load.read(config.input_path, albert_config=given)
-    if given is not None and source.config is not None:
-        checkpoint.check_same_meaning(source.config, given, config.input_path)
-    source = dataclasses.replace(source, config=given or source.config)
-    if config.merge_from:
-        source = warm_start.merge(
-            source, load.read(config.merge_from, albert_config=given)
-        )
+    source = load.read(config.input_path, albert_config=given, with_slots=True)
     checkpoint.check(source, config.input_path)
-    source = vocabulary.with_vocabulary(
-        source, config.vocabulary, config.do_lower_case
+    source = meaning.with_vocabulary(
+        source,
+        config.spm_model_file or config.vocab_file,
+        config.do_lower_case,
     )
+    known, notes = source.metadata, source.notes
+    if config.null_from_cls:
+        known = dataclasses.replace(known, null_from_cls=True)
     if source.vocabulary is None:
         text = (
             "vocabulary (there is none beside the input: pass --spm_model_file "
             "or --vocab_file)"
         )
-        notes = *source.notes, Note("left out", text)
-        source = dataclasses.replace(source, notes=notes)
-    return _with_null_from_cls(source) if config.null_from_cls else source
+        notes = *notes, Note("left out", text)
+    return dataclasses.replace(source, metadata=known, notes=notes)
 
 
-def _with_null_from_cls(source: Checkpoint) -> Checkpoint:
-    if "cls/squad" not in source.heads:
+# Warm starts: the model from another's weights, with other layers. The result
+# has no optimizer slots and no step, because a new training begins with it.
+
+
+def with_layers(source: Checkpoint, num_layers: int) -> Checkpoint:
+    """Returns the model with another number of layers.
+
+    Shared weights stay as they are. Where every layer has its own weights,
+    each new layer copies those of the layer at the same relative depth.
+    """
+    config = checkpoint.known_config(source)
+    old = config.num_hidden_layers
+    return _with_sets(
+        source,
+        dataclasses.replace(config, num_hidden_layers=num_layers),
+        shared=range(config.num_hidden_groups),
+        unshared=[layer * old // num_layers for layer in range(num_layers)],
+    )
+
+
+def with_groups(source: Checkpoint, num_groups: int) -> Checkpoint:
+    """Returns the model with another number of groups, copies of the first.
+
+    Raises:
+        ValueError: Its layers share nothing, so that it has no groups.
+    """
+    config = checkpoint.known_config(source)
+    if config.parameter_sharing == "none":
         raise ValueError(
-            "--null_from_cls is for question answering heads. Heads of the "
-            f"input: {', '.join(sorted(source.heads)) or 'none'}. Leave it out."
+            "--num_hidden_groups cannot be used for a model whose layers share "
+            "nothing (parameter_sharing='none'). Leave it out."
         )
-    known = dataclasses.replace(source.metadata, null_from_cls=True)
-    return dataclasses.replace(source, metadata=known)
+    return _with_sets(
+        source,
+        dataclasses.replace(config, num_hidden_groups=num_groups),
+        shared=[0] * num_groups,
+        unshared=range(config.num_hidden_layers),
+    )
+
+
+def with_sharing(source: Checkpoint, parameter_sharing: str) -> Checkpoint:
+    """Returns the model with less sharing: each layer copies shared weights.
+
+    Its outputs stay the same.
+
+    Raises:
+        ValueError: The layers would have to share more than they do.
+    """
+    config = checkpoint.known_config(source)
+    if parameter_sharing not in (
+        config.parameter_sharing,
+        *_UNSHARED[config.parameter_sharing],
+    ):
+        raise ValueError(
+            f"A model with parameter_sharing={config.parameter_sharing!r} "
+            f"cannot become {parameter_sharing!r}, because layers with "
+            "different weights would have to share them. Pass a strategy that "
+            "shares less."
+        )
+    new = dataclasses.replace(config, parameter_sharing=parameter_sharing)
+    groups = [config.group_of_layer(n) for n in range(config.num_hidden_layers)]
+    arrays = source.weights
+    for half in _HALVES:
+        if config.is_shared(half) and not new.is_shared(half):
+            arrays = _copy_sets(arrays, half, groups)
+    return dataclasses.replace(source, arrays=arrays, config=new)
+
+
+def _with_sets(
+    source: Checkpoint,
+    config: AlbertConfig,
+    *,
+    shared: Sequence[int],
+    unshared: Sequence[int],
+) -> Checkpoint:
+    """Returns the model with other sets of weights; see `_copy_sets`.
+
+    The sources of a half that the layers share are `shared`; those of a half
+    that they do not share are `unshared`.
+    """
+    arrays = source.weights
+    for half in _HALVES:
+        sources = shared if config.is_shared(half) else unshared
+        arrays = _copy_sets(arrays, half, sources)
+    return dataclasses.replace(source, arrays=arrays, config=config)
+
+
+def _copy_sets(
+    arrays: dict[str, np.ndarray], half: str, sources: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Gives set i of one half of the layers the weights of set sources[i]."""
+    copied = {}
+    for name, array in arrays.items():
+        match = _SUBLAYER.fullmatch(name)
+        if not match or (half == "attention") != bool(match["attention"]):
+            copied[name] = array
+            continue
+        for target, origin in enumerate(sources):
+            if origin == int(match["set"]):
+                copied[f"{match['front']}{target}{match['back']}"] = array
+    return copied
+
+
+# Verification.
 
 
 def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
@@ -159,17 +255,16 @@ def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
 def _verify(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
     differences = output_differences(source, written)
     # Written so that NaN counts as a difference.
-    wrong = {
-        name: difference
+    wrong = [
+        f"{name} by {difference:.3g}"
         for name, difference in differences.items()
         if not difference <= LARGEST_DIFFERENCE
-    }
+    ]
     if wrong:
-        listed = ", ".join(f"{n} by {d:.3g}" for n, d in wrong.items())
         raise ValueError(
             "The outputs of the written weights differ from the input's: "
-            f"{listed} (allowed is {LARGEST_DIFFERENCE:g}). The output was "
-            "removed."
+            f"{checks.listed(wrong)} (allowed is {LARGEST_DIFFERENCE:g}). The "
+            "output was removed."
         )
     return differences
 
@@ -192,42 +287,33 @@ def output_differences(
 def outputs(
     source: Checkpoint, batch: Mapping[str, np.ndarray] | None = None
 ) -> dict[str, np.ndarray]:
-    """Runs a batch through our layers with the weights of a checkpoint.
+    """Runs a batch through all models that a checkpoint has the weights of.
 
     Args:
-        source: A checkpoint with a config, with or without a pooler.
+        source: A checkpoint with a config. A pooler that it lacks has its
+            initial weights.
         batch: Inputs of `PretrainingModel`; None for a fixed batch. The span
             heads may answer with any token, given an answer that starts at 0.
 
     Returns:
-        Float32 arrays: `sequence_output` `[B, S, H]`; if there is a pooler,
-        `pooled_output` `[B, H]`; and the logits of all heads that the
-        checkpoint has.
+        Float32 arrays: `sequence_output` `[B, S, H]`, `pooled_output`
+        `[B, H]`, and the logits of all heads.
     """
     config = checkpoint.known_config(source)
-    batch = _fixed_batch(config) if batch is None else batch
-    weights = dict(source.weights)
-    if not source.has_pooler:
-        kernel, bias = (row.tf1 for row in variable_names.POOLER)
-        weights[kernel] = np.zeros((config.hidden_size, config.hidden_size))
-        weights[bias] = np.zeros(config.hidden_size)
-    model = AlbertModel(config)
-    load.assign(model, _part(weights, ""), "the checkpoint")
-    encoded = model(batch)
-    found = {"sequence_output": np.asarray(encoded["sequence_output"])}
-    if source.has_pooler:
-        found["pooled_output"] = np.asarray(encoded["pooled_output"])
-    if "cls/predictions" in source.heads:
-        masked_lm = PretrainingModel(config, objectives=["mlm"])
-        part = _part(weights, "", "cls/predictions")
-        load.assign(masked_lm, part, "the checkpoint")
-        logits = masked_lm(batch)["masked_lm_logits"]
-        found["masked_lm_logits"] = np.asarray(logits)
-    if "beam" in source.heads:
-        spans = BeamSpanModel(config)
-        load.assign(spans, _part(weights, "", "beam"), "the checkpoint")
-        found |= _span_outputs(spans, batch)
-    return found | _linear_heads(found, weights)
+    batch = dict(_fixed_batch(config) if batch is None else batch)
+    batch["p_mask"] = np.zeros(np.shape(batch["input_ids"]), np.float32)
+    batch["start_positions"] = np.zeros(len(batch["input_ids"]), np.int32)
+    result: dict[str, np.ndarray] = {}
+    for kind, heads in meaning.CHECKPOINT_HEADS.items():
+        # Multiple choice has the weights of a classifier.
+        if kind == "multiple_choice" or (heads and not heads & source.heads):
+            continue
+        model = load.new_model(kind, config, source)
+        load.assign(model, load.with_pooler(source, model), "the checkpoint")
+        options = {"teacher_forcing": True} if kind == "beam_span" else {}
+        answers = model(batch, **options)
+        result |= {name: np.asarray(array) for name, array in answers.items()}
+    return result
 
 
 def _fixed_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
@@ -243,43 +329,4 @@ def _fixed_batch(config: AlbertConfig) -> dict[str, np.ndarray]:
         "input_mask": mask,
         "segment_ids": rng.integers(0, types, shape, np.int32),
         "masked_lm_positions": np.tile(positions, (_BATCH_SIZE, 1)),
-    }
-
-
-def _part(
-    weights: Mapping[str, np.ndarray], *heads: str
-) -> dict[str, np.ndarray]:
-    return {
-        name: array
-        for name, array in weights.items()
-        if variable_names.head_of(name) in heads
-    }
-
-
-def _span_outputs(
-    model: BeamSpanModel, batch: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    input_ids = np.asarray(batch["input_ids"])
-    targets = {
-        "p_mask": np.zeros(input_ids.shape, np.float32),
-        "start_positions": np.zeros(len(input_ids), np.int32),
-    }
-    answers = model(dict(batch) | targets, teacher_forcing=True)
-    return {name: np.asarray(array) for name, array in answers.items()}
-
-
-def _linear_heads(
-    found: Mapping[str, np.ndarray], weights: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Returns the logits of the heads that are a single output layer."""
-    heads = {
-        "sentence_order_logits": ("cls/seq_relationship/", "pooled_output"),
-        "task_logits": ("", "pooled_output"),
-        "span_logits": ("cls/squad/", "sequence_output"),
-    }
-    return {
-        name: found[source] @ weights[f"{prefix}output_weights"].T
-        + weights[f"{prefix}output_bias"]
-        for name, (prefix, source) in heads.items()
-        if f"{prefix}output_weights" in weights and source in found
     }

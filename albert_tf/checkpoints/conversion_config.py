@@ -14,11 +14,7 @@ FORMATS = ("tf1", "keras", "huggingface", "keras_hub")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConversionConfig:
-    """Settings of one conversion; the help of each field describes it.
-
-    Raises:
-        ValueError: A required value is missing, or a value is invalid.
-    """
+    """Settings of one conversion; the help of each field describes it."""
 
     input_path: str = setting(
         None,
@@ -60,11 +56,6 @@ class ConversionConfig:
         "2.0: its logits of [CLS] are those of there being no answer. The "
         "output's metadata.json then says so.",
     )
-    merge_from: str | None = setting(
-        None,
-        "Another checkpoint of the same encoder; heads that the input lacks "
-        "are taken from it.",
-    )
     num_hidden_layers: int | None = setting(
         None, "Layers of the output; default: as many as the input has."
     )
@@ -94,16 +85,3 @@ class ConversionConfig:
             checks.check_choice(
                 "parameter_sharing", self.parameter_sharing, SHARING_STRATEGIES
             )
-        for name in ("num_hidden_layers", "num_hidden_groups"):
-            if getattr(self, name) is not None:
-                checks.check_integer(name, getattr(self, name), at_least=1)
-        if self.vocab_file and not self.vocab_file.endswith(".txt"):
-            raise ValueError(
-                "`vocab_file` must end in .txt. Pass a SentencePiece model as "
-                f"--spm_model_file. Received: vocab_file={self.vocab_file!r}."
-            )
-
-    @property
-    def vocabulary(self) -> str | None:
-        """The vocabulary to put beside the weights instead of the input's."""
-        return self.spm_model_file or self.vocab_file

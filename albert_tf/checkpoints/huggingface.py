@@ -8,6 +8,7 @@ Source: transformers 5, `models/albert`.
 """
 
 import dataclasses
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -15,22 +16,22 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from albert_tf import files
-from albert_tf.checkpoints import (
-    checkpoint,
-    huggingface_config,
-    metadata,
-    variable_names,
-    vocabulary,
-)
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
+from albert_tf import checks, files
+from albert_tf.checkpoints import checkpoint, metadata, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 
-WEIGHTS_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
-_SPM_FILE = "spiece.model"
-_WORDPIECE_FILE = "vocab.txt"
-_JSON_FILE = "tokenizer.json"
+_LOGGER = logging.getLogger(__name__)
+_CONFIG_FILE = "config.json"
+_WEIGHTS_FILE = "model.safetensors"
+_INDEX_FILE = "model.safetensors.index.json"
+_TOKENIZER_FILE = "tokenizer_config.json"
+_VOCABULARIES = (
+    checkpoint.SPM_FILE,
+    checkpoint.WORDPIECE_FILE,
+    "tokenizer.json",
+)
 
 _PREFIX = "albert."
 _DECODER = "predictions.decoder.weight"
@@ -41,13 +42,47 @@ _WORD_EMBEDDINGS = "albert.embeddings.word_embeddings.weight"
 _CONSTANTS = {"albert.embeddings.position_ids", "embeddings.position_ids"}
 _DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
+# Their names of our activations. ALBERT's GELU is the tanh form; what they
+# call `gelu` is the exact one, by erf.
+_ACTIVATIONS = {
+    "gelu_new": "gelu",
+    "gelu_pytorch_tanh": "gelu",
+    "relu": "relu",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+# The exact GELU. Published ALBERT configs had it although the models were
+# trained with the tanh form (huggingface/transformers, issue 2395).
+_EXACT_GELU = "gelu"
+# Settings of the tokenizer, and of training, which are reported only.
+_TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
+_CLASSIFIER_DROPOUT = 0.1
+# The fields of our config that theirs has with the same name and meaning.
+_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(AlbertConfig)
+    if field.name not in ("hidden_act", "parameter_sharing")
+)
+_CLASSIFIER = "AlbertForSequenceClassification"
+# The first class all of whose heads are present is the one to write.
+_ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
+    ({"task"}, _CLASSIFIER),
+    ({"cls/squad"}, "AlbertForQuestionAnswering"),
+    ({"cls/predictions", "cls/seq_relationship"}, "AlbertForPreTraining"),
+    ({"cls/predictions"}, "AlbertForMaskedLM"),
+    (set(), "AlbertModel"),
+)
+
 
 def is_folder(path: str) -> bool:
     """Returns whether a path is a Hugging Face folder with safetensors."""
     return any(
         os.path.isfile(os.path.join(path, name))
-        for name in (WEIGHTS_FILE, INDEX_FILE)
+        for name in (_WEIGHTS_FILE, _INDEX_FILE)
     )
+
+
+# Reading.
 
 
 def read(
@@ -62,38 +97,98 @@ def read(
 
     Raises:
         FileNotFoundError: A file is missing.
-        ValueError: A file is damaged; the model is not an ALBERT, or is one
-            that our config cannot express; or weights and config disagree.
+        ValueError: A file is damaged; or the model is not an ALBERT, or is one
+            that our config cannot express.
     """
     folder = files.check_local(path)
-    config_file = os.path.join(folder, huggingface_config.CONFIG_FILE)
+    config_file = os.path.join(folder, _CONFIG_FILE)
     values = files.read_json_object(config_file)
-    config = huggingface_config.read_config(values, config_file, albert_config)
+    config = _read_config(values, config_file, albert_config)
     tensors = _without_tied_copies(_read_tensors(folder), folder)
     arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
     if unknown:
         raise ValueError(
             f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
-            f"{checkpoint.some(unknown)}. Pass the folder of an ALBERT."
+            f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
         )
-    found = Checkpoint(
+    vocabularies = (os.path.join(folder, name) for name in _VOCABULARIES)
+    return Checkpoint(
         arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
-        vocabulary=_vocabulary_in(folder),
+        vocabulary=next(filter(os.path.isfile, vocabularies), None),
         metadata=metadata.read(folder),
-        notes=tuple(huggingface_config.notes(folder, values)),
+        notes=tuple(_notes(folder, values)),
     )
-    checkpoint.check(found, folder)
-    return found
+
+
+def _read_config(
+    values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
+) -> AlbertConfig:
+    kind, classes = values.get("model_type"), values.get("architectures") or ()
+    # The head that labels every token has the name of a classifier's.
+    if kind != "albert" or "AlbertForTokenClassification" in classes:
+        raise ValueError(
+            f"{path!r} has model_type={kind!r} and architectures="
+            f"{checks.listed(classes)}, but only an ALBERT is supported, and "
+            "no AlbertForTokenClassification."
+        )
+    fields = {name: values[name] for name in _FIELDS if name in values}
+    # `AlbertConfig` accepts only the value that is built in.
+    if "layer_norm_eps" in values:
+        fields["layer_norm_eps"] = values["layer_norm_eps"]
+    fields["hidden_act"] = _activation(values, path, albert_config)
+    config = AlbertConfig.from_dict(fields, where=path)
+    _check_groups(config)
+    return config
+
+
+def _activation(
+    values: Mapping[str, Any], path: str, albert_config: AlbertConfig | None
+) -> str:
+    activation = values.get("hidden_act", "gelu_new")
+    if activation in _ACTIVATIONS:
+        return _ACTIVATIONS[activation]
+    given = None if albert_config is None else albert_config.hidden_act
+    if activation == given == _EXACT_GELU:
+        _LOGGER.warning(
+            "%s: hidden_act='gelu' is taken as gelu_new, the tanh form, as the "
+            "given config says",
+            path,
+        )
+        return _ACTIVATIONS["gelu_new"]
+    raise ValueError(
+        f"{path!r} has hidden_act={activation!r}, but only "
+        f"{', '.join(_ACTIVATIONS)} are supported (gelu is computed by erf in "
+        "transformers; ALBERT's is gelu_new, the tanh form). If it is wrong "
+        "there, as in some published configs, pass the model's config as "
+        "--albert_config_file."
+    )
+
+
+def _check_groups(config: AlbertConfig) -> None:
+    """Checks that transformers assigns the layers to the same groups."""
+    layers, groups = config.num_hidden_layers, config.num_hidden_groups
+    if any(
+        int(layer / (layers / groups)) != config.group_of_layer(layer)
+        for layer in range(layers)
+    ):
+        raise ValueError(
+            f"With num_hidden_layers={layers} and num_hidden_groups={groups}, "
+            "transformers assigns a layer to the wrong group because of a "
+            "rounding error. This model cannot be converted to or from its "
+            "format."
+        )
 
 
 def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     # As in transformers, an index beside the one file is not read.
-    names = [WEIGHTS_FILE]
-    if not os.path.isfile(os.path.join(folder, WEIGHTS_FILE)):
-        names = _parts(os.path.join(folder, INDEX_FILE))
+    names = {_WEIGHTS_FILE}
+    if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
+        index = os.path.join(folder, _INDEX_FILE)
+        values = files.read_json_object(index)
+        names = {*files.object_of(values, "weight_map", index).values()}
     tensors: dict[str, np.ndarray] = {}
-    for name in names:
+    for name in sorted(names):
         tensors |= _read_safetensors(os.path.join(folder, name))
     if any(name.startswith(_PREFIX) for name in tensors):
         return tensors
@@ -101,33 +196,17 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     return {_PREFIX + name: array for name, array in tensors.items()}
 
 
-def _parts(index: str) -> list[str]:
-    weight_map = files.object_of(
-        files.read_json_object(index), "weight_map", index
-    )
-    names = {*weight_map.values()} if weight_map else {None}
-    if not all(
-        isinstance(name, str) and name == os.path.basename(name)
-        for name in names
-    ):
-        raise ValueError(
-            f"{index!r} is damaged: `weight_map` must give each tensor the "
-            "name of a file beside it. Copy it again."
-        )
-    return sorted(map(str, names))
-
-
 def _read_safetensors(path: str) -> dict[str, np.ndarray]:
     try:
         with open(path, "rb") as file:
-            found = safetensors.deserialize(file.read())
+            tensors = safetensors.deserialize(file.read())
     except safetensors.SafetensorError as error:
         raise ValueError(
             f"{path!r} is damaged or incomplete ({error}). Copy it again."
         ) from error
     return {
         name: _float32(path, name, values)
-        for name, values in found
+        for name, values in tensors
         if name not in _CONSTANTS
     }
 
@@ -176,24 +255,40 @@ def _translate(
     """Returns arrays by another format's names, and the names it lacks."""
     translated, unknown = {}, []
     for name, array in arrays.items():
-        found = variable_names.translate(name, source=source, target=target)
-        if found is None:
+        match = variable_names.translate(name, source=source, target=target)
+        if match is None:
             unknown.append(name)
         else:
-            new_name, is_transposed = found
+            new_name, is_transposed = match
             translated[new_name] = array.T if is_transposed else array
     return translated, sorted(unknown)
 
 
-def _vocabulary_in(folder: str) -> str | None:
-    for name in (_SPM_FILE, _WORDPIECE_FILE, _JSON_FILE):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
-            return path
-    return None
+def _notes(folder: str, values: Mapping[str, Any]) -> list[Note]:
+    """Returns notes on the settings that only transformers has."""
+    tokenizer = files.read_json_object(
+        os.path.join(folder, _TOKENIZER_FILE), missing_ok=True
+    )
+    others = {
+        name: tokenizer[name]
+        for name, ours in _TOKENIZER_SETTINGS.items()
+        if tokenizer.get(name, ours) != ours
+    }
+    notes = checkpoint.notes_of(
+        others, "ALBERT's text normalization is built in"
+    )
+    dropout = values.get("classifier_dropout_prob", _CLASSIFIER_DROPOUT)
+    if dropout != _CLASSIFIER_DROPOUT:
+        notes += checkpoint.notes_of(
+            {"classifier_dropout_prob": dropout}, checkpoint.ONLY_IN_TRAINING
+        )
+    return notes
 
 
-def write(folder: str, source: Checkpoint) -> Written:
+# Writing.
+
+
+def write(folder: str, source: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_pretrained` loads it.
 
     Raises:
@@ -203,23 +298,89 @@ def write(folder: str, source: Checkpoint) -> Written:
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "transformers"
     )
-    huggingface_config.check_groups(config)
+    _check_groups(config)
     tensors, left_out = _translate(
         checkpoint.with_projection(source), source="tf1", target="huggingface"
     )
-    values = huggingface_config.config_values(config, source)
+    values = _config_values(config, source)
     # transformers refuses files that are not marked as PyTorch's.
     data = safetensors.numpy.save(
         {name: np.ascontiguousarray(array) for name, array in tensors.items()},
         metadata={"format": "pt"},
     )
-    with files.atomic_write(os.path.join(folder, WEIGHTS_FILE)) as file:
+    with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
-    files.write_json(
-        os.path.join(folder, huggingface_config.CONFIG_FILE), values
-    )
+    files.write_json(os.path.join(folder, _CONFIG_FILE), values)
     _write_vocabulary(folder, source)
-    return Written(left_out, _write_metadata(folder, source))
+    return WriteReport(left_out, _write_metadata(folder, source))
+
+
+def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
+    """Returns the values of a `config.json`.
+
+    Args:
+        config: Shape of the model, without `parameter_sharing`.
+        source: The checkpoint, for its heads, labels and vocabulary.
+    """
+    theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
+    values: dict[str, Any] = {
+        "architectures": _architectures(source),
+        "model_type": "albert",
+        **{name: getattr(config, name) for name in _FIELDS},
+        "hidden_act": theirs[config.hidden_act],
+        "layer_norm_eps": 1e-12,
+        # Built into google-research/albert.
+        "classifier_dropout_prob": _CLASSIFIER_DROPOUT,
+        "tie_word_embeddings": True,
+    }
+    if source.vocabulary:
+        ids = source.load_tokenizer().special_ids
+        values["pad_token_id"] = ids.pad
+        values["bos_token_id"] = ids.cls
+        values["eos_token_id"] = ids.sep
+    if "task" in source.heads:
+        labels = _labels(source)
+        values["id2label"] = {str(i): name for i, name in enumerate(labels)}
+        values["label2id"] = {name: i for i, name in enumerate(labels)}
+        if problem_type := _problem_type(source.metadata):
+            values["problem_type"] = problem_type
+    return values
+
+
+def _problem_type(known: Metadata) -> str | None:
+    if known.multi_label:
+        return metadata.MULTI_LABEL
+    # Without it, transformers takes a single output for log odds.
+    return metadata.REGRESSION if known.labels == () else None
+
+
+def _architectures(source: Checkpoint) -> list[str]:
+    first = next(
+        name for heads, name in _ARCHITECTURES if heads <= source.heads
+    )
+    if first != _CLASSIFIER or len(source.arrays["output_weights"]) > 1:
+        return [first]
+    # Regression and multiple choice have the same weights.
+    if source.metadata.task in metadata.MULTIPLE_CHOICE_TASKS:
+        return [metadata.MULTIPLE_CHOICE]
+    if _problem_type(source.metadata):
+        return [first]
+    return [first, metadata.MULTIPLE_CHOICE]
+
+
+def _labels(source: Checkpoint) -> tuple[str, ...]:
+    num_labels = len(source.arrays["output_weights"])
+    # Regression has one output and no label.
+    labels = source.metadata.labels or tuple(
+        f"{metadata.UNNAMED_LABEL}{i}" for i in range(num_labels)
+    )
+    if len(labels) != num_labels:
+        raise ValueError(
+            f"The checkpoint's metadata name {len(labels)} labels "
+            f"({checks.listed(labels)}), but its classifier has {num_labels} "
+            f"outputs. Correct or remove {metadata.METADATA_FILE}."
+        )
+    return labels
 
 
 def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
@@ -245,11 +406,11 @@ def _write_vocabulary(folder: str, source: Checkpoint) -> None:
         return
     settings: dict[str, Any] = {"do_lower_case": source.do_lower_case}
     if source.vocabulary.endswith(".txt"):
-        name, settings["tokenizer_class"] = _WORDPIECE_FILE, "BertTokenizer"
+        name = checkpoint.WORDPIECE_FILE
+        settings["tokenizer_class"] = "BertTokenizer"
     else:
-        name, settings["tokenizer_class"] = _SPM_FILE, "AlbertTokenizer"
-        settings |= huggingface_config.TOKENIZER_SETTINGS
-    vocabulary.write_vocabulary(source, folder, name)
-    files.write_json(
-        os.path.join(folder, huggingface_config.TOKENIZER_FILE), settings
-    )
+        name = checkpoint.SPM_FILE
+        settings["tokenizer_class"] = "AlbertTokenizer"
+        settings |= _TOKENIZER_SETTINGS
+    checkpoint.write_vocabulary(source, folder, name)
+    files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)

@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 
 from albert_tf import files
-from albert_tf.checkpoints import (
-    checkpoint,
-    metadata,
-    variable_names,
-)
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
+from albert_tf.checkpoints import checkpoint, metadata, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import sentencepiece_tokenizer
@@ -67,9 +63,8 @@ def read(path: files.Path) -> Checkpoint:
     """Reads a folder.
 
     Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file is damaged, the preset is not an ALBERT, or weights
-            and config disagree.
+        ValueError: A file is missing or damaged, the preset is not an ALBERT,
+            or weights and config disagree.
     """
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
@@ -79,7 +74,7 @@ def read(path: files.Path) -> Checkpoint:
     for name, variable, is_transposed in _named_variables(model):
         array = np.asarray(variable)
         array = array.T if is_transposed else array
-        shape = variable_names.shape_of(name, config) or ()
+        shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
         arrays[name] = array.reshape([-1 if n is None else n for n in shape])
     path = os.path.join(folder, _VOCABULARY)
@@ -111,8 +106,7 @@ def _read_metadata(folder: str) -> tuple[Metadata, list[Note]]:
     dropout = task.get("dropout", _CLASSIFIER_DROPOUT)
     if dropout != _CLASSIFIER_DROPOUT:
         notes += checkpoint.notes_of(
-            {"dropout": dropout},
-            "it matters in training only: pass --dropout_prob there",
+            {"dropout": dropout}, checkpoint.ONLY_IN_TRAINING
         )
     activation = task.get("activation")
     if activation not in _ACTIVATIONS:
@@ -131,15 +125,9 @@ def _read_config(path: str) -> AlbertConfig:
             f"only {_BACKBONE!r} is supported."
         )
     theirs = files.object_of(values, "config", path)
-    missing = sorted({*_FIELDS.values(), "dropout"} - set(theirs))
-    if missing:
-        raise ValueError(
-            f"{path!r} is damaged: it lacks {', '.join(missing)}. Copy the "
-            "preset again."
-        )
-    fields = {ours: theirs[name] for ours, name in _FIELDS.items()}
-    fields["hidden_dropout_prob"] = theirs["dropout"]
-    fields["attention_probs_dropout_prob"] = theirs["dropout"]
+    fields = {ours: theirs.get(name) for ours, name in _FIELDS.items()}
+    fields["hidden_dropout_prob"] = theirs.get("dropout")
+    fields["attention_probs_dropout_prob"] = theirs.get("dropout")
     return AlbertConfig.from_dict(fields, where=path)
 
 
@@ -200,37 +188,34 @@ def _task(
 
 
 def _load(load: Any, path: str) -> None:
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"There is no file {path!r}. Copy the preset again."
-        )
     try:
         load(path)
-    # h5py raises OSError, KeyError and others for damaged files, and Keras
-    # ValueError for weights that do not fit.
+    # h5py raises OSError, KeyError and others for missing or damaged files,
+    # and Keras ValueError for weights that do not fit.
     except Exception as error:
         raise ValueError(
-            f"{path!r} is damaged, or does not match the config beside it "
-            f"({' '.join(str(error).split())}). Copy the preset again."
+            f"{path!r} is missing or damaged, or does not match the config "
+            f"beside it ({' '.join(str(error).split())}). Copy the preset "
+            "again."
         ) from error
 
 
 def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yields TF1 name, variable, and whether it is transposed."""
     for variable in model.weights:
-        found = variable_names.translate(
+        match = variable_names.translate(
             variable.path, source="keras_hub", target="tf1"
         )
-        if found is None:
+        if match is None:
             raise ValueError(
                 f"KerasHub's model has an unknown variable {variable.path!r}. "
                 "Install the version of keras-hub that is supported, 0.32."
             )
-        name, is_transposed = found
+        name, is_transposed = match
         yield name, variable, is_transposed
 
 
-def write(folder: str, source: Checkpoint) -> Written:
+def write(folder: str, source: Checkpoint) -> WriteReport:
     """Fills an empty folder so that `from_preset` loads it.
 
     A preset holds one head: that of the classifier if there is one, otherwise
@@ -251,7 +236,7 @@ def write(folder: str, source: Checkpoint) -> Written:
     notes = _notes(
         source, has_masked_lm=any("cls/predictions" in n for n in used)
     )
-    return Written(sorted(set(source.arrays) - used), notes)
+    return WriteReport(sorted(set(source.arrays) - used), notes)
 
 
 def _notes(source: Checkpoint, *, has_masked_lm: bool) -> list[Note]:
@@ -280,7 +265,6 @@ def _notes(source: Checkpoint, *, has_masked_lm: bool) -> list[Note]:
 
 
 def _check_expressible(config: AlbertConfig) -> None:
-    layers, groups = config.num_hidden_layers, config.num_hidden_groups
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
     problems = []
     if config.hidden_act != "gelu":
@@ -292,11 +276,6 @@ def _check_expressible(config: AlbertConfig) -> None:
             f"hidden_dropout_prob={dropouts[0]:g} with "
             f"attention_probs_dropout_prob={dropouts[1]:g}, because it has one "
             "dropout for both"
-        )
-    if layers % groups:
-        problems.append(
-            f"num_hidden_layers={layers} with num_hidden_groups={groups}, "
-            "because its groups must divide the layers"
         )
     if problems:
         raise ValueError(f"KerasHub cannot express {'; nor '.join(problems)}.")
@@ -330,8 +309,7 @@ def _assign(model: Any, arrays: Mapping[str, np.ndarray]) -> set[str]:
     for name, variable, is_transposed in _named_variables(model):
         if name not in arrays:
             raise ValueError(
-                f"KerasHub's model needs {name}, which the checkpoint lacks. "
-                "Take it from another checkpoint with --merge_from."
+                f"KerasHub's model needs {name}, which the checkpoint lacks."
             )
         array = arrays[name].T if is_transposed else arrays[name]
         variable.assign(array.reshape(variable.shape))

@@ -4,6 +4,7 @@
 model that a checkpoint belongs to. The format is recognised by the files.
 """
 
+import dataclasses
 import logging
 import os
 import re
@@ -18,7 +19,7 @@ from albert_tf.checkpoints import (
     checkpoint,
     huggingface,
     keras_hub,
-    metadata,
+    meaning,
     tf1,
     variable_names,
 )
@@ -33,22 +34,13 @@ from albert_tf.modeling.sequence_models import (
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 
 _LOGGER = logging.getLogger(__name__)
-_ACCEPTED = (
-    "Accepted are: a TF1 checkpoint or one of ours (the path without `.index`, "
-    "or its folder), the folder of a run, a Hugging Face folder with "
-    "model.safetensors, and a KerasHub preset folder"
+_OTHER_FORMATS = (
+    *(".safetensors", ".h5", ".keras"),
+    *(".bin", ".pt", ".pth", ".pkl", ".pickle"),
 )
-_CONFIG_ADVICE = "Use the config that the checkpoint was made with."
-_HEAD_ADVICE = (
-    "Use a checkpoint that has this head, or a model without it. Only training "
-    "may start with a random head: --allow_new_heads of run_pretraining.py, in "
-    "Python allow_new_heads=True."
-)
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle")
-_OTHER_FORMATS = (".safetensors", ".h5", ".keras")
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
-# By kind of head: the model, and the heads of a checkpoint that it can load.
+# By kind of model, as in `meaning.CHECKPOINT_HEADS`.
 _MODELS: Mapping[str, Any] = {
     "encoder": AlbertModel,
     "pretraining": PretrainingModel,
@@ -56,14 +48,6 @@ _MODELS: Mapping[str, Any] = {
     "multiple_choice": MultipleChoiceModel,
     "span": SpanModel,
     "beam_span": BeamSpanModel,
-}
-CHECKPOINT_HEADS: Mapping[str, set[str]] = {
-    "encoder": set(),
-    "pretraining": set(_OBJECTIVES),
-    "classifier": {"task"},
-    "multiple_choice": {"task"},
-    "span": {"cls/squad"},
-    "beam_span": {"beam"},
 }
 
 
@@ -99,22 +83,15 @@ def load_checkpoint(
             finite; or the checkpoint's config gives the weights another
             meaning.
     """
-    where = os.fspath(path)
-    wanted = getattr(model, "config", None)
-    if recognise(path) == "tf1":
-        # The optimizer slots, two thirds of the file, are not read.
-        config, weights = tf1.config_beside(path), tf1.read_weights(path)
-    else:
-        source = read(path, albert_config=wanted)
-        config, weights = source.config, source.weights
-    if wanted is not None and config is not None:
-        checkpoint.check_same_meaning(
-            config, wanted, where, may_change_layers=from_group_0
-        )
+    source = read(
+        path,
+        albert_config=getattr(model, "config", None),
+        may_change_layers=from_group_0,
+    )
     return assign(
         model,
-        weights,
-        where,
+        source.weights,
+        os.fspath(path),
         allow_new_heads=allow_new_heads,
         from_group_0=from_group_0,
     )
@@ -149,8 +126,8 @@ def load_model(
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted; the checkpoint is damaged, has
-            no config, does not have the head, or, without `head`, has heads
-            of several tasks or none that is known.
+            no config, does not have the head, or, without `head`, has the
+            heads of several tasks.
     """
     where = os.fspath(path)
     if where.endswith(".keras"):
@@ -158,19 +135,16 @@ def load_model(
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
     source = read(path, albert_config=config)
-    if config is not None and source.config is not None:
-        checkpoint.check_same_meaning(source.config, config, where)
-    config = config or checkpoint.known_config(source)
-    head = head or _find_head(source, where)
-    heads = CHECKPOINT_HEADS[head]
-    if heads and not heads & source.heads:
-        raise ValueError(
-            f"Checkpoint {where!r} has no head of the kind head={head!r}. Its "
-            f"heads are: {', '.join(sorted(source.heads)) or 'none'}. Pass "
-            "another head, or leave `head` out."
+    head = head or meaning.find_head(source, where)
+    model = new_model(
+        head, checkpoint.known_config(source), source, dtype=dtype
+    )
+    if not source.has_pooler:
+        _LOGGER.warning(
+            "%s has no pooler: do not use `pooled_output` before training it",
+            where,
         )
-    model = new_model(head, config, source, dtype=dtype)
-    assign(model, _with_pooler(model, source, where), where)
+    assign(model, with_pooler(source, model), where)
     return model
 
 
@@ -187,48 +161,19 @@ def new_model(
             objective
             for name, objective in _OBJECTIVES.items()
             if name in source.heads
-        ]
+        ] or [*_OBJECTIVES.values()]
     if head == "classifier":
-        arguments["num_labels"] = len(source.weights["output_bias"])
+        arguments["num_labels"] = len(source.arrays.get("output_bias", [0]))
     model: keras.Model = _MODELS[head](config, **arguments)
     return model
 
 
-def _find_head(source: Checkpoint, where: str) -> str:
-    # Regression and multiple choice have the same weights; only the name of
-    # the task tells them apart.
-    is_multiple_choice = source.metadata.task in metadata.MULTIPLE_CHOICE_TASKS
-    ruled_out = "classifier" if is_multiple_choice else "multiple_choice"
-    found = [
-        head
-        for head, heads in CHECKPOINT_HEADS.items()
-        if heads & source.heads and head != ruled_out
-    ]
-    tasks = [head for head in found if head != "pretraining"]
-    if len(tasks) > 1:
-        raise ValueError(
-            f"Checkpoint {where!r} has the heads of several tasks: "
-            f"{', '.join(tasks)}. Pass the one to load, such as "
-            f"head={tasks[0]!r}."
-        )
-    if source.heads and not found:
-        raise ValueError(
-            f"Checkpoint {where!r} has no head that is known here. Its heads "
-            f"are: {', '.join(sorted(source.heads))}. Pass head='encoder' to "
-            "load the encoder alone."
-        )
-    return [*tasks, *found, "encoder"][0]
-
-
-def _with_pooler(
-    model: keras.Model, source: Checkpoint, where: str
-) -> Mapping[str, np.ndarray]:
-    """Adds the model's initial pooler to weights without one."""
+def with_pooler(
+    source: Checkpoint, model: keras.Model
+) -> dict[str, np.ndarray]:
+    """Returns the weights, with the model's own pooler if they have none."""
     if source.has_pooler:
         return source.weights
-    _LOGGER.warning(
-        "%s has no pooler: do not use `pooled_output` before training it", where
-    )
     named = variable_names.variables_by_tf1_name(model.weights)
     return source.weights | {
         name: np.asarray(variable)
@@ -238,25 +183,44 @@ def _with_pooler(
 
 
 def read(
-    path: files.Path, *, albert_config: AlbertConfig | None = None
+    path: files.Path,
+    *,
+    albert_config: AlbertConfig | None = None,
+    may_change_layers: bool = False,
+    with_slots: bool = False,
 ) -> Checkpoint:
-    """Reads a checkpoint of any format that `recognise` knows.
+    """Reads a checkpoint of any format that `recognise` knows, once.
 
     Args:
         path: The checkpoint.
-        albert_config: Config that the user has given, if any. It answers what
-            is ambiguous in a Hugging Face folder, and replaces no config.
+        albert_config: Config of the model that is to have its weights, if that
+            is known. It replaces the one beside the checkpoint, and answers
+            what is ambiguous in a Hugging Face folder.
+        may_change_layers: Whether that model may have other layers.
+        with_slots: Whether optimizer slots and the step are read, too.
 
     Raises:
         FileNotFoundError: There is no checkpoint at the path.
-        ValueError: The format is not accepted, or the checkpoint is damaged.
+        ValueError: The format is not accepted; the checkpoint is damaged; or
+            `albert_config` gives the weights another meaning.
     """
-    found = recognise(path)
-    if found == "huggingface":
-        return huggingface.read(path, albert_config=albert_config)
-    return (
-        keras_hub.read(path) if found == "keras_hub" else tf1.read_folder(path)
-    )
+    format_name = recognise(path)
+    if format_name == "huggingface":
+        source = huggingface.read(path, albert_config=albert_config)
+    elif format_name == "keras_hub":
+        source = keras_hub.read(path)
+    else:
+        source = tf1.read_folder(path, with_slots=with_slots)
+    if albert_config is None:
+        return source
+    if source.config is not None:
+        meaning.check_config(
+            source.config,
+            albert_config,
+            os.fspath(path),
+            may_change_layers=may_change_layers,
+        )
+    return dataclasses.replace(source, config=albert_config)
 
 
 def recognise(path: files.Path) -> str:
@@ -272,27 +236,18 @@ def recognise(path: files.Path) -> str:
         return "huggingface"
     if keras_hub.is_folder(name):
         return "keras_hub"
-    _refuse_other_formats(name)
-    return "tf1"
-
-
-def _refuse_other_formats(path: str) -> None:
-    names = os.listdir(path) if os.path.isdir(path) else [path]
-    if any(name.endswith(".index") for name in names):
-        return
-    pickles = [name for name in names if name.endswith(_PICKLES)]
-    if pickles and not os.path.isfile(f"{path}.index"):
-        raise ValueError(
-            f"{path!r} is a pickle ({os.path.basename(pickles[0])}). Pickles "
-            "are refused because reading one can run any code. "
-            f"{_ACCEPTED}."
-        )
+    names = os.listdir(name) if os.path.isdir(name) else [name]
     others = [name for name in names if name.endswith(_OTHER_FORMATS)]
-    if others:
+    is_tf1 = any(other.endswith(".index") for other in names)
+    if others and not is_tf1 and not os.path.isfile(f"{name}.index"):
         raise ValueError(
-            f"{path!r} holds {os.path.basename(others[0])}, whose format is "
-            f"not supported. {_ACCEPTED}."
+            f"{name!r} holds {os.path.basename(others[0])}, which is not read; "
+            "reading a pickle, such as *.bin or *.pt, can run any code. "
+            "Accepted are: a TF1 checkpoint or one of ours (the path without "
+            "`.index`, or its folder), the folder of a run, a Hugging Face "
+            "folder with model.safetensors, and a KerasHub preset folder."
         )
+    return "tf1"
 
 
 def global_step(path: files.Path) -> int:
@@ -302,12 +257,7 @@ def global_step(path: files.Path) -> int:
         FileNotFoundError: There is no checkpoint at the path.
         ValueError: It is damaged, or in a format that is not accepted.
     """
-    if recognise(path) != "tf1":
-        return 0
-    name = variable_names.GLOBAL_STEP
-    if name not in tf1.read_shapes(path):
-        return 0
-    return int(tf1.read(path, [name])[name])
+    return tf1.read_step(path) if recognise(path) == "tf1" else 0
 
 
 def assign(
@@ -321,24 +271,19 @@ def assign(
     """Sets all weights of a model from arrays; see `load_checkpoint`.
 
     The arrays have TF1 names, and no slots or step counter are among them.
-    Messages begin with `where`, the path of their checkpoint.
-
-    Raises:
-        ValueError: A variable is missing, unexpected, has the wrong shape or
-            is not finite.
+    Messages name `where`, the path of their checkpoint.
     """
     variables = variable_names.variables_by_tf1_name(model.weights)
     if from_group_0:
         weights = _first_group_everywhere(variables, weights)
     if allow_new_heads:
         variables = _without_new_heads(variables, weights, where)
-    unused = sorted(set(weights) - set(variables))
-    unused_heads = [name for name in unused if variable_names.head_of(name)]
-    unexpected = [name for name in unused if name not in unused_heads]
-    _check_fit(variables, weights, unexpected, where)
+    shapes = {name: tuple(v.shape) for name, v in variables.items()}
+    checkpoint.check_fit(weights, shapes, where)
     checkpoint.check_finite({name: weights[name] for name in variables}, where)
     for name, variable in variables.items():
         variable.assign(weights[name])
+    unused_heads = sorted(set(weights) - set(variables))
     if unused_heads:
         _LOGGER.info("%s: unused heads: %s", where, ", ".join(unused_heads))
     return unused_heads
@@ -370,34 +315,3 @@ def _without_new_heads(
             "%s: randomly initialised heads: %s", where, ", ".join(new)
         )
     return {n: v for n, v in variables.items() if n not in new}
-
-
-def _check_fit(
-    variables: Mapping[str, Any],
-    weights: Mapping[str, np.ndarray],
-    unexpected: list[str],
-    where: str,
-) -> None:
-    missing = sorted(set(variables) - set(weights))
-    wrong_shapes = {
-        name: f"{name} has shape {list(weights[name].shape)}, expected "
-        f"{list(variable.shape)}"
-        for name, variable in variables.items()
-        if name in weights and tuple(variable.shape) != weights[name].shape
-    }
-    for problem, names, shown in (
-        ("lacks variables of the model", missing, missing),
-        ("has variables that the model lacks", unexpected, unexpected),
-        (
-            "has variables of another shape than the model's",
-            [*wrong_shapes],
-            [*wrong_shapes.values()],
-        ),
-    ):
-        if names:
-            is_of_head = all(map(variable_names.head_of, names))
-            raise ValueError(
-                f"Checkpoint {where!r} {problem}, {len(names)} in all: "
-                f"{checkpoint.some(shown, '; ')}. "
-                f"{_HEAD_ADVICE if is_of_head else _CONFIG_ADVICE}"
-            )

@@ -12,21 +12,20 @@ import dataclasses
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import (
     checkpoint,
     metadata,
     run_checkpoints,
     variable_names,
-    vocabulary,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, Written
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.config import AlbertConfig
 
 CONFIG_FILE = "albert_config.json"
@@ -88,7 +87,7 @@ def _prefix_in_folder(folder: str) -> str:
         raise ValueError(
             f"Folder {folder!r} has {len(found)} checkpoints and no file "
             f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
-            f"{checkpoint.some(found)}."
+            f"{checks.listed(found)}."
         )
     return found[0]
 
@@ -117,13 +116,13 @@ def read_shapes(path: files.Path) -> dict[str, tuple[int, ...]]:
 
 
 def read(
-    path: files.Path, names: Iterable[str] | None = None
+    path: files.Path, *, wanted: Callable[[str], bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Reads arrays of a checkpoint.
 
     Args:
         path: What `resolve` takes.
-        names: Which to read, as `read_shapes` gives them; None for all.
+        wanted: Says of a full name whether to read it; None for all.
 
     Returns:
         The arrays by name, without `module/`.
@@ -133,23 +132,27 @@ def read(
         ValueError: It is damaged, or a folder has several.
     """
     prefix = resolve(path)
-    names = read_shapes(prefix) if names is None else names
     with _name_damaged(prefix):
         reader = tf.train.load_checkpoint(prefix)
         return {
             name.removeprefix(variable_names.MODULE_PREFIX): np.asarray(
                 reader.get_tensor(name)
             )
-            for name in names
+            for name in sorted(reader.get_variable_to_shape_map())
+            if wanted is None or wanted(name)
         }
 
 
 def read_weights(path: files.Path) -> dict[str, np.ndarray]:
     """Reads all arrays except optimizer slots and step counter; see `read`."""
     is_state = variable_names.is_training_state
-    return read(
-        path, [name for name in read_shapes(path) if not is_state(name)]
-    )
+    return read(path, wanted=lambda name: not is_state(name))
+
+
+def read_step(path: files.Path) -> int:
+    """Reads the step at which a checkpoint was saved, 0 if unknown."""
+    step = variable_names.GLOBAL_STEP
+    return int(read(path, wanted=lambda name: name == step).get(step, 0))
 
 
 @contextlib.contextmanager
@@ -166,17 +169,18 @@ def _name_damaged(prefix: str) -> Iterator[None]:
         ) from error
 
 
-def read_folder(path: files.Path) -> Checkpoint:
+def read_folder(path: files.Path, *, with_slots: bool = False) -> Checkpoint:
     """Reads a checkpoint with the config, vocabulary and metadata beside it.
 
-    For the path and the errors, see `read`.
+    Optimizer slots and step are read only `with_slots`. For the path and the
+    errors, see `read`.
     """
     prefix = resolve(path)
-    found, notes = _vocabulary_in(os.path.dirname(prefix))
+    vocabulary, notes = _vocabulary_in(os.path.dirname(prefix))
     return Checkpoint(
-        arrays=read(prefix),
+        arrays=read(prefix) if with_slots else read_weights(prefix),
         config=config_beside(prefix),
-        vocabulary=found,
+        vocabulary=vocabulary,
         metadata=metadata.read(prefix),
         notes=tuple(notes),
     )
@@ -191,28 +195,13 @@ def config_beside(path: files.Path) -> AlbertConfig | None:
     return None
 
 
-def is_ours(path: files.Path) -> bool:
-    """Returns whether a checkpoint is of one of our runs, or like one.
-
-    The config beside it then has a field that the original's has not.
-    """
-    names = [
-        os.path.join(folder, CONFIG_FILE)
-        for folder in run_checkpoints.folders_of(resolve(path))
-    ]
-    return any(
-        _OUR_FIELD in files.read_json_object(name, missing_ok=True)
-        for name in names
-    )
-
-
 def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
     for pattern in _VOCABULARIES:
         found = glob.glob(os.path.join(glob.escape(folder), pattern))
         if len(found) == 1:
             return found[0], []
         if found:
-            names = checkpoint.some(sorted(map(os.path.basename, found)))
+            names = checks.listed(sorted(map(os.path.basename, found)))
             text = f"vocabulary ({names}: which of them is unknown)"
             return None, [Note("left out", text)]
     return None, []
@@ -266,7 +255,7 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
-def write_released(folder: str, source: Checkpoint) -> Written:
+def write_released(folder: str, source: Checkpoint) -> WriteReport:
     """Writes what google-research/albert reads to an empty folder.
 
     Optimizer slots are written, too; and, for other readers, the metadata.
@@ -289,15 +278,17 @@ def write_released(folder: str, source: Checkpoint) -> Written:
         task=None,
         do_lower_case=None if is_default else False,
     )
-    return Written([], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL))
+    return WriteReport(
+        [], checkpoint.notes_of_metadata(others, _NOT_IN_ORIGINAL)
+    )
 
 
-def write_ours(folder: str, source: Checkpoint) -> Written:
+def write_ours(folder: str, source: Checkpoint) -> WriteReport:
     """Writes a checkpoint as our runs do to an empty folder."""
     config = checkpoint.known_config(source)
     config.to_json_file(os.path.join(folder, CONFIG_FILE))
     _write(os.path.join(folder, run_checkpoints.MODEL_PREFIX), source)
-    return Written([], [])
+    return WriteReport([], [])
 
 
 def _write(prefix: str, source: Checkpoint) -> None:
@@ -305,4 +296,4 @@ def _write(prefix: str, source: Checkpoint) -> None:
     folder = os.path.dirname(prefix)
     metadata.write(folder, source.metadata)
     if source.vocabulary:
-        vocabulary.write_vocabulary(source, folder)
+        checkpoint.write_vocabulary(source, folder)

@@ -106,7 +106,11 @@ class Checkpointer:
         arrays = _arrays(self._weights, step)
         state = {"step": step, **scores}
         self._written = self._writer.submit(
-            _write_folder, path, arrays, state, self.metadata.tuned(scores)
+            _write_folder,
+            path,
+            arrays,
+            state,
+            self.metadata.with_thresholds(scores),
         )
 
     def wait(self) -> None:

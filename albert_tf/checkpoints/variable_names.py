@@ -311,10 +311,10 @@ def translate(
         The name, and whether the matrix is transposed. None if the table or
         the other column has no such variable.
     """
-    found = _find(name, source)
-    if not found or not getattr(found[0], target):
+    match = _find(name, source)
+    if not match or not getattr(match[0], target):
         return None
-    row, numbers = found
+    row, numbers = match
     template = getattr(row, target)
     is_transposed = template.endswith(TRANSPOSED) != getattr(
         row, source
@@ -322,15 +322,14 @@ def translate(
     return template.removesuffix(TRANSPOSED).format(**numbers), is_transposed
 
 
-def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
+def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...]:
     """Returns the shape that a config implies for a variable, by TF1 name.
 
-    The shape has None for a length that the config does not determine. The
-    result is None for a name that is not in the table.
+    The shape has None for a length that the config does not determine, and is
+    empty for a name that is not in the table.
     """
-    found = _find(name, "tf1")
-    if not found:
-        return None
+    match = _find(name, "tf1")
+    letters = match[0].shape if match else ""
     lengths = {
         "V": config.vocab_size,
         "E": config.embedding_size,
@@ -342,7 +341,7 @@ def shape_of(name: str, config: AlbertConfig) -> tuple[int | None, ...] | None:
         "1": 1,
         "2": 2,
     }
-    return tuple(lengths.get(letter) for letter in found[0].shape)
+    return tuple(lengths.get(letter) for letter in letters)
 
 
 def tf1_name(path: str) -> str:
@@ -350,25 +349,18 @@ def tf1_name(path: str) -> str:
 
     >>> tf1_name("albert/embeddings/layer_norm/gamma")
     'bert/embeddings/LayerNorm/gamma'
-
-    Raises:
-        ValueError: The table has no row for the variable.
     """
-    found = translate(path, source="ours", target="tf1")
-    if found is None:
+    translated = translate(path, source="ours", target="tf1")
+    if translated is None:
         raise ValueError(
             f"Variable {path!r} has no name in TF1 checkpoints. Add a row for "
             "it to albert_tf/checkpoints/variable_names.py."
         )
-    return found[0]
+    return translated[0]
 
 
 def variables_by_tf1_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Returns Keras variables, such as `model.weights`, by their TF1 names.
-
-    Raises:
-        ValueError: A variable has no TF1 name, or two have the same.
-    """
+    """Returns Keras variables, such as `model.weights`, by their TF1 names."""
     by_name: dict[str, Any] = {}
     for variable in variables:
         name = tf1_name(variable.path)

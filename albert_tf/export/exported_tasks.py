@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from albert_tf.checkpoints import load, metadata
+from albert_tf.checkpoints import load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -60,12 +60,12 @@ def _find_head(config: ExportConfig, source: Checkpoint) -> str:
     found = [
         head
         for head in _HEADS[config.task]
-        if load.CHECKPOINT_HEADS[head] & source.heads
+        if meaning.CHECKPOINT_HEADS[head] & source.heads
     ]
     if not found and config.task == "encoder":
         return "encoder"
     if not found:
-        names = (load.CHECKPOINT_HEADS[head] for head in _HEADS[config.task])
+        names = (meaning.CHECKPOINT_HEADS[head] for head in _HEADS[config.task])
         raise ValueError(
             f"{config.init_checkpoint!r} has no head for --task={config.task}. "
             f"Expected: {' or '.join(itertools.chain(*names))}. Received: "
@@ -128,7 +128,7 @@ def make_signatures(
     num_outputs = model.task_head.output_bias.shape[0]
     return sequence_signatures.classifier_signatures(
         *parts,
-        labels=metadata.find_labels(
+        labels=meaning.find_labels(
             known,
             num_outputs,
             where=config.init_checkpoint,

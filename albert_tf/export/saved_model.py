@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf import files
-from albert_tf.checkpoints import checkpoint, load, vocabulary
+from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
@@ -113,9 +113,8 @@ def export(
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = load.read(config.init_checkpoint, albert_config=albert_config)
-    albert_config = albert_config or checkpoint.known_config(source)
-    source = dataclasses.replace(source, config=albert_config)
-    source = vocabulary.with_vocabulary(
+    albert_config = checkpoint.known_config(source)
+    source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
     config = _complete(config, source, albert_config)
@@ -123,7 +122,7 @@ def export(
     text_graph = _load_text_graph(config)
     # 3. The model and copies of its weights.
     model = exported_tasks.make_model(config, source, albert_config)
-    left_out = load.load_checkpoint(model, config.init_checkpoint)
+    left_out = load.assign(model, source.weights, config.init_checkpoint)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
     signatures = exported_tasks.make_signatures(
@@ -223,7 +222,7 @@ def _write(
         checkpoint.known_config(source).to_json_file(
             os.path.join(temporary, CONFIG_FILE)
         )
-        vocabulary.write_vocabulary(source, temporary)
+        checkpoint.write_vocabulary(source, temporary)
         module.assets = [
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))

@@ -8,7 +8,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf.checkpoints import run_checkpoints
+from albert_tf.checkpoints import meaning, run_checkpoints
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import RunConfig
@@ -50,7 +51,8 @@ def restore(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    run_folder.check_vocabulary(source, checkpointer.metadata.tokenizer_hash)
+    tokenizer = checkpointer.metadata.tokenizer_hash
+    meaning.check_task(source, Metadata(tokenizer_hash=tokenizer))
     now = {
         "optimizer": config.optimizer,
         "objectives": [*config.objectives],

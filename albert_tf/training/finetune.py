@@ -20,7 +20,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import load, metadata, run_checkpoints
+from albert_tf.checkpoints import load, meaning, run_checkpoints
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
     attempts,
@@ -338,29 +339,17 @@ def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
     Other settings that they were trained with may differ; that is logged.
     """
     load.global_step(path)
-    known = metadata.read(path)
     run = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
     ours = sets.data.settings
     labels = ours.get("labels")
-    if known.labels is not None and labels is not None:
-        # Other formats may give the same labels other names.
-        fold = str if run else str.casefold
-        theirs, wanted = [*map(fold, known.labels)], [*map(fold, labels)]
-        message = (
-            f"The weights of {path!r} were trained with labels="
-            f"{list(known.labels)!r}. Received: labels={labels!r}."
-        )
-        if theirs != wanted and (run or {*theirs} & {*wanted}):
-            raise ValueError(f"{message} Pass what they were trained with.")
-        if theirs != wanted:
-            _LOGGER.warning(message)
-    lower_case = sets.data.tokenizer.do_lower_case
-    if known.do_lower_case not in (None, lower_case):
-        raise ValueError(
-            f"The weights of {path!r} were trained with do_lower_case="
-            f"{known.do_lower_case}. Received: do_lower_case={lower_case}."
-        )
-    run_folder.check_vocabulary(path, ours.get(run_folder.TOKENIZER))
+    meaning.check_task(
+        path,
+        Metadata(
+            labels=None if labels is None else tuple(labels),
+            do_lower_case=sets.data.tokenizer.do_lower_case,
+            tokenizer_hash=ours.get(run_folder.TOKENIZER),
+        ),
+    )
     different = [
         f"{name}={run[name]!r} (now {ours[name]!r})"
         for name in sorted(run.keys() & ours.keys())

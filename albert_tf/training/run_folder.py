@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf import files
-from albert_tf.checkpoints import metadata, run_checkpoints
+from albert_tf.checkpoints import meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
@@ -129,9 +129,10 @@ class RunFolder:
                 itself a file; or the run starts from weights of another
                 vocabulary.
         """
-        check_vocabulary(
-            self.fingerprint.get(_START), self.metadata.tokenizer_hash
-        )
+        start = self.fingerprint.get(_START)
+        if start:
+            tokenizer = self.metadata.tokenizer_hash
+            meaning.check_task(start, Metadata(tokenizer_hash=tokenizer))
         found = read_fingerprint(self.path)
         if found:
             _check_same(self.path, found, self.fingerprint)
@@ -224,26 +225,6 @@ def _merged(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
         elif value is not None:
             found[name] = value
     return found
-
-
-def check_vocabulary(
-    init_checkpoint: str | None, tokenizer: str | None
-) -> None:
-    """Checks that weights were trained with a tokenizer, by its hash.
-
-    Raises:
-        ValueError: It is known that they were trained with another one.
-    """
-    if not init_checkpoint:
-        return
-    theirs = metadata.read(init_checkpoint).tokenizer_hash
-    if None not in (theirs, tokenizer) and theirs != tokenizer:
-        raise ValueError(
-            f"The weights of {init_checkpoint!r} were trained with another "
-            f"vocabulary, or with other lower-casing (tokenizer="
-            f"{_shown(theirs)}, now {_shown(tokenizer)}). Pass what they were "
-            "trained with."
-        )
 
 
 def finetuning_folder(

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, load, metadata, tf1, vocabulary
+from albert_tf.checkpoints import conversion, load, meaning, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import FORMATS, ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
@@ -114,7 +114,7 @@ def written(tmp_path_factory, tiny_spm_model):
 def _answers(path):
     """Returns what the model at a path answers to the texts."""
     source = load.read(path)
-    batch = vocabulary.load_tokenizer(source).batch(_TEXTS, max_seq_length=24)
+    batch = source.load_tokenizer().batch(_TEXTS, max_seq_length=24)
     length = batch["input_ids"].shape
     positions = np.broadcast_to(np.arange(length[1], dtype="int32"), length)
     batch["masked_lm_positions"] = positions
@@ -125,7 +125,7 @@ def _answers(path):
     names = None
     if "task" in source.heads:
         number = len(source.weights["output_bias"])
-        names = metadata.find_labels(source.metadata, number, where="x")
+        names = meaning.find_labels(source.metadata, number, where="x")
     known = source.metadata
     return outputs, (
         names,

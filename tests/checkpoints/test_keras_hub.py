@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 
 import keras_hub as theirs
@@ -195,98 +194,6 @@ def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
         np.testing.assert_allclose(
             found[name], np.asarray(expected[name]), atol=1e-5
         )
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"hidden_act": "relu"}, "cannot express hidden_act='relu'"),
-        (
-            {"hidden_dropout_prob": 0.1},
-            "hidden_dropout_prob=0.1 with attention_probs_dropout_prob=0",
-        ),
-        (
-            {"num_hidden_layers": 3, "num_hidden_groups": 2},
-            "its groups must divide the layers",
-        ),
-        ({"parameter_sharing": "ffn"}, "KerasHub cannot express parameter_sh"),
-    ],
-)
-def test_what_keras_hub_cannot_express_is_refused(
-    source, tmp_path, change, words
-):
-    with pytest.raises(ValueError, match=words):
-        keras_hub.write(str(tmp_path), _with_config(source, **change))
-
-
-def test_a_pooler_is_required(source, tmp_path):
-    arrays = starting(source.arrays, "bert/embeddings/", "bert/encoder/")
-
-    with pytest.raises(ValueError, match="bert/pooler.*--merge_from"):
-        keras_hub.write(
-            str(tmp_path), dataclasses.replace(source, arrays=arrays)
-        )
-
-
-@pytest.mark.parametrize("name", ["model.weights.h5", "task.weights.h5"])
-def test_damaged_weights_are_one_line(folder, name):
-    os.truncate(folder / name, os.path.getsize(folder / name) // 2)
-
-    with pytest.raises(ValueError, match=f"{name}.*is damaged") as caught:
-        keras_hub.read(folder)
-
-    assert "\n" not in str(caught.value)
-
-
-def test_missing_weights_are_named(folder):
-    (folder / "model.weights.h5").unlink()
-
-    with pytest.raises(FileNotFoundError, match="no file.*model.weights.h5"):
-        keras_hub.read(folder)
-
-
-@pytest.mark.parametrize(
-    ("file", "edit", "words"),
-    [
-        (
-            "config.json",
-            lambda v: v.update(registered_name="keras_hub>BertBackbone"),
-            "'keras_hub>BertBackbone', but only 'keras_hub>AlbertBackbone'",
-        ),
-        (
-            "config.json",
-            lambda v: v["config"].pop("num_heads"),
-            "config.json' is damaged: it lacks num_heads",
-        ),
-        (
-            "config.json",
-            lambda v: v["config"].update(hidden_dim=10),
-            "does not match the config beside it",
-        ),
-        (
-            "config.json",
-            lambda v: v["config"].update(hidden_dim=9),
-            "config.json: `hidden_size` must be a multiple",
-        ),
-        (
-            "task.json",
-            lambda v: v.update(registered_name="my>Task"),
-            "describes 'my>Task', but only",
-        ),
-        (
-            "task.json",
-            lambda v: v["config"].update(activation="relu"),
-            "classifier with activation='relu', which is not supported",
-        ),
-        ("task.json", lambda v: v.update(config=[]), "object as 'config'"),
-        ("config.json", lambda v: v.update(config=[]), "object as 'config'"),
-    ],
-)
-def test_an_unsupported_preset_is_refused(folder, file, edit, words):
-    _edit(folder / file, edit)
-
-    with pytest.raises(ValueError, match=words):
-        keras_hub.read(folder)
 
 
 def test_an_unknown_variable_names_the_supported_version(folder, monkeypatch):

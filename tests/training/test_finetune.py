@@ -596,22 +596,22 @@ def predict(job, weights):
         (
             {"labels": ("low", "high")},
             {"labels": ["high", "low"]},
-            r"trained with labels=\['low', 'high'\]\. Received: labels=\['hi",
+            r"labels=\['low', 'high'\] \(now \['high', 'low'\]\)",
         ),
         (
             {"labels": ("LOW", "HIGH")},
             {"labels": ["high", "low"]},
-            r"trained with labels=\['LOW', 'HIGH'\]",
+            r"labels=\['LOW', 'HIGH'\]",
         ),
         (
             {"tokenizer_hash": "1a2b"},
             {"tokenizer": "3c4d"},
-            "trained with another vocabulary, or with other lower-casing",
+            r"tokenizer_hash='1a2b' \(now '3c4d'\)",
         ),
         (
             {"do_lower_case": False},
             {},
-            "trained with do_lower_case=False. Received: do_lower_case=True",
+            r"do_lower_case=False \(now True\)",
         ),
     ],
 )
@@ -634,7 +634,7 @@ def test_labels_of_another_format_may_have_other_names(
 
     assert predict(labels=["0", "1"]).run()
 
-    assert "trained with labels=['NEGATIVE', 'POSITIVE']. Rec" in caplog.text
+    assert "trained with labels=['NEGATIVE', 'POSITIVE'] (n" in caplog.text
 
 
 def test_other_settings_than_in_training_are_reported(trained, predict, caplog):

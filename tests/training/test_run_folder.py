@@ -223,7 +223,7 @@ def test_weights_of_another_vocabulary_are_no_start(tmp_path):
     check(None, init_checkpoint=start)
     check("xyz")
     with pytest.raises(
-        ValueError, match=r"another vocabulary.*tokenizer='abc', now 'xyz'"
+        ValueError, match=r"another vocabulary.*='abc' \(now 'xyz'\)"
     ):
         check("xyz", init_checkpoint=start)
 
