@@ -23,8 +23,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
-# Why a dropout of a classifier is left out.
-ONLY_IN_TRAINING = "it matters in training only: pass --dropout_prob there"
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
     "Use a checkpoint that has this head, or a model without it. Only training "
@@ -149,10 +147,8 @@ def write_vocabulary(
 ) -> None:
     """Writes the vocabulary of a checkpoint that has one into a folder.
 
-    Args:
-        source: The checkpoint.
-        folder: Where to.
-        name: Name of the file; None for its own, if `tf1` would find it.
+    Its name is that of the file that it is copied from if none is given, and
+    if `tf1` would find it.
     """
     path = str(source.vocabulary)
     own = os.path.basename(path)
@@ -173,11 +169,7 @@ def check(source: Checkpoint, where: str) -> None:
     """Checks that the weights match the config.
 
     Whole heads may be absent, and so may the pooler, which some models in
-    other formats lack.
-
-    Raises:
-        ValueError: A variable is missing, unexpected, has the wrong shape or
-            is not finite; the message names `where`.
+    other formats lack. Errors name `where`.
     """
     config = known_config(source)
     names = _encoder_names(config, has_pooler=source.has_pooler)
@@ -203,9 +195,6 @@ def check_fit(
             among them.
         shapes: Shape of each variable of the model; None for any length.
         where: The checkpoint, for the message.
-
-    Raises:
-        ValueError: A variable is missing, unexpected or has the wrong shape.
     """
     problems = {name: "missing" for name in shapes if name not in weights}
     for name, array in weights.items():
@@ -227,11 +216,7 @@ def check_fit(
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
-    """Checks that arrays have no NaN and no infinity.
-
-    Raises:
-        ValueError: One has; the message names `where`.
-    """
+    """Checks that arrays have no NaN and no infinity."""
     wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
     if wrong:
         raise ValueError(
@@ -274,9 +259,7 @@ def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
 def as_groups(config: AlbertConfig, format_name: str) -> AlbertConfig:
     """Returns an equivalent config in which groups share whole layers.
 
-    Raises:
-        ValueError: Only one half of each layer is shared, which a format that
-            has only groups cannot express.
+    A format that has only groups cannot express that half a layer is shared.
     """
     if config.parameter_sharing == "all":
         return config
@@ -311,11 +294,7 @@ def with_projection(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
 def without_projection(
     arrays: Mapping[str, np.ndarray], config: AlbertConfig, where: str
 ) -> dict[str, np.ndarray]:
-    """Reverses `with_projection`.
-
-    Raises:
-        ValueError: E = H, but the projection is not the identity.
-    """
+    """Reverses `with_projection`."""
     kernel, bias = (row.tf1 for row in variable_names.PROJECTION)
     if config.embedding_size != config.hidden_size or kernel not in arrays:
         return dict(arrays)

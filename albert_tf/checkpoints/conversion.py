@@ -7,6 +7,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from albert_tf.checkpoints import (
     load,
     meaning,
     tf1,
+    variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.checkpoints.conversion_config import ConversionConfig
@@ -37,14 +39,15 @@ _SUBLAYER = re.compile(
     r"(?P<front>.*/group_)(?P<set>\d+)"
     r"(?P<back>/inner_group_\d+/(?P<attention>attention_1/|LayerNorm/)?.*)"
 )
-_HALVES = ("attention", "ffn")
 # What each sharing strategy can be turned into by copying weights.
-_UNSHARED = {
-    "all": ("attention", "ffn", "none"),
-    "attention": ("none",),
-    "ffn": ("none",),
-    "none": (),
+_SHARING_FROM = {
+    "all": ("all", "attention", "ffn", "none"),
+    "attention": ("attention", "none"),
+    "ffn": ("ffn", "none"),
+    "none": ("none",),
 }
+# The settings of a warm start.
+_LAYERS = ("num_hidden_layers", "num_hidden_groups", "parameter_sharing")
 _BATCH_SIZE = 2
 _SEQUENCE_LENGTH = 16
 
@@ -75,7 +78,6 @@ def convert(config: ConversionConfig) -> Summary:
     """Converts a checkpoint.
 
     Raises:
-        FileNotFoundError: A file is missing.
         ValueError: The input is damaged or does not match its config; the
             format cannot express the model; the output exists; or
             verification found a difference.
@@ -90,12 +92,13 @@ def convert(config: ConversionConfig) -> Summary:
     source = _read(config)
     # 2. A model of other layers.
     target = source
-    if config.num_hidden_layers is not None:
-        target = with_layers(target, config.num_hidden_layers)
-    if config.num_hidden_groups is not None:
-        target = with_groups(target, config.num_hidden_groups)
-    if config.parameter_sharing:
-        target = with_sharing(target, config.parameter_sharing)
+    changes = {
+        name: getattr(config, name)
+        for name in _LAYERS
+        if getattr(config, name) is not None
+    }
+    if changes:
+        target = warm_start(source, **changes)
     # 3. The output, which is read back to verify it.
     with files.atomic_folder(output) as folder:
         left_out, notes = _WRITERS[config.output_format](folder, target)
@@ -139,91 +142,52 @@ def _read(config: ConversionConfig) -> Checkpoint:
     return dataclasses.replace(source, metadata=known, notes=notes)
 
 
-# Warm starts: the model from another's weights, with other layers. The result
-# has no optimizer slots and no step, because a new training begins with it.
+def warm_start(
+    source: Checkpoint,
+    **changes: Any,
+) -> Checkpoint:
+    """Returns the model with other layers, made of the same weights.
 
+    The result has no optimizer slots and no step, because a new training
+    begins with it.
 
-def with_layers(source: Checkpoint, num_layers: int) -> Checkpoint:
-    """Returns the model with another number of layers.
-
-    Shared weights stay as they are. Where every layer has its own weights,
-    each new layer copies those of the layer at the same relative depth.
+    Args:
+        source: The checkpoint.
+        **changes: Fields of the config. With another `num_hidden_layers`,
+            shared weights stay as they are; where every layer has its own
+            weights, each new layer copies those of the layer at the same
+            relative depth. All `num_hidden_groups` are copies of the first.
+            With another `parameter_sharing`, the layers copy shared weights.
     """
-    config = checkpoint.known_config(source)
-    old = config.num_hidden_layers
-    return _with_sets(
-        source,
-        dataclasses.replace(config, num_hidden_layers=num_layers),
-        shared=range(config.num_hidden_groups),
-        unshared=[layer * old // num_layers for layer in range(num_layers)],
-    )
-
-
-def with_groups(source: Checkpoint, num_groups: int) -> Checkpoint:
-    """Returns the model with another number of groups, copies of the first.
-
-    Raises:
-        ValueError: Its layers share nothing, so that it has no groups.
-    """
-    config = checkpoint.known_config(source)
-    if config.parameter_sharing == "none":
+    old = checkpoint.known_config(source)
+    new = dataclasses.replace(old, **changes)
+    copies_first = "num_hidden_groups" in changes
+    if new.parameter_sharing not in _SHARING_FROM[old.parameter_sharing]:
+        raise ValueError(
+            f"A model with parameter_sharing={old.parameter_sharing!r} cannot "
+            f"become {new.parameter_sharing!r}, because layers with different "
+            "weights would have to share them. Pass a strategy that shares "
+            "less."
+        )
+    if copies_first and old.parameter_sharing == "none":
         raise ValueError(
             "--num_hidden_groups cannot be used for a model whose layers share "
             "nothing (parameter_sharing='none'). Leave it out."
         )
-    return _with_sets(
-        source,
-        dataclasses.replace(config, num_hidden_groups=num_groups),
-        shared=[0] * num_groups,
-        unshared=range(config.num_hidden_layers),
-    )
-
-
-def with_sharing(source: Checkpoint, parameter_sharing: str) -> Checkpoint:
-    """Returns the model with less sharing: each layer copies shared weights.
-
-    Its outputs stay the same.
-
-    Raises:
-        ValueError: The layers would have to share more than they do.
-    """
-    config = checkpoint.known_config(source)
-    if parameter_sharing not in (
-        config.parameter_sharing,
-        *_UNSHARED[config.parameter_sharing],
-    ):
-        raise ValueError(
-            f"A model with parameter_sharing={config.parameter_sharing!r} "
-            f"cannot become {parameter_sharing!r}, because layers with "
-            "different weights would have to share them. Pass a strategy that "
-            "shares less."
-        )
-    new = dataclasses.replace(config, parameter_sharing=parameter_sharing)
-    groups = [config.group_of_layer(n) for n in range(config.num_hidden_layers)]
     arrays = source.weights
-    for half in _HALVES:
-        if config.is_shared(half) and not new.is_shared(half):
-            arrays = _copy_sets(arrays, half, groups)
+    for half in ("attention", "ffn"):
+        layers = range(new.num_hidden_layers)
+        if not old.is_shared(half):
+            ratio = old.num_hidden_layers, new.num_hidden_layers
+            origins = [layer * ratio[0] // ratio[1] for layer in layers]
+        elif new.is_shared(half):
+            origins = [*range(new.num_hidden_groups)]
+        else:
+            origins = [new.group_of_layer(layer) for layer in layers]
+        if copies_first and old.is_shared(half):
+            origins = [0] * len(origins)
+        arrays = _copy_sets(arrays, half, origins)
     return dataclasses.replace(source, arrays=arrays, config=new)
-
-
-def _with_sets(
-    source: Checkpoint,
-    config: AlbertConfig,
-    *,
-    shared: Sequence[int],
-    unshared: Sequence[int],
-) -> Checkpoint:
-    """Returns the model with other sets of weights; see `_copy_sets`.
-
-    The sources of a half that the layers share are `shared`; those of a half
-    that they do not share are `unshared`.
-    """
-    arrays = source.weights
-    for half in _HALVES:
-        sources = shared if config.is_shared(half) else unshared
-        arrays = _copy_sets(arrays, half, sources)
-    return dataclasses.replace(source, arrays=arrays, config=config)
 
 
 def _copy_sets(
@@ -309,7 +273,12 @@ def outputs(
         if kind == "multiple_choice" or (heads and not heads & source.heads):
             continue
         model = load.new_model(kind, config, source)
-        load.assign(model, load.with_pooler(source, model), "the checkpoint")
+        weights = {
+            name: array
+            for name, array in load.with_pooler(source, model).items()
+            if variable_names.head_of(name) in {"", *heads}
+        }
+        load.assign(model, weights, "the checkpoint")
         options = {"teacher_forcing": True} if kind == "beam_span" else {}
         answers = model(batch, **options)
         result |= {name: np.asarray(array) for name, array in answers.items()}

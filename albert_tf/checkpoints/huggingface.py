@@ -54,9 +54,8 @@ _ACTIVATIONS = {
 # The exact GELU. Published ALBERT configs had it although the models were
 # trained with the tanh form (huggingface/transformers, issue 2395).
 _EXACT_GELU = "gelu"
-# Settings of the tokenizer, and of training, which are reported only.
+# ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
-_CLASSIFIER_DROPOUT = 0.1
 # The fields of our config that theirs has with the same name and meaning.
 _FIELDS = tuple(
     field.name
@@ -90,15 +89,8 @@ def read(
 ) -> Checkpoint:
     """Reads a folder.
 
-    Args:
-        path: The folder.
-        albert_config: Config of the model, if the user has given one. It says
-            whether `hidden_act="gelu"` means ALBERT's GELU.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: A file is damaged; or the model is not an ALBERT, or is one
-            that our config cannot express.
+    `albert_config`, if the user has given one, says whether
+    `hidden_act="gelu"` means ALBERT's GELU.
     """
     folder = files.check_local(path)
     config_file = os.path.join(folder, _CONFIG_FILE)
@@ -117,7 +109,7 @@ def read(
         config=config,
         vocabulary=next(filter(os.path.isfile, vocabularies), None),
         metadata=metadata.read(folder),
-        notes=tuple(_notes(folder, values)),
+        notes=tuple(_notes(folder)),
     )
 
 
@@ -264,8 +256,8 @@ def _translate(
     return translated, sorted(unknown)
 
 
-def _notes(folder: str, values: Mapping[str, Any]) -> list[Note]:
-    """Returns notes on the settings that only transformers has."""
+def _notes(folder: str) -> list[Note]:
+    """Returns notes on settings of the tokenizer that ours does not have."""
     tokenizer = files.read_json_object(
         os.path.join(folder, _TOKENIZER_FILE), missing_ok=True
     )
@@ -274,27 +266,16 @@ def _notes(folder: str, values: Mapping[str, Any]) -> list[Note]:
         for name, ours in _TOKENIZER_SETTINGS.items()
         if tokenizer.get(name, ours) != ours
     }
-    notes = checkpoint.notes_of(
+    return checkpoint.notes_of(
         others, "ALBERT's text normalization is built in"
     )
-    dropout = values.get("classifier_dropout_prob", _CLASSIFIER_DROPOUT)
-    if dropout != _CLASSIFIER_DROPOUT:
-        notes += checkpoint.notes_of(
-            {"classifier_dropout_prob": dropout}, checkpoint.ONLY_IN_TRAINING
-        )
-    return notes
 
 
 # Writing.
 
 
 def write(folder: str, source: Checkpoint) -> WriteReport:
-    """Fills an empty folder so that `from_pretrained` loads it.
-
-    Raises:
-        ValueError: The format cannot express the config; or the labels of the
-            metadata are not those of the classifier.
-    """
+    """Fills an empty folder so that `from_pretrained` loads it."""
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "transformers"
     )
@@ -316,12 +297,7 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
 
 
 def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
-    """Returns the values of a `config.json`.
-
-    Args:
-        config: Shape of the model, without `parameter_sharing`.
-        source: The checkpoint, for its heads, labels and vocabulary.
-    """
+    """Returns the values of a `config.json`; in `config`, groups share all."""
     theirs = {ours: name for name, ours in reversed(_ACTIVATIONS.items())}
     values: dict[str, Any] = {
         "architectures": _architectures(source),
@@ -330,7 +306,7 @@ def _config_values(config: AlbertConfig, source: Checkpoint) -> dict[str, Any]:
         "hidden_act": theirs[config.hidden_act],
         "layer_norm_eps": 1e-12,
         # Built into google-research/albert.
-        "classifier_dropout_prob": _CLASSIFIER_DROPOUT,
+        "classifier_dropout_prob": 0.1,
         "tie_word_embeddings": True,
     }
     if source.vocabulary:

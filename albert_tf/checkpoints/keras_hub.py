@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import sentencepiece_tokenizer
 
@@ -25,11 +24,8 @@ CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.weights.h5"
 _TASK_WEIGHTS_FILE = "task.weights.h5"
 _VOCABULARY = os.path.join("assets", "tokenizer", "vocabulary.spm")
-_CLASSIFIER_DROPOUT = 0.1
 # Activations of a classifier that are known.
 _ACTIVATIONS = (None, "linear", "softmax", "sigmoid")
-# KerasHub initializes all models with this standard deviation.
-_INITIALIZER_RANGE = 0.02
 
 # Their argument for each of our fields, except for the two dropouts.
 _FIELDS = {
@@ -60,12 +56,7 @@ def is_folder(path: str) -> bool:
 
 
 def read(path: files.Path) -> Checkpoint:
-    """Reads a folder.
-
-    Raises:
-        ValueError: A file is missing or damaged, the preset is not an ALBERT,
-            or weights and config disagree.
-    """
+    """Reads a folder."""
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
     model = _read_task(folder, _backbone(config))
@@ -77,44 +68,21 @@ def read(path: files.Path) -> Checkpoint:
         shape = variable_names.shape_of(name, config)
         # Attention kernels have a separate dimension for the heads.
         arrays[name] = array.reshape([-1 if n is None else n for n in shape])
-    path = os.path.join(folder, _VOCABULARY)
-    known, notes = _read_metadata(folder)
+    vocabulary = os.path.join(folder, _VOCABULARY)
+    known, notes = metadata.read(folder), []
+    if known.do_lower_case is None:
+        text = (
+            "do_lower_case=true (the preset does not say, and KerasHub itself "
+            "keeps capitals)"
+        )
+        notes.append(Note("assumed", text))
     return Checkpoint(
         arrays=checkpoint.without_projection(arrays, config, folder),
         config=config,
-        vocabulary=path if os.path.isfile(path) else None,
+        vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
         notes=tuple(notes),
     )
-
-
-def _read_metadata(folder: str) -> tuple[Metadata, list[Note]]:
-    """Returns what is known of a preset, and notes on what is not."""
-    known, notes = metadata.read(folder), []
-    if known.do_lower_case is None:
-        notes.append(
-            Note(
-                "assumed",
-                "do_lower_case=true (the preset does not say, and KerasHub "
-                "itself keeps capitals)",
-            )
-        )
-    task_file = os.path.join(folder, metadata.PRESET_TASK_FILE)
-    task = files.object_of(
-        files.read_json_object(task_file, missing_ok=True), "config", task_file
-    )
-    dropout = task.get("dropout", _CLASSIFIER_DROPOUT)
-    if dropout != _CLASSIFIER_DROPOUT:
-        notes += checkpoint.notes_of(
-            {"dropout": dropout}, checkpoint.ONLY_IN_TRAINING
-        )
-    activation = task.get("activation")
-    if activation not in _ACTIVATIONS:
-        raise ValueError(
-            f"{task_file!r} has a classifier with activation={activation!r}, "
-            "which is not supported. Use one without an activation."
-        )
-    return known, notes
 
 
 def _read_config(path: str) -> AlbertConfig:
@@ -150,19 +118,22 @@ class _BackboneOnly:
 
 
 def _read_task(folder: str, backbone: Any) -> Any:
+    """Returns the model of a preset with the weights of its head, if any."""
     path = os.path.join(folder, metadata.PRESET_TASK_FILE)
     weights = os.path.join(folder, _TASK_WEIGHTS_FILE)
     if not os.path.isfile(path) or not os.path.isfile(weights):
         return _BackboneOnly(backbone)
     values = files.read_json_object(path)
-    name = values.get("registered_name")
-    if name != _MASKED_LM and name not in _CLASSIFIERS:
+    settings = files.object_of(values, "config", path)
+    name, activation = values.get("registered_name"), settings.get("activation")
+    is_known = name == _MASKED_LM or name in _CLASSIFIERS
+    if not is_known or activation not in _ACTIVATIONS:
         raise ValueError(
-            f"{path!r} describes {name!r}, but only {_MASKED_LM!r} and "
-            f"{_CLASSIFIERS[0]!r} are supported."
+            f"{path!r} describes {name!r} with activation={activation!r}, but "
+            f"only {_MASKED_LM!r} and {_CLASSIFIERS[0]!r} are supported, the "
+            f"latter with activation {checks.listed(_ACTIVATIONS)}."
         )
-    num_classes = files.object_of(values, "config", path).get("num_classes")
-    model = _task(backbone, num_classes=num_classes)
+    model = _task(backbone, num_classes=settings.get("num_classes"))
     _load(model.load_task_weights, weights)
     return model
 
@@ -220,9 +191,6 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
 
     A preset holds one head: that of the classifier if there is one, otherwise
     that of the masked LM.
-
-    Raises:
-        ValueError: KerasHub cannot express the config.
     """
     config = checkpoint.as_groups(checkpoint.known_config(source), "KerasHub")
     _check_expressible(config)
@@ -233,13 +201,10 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     if tokenizer:
         tokenizer.save_to_preset(folder)
     metadata.write(folder, source.metadata, name=metadata.PRESET_METADATA_FILE)
-    notes = _notes(
-        source, has_masked_lm=any("cls/predictions" in n for n in used)
-    )
-    return WriteReport(sorted(set(source.arrays) - used), notes)
+    return WriteReport(sorted(set(source.arrays) - used), _notes(source))
 
 
-def _notes(source: Checkpoint, *, has_masked_lm: bool) -> list[Note]:
+def _notes(source: Checkpoint) -> list[Note]:
     """Returns notes on what KerasHub's readers of a preset do not learn."""
     reason = f"KerasHub does not read {metadata.PRESET_METADATA_FILE}"
     others = dataclasses.replace(source.metadata, do_lower_case=None)
@@ -252,33 +217,18 @@ def _notes(source: Checkpoint, *, has_masked_lm: bool) -> list[Note]:
         case = "lower-casing and " if source.do_lower_case else ""
         text = f"{case}removal of accents (its tokenizer does neither: change"
         notes.append(Note("left out", f"{text} the text before calling it)"))
-    config = checkpoint.known_config(source)
-    if config.initializer_range != _INITIALIZER_RANGE:
-        notes += checkpoint.notes_of(
-            {"initializer_range": config.initializer_range},
-            "KerasHub has a fixed one",
-        )
-    if has_masked_lm:
-        text = "epsilon 1e-12 of the masked LM (KerasHub's is 1e-5)"
-        notes.append(Note("left out", text))
     return notes
 
 
 def _check_expressible(config: AlbertConfig) -> None:
     dropouts = config.hidden_dropout_prob, config.attention_probs_dropout_prob
-    problems = []
-    if config.hidden_act != "gelu":
-        problems.append(
-            f"hidden_act={config.hidden_act!r}, because its activation is gelu"
+    if config.hidden_act != "gelu" or dropouts[0] != dropouts[1]:
+        raise ValueError(
+            f"KerasHub cannot express hidden_act={config.hidden_act!r} with "
+            f"hidden_dropout_prob={dropouts[0]:g} and "
+            f"attention_probs_dropout_prob={dropouts[1]:g}: its activation is "
+            "gelu, and it has one dropout for both."
         )
-    if dropouts[0] != dropouts[1]:
-        problems.append(
-            f"hidden_dropout_prob={dropouts[0]:g} with "
-            f"attention_probs_dropout_prob={dropouts[1]:g}, because it has one "
-            "dropout for both"
-        )
-    if problems:
-        raise ValueError(f"KerasHub cannot express {'; nor '.join(problems)}.")
 
 
 def _model(source: Checkpoint, config: AlbertConfig, tokenizer: Any) -> Any:

@@ -63,8 +63,7 @@ def load_checkpoint(
     If anything is wrong, no weight is changed.
 
     Args:
-        model: An `AlbertModel`, a `PretrainingModel`, or another Keras model
-            made of their layers.
+        model: An `AlbertModel`, or another Keras model made of our layers.
         path: A checkpoint in any format that `recognise` knows.
         allow_new_heads: Whether a head of the model may be missing from the
             checkpoint, or have another shape there because it belongs to
@@ -200,7 +199,6 @@ def read(
         with_slots: Whether optimizer slots and the step are read, too.
 
     Raises:
-        FileNotFoundError: There is no checkpoint at the path.
         ValueError: The format is not accepted; the checkpoint is damaged; or
             `albert_config` gives the weights another meaning.
     """
@@ -227,9 +225,6 @@ def recognise(path: files.Path) -> str:
     """Returns a checkpoint's format: `tf1`, `huggingface` or `keras_hub`.
 
     Checkpoints of our own runs are TF1 checkpoints.
-
-    Raises:
-        ValueError: The files are in another format.
     """
     name = files.check_local(path)
     if huggingface.is_folder(name):
@@ -251,12 +246,7 @@ def recognise(path: files.Path) -> str:
 
 
 def global_step(path: files.Path) -> int:
-    """Returns the step at which a checkpoint was saved; 0 if unknown.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: It is damaged, or in a format that is not accepted.
-    """
+    """Returns the step at which a checkpoint was saved; 0 if unknown."""
     return tf1.read_step(path) if recognise(path) == "tf1" else 0
 
 

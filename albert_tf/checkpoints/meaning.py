@@ -1,7 +1,8 @@
-"""What a checkpoint means, whatever its format, and what the user says of it.
+"""What a checkpoint means, compared with what the user says of it.
 
 Activation and layers, head, labels, vocabulary and lower-casing do not show in
-the arrays. Whoever uses a checkpoint asks here. A contradiction is an error.
+the arrays. Whoever uses a checkpoint, of any format, asks here. A contradiction
+is an error.
 
 NumPy: no TensorFlow.
 """
@@ -34,9 +35,6 @@ def find_head(source: Checkpoint, where: str) -> str:
     """Returns the kind of model, of `CHECKPOINT_HEADS`, that a checkpoint is.
 
     It is that of a task, else of pretraining, else the encoder.
-
-    Raises:
-        ValueError: It has the heads of several tasks.
     """
     # Regression and multiple choice have the same weights; only the name of
     # the task tells them apart.
@@ -71,9 +69,6 @@ def check_config(
         wanted: Config of the model that is to have its weights.
         where: The checkpoint, for the message.
         may_change_layers: Whether the layers need not be the same.
-
-    Raises:
-        ValueError: The outputs would be others.
     """
     fields = ["hidden_act", "num_attention_heads"]
     if not may_change_layers and _layers(known) != _layers(wanted):
@@ -117,9 +112,6 @@ def check_task(path: files.Path, wanted: Metadata) -> None:
         path: The checkpoint.
         wanted: Labels, lower-casing and tokenizer of the task; those that are
             None, or not known of the weights, are not compared.
-
-    Raises:
-        ValueError: They were trained with others.
     """
     known, different = metadata.read(path), []
     if None not in (known.labels, wanted.labels):
@@ -167,10 +159,6 @@ def find_labels(
     Returns:
         K names, which are `0`, `1`, ... if none are known; none for
         regression.
-
-    Raises:
-        ValueError: The number of names is not that of the outputs, or a given
-            name is the known one of another output.
     """
     is_regression = num_outputs == 1 and not known.multi_label
     num_labels = 0 if is_regression else num_outputs
@@ -210,10 +198,9 @@ def with_vocabulary(
             known, it decides.
 
     Raises:
-        FileNotFoundError: There is no such vocabulary.
-        ValueError: It cannot be that of the model: it differs from the one
-            beside the checkpoint, from the one that the model was trained
-            with, or in its number of tokens.
+        ValueError: The vocabulary cannot be that of the model: it differs from
+            the one beside the checkpoint, from the one that the model was
+            trained with, or in its number of tokens.
     """
     if do_lower_case is None:
         do_lower_case = source.metadata.do_lower_case
@@ -247,11 +234,7 @@ def _with(
 
 
 def _as_trained(source: Checkpoint) -> Checkpoint:
-    """Returns the checkpoint with the lower-casing of its training, if known.
-
-    Raises:
-        ValueError: Its training used another tokenizer.
-    """
+    """Returns the checkpoint with the lower-casing of its training."""
     trained_with = source.metadata.tokenizer_hash
     if trained_with is None:
         return source

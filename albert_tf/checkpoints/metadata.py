@@ -1,4 +1,4 @@
-"""What a checkpoint means besides its arrays, whatever its format.
+"""What is known of a checkpoint besides its arrays: task, labels, lower-casing.
 
 Whoever saves weights writes `metadata.json` beside them. Facts that it lacks
 come from the files of a Hugging Face folder or of a KerasHub preset, which has
@@ -154,12 +154,8 @@ def write(
 def read(path: files.Path) -> Metadata:
     """Reads what is known of a checkpoint.
 
-    Args:
-        path: What `--init_checkpoint` takes: the folder of a run, a folder or
-            prefix of a checkpoint, a Hugging Face or KerasHub folder.
-
-    Raises:
-        ValueError: A file is damaged.
+    `path` is what `--init_checkpoint` takes: the folder of a run, a folder or
+    prefix of a checkpoint, a Hugging Face or KerasHub folder.
     """
     facts: dict[str, Any] = {}
     results: dict[str, Any] = {}

@@ -51,11 +51,6 @@ def resolve(path: files.Path) -> str:
             which the file `checkpoint` names the prefix if there are several;
             or the folder of a run, which stands for its best checkpoint, or
             for its newest one if none was evaluated.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: A folder has several checkpoints, and no file that names
-            one of them.
     """
     name = files.check_local(path)
     name = run_checkpoints.trained_weights(name) or name
@@ -211,9 +206,6 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
     """Writes arrays; the index appears when the data are complete.
 
     Missing folders are made.
-
-    Raises:
-        OSError: The disk is full, or the folder cannot be written.
     """
     name = files.check_local(prefix)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
@@ -259,10 +251,6 @@ def write_released(folder: str, source: Checkpoint) -> WriteReport:
     """Writes what google-research/albert reads to an empty folder.
 
     Optimizer slots are written, too; and, for other readers, the metadata.
-
-    Raises:
-        ValueError: Only one half of each layer is shared, which the original
-            cannot express.
     """
     config = checkpoint.as_groups(
         checkpoint.known_config(source), "google-research/albert"

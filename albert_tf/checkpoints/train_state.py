@@ -114,11 +114,7 @@ class Checkpointer:
         )
 
     def wait(self) -> None:
-        """Waits until all that was saved is on the disk.
-
-        Raises:
-            OSError: It could not be written.
-        """
+        """Waits until all that was saved is on the disk."""
         written, self._written = self._written, None
         if written:
             written.result()
@@ -133,12 +129,7 @@ class Checkpointer:
         self._writer.shutdown()
 
     def restore(self, path: str) -> dict[str, Any]:
-        """Sets weights and slots from a checkpoint and returns its state.
-
-        Raises:
-            ValueError: The checkpoint belongs to another model or optimizer,
-                or is damaged.
-        """
+        """Sets weights and slots from a checkpoint and returns its state."""
         try:
             arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
             state = files.read_json_object(os.path.join(path, _STATE_FILE))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.checkpoints import meaning, run_checkpoints
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import RunConfig
@@ -51,8 +50,7 @@ def restore(
             f"{source!r} is not the output directory of a pretraining with a "
             "checkpoint. Pass that of one as --continue_from."
         )
-    tokenizer = checkpointer.metadata.tokenizer_hash
-    meaning.check_task(source, Metadata(tokenizer_hash=tokenizer))
+    meaning.check_task(source, checkpointer.metadata)
     now = {
         "optimizer": config.optimizer,
         "objectives": [*config.objectives],

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from albert_tf import features
 from albert_tf.checkpoints import load, meaning, run_checkpoints
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
     example_order,
@@ -448,6 +447,5 @@ def _weights_to_evaluate(
     path = run_folder.weights_to_use(
         output_dir, config.init_checkpoint, is_training=False
     )
-    tokenizer = folder.metadata.tokenizer_hash
-    meaning.check_task(path, Metadata(tokenizer_hash=tokenizer))
+    meaning.check_task(path, folder.metadata)
     return path

@@ -336,7 +336,7 @@ def test_less_sharing_gives_the_same_outputs(make, before, after):
         parameter_sharing=before,
     )
 
-    unshared = conversion.with_sharing(source, after)
+    unshared = conversion.warm_start(source, parameter_sharing=after)
 
     checkpoint.check(unshared, "x")
     assert unshared.config.parameter_sharing == after
@@ -346,22 +346,25 @@ def test_less_sharing_gives_the_same_outputs(make, before, after):
 def test_every_group_is_a_copy_of_the_first(make):
     source = make(num_hidden_groups=2)
 
-    deeper = conversion.with_layers(source, 6)
-    grouped = conversion.with_groups(deeper, num_groups=3)
+    grouped = conversion.warm_start(
+        source, num_hidden_layers=6, num_hidden_groups=3
+    )
 
     checkpoint.check(grouped, "x")
     for group, name in itertools.product(range(3), (_QUERY, _FFN)):
         np.testing.assert_array_equal(
             grouped.arrays[name.format(group)], source.arrays[name.format(0)]
         )
-    _assert_same_outputs(make(), conversion.with_groups(make(), 2))
+    source = make()
+    grouped = conversion.warm_start(source, num_hidden_groups=2)
+    _assert_same_outputs(source, grouped)
 
 
 @pytest.mark.parametrize("sharing", ["all", "attention"])
 def test_a_deeper_model_spreads_what_is_not_shared(make, sharing):
     source = make(num_hidden_layers=2, parameter_sharing=sharing)
 
-    deeper = conversion.with_layers(source, 4)
+    deeper = conversion.warm_start(source, num_hidden_layers=4)
 
     checkpoint.check(deeper, "x")
     assert deeper.config.num_hidden_layers == 4
@@ -379,9 +382,6 @@ def test_slots_and_step_stay_behind(make):
     slot = f"{_QUERY.format(0)}/adam_m"
     source = _with(source, **{"global_step": np.int64(3), slot: np.zeros(1)})
 
-    for started in (
-        conversion.with_layers(source, 3),
-        conversion.with_groups(source, 2),
-        conversion.with_sharing(source, "none"),
-    ):
-        assert started.arrays == started.weights
+    started = conversion.warm_start(source, num_hidden_layers=3)
+
+    assert started.arrays == started.weights

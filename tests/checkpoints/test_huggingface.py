@@ -9,14 +9,12 @@ import safetensors.numpy
 
 from albert_tf.checkpoints import conversion, huggingface, tf1
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.modeling.albert_model import AlbertModel
 from tests.checkpoints.weights import (
     PARITY,
     ask_transformers,
     check_close,
     check_same,
     starting,
-    weights_of,
 )
 from tests.text.tokenizer_files import write_tokenizer_json
 
@@ -55,20 +53,6 @@ def test_kernels_are_stored_transposed_and_tied_weights_once(source, folder):
     assert "predictions.decoder.weight" not in tensors
     assert config["architectures"] == ["AlbertForPreTraining"]
     assert "id2label" not in config
-
-
-def test_layers_that_share_nothing_are_groups(source, tmp_path):
-    config = dataclasses.replace(source.config, parameter_sharing="none")
-    arrays = weights_of(AlbertModel(config))
-    huggingface.write(
-        str(tmp_path),
-        dataclasses.replace(source, config=config, arrays=arrays),
-    )
-
-    found = huggingface.read(tmp_path)
-
-    assert found.config.num_hidden_groups == config.num_hidden_layers
-    check_same(found.arrays, arrays)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +213,6 @@ def test_a_given_config_says_that_gelu_is_the_tanh_form(source, folder, caplog):
 
 
 def test_settings_that_only_transformers_has_are_noted(folder):
-    _edit_config(folder, classifier_dropout_prob=0.3)
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"keep_accents": True, "remove_space": True})
     )
@@ -237,9 +220,7 @@ def test_settings_that_only_transformers_has_are_noted(folder):
     notes = huggingface.read(folder).notes
 
     assert [*map(str, notes)] == [
-        "left out  keep_accents=true (ALBERT's text normalization is built in)",
-        "left out  classifier_dropout_prob=0.3 (it matters in training only: "
-        "pass --dropout_prob there)",
+        "left out  keep_accents=true (ALBERT's text normalization is built in)"
     ]
 
 

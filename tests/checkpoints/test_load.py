@@ -98,22 +98,6 @@ def test_the_weights_of_the_original_are_loaded(name):
     check_same(weights_of(model), tf1.read_weights(folder))
 
 
-@pytest.mark.parametrize("strategy", ["attention", "ffn", "none"])
-def test_every_sharing_strategy_is_written_and_read(
-    tiny_config, strategy, tmp_path
-):
-    config = dataclasses.replace(
-        tiny_config, parameter_sharing=strategy, inner_group_num=2
-    )
-    saved = weights_of(PretrainingModel(config, seed=1))
-    tf1.write(tmp_path / "model", saved)
-    model = PretrainingModel(config, seed=2)
-
-    load.load_checkpoint(model, tmp_path)
-
-    check_same(weights_of(model), saved)
-
-
 def test_heads_that_the_model_lacks_are_listed(prefix, tiny_config, arrays):
     unused = load.load_checkpoint(AlbertModel(tiny_config), prefix)
 

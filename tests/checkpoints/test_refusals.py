@@ -372,31 +372,11 @@ _ROWS = {
     ),
     "NaN in a slot": (_nan_slot, f"not finite.*{_POOLER}/adam_m"),
     "converted: missing": (_check(removed=[_POOLER]), f"{_POOLER} is missing"),
-    "converted: half a head": (
-        _check(arrays={"output_bias": _ones(3)}),
-        "'there'.*output_weights is missing",
-    ),
-    "converted: half a beam": (
-        _check(arrays={"answer_class/dense_0/bias": _ones(8)}),
-        "answer_class/dense_0/kernel is missing",
-    ),
-    "converted: left over": (
-        _check(arrays={"bert/x": _ones(3)}),
-        "bert/x is unexpected",
-    ),
     "converted: misshapen": (
         _check(arrays={"output_weights": _ones(3, 9), "output_bias": _ones(3)}),
         r"is of shape \[3, 9\], but must be \['any', 8\]",
     ),
-    "converted: only the config has it": (
-        _check(config={"num_hidden_groups": 2}),
-        "group_1.*is missing",
-    ),
     "two encoders at once": (_two_encoders, "two models on its own"),
-    "no row": (
-        lambda case: variable_names.tf1_name("my_head/kernel"),
-        "'my_head/kernel' has no name",
-    ),
     # Where a checkpoint is.
     "no path": (
         lambda case: case.load(case.folder / "x"),
@@ -443,25 +423,12 @@ _ROWS = {
     "groups": (_load_as(num_hidden_groups=2), r"groups=1 \(now 2\)"),
     "inner groups": (_load_as(inner_group_num=2), r"inner_group_num=1 \(now 2"),
     "sharing": (_load_as(parameter_sharing="none"), r"='all' \(now 'none'\)"),
-    "activation of a model": (
-        lambda case: load.load_model(
-            case.written(tf1.write_ours),
-            config=dataclasses.replace(
-                case.source.config, num_attention_heads=4
-            ),
-        ),
-        r"made with num_attention_heads=2 \(now 4\)",
-    ),
     "activation of a conversion": (_other_config_file, "hidden_act='gelu'"),
     "too few labels": (
         _labels(_LABELS, ("a", "b"), 3),
         r"--labels names 2 labels \(a, b\), but the model has 3 outputs",
     ),
     "labels of a number": (_labels(_LABELS, ("a", "b"), 1), "regression"),
-    "too few labels known": (
-        _labels(_LABELS, None, 3),
-        r"'run' names 2 labels \(ham, spam\), but the model has 3 outputs",
-    ),
     "labels swapped": (
         _labels(_LABELS, ("spam", "ham"), 2),
         "other outputs: .* they are ham,spam",
@@ -474,10 +441,6 @@ _ROWS = {
     "labels of a task": (
         _task({"labels": ("a", "b")}, labels=("b", "a")),
         r"labels=\['a', 'b'\] \(now \['b', 'a'\]\)",
-    ),
-    "labels in capitals": (
-        _task({"labels": ("A", "B")}, labels=("b", "a")),
-        r"labels=\['A', 'B'\]",
     ),
     "labels of our task": (
         _task({"labels": ("a", "b"), "task": "custom"}, labels=("c", "d")),
@@ -517,10 +480,6 @@ _ROWS = {
         _vocabulary(301, beside=None, given="own"),
         "has 300 tokens.*vocab_size=301",
     ),
-    "a larger one": (
-        _vocabulary(299, beside=None, given="own"),
-        "has 300 tokens.*vocab_size=299",
-    ),
     "a larger one beside": (
         _vocabulary(299, beside="own", given=None),
         "has 300 tokens.*vocab_size=299",
@@ -539,7 +498,6 @@ _ROWS = {
         _file("metadata.json", {"labels": "ab"}),
         "`labels` must be a list of texts.*'ab'",
     ),
-    "numbers for labels": (_file("metadata.json", {"labels": [1]}), "`labels`"),
     "equal labels": (
         _file("metadata.json", {"labels": ["a", "a"]}),
         "differ from one another",
@@ -590,10 +548,6 @@ _ROWS = {
         _tensor("lm_head.weight", _ones(3)),
         "no ALBERT has: lm_head",
     ),
-    "whole numbers": (
-        _tensor("albert.pooler.bias", np.ones(8, "int8")),
-        "as I8, but only F32",
-    ),
     "an untied decoder": (
         _tensor("predictions.decoder.weight", _ones(13, 4)),
         "predictions.decoder.weight differs",
@@ -605,7 +559,7 @@ _ROWS = {
     ),
     "two dropouts": (
         _load(keras_hub.write, config={"hidden_dropout_prob": 0.1}),
-        "hidden_dropout_prob=0.1 with attention_probs_dropout_prob=0",
+        "hidden_dropout_prob=0.1 and attention_probs_dropout_prob=0",
     ),
     "uneven groups": (
         _load(
@@ -629,11 +583,11 @@ _ROWS = {
     ),
     "another task": (
         _preset("task.json", registered_name="my>Task"),
-        "describes 'my>Task', but only",
+        "describes 'my>Task' with",
     ),
     "another activation": (
         _preset("task.json", config__activation="relu"),
-        "classifier with activation='relu', which is not supported",
+        "with activation='relu', but only",
     ),
     "damaged weights": (_preset("model.weights.h5"), "h5.*is missing or dam"),
     "a damaged head": (_preset("task.weights.h5"), "h5.*is missing or damaged"),
@@ -657,8 +611,8 @@ _ROWS = {
         f"{before} to {after}": (
             _unshared(
                 before,
-                lambda source, after=after: conversion.with_sharing(
-                    source, after
+                lambda source, after=after: conversion.warm_start(
+                    source, parameter_sharing=after
                 ),
             ),
             f"{before}.*cannot become '{after}'",
@@ -670,7 +624,10 @@ _ROWS = {
         )
     },
     "groups of layers that share nothing": (
-        _unshared("none", lambda source: conversion.with_groups(source, 2)),
+        _unshared(
+            "none",
+            lambda source: conversion.warm_start(source, num_hidden_groups=2),
+        ),
         "--num_hidden_groups cannot be used",
     ),
     "no input": (

@@ -217,30 +217,6 @@ def test_a_vocabulary_of_another_name_gets_one_that_is_found(
     assert found.vocabulary == str(tmp_path / "spiece.model")
 
 
-def test_what_the_original_is_not_told_is_noted(source, tmp_path):
-    source = dataclasses.replace(
-        source,
-        metadata=Metadata(
-            do_lower_case=False,
-            labels=("a", "b"),
-            multi_label=True,
-            null_threshold=1.5,
-            tokenizer_hash="abc",
-        ),
-    )
-
-    notes = tf1.write_released(str(tmp_path), source).notes
-
-    reason = "(google-research/albert does not read metadata.json)"
-    assert list(map(str, notes)) == [
-        f"left out  do_lower_case=false {reason}",
-        f'left out  labels=["a", "b"] {reason}',
-        f"left out  multi_label=true {reason}",
-        f"left out  null_threshold=1.5 {reason}",
-    ]
-    assert tf1.read_folder(tmp_path).metadata == source.metadata
-
-
 def test_of_several_vocabularies_none_is_taken(source, tmp_path):
     tf1.write_ours(str(tmp_path), source)
     for name in ("a.model", "b.model", "vocab.txt"):

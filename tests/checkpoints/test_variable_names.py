@@ -1,10 +1,8 @@
 import collections
-import dataclasses
 
 import pytest
 
 from albert_tf.checkpoints import tf1, variable_names
-from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import PARITY
 
@@ -33,30 +31,6 @@ def test_a_model_has_the_names_of_the_original(tiny_config):
     original = tf1.read_weights(PARITY / "model_base")
 
     assert _names(PretrainingModel(tiny_config)) == set(original)
-
-
-@pytest.mark.parametrize(
-    ("strategy", "attention_groups", "feed_forward_groups"),
-    [("all", 1, 1), ("attention", 1, 2), ("ffn", 2, 1), ("none", 2, 2)],
-)
-def test_layers_that_share_nothing_count_as_groups(
-    tiny_config, strategy, attention_groups, feed_forward_groups
-):
-    config = dataclasses.replace(tiny_config, parameter_sharing=strategy)
-
-    names = _names(AlbertModel(config))
-
-    for kind, expected in [
-        ("attention_1/self/query/kernel", attention_groups),
-        ("LayerNorm/gamma", attention_groups),
-        ("ffn_1/intermediate/dense/kernel", feed_forward_groups),
-        ("LayerNorm_1/gamma", feed_forward_groups),
-    ]:
-        found = {n for n in names if "group" in n and n.endswith(f"0/{kind}")}
-        assert found == {
-            f"bert/encoder/transformer/group_{g}/inner_group_0/{kind}"
-            for g in range(expected)
-        }
 
 
 @pytest.mark.parametrize(
