@@ -33,9 +33,7 @@ from albert_tf.training import (
     run_folder,
     train,
 )
-from albert_tf.training import (
-    workers as workers_lib,
-)
+from albert_tf.training import workers as workers_lib
 from albert_tf.training.phases import Phase
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.workers import Workers
