@@ -2,7 +2,7 @@
 
 A path with a scheme (`gs://`, `s3://`, `hdfs://`) is opened by fsspec and the
 package of its file system; every other path as in `files`. Training reads
-remote records in its own way, `data/remote_files.py`.
+remote records in its own way, `data/record_files.py`.
 
 fsspec is imported when a remote path is met.
 """

@@ -63,7 +63,7 @@ def main() -> None:
             timed["padded"], timed["packed"], strict=True
         )
     ]
-    num_places = arguments.batch * source.layout.max_seq_length
+    num_places = arguments.batch * source.shard.settings.max_seq_length
     num_tokens = [tokens for _, tokens in timed["padded"]]
     share = statistics.mean(num_tokens) / num_places
     result = {
@@ -71,7 +71,7 @@ def main() -> None:
         "config": arguments.config,
         "precision": arguments.precision,
         "batch": arguments.batch,
-        "length": source.layout.max_seq_length,
+        "length": source.shard.settings.max_seq_length,
         "unit": UNIT,
         "machine": alternation.machine(),
         "share_of_real_tokens": share,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.data import sidecar
+from albert_tf.data import shards
 from albert_tf.modeling import summary
 from experiments import commands
 from experiments.commands import Command
@@ -294,7 +294,7 @@ def evaluate(variant: Variant, place: Place, pairs: str) -> dict[str, float]:
     commands.run(command)
     share = 0.5  # Orders are drawn when the records are read.
     if pairs == "nsp":
-        counts = sidecar.read(str(place.data / f"held_out.{pairs}")).counts
+        counts = shards.read(place.data / f"held_out.{pairs}").counts
         share = counts.label_1_records / counts.records
     scores = files.read_json_object(command.made / SCORES)
     return {**scores, LARGER_CLASS: max(share, 1 - share)}

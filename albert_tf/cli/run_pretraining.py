@@ -13,7 +13,7 @@ from absl import flags
 from albert_tf import config as config_lib
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
-from albert_tf.data import remote_files
+from albert_tf.data import record_files
 from albert_tf.training import budget
 from albert_tf.training.pretrain_config import PretrainingConfig
 
@@ -45,9 +45,9 @@ def run(values: cli_flags.FlagValues) -> int:
         PretrainingConfig, values, **cli_flags.read_for_training(values)
     )
     if config.do_train:
-        remote_files.expand_globs(config.input_file)
+        record_files.expand_globs(config.input_file)
     if config.do_eval:
-        remote_files.expand_globs(config.eval_file)
+        record_files.expand_globs(config.eval_file)
     with program.quiet_import():
         from albert_tf.training import pretrain
 

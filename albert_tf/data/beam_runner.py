@@ -9,7 +9,6 @@ block in memory, and a shard is the same bytes as that of the local runner,
 whose functions these are.
 """
 
-import contextlib
 import functools
 import importlib.util
 import logging
@@ -20,27 +19,26 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf import storage
 from albert_tf.data import (
-    beam_worker,
     corpus,
     ordered_workers,
     pretraining_instances,
-    remote_files,
-    shard_writer,
+    record_files,
+    shard_building,
     shards,
-    sidecar,
 )
-from albert_tf.data.corpus import FileContents, WantedFile
+from albert_tf.data.corpus import FileContents, FileRequest
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
+from albert_tf.data.shard_building import BuildResult
+from albert_tf.data.shards import Shard
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
-_SECONDS_BETWEEN_LOOKS, _MOST_LOOKS = 0.2, 25
+_SECONDS_BETWEEN_LOOKS = 0.5
 # How Beam quotes the error of a worker, and what it adds.
 _QUOTED_ERROR = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
@@ -49,48 +47,41 @@ _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
 class ShardTask(NamedTuple):
     """A shard to build, and the blocks to read for it from each file."""
 
-    path: str
-    planned: sidecar.Sidecar
-    wanted: list[WantedFile]
+    shard: Shard
+    requests: list[FileRequest]
 
 
 def run(
-    config: PretrainingDataConfig, inputs: Sequence[str], paths: Sequence[str]
-) -> shards.Outcome:
-    """Builds the shards with a pipeline; arguments are those of `run_here`.
-
-    Raises:
-        ImportError: Apache Beam is not installed.
-        ChildProcessError: A worker process of this machine died.
-        ValueError: A worker failed; the message is its last error.
-    """
-    own = shards.chosen(config, paths)
+    config: PretrainingDataConfig, inputs: list[str], paths: list[str]
+) -> BuildResult:
+    """Builds the shards with a pipeline; arguments are those of `run_here`."""
+    chosen = shard_building.chosen(config, paths)
     config.load_tokenizer()  # Its errors are plain here.
     config.hashing()
     _check_installed()
-    before = remote_files.open_all(storage.version_tag, [*own])
+    tags_before = record_files.for_all(storage.version_tag, chosen)
     run_pipeline = functools.partial(_run_pipeline, inputs=inputs, paths=paths)
-    try:
-        # In a process of its own, which can end at once, whatever Beam's
-        # threads wait for.
-        with ordered_workers.map_in_order(
-            run_pipeline, [config], num_workers=1, in_this_process=False
-        ) as results:
-            (bad_lines,) = results
-    except BaseException:
-        _clean_up(own)
-        raise
-    after = remote_files.open_all(storage.version_tag, [*own])
-    found = remote_files.open_all(_read_sidecar, [*own])
-    kept: dict[str, BuildCounts] = {}
-    built: dict[str, BuildCounts] = {}
-    for path, one, other, made in zip(own, before, after, found, strict=True):
-        (kept if one == other else built)[path] = made.counts
-    return shards.Outcome(kept, built, bad_lines, found[0].duplicates)
+    # In a process of its own, which can end at once, whatever Beam's threads
+    # wait for.
+    with ordered_workers.map_in_order(
+        run_pipeline, [config], num_workers=1, in_this_process=False
+    ) as results:
+        (num_bad_lines,) = results
+    tags = record_files.for_all(storage.version_tag, chosen)
+    kept: list[Shard] = []
+    built: list[Shard] = []
+    for shard, before, after in zip(
+        record_files.for_all(_read_shard, chosen),
+        tags_before,
+        tags,
+        strict=True,
+    ):
+        (kept if before == after else built).append(shard)
+    return BuildResult(kept, built, num_bad_lines)
 
 
 def _run_pipeline(
-    config: PretrainingDataConfig, inputs: Sequence[str], paths: Sequence[str]
+    config: PretrainingDataConfig, inputs: list[str], paths: list[str]
 ) -> int:
     """Builds the shards; returns the number of bad lines.
 
@@ -111,9 +102,7 @@ def _run_pipeline(
         pipeline
         | "Start" >> beam.Create([None], reshuffle=False)
         | "Plan"
-        >> beam.FlatMap(
-            _plan, beam.pvalue.AsList(contents), config, list(paths)
-        )
+        >> beam.FlatMap(_plan, beam.pvalue.AsList(contents), config, paths)
         | "Spread" >> beam.Reshuffle()
         | "Build" >> beam.Map(build_shard, config)
     )
@@ -125,15 +114,6 @@ def _silence() -> None:
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.name != "root")
     threading.excepthook = lambda _: None
-
-
-def _clean_up(paths: Sequence[str]) -> None:
-    """Removes what workers that died have left."""
-    for _ in range(_MOST_LOOKS):
-        with contextlib.suppress(ValueError):  # They are about to end.
-            shards.clean_up(paths)
-            return
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def _check_installed() -> None:
@@ -157,21 +137,19 @@ def _plan(
     _: None,
     surveyed: Iterable[tuple[int, FileContents]],
     config: PretrainingDataConfig,
-    paths: Sequence[str],
+    paths: list[str],
 ) -> Iterator[ShardTask]:
     """Yields the shards to build."""
     from apache_beam import metrics
 
-    found = sorted(surveyed, key=lambda numbered: numbered[0])
-    contents = corpus.join((file for _, file in found), config)
+    in_order = sorted(surveyed, key=lambda numbered: numbered[0])
+    contents = corpus.join((file for _, file in in_order), config)
     counter = metrics.Metrics.counter(__name__, _BAD_LINES)
     counter.inc(contents.num_bad_lines)
-    planned_shards = shards.plan(
-        config, _load_tokenizer(config), contents, paths
-    )
-    pending = shards.split_planned(planned_shards)[1]
-    for path, planned in pending.items():
-        yield ShardTask(path, planned, shards.wanted([planned], contents))
+    tokenizer = _load_tokenizer(config)
+    planned = shard_building.plan(config, tokenizer, contents, paths)
+    for shard in shard_building.split(planned)[1]:
+        yield ShardTask(shard, shard_building.requests([shard], contents))
 
 
 def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
@@ -179,27 +157,22 @@ def build_shard(task: ShardTask, config: PretrainingDataConfig) -> None:
 
     A finished one is kept: engines repeat elements whose worker was lost, and
     others of its bundle.
-
-    Raises:
-        ValueError: The vocabulary is not that of the plan; or as
-            `shard_writer.write`.
     """
+    shard = task.shard
     tokenizer = _load_tokenizer(config)
-    if tokenizer.hash != task.planned.tokenizer_hash:
+    if tokenizer.hash != shard.tokenizer_hash:
         raise ValueError(
             "The vocabulary is not the same on all machines: "
             f"{config.spm_model_file or config.vocab_file!r}."
         )
-    if shards.finished_counts(task.path, task.planned):
+    if shard_building.finished(shard):
         return
+    blocks = corpus.read_requested(task.requests, config)
     parts = (
-        pretraining_instances.build_block(block, tokenizer, config)[
-            task.planned.part[0]
-        ]
-        for block in corpus.read_wanted(task.wanted, config)
+        pretraining_instances.build_block(block, tokenizer, config)
+        for block in blocks
     )
-    with shards.locked(task.path):
-        shard_writer.write(task.path, task.planned, parts)
+    shard_building.write(shard, (of_block[shard.part[0]] for of_block in parts))
 
 
 @functools.lru_cache(maxsize=1)
@@ -208,15 +181,15 @@ def _load_tokenizer(config: PretrainingDataConfig) -> Tokenizer:
     return config.load_tokenizer()
 
 
-def _read_sidecar(path: str) -> sidecar.Sidecar:
-    found = shards.read_sidecar(path)
-    if found is None:
+def _read_shard(path: str) -> Shard:
+    shard = shards.read(path, read_bytes=storage.read_bytes)
+    if shard is None:
         raise ValueError(
             f"The pipeline has ended, but {path!r} is not here. Output files "
             "must be in a folder that this machine and all workers share, or "
             "have a path with a scheme (gs://)."
         )
-    return found
+    return shard
 
 
 def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:
@@ -256,8 +229,9 @@ def _watch_workers() -> None:
         def __init__(self, _: bytes, *arguments: Any) -> None:
             python = shlex.quote(sys.executable)
             path = shlex.quote(os.pathsep.join(sys.path))
+            code = shlex.quote(f"import {__name__} as m; m.run_worker()")
             super().__init__(
-                f"exec env PYTHONPATH={path} {python} -m {beam_worker.__name__}"
+                f"exec env PYTHONPATH={path} {python} -c {code}"
                 # It prints the tracebacks of errors that it also reports.
                 " 2>/dev/null".encode(),
                 *arguments,
@@ -282,12 +256,27 @@ def _watch_workers() -> None:
     )(WatchedWorkerHandler)
 
 
-def finish(pipeline: Any) -> Any:
-    """Runs a pipeline to its end; returns its result.
+def run_worker() -> None:
+    """Runs a worker process until it ends, or its parent does.
 
-    Raises:
-        ValueError: It failed.
+    Beam's own worker builds on after its parent was killed.
     """
+    threading.Thread(
+        target=_end_with, args=(os.getppid(),), daemon=True
+    ).start()
+    from apache_beam.runners.worker import sdk_worker_main
+
+    sdk_worker_main.main([])
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
+def finish(pipeline: Any) -> Any:
+    """Runs a pipeline to its end; returns its result."""
     try:
         result = pipeline.run()
         state = result.wait_until_finish()
@@ -305,5 +294,5 @@ def _cause(error: Exception) -> str:
 
 
 def _committed(result: Any, name: str) -> int:
-    found = result.metrics().query()["counters"]
-    return sum(c.result for c in found if c.key.metric.name == name)
+    counters = result.metrics().query()["counters"]
+    return sum(c.result for c in counters if c.key.metric.name == name)

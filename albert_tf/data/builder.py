@@ -7,11 +7,11 @@ finished shard is not built again.
 No TensorFlow.
 """
 
-import contextlib
+import dataclasses
 import functools
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tqdm
@@ -19,20 +19,127 @@ import tqdm
 from albert_tf import checks, storage
 from albert_tf.data import (
     beam_runner,
-    build_report,
     corpus,
     ordered_workers,
     pretraining_instances,
-    shard_writer,
-    shards,
-    sidecar,
+    shard_building,
 )
-from albert_tf.data.build_report import BuildReport
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.pretraining_instances import BlockPart
-from albert_tf.data.sidecar import BuildCounts
+from albert_tf.data.shard_building import BuildResult
+from albert_tf.data.shards import BuildCounts, Duplicates, Shard
 
 _LOGGER = logging.getLogger(__name__)
+
+# Below 0.1% of English text is unknown to the English vocabulary; capitals
+# with a lower-case vocabulary, or a foreign script, give far more.
+_MANY_UNKNOWN = 0.05
+# The original leaves out 13% to 15% of text with one sentence a line.
+_MANY_LEFT_OUT = 0.2
+# Of the share that was asked for. Whole words that do not fit cost a little.
+_FEW_MASKED = 0.75
+# Share of the text whose unrelated segments come from its own document.
+_MANY_LONE = 0.1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildReport:
+    """What a build did in these seconds; `str` gives a summary to print.
+
+    `counts` is of all shards, `built` of those that this run built;
+    `kept_files` are those that were already finished. `num_bad_lines` is the
+    number of lines that were skipped; `duplicates` are the documents that were
+    left out.
+    """
+
+    config: PretrainingDataConfig
+    counts: BuildCounts
+    built: BuildCounts
+    kept_files: tuple[str, ...]
+    seconds: float
+    num_bad_lines: int = 0
+    duplicates: Duplicates | None = None
+
+    def __str__(self) -> str:
+        counts = self.counts
+        max_seq_length = self.config.max_seq_length
+        mean_length = counts.record_tokens / max(1, counts.records)
+        values = {
+            "documents": f"{counts.documents:,}",
+            "sentences": f"{counts.sentences:,}",
+            "tokens": f"{counts.tokens:,}",
+            "unknown tokens": f"{self.unknown_share:.2%}",
+            "tokens left out": self._left_out(),
+            "records": f"{counts.records:,}",
+            "chunks without a pair": f"{counts.chunks_without_pair:,}",
+            "label 1": self._label_balance(),
+            "mean length": f"{mean_length:.1f} of {max_seq_length}",
+            "padding": f"{1 - mean_length / max_seq_length:.1%}",
+            "masked tokens": self._masked_share(),
+            "tokens a second": self._speed(),
+        }
+        if self.config.draws_unrelated:
+            values["lone documents"] = f"{self.lone_share:.1%} of the tokens"
+        if self.duplicates:
+            values["duplicates left out"] = (
+                f"{self.duplicates.documents:,} documents, "
+                f"{self.duplicates.characters:,} characters"
+            )
+        if self.num_bad_lines:
+            values["bad lines skipped"] = f"{self.num_bad_lines:,}"
+        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
+        lines += [f"{name:<22} {text}" for name, text in values.items()]
+        return "\n".join(lines)
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the text's tokens that are unknown."""
+        return self.counts.unknown_tokens / max(1, self.counts.tokens)
+
+    @property
+    def lone_share(self) -> float:
+        """Share of the text's tokens that are in a block of one document."""
+        return self.counts.lone_tokens / max(1, self.counts.tokens)
+
+    @property
+    def left_out_share(self) -> float:
+        """Share of the text, of all copies, that is in no record."""
+        num_read = self.counts.tokens * self.config.dupe_factor
+        return self.counts.tokens_left_out / max(1, num_read)
+
+    @property
+    def masked_share(self) -> float:
+        """Share of the tokens in static records that are to be predicted."""
+        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+
+    def _left_out(self) -> str:
+        num_copies = self.config.dupe_factor
+        copies = f"{num_copies} copies" if num_copies > 1 else "the text"
+        return (
+            f"{self.counts.tokens_left_out:,} of {copies} "
+            f"({self.left_out_share:.1%})"
+        )
+
+    def _label_balance(self) -> str:
+        objective = self.config.pair_objective
+        if objective == "none":
+            return "no pairs"
+        if objective == "sop" and self.config.masking == "dynamic":
+            return "half, drawn when read"
+        share = self.counts.label_1_records / max(1, self.counts.records)
+        return f"{share:.1%}"
+
+    def _masked_share(self) -> str:
+        if self.config.masking == "dynamic":
+            return "drawn when read"
+        return f"{self.masked_share:.1%}"
+
+    def _speed(self) -> str:
+        if not self.built.records:
+            return "nothing to build"
+        read = self.built.tokens / self.seconds
+        written = self.built.record_tokens / self.seconds
+        return f"{read:,.0f} read, {written:,.0f} written"
 
 
 def build(config: PretrainingDataConfig) -> BuildReport:
@@ -41,113 +148,97 @@ def build(config: PretrainingDataConfig) -> BuildReport:
     The records depend on the corpus, the vocabulary and
     `config.record_settings()`, and not on the runner or the number of workers.
     Output files that an identical build has finished before are kept.
-
-    Raises:
-        FileNotFoundError: No file matches, or there is no vocabulary.
-        ImportError: A package that the settings or an input file need is not
-            installed, such as Apache Beam.
-        OSError: An output file cannot be written.
-        ValueError: No input or output file is given; the corpus is empty,
-            damaged, or gives no pair; a file that this build did not make is
-            in the way; or another process is building the same files.
     """
     started = time.monotonic()
+
+    # 1. Files.
     for name in ("input_file", "output_file"):
         if not getattr(config, name):
             raise ValueError(f"`{name}` must be given.")
     inputs = storage.expand_globs(config.input_file or "")
-    paths = shards.output_files(config, inputs)
+    paths = shard_building.output_files(config)
+
+    # 2. Records.
     run = beam_runner.run if config.runner == "beam" else run_here
-    outcome = run(config, inputs, paths)
-    kept, built = outcome.kept, outcome.built
-    counts = sum([*kept.values(), *built.values()], start=BuildCounts())
+    result = run(config, inputs, paths)
+
+    # 3. What a user should know of them.
+    shards = [*result.kept, *result.built]
+    counts = _add_counts(shards)
     if not counts.records and config.shards is None:
-        for path in built:
-            for written in shards.written_files(path):
-                storage.remove(written)
+        for shard in result.built:
+            shard_building.remove(shard)
         raise ValueError(_no_record(config, counts))
     report = BuildReport(
         config=config,
         counts=counts,
-        built=sum(built.values(), start=BuildCounts()),
-        kept_files=tuple(kept),
+        built=_add_counts(result.built),
+        kept_files=tuple(shard.path for shard in result.kept),
         seconds=time.monotonic() - started,
-        num_bad_lines=outcome.num_bad_lines,
-        duplicates=outcome.duplicates,
+        num_bad_lines=result.num_bad_lines,
+        duplicates=shards[0].duplicates,
     )
-    build_report.warn(report)
-    empty = [path for path, c in (kept | built).items() if not c.records]
+    _warn(report)
+    empty = [shard.path for shard in shards if not shard.counts.records]
     if empty:
         _LOGGER.warning(
             "%d of %d files have no record: %s",
             len(empty),
-            len(kept | built),
+            len(shards),
             checks.listed(empty, at_most=3),
         )
     return report
 
 
 def run_here(
-    config: PretrainingDataConfig, inputs: Sequence[str], paths: Sequence[str]
-) -> shards.Outcome:
+    config: PretrainingDataConfig, inputs: list[str], paths: list[str]
+) -> BuildResult:
     """Builds the shards with processes of this machine.
 
     Args:
         config: The settings.
         inputs: The files of the corpus.
-        paths: All output files.
-
-    Raises:
-        ChildProcessError, FileNotFoundError, OSError, ValueError: As `build`.
+        paths: The record files of all shards.
     """
+    # 1. A first reading of the corpus, which divides it into blocks.
     tokenizer = config.load_tokenizer()
     contents = corpus.survey(
         inputs, config, config.hashing(), num_workers=config.num_workers
     )
-    kept, pending = shards.split_planned(
-        shards.plan(config, tokenizer, contents, paths)
-    )
-    with ordered_workers.map_in_order(
-        functools.partial(
-            pretraining_instances.build_block,
-            tokenizer=tokenizer,
-            config=config,
-        ),
-        corpus.read_wanted(shards.wanted(pending.values(), contents), config),
-        num_workers=config.num_workers,
-    ) as results:
-        built = _write_shards(pending, results, contents)
-    return shards.Outcome(
-        kept, built, contents.num_bad_lines, contents.duplicates
-    )
 
+    # 2. The shards of those blocks, less the finished ones.
+    planned = shard_building.plan(config, tokenizer, contents, paths)
+    kept, unfinished = shard_building.split(planned)
 
-def _write_shards(
-    pending: Mapping[str, sidecar.Sidecar],
-    results: Iterator[list[BlockPart]],
-    contents: corpus.CorpusContents,
-) -> dict[str, BuildCounts]:
-    """Writes the results, which come in the order of the shards' blocks."""
-    built: dict[str, BuildCounts] = {}
-    wanted = {n for s in pending.values() for n in range(*s.blocks)}
+    # 3. A second reading: blocks, their records, shards, all in one order.
+    build_block = functools.partial(
+        pretraining_instances.build_block, tokenizer=tokenizer, config=config
+    )
+    blocks = corpus.read_requested(
+        shard_building.requests(unfinished, contents), config
+    )
+    numbers = {number for s in unfinished for number in range(*s.blocks)}
     with (
+        ordered_workers.map_in_order(
+            build_block, blocks, num_workers=config.num_workers
+        ) as results,
         tqdm.tqdm(
-            total=sum(contents.block_sizes[number] for number in wanted),
+            total=sum(contents.block_sizes[number] for number in numbers),
             unit="char",
             unit_scale=True,
             disable=None,  # Off where stderr is not a terminal.
         ) as progress,
-        contextlib.closing(shards.locked_in_turn([*pending])) as paths,
     ):
-        dealer = _Dealer(results, contents.block_sizes, progress)
-        for path in paths:
-            shard = pending[path]
-            built[path] = shard_writer.write(path, shard, dealer.parts(shard))
-    return built
+        reader = BlockReader(results, contents.block_sizes, progress)
+        built = [
+            shard_building.write(shard, reader.parts(shard))
+            for shard in unfinished
+        ]
+    return BuildResult(kept, built, contents.num_bad_lines)
 
 
-class _Dealer:
-    """Deals the results of blocks to shards; two may share a block."""
+class BlockReader:
+    """Gives the records of blocks to shards; two may share a block."""
 
     def __init__(
         self,
@@ -161,7 +252,7 @@ class _Dealer:
         self._newest = -1
         self._parts: list[BlockPart] = []
 
-    def parts(self, shard: sidecar.Sidecar) -> Iterator[BlockPart]:
+    def parts(self, shard: Shard) -> Iterator[BlockPart]:
         """Yields the records of a shard; shards must come in order."""
         for number in range(*shard.blocks):
             if number != self._newest:
@@ -169,6 +260,10 @@ class _Dealer:
                 self._parts, self._newest = next(self._results), number
                 self._progress.update(self._block_sizes[number])
             yield self._parts[shard.part[0]]
+
+
+def _add_counts(shards: list[Shard]) -> BuildCounts:
+    return sum((shard.counts for shard in shards), start=BuildCounts())
 
 
 def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
@@ -179,3 +274,45 @@ def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:
         "document. Put one sentence a line and a blank line between documents "
         f"only, {divide}or use pair_objective='none'."
     )
+
+
+def _warn(report: BuildReport) -> None:
+    """Warns of what a user should know before training on the records."""
+    config = report.config
+    if report.unknown_share > _MANY_UNKNOWN:
+        _LOGGER.warning(
+            "%.1f%% of the tokens are unknown to the vocabulary. Check that "
+            "it was made for this language and this `do_lower_case`.",
+            100 * report.unknown_share,
+        )
+    if report.left_out_share > _MANY_LEFT_OUT:
+        _LOGGER.warning(
+            "%.1f%% of the text is in no record. %s",
+            100 * report.left_out_share,
+            "Documents of a single sentence give no pair: put blank lines "
+            "between documents only, or use pair_objective='none'."
+            if config.keep_more_text
+            else "Put one sentence (not a paragraph) on a line, or pass "
+            "keep_more_text, which divides what is too long.",
+        )
+    if config.draws_unrelated and report.lone_share > _MANY_LONE:
+        _LOGGER.warning(
+            "%.1f%% of the tokens are in a file, or in the rest of one, with a "
+            "single document, so their unrelated segments come from that same "
+            "document. Put more documents into a file.",
+            100 * report.lone_share,
+        )
+    wanted = config.masked_lm_prob * (2 if config.do_permutation else 1)
+    if config.masking == "static" and report.masked_share < (
+        _FEW_MASKED * wanted
+    ):
+        _LOGGER.warning(
+            "%.1f%% of the tokens are to be predicted, not %.1f%%: "
+            "max_predictions_per_seq=%d is too few for max_seq_length=%d. "
+            "Full records need %d.",
+            100 * report.masked_share,
+            100 * wanted,
+            config.max_predictions_per_seq,
+            config.max_seq_length,
+            round(config.max_seq_length * config.masked_lm_prob),
+        )

@@ -22,7 +22,8 @@ import numpy as np
 
 from albert_tf import checks
 from albert_tf.data import deduplication, ordered_workers
-from albert_tf.data.deduplication import Duplicates, Hashing, Measures
+from albert_tf.data.deduplication import Hashing, Measures
+from albert_tf.data.shards import Duplicates
 from albert_tf.text.documents import CorpusSettings, Document, Documents
 
 # A block is what one worker builds records from at a time: large enough that
@@ -75,14 +76,9 @@ class Block:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileContents:
-    """What a first reading of a file has found.
+    """What a first reading of a file shows.
 
-    Args:
-        path: The file.
-        block_sizes: Size of each block.
-        block_digests: Digest of each block.
-        num_bad_lines: Lines that were skipped.
-        measures: Of its documents, if duplicates are looked for.
+    `measures` are those of its documents, if duplicates are looked for.
     """
 
     path: str
@@ -104,10 +100,10 @@ class Selection(NamedTuple):
     block_digests: Sequence[bytes]
 
 
-class WantedBlock(NamedTuple):
-    """A block to read: what it is there, and the fields it shall have.
+class BlockRequest(NamedTuple):
+    """A block to read, and fields of the `Block` that it becomes.
 
-    `digest` is None if a `Selection` says what is there.
+    `digest` is that of the block in the survey; None if a `Selection` has it.
     """
 
     number: int
@@ -116,17 +112,17 @@ class WantedBlock(NamedTuple):
     num_parts: int
 
 
-class WantedFile(NamedTuple):
+class FileRequest(NamedTuple):
     """A file to read blocks from, in order; all documents if no selection."""
 
     path: str
-    blocks: Sequence[WantedBlock]
+    blocks: Sequence[BlockRequest]
     selection: Selection | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CorpusContents:
-    """What a first reading of the corpus has found.
+    """What a first reading of the corpus shows.
 
     Here, blocks are numbered over all files, in their order.
 
@@ -162,11 +158,11 @@ class CorpusContents:
             seen[digest] += 1
         return copies
 
-    def wanted(self, num_parts: Mapping[int, int]) -> list[WantedFile]:
+    def requests(self, num_parts: Mapping[int, int]) -> list[FileRequest]:
         """Returns files, and the blocks to read from each, in order.
 
-        Args:
-            num_parts: The wanted blocks, and `Block.num_parts` of each.
+        `num_parts` has the numbers of the blocks, and for each
+        `Block.num_parts`.
         """
         by_file = itertools.groupby(
             sorted(num_parts),
@@ -174,16 +170,16 @@ class CorpusContents:
             lambda number: bisect.bisect(self.first_blocks, number) - 1,
         )
         return [
-            WantedFile(
+            FileRequest(
                 self.paths[file],
-                [self._wanted(n, file, num_parts[n]) for n in numbers],
+                [self._request(n, file, num_parts[n]) for n in numbers],
                 self.selections[file] if self.selections else None,
             )
             for file, numbers in by_file
         ]
 
-    def _wanted(self, number: int, file: int, num_parts: int) -> WantedBlock:
-        return WantedBlock(
+    def _request(self, number: int, file: int, num_parts: int) -> BlockRequest:
+        return BlockRequest(
             number=number - self.first_blocks[file],
             digest=self.block_digests[number] if self.block_digests else None,
             copy=self._copies.get(number, 0),
@@ -197,20 +193,17 @@ def read_blocks(documents: Iterable[Document]) -> Iterator[Block]:
     A block ends once it has `BLOCK_CHARACTERS` and two documents, so that
     there is another document to draw a random next sentence from, or with the
     file.
-
-    Raises:
-        FileNotFoundError, ValueError: As `Documents`.
     """
     number, size = 0, 0
-    gathered: list[Document] = []
+    in_block: list[Document] = []
     for document in documents:
-        gathered.append(document)
+        in_block.append(document)
         size += document.size
-        if _is_full(size, len(gathered)):
-            yield Block(number=number, documents=gathered)
-            number, size, gathered = number + 1, 0, []
-    if gathered:
-        yield Block(number=number, documents=gathered)
+        if _is_full(size, len(in_block)):
+            yield Block(number=number, documents=in_block)
+            number, size, in_block = number + 1, 0, []
+    if in_block:
+        yield Block(number=number, documents=in_block)
 
 
 def _is_full(size: int, num_documents: int) -> bool:
@@ -229,26 +222,23 @@ def _block_sizes(document_sizes: Iterable[int]) -> list[int]:
     return sizes + [size] * (num_documents > 0)
 
 
-def read_wanted(
-    wanted: Iterable[WantedFile], settings: CorpusSettings
+def read_requested(
+    requests: Iterable[FileRequest], settings: CorpusSettings
 ) -> Iterator[Block]:
-    """Yields blocks of files, in the order of `CorpusContents.wanted`.
-
-    Raises:
-        FileNotFoundError, ValueError: As `Documents`, or a file is not the one
-            that was surveyed.
-    """
-    for path, facts_of_blocks, selection in wanted:
+    """Yields the blocks of `CorpusContents.requests`, in that order."""
+    for path, block_requests, selection in requests:
         documents: Iterable[Document] = Documents(settings, [path])
         if selection is not None:
             documents = _selected(path, documents, selection)
         blocks = read_blocks(documents)
-        for facts in facts_of_blocks:
-            block = next((b for b in blocks if b.number == facts.number), None)
-            if block is None or facts.digest not in (None, block.digest):
+        for request in block_requests:
+            block = next(
+                (b for b in blocks if b.number == request.number), None
+            )
+            if block is None or request.digest not in (None, block.digest):
                 raise _changed(path)
             yield dataclasses.replace(
-                block, copy=facts.copy, num_parts=facts.num_parts
+                block, copy=request.copy, num_parts=request.num_parts
             )
 
 
@@ -288,28 +278,19 @@ def survey(
         hashing: Leaves documents out that have a hash in common with one that
             comes before them.
         num_workers: Processes that read files.
-
-    Raises:
-        ChildProcessError: A process died.
-        FileNotFoundError, ValueError: As `Documents`, or there is no
-            sentence.
     """
     with ordered_workers.map_in_order(
         functools.partial(survey_file, settings=settings, hashing=hashing),
         paths,
         num_workers=min(num_workers, len(paths)),
-    ) as found:
-        return join(found, settings)
+    ) as contents:
+        return join(contents, settings)
 
 
 def survey_file(
     path: str, settings: CorpusSettings, hashing: Hashing | None = None
 ) -> FileContents:
-    """Reads a file of the corpus once; for arguments, see `survey`.
-
-    Raises:
-        FileNotFoundError, ValueError: As `Documents`.
-    """
+    """Reads a file of the corpus once; for arguments, see `survey`."""
     sizes, digests = [], []
     documents = Documents(settings, [path])
     measuring = hashing.measuring() if hashing else None
@@ -329,16 +310,12 @@ def survey_file(
 
 
 def join(
-    found: Iterable[FileContents], settings: CorpusSettings
+    files_in_order: Iterable[FileContents], settings: CorpusSettings
 ) -> CorpusContents:
-    """Joins what was found in the files of a corpus, in their order.
-
-    Raises:
-        ValueError: There is no sentence, or there are too many bad lines.
-    """
+    """Joins the contents of the files of a corpus."""
     contents: list[FileContents] = []
     num_bad_lines = 0
-    for file in found:
+    for file in files_in_order:
         if num_bad_lines + file.num_bad_lines > settings.max_bad_lines:
             # Its error names the first line that is one too many.
             for _ in Documents(

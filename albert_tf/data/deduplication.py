@@ -67,20 +67,8 @@ class Measures:
         return len(self.sizes)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Duplicates:
-    """How many documents are left out of a corpus, and their characters."""
-
-    documents: int
-    characters: int
-
-
 class Hashing:
-    """Computes the hashes of documents by a method of `METHODS`, not "none".
-
-    Raises:
-        ImportError: The method needs datasketch, which is not installed.
-    """
+    """Computes the hashes of documents by a method of `METHODS`, not "none"."""
 
     def __init__(self, method: str) -> None:
         self._bands: tuple[int, int] | None = None
@@ -145,13 +133,13 @@ def find_duplicates(hashes: Sequence[np.ndarray]) -> np.ndarray:
     Returns:
         bool [sum of all N].
     """
-    found = np.zeros(sum(map(len, hashes)), bool)
-    for number in range(hashes[0].shape[1]):
-        column = np.concatenate([of_file[:, number] for of_file in hashes])
+    is_duplicate = np.zeros(sum(map(len, hashes)), bool)
+    for index in range(hashes[0].shape[1]):
+        column = np.concatenate([of_file[:, index] for of_file in hashes])
         order = np.argsort(column, kind="stable")
         column = column[order]
-        found[order[1:][column[1:] == column[:-1]]] = True
-    return found
+        is_duplicate[order[1:][column[1:] == column[:-1]]] = True
+    return is_duplicate
 
 
 def _hash(data: bytes) -> int:

@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import masking, sidecar
-from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data import masking
+from albert_tf.data.shards import RecordSettings, Shard
 
 # Streams of random numbers, one for each kind of draw.
 SWAP_STREAM, _PRIORITY, _SPAN_LENGTH, _TREATMENT, _REPLACEMENT = range(5)
@@ -85,7 +85,7 @@ def mask_rows(
     is_start: tf.Tensor,
     separators: tf.Tensor,
     keys: tf.Tensor,
-    facts: sidecar.Sidecar,
+    shard: Shard,
 ) -> dict[str, tf.Tensor]:
     """Masks tokens of a batch of rows.
 
@@ -94,19 +94,19 @@ def mask_rows(
         is_start: bool `[b, S]`, True where a word or a special token starts.
         separators: int32 `[b, 2]`, where the first `[SEP]` is and the last.
         keys: uint64 `[b]`, see `example_keys`.
-        facts: The sidecar of the records.
+        shard: Describes the records.
 
     Returns:
         `input_ids`, masked, and the three `masked_lm` entries of the batch.
     """
     words = find_words(is_start, separators)
-    budget = num_to_predict(separators[:, 1] + 1, facts.config)
-    chosen = choose_words(words, budget, keys, facts.config)
+    budget = num_to_predict(separators[:, 1] + 1, shard.settings)
+    chosen = choose_words(words, budget, keys, shard.settings)
     masked = tf.gather(chosen, words.of_token, batch_dims=1)
     places = tf.where(masked)  # [m, 2], m tokens of the whole batch
     ids = tf.gather_nd(input_ids, places)
     shown = replace_tokens(
-        ids, tf.gather(keys, places[:, 0]), places[:, 1], facts
+        ids, tf.gather(keys, places[:, 0]), places[:, 1], shard
     )
     position = tf.cast(places[:, 1], tf.int32)
     targets = tf.RaggedTensor.from_row_lengths(
@@ -114,7 +114,7 @@ def mask_rows(
         tf.math.count_nonzero(masked, axis=1),
         validate=False,
     )
-    num_slots = facts.config.num_prediction_slots
+    num_slots = shard.settings.num_prediction_slots
     slots = targets.to_tensor(shape=[None, num_slots, 3])  # [b, P, 3]
     return {
         "input_ids": tf.tensor_scatter_nd_update(input_ids, places, shown),
@@ -141,21 +141,19 @@ def find_words(is_start: tf.Tensor, separators: tf.Tensor) -> Words:
     )
 
 
-def num_to_predict(
-    lengths: tf.Tensor, config: PretrainingDataConfig
-) -> tf.Tensor:
+def num_to_predict(lengths: tf.Tensor, settings: RecordSettings) -> tf.Tensor:
     """Returns int32 `[b]`: how many tokens to mask in rows of these lengths."""
     # TF1: as Python's round, `tf.round` rounds halves to the even number.
-    share = tf.cast(lengths, tf.float64) * config.masked_lm_prob
+    share = tf.cast(lengths, tf.float64) * settings.masked_lm_prob
     wanted = tf.cast(tf.round(share), tf.int32)
-    return tf.clip_by_value(wanted, 1, config.max_predictions_per_seq)
+    return tf.clip_by_value(wanted, 1, settings.max_predictions_per_seq)
 
 
 def choose_words(
     words: Words,
     budget: tf.Tensor,
     keys: tf.Tensor,
-    config: PretrainingDataConfig,
+    settings: RecordSettings,
 ) -> tf.Tensor:
     """Chooses words, in spans of random length and in random order.
 
@@ -163,7 +161,7 @@ def choose_words(
     `example_keys`. Returns bool `[b, W]`, True for chosen words.
     """
     word = tf.range(tf.shape(words.start)[1])[None]
-    lengths = draw_span_lengths(keys[:, None], word, config)
+    lengths = draw_span_lengths(keys[:, None], word, settings)
     priority = absorb(absorb(keys[:, None], _PRIORITY), word)
     return choose_spans(
         Spans(
@@ -174,19 +172,19 @@ def choose_words(
                 tf.bitwise.right_shift(priority, tf.constant(1, tf.uint64)),
                 tf.int64,
             ),
-            max_words=config.ngram,
+            max_words=settings.ngram,
         ),
         budget,
     )
 
 
 def draw_span_lengths(
-    keys: tf.Tensor, word: tf.Tensor, config: PretrainingDataConfig
+    keys: tf.Tensor, word: tf.Tensor, settings: RecordSettings
 ) -> tf.Tensor:
-    """Draws span lengths in words, 1 to `config.ngram`; int32 `[b, W]`."""
+    """Draws span lengths in words, 1 to `settings.ngram`; int32 `[b, W]`."""
     draws = draw(keys, _SPAN_LENGTH, word)
     lengths = tf.ones_like(draws, tf.int32)
-    for bound in masking.span_length_bounds(config).tolist():
+    for bound in masking.span_length_bounds(settings).tolist():
         lengths += tf.cast(draws >= bound, tf.int32)
     return lengths
 
@@ -345,7 +343,7 @@ def replace_tokens(
     ids: tf.Tensor,
     keys: tf.Tensor,
     position: tf.Tensor,
-    facts: sidecar.Sidecar,
+    shard: Shard,
 ) -> tf.Tensor:
     """Returns int32 `[m]`: what replaces each masked token, 80/10/10.
 
@@ -355,7 +353,7 @@ def replace_tokens(
     treatment = draw(keys, _TREATMENT, position)
     draws = draw(keys, _REPLACEMENT, position)
     replacements = masking.replacement_ids(
-        facts.vocab_size, np.array(facts.forbidden_ids, np.int32)
+        shard.vocab_size, np.array(shard.forbidden_ids, np.int32)
     )
     choice = tf.cast(draws * len(replacements), tf.int32)
     kept_below = masking.MASK_PROBABILITY + masking.KEEP_PROBABILITY
@@ -366,7 +364,7 @@ def replace_tokens(
     )
     return tf.where(
         treatment < masking.MASK_PROBABILITY,
-        facts.special_ids.mask,
+        shard.special_ids.mask,
         kept_or_replaced,
     )
 

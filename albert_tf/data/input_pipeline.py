@@ -21,11 +21,10 @@ from albert_tf.data import (
     example_order,
     graph_masking,
     graph_reading,
-    row_packing,
-    sidecar,
 )
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
+from albert_tf.data.shards import Shard
 
 Batch = dict[str, tf.Tensor]
 Pairs = Mapping[str, tf.Tensor | tf.RaggedTensor]
@@ -66,10 +65,6 @@ def training_dataset(
         int32 `[b]`, where b is B divided by the number of replicas; with
         `num_packed` also `packed_at` int32 `[b]`, where in the rows of its
         part each sequence starts.
-
-    Raises:
-        ValueError: B is not a multiple of the number of replicas; or, with
-            `by_files`, there are fewer files than pipelines.
     """
 
     def to_batch(read: Batch) -> Batch:
@@ -121,9 +116,6 @@ def evaluation_dataset(
         delivers them, with one more key: `example_weights` float32 `[b]`, 1
         for an example and 0 for a row that fills up the last step. The
         `masked_lm_weights` of such a row are 0, too.
-
-    Raises:
-        ValueError: B is not a multiple of the number of replicas.
     """
     num_steps = -(-source.num_records // batch_size)
     if max_steps is not None:
@@ -186,24 +178,22 @@ def _make_batches(
 
 
 def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
-    layout = source.layout
+    settings = source.shard.settings
     static_features = features.static_pretraining_features(
-        max_seq_length=layout.max_seq_length,
-        max_predictions=layout.num_prediction_slots,
+        max_seq_length=settings.max_seq_length,
+        max_predictions=settings.num_prediction_slots,
     )
     records = read["records"]
-    if source.sidecar is not None and layout.masking == "dynamic":
+    if settings.masking == "dynamic":
+        dynamic_features = features.dynamic_pretraining_features(
+            token_boundary=settings.token_boundary
+        )
         batch = draw_batch(
-            _parse(
-                records,
-                features.dynamic_pretraining_features(
-                    token_boundary=source.sidecar.config.token_boundary
-                ),
-            ),
+            _parse(records, dynamic_features),
             epochs=read["epochs"],
             indices=read["indices"],
             seed=seed,
-            facts=source.sidecar,
+            shard=source.shard,
         )
     else:
         batch = _to_static_batch(_parse(records, static_features))
@@ -224,8 +214,53 @@ def _packed_at(input_mask: tf.Tensor, num_parts: int) -> tf.Tensor:
     rows, row_length = input_mask.shape
     lengths = tf.reduce_max(input_mask * tf.range(1, row_length + 1), axis=1)
     parts = tf.reshape(lengths, [num_parts, rows // num_parts])
-    places = row_packing.first_fit_decreasing(parts, row_length)
+    places = first_fit_decreasing(parts, row_length)
     return tf.reshape(places, [rows])
+
+
+def first_fit_decreasing(lengths: tf.Tensor, row_length: int) -> tf.Tensor:
+    """Places sequences in rows: the longest first, each in the first with room.
+
+    Source: Johnson 1973, "Near-optimal bin packing algorithms": first-fit
+    decreasing. Letters: n batches of m sequences each.
+
+    Args:
+        lengths: Int32 `[n, m]`, tokens of each sequence, 1 to `row_length`.
+        row_length: S, tokens that a row has room for.
+
+    Returns:
+        Int32 `[n, m]`, the place of each sequence's first token among those of
+        the rows of its batch, which are numbered row by row.
+    """
+    num_batches, num_sequences = lengths.shape
+    order = tf.argsort(lengths, axis=1, direction="DESCENDING", stable=True)
+    ordered = tf.gather(lengths, order, batch_dims=1)
+    batches = tf.range(num_batches)
+
+    def place(
+        index: tf.Tensor, room: tf.Tensor, places: tf.TensorArray
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.TensorArray]:
+        length = ordered[:, index]  # [n]
+        fits = tf.cast(room >= length[:, None], tf.int32)
+        row = tf.argmax(fits, axis=1, output_type=tf.int32)
+        chosen = tf.stack([batches, row], axis=1)
+        taken = row_length - tf.gather_nd(room, chosen)
+        room = tf.tensor_scatter_nd_sub(room, chosen, length)
+        places = places.write(index, row * row_length + taken)
+        return index + 1, room, places
+
+    _, _, places = tf.while_loop(
+        lambda index, *_: index < num_sequences,
+        place,
+        (
+            tf.constant(0),
+            tf.fill([num_batches, num_sequences], row_length),
+            tf.TensorArray(tf.int32, num_sequences),
+        ),
+    )
+    by_length = tf.transpose(places.stack())  # [n, m]
+    back = tf.argsort(order, axis=1)
+    return tf.gather(by_length, back, batch_dims=1)
 
 
 def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
@@ -281,7 +316,7 @@ def draw_batch(
     epochs: tf.Tensor,
     indices: tf.Tensor,
     seed: int,
-    facts: sidecar.Sidecar,
+    shard: Shard,
 ) -> Batch:
     """Draws segment order and masks for a batch of unmasked pairs.
 
@@ -293,7 +328,7 @@ def draw_batch(
         epochs: int64 `[b]`, how often each example was seen before.
         indices: int64 `[b]`, which example each row is.
         seed: Seed of the run.
-        facts: The sidecar of the records.
+        shard: Describes the records.
 
     Returns:
         A batch as that of `training_dataset`. Padding and unused slots are 0,
@@ -301,10 +336,10 @@ def draw_batch(
     """
     keys = graph_masking.example_keys(seed, epochs, indices)
     labels = tf.cast(tf.squeeze(pairs["pair_label"], 1), tf.int32)
-    swapped = _draw_swaps(labels, keys, facts.config.pair_objective)
+    swapped = _draw_swaps(labels, keys, shard.settings.pair_objective)
     segments = _order_segments(pairs, swapped)
-    input_ids, is_start = _lay_out(pairs, segments, facts)
-    position = tf.range(facts.config.max_seq_length)[None]
+    input_ids, is_start = _lay_out(pairs, segments, shard)
+    position = tf.range(shard.settings.max_seq_length)[None]
     first, last = tf.split(segments.separators, 2, axis=1)
     is_real = position <= last
     return {
@@ -316,13 +351,13 @@ def draw_batch(
             is_start=is_start,
             separators=segments.separators,
             keys=keys,
-            facts=facts,
+            shard=shard,
         ),
     }
 
 
 def _draw_swaps(
-    labels: tf.Tensor, keys: tf.Tensor, pair_objective: str
+    labels: tf.Tensor, keys: tf.Tensor, pair_objective: str | None
 ) -> tf.Tensor:
     """Returns bool `[b]`: whether the second segment comes first."""
     if pair_objective != "sop":
@@ -344,7 +379,7 @@ def _order_segments(pairs: Pairs, swapped: tf.Tensor) -> _Segments:
 
 
 def _lay_out(
-    pairs: Pairs, segments: _Segments, facts: sidecar.Sidecar
+    pairs: Pairs, segments: _Segments, shard: Shard
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Writes `[CLS] first [SEP] second [SEP]`, or `[CLS] first [SEP]`.
 
@@ -352,7 +387,7 @@ def _lay_out(
         `(input_ids, is_start)`: int32 `[b, S]`; and bool `[b, S]`, True where
         a word or a special token starts.
     """
-    position = tf.range(facts.config.max_seq_length)[None]
+    position = tf.range(shard.settings.max_seq_length)[None]
     separator, last = tf.split(segments.separators, 2, axis=1)
     is_first = (position > 0) & (position < separator)
     is_maskable = is_first | (position > separator) & (position < last)
@@ -365,16 +400,16 @@ def _lay_out(
     source = tf.where(is_maskable, tf.cast(source, tf.int64) + row_starts, 0)
     ids = tf.cast(tf.gather(pairs["pair_ids"].flat_values, source), tf.int32)
     special = tf.where(
-        position == 0, facts.special_ids.cls, facts.special_ids.sep
+        position == 0, shard.special_ids.cls, shard.special_ids.sep
     )
     is_real = is_start = position <= last
-    if facts.config.do_whole_word_mask:
+    if shard.settings.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.
         is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        if facts.word_starts is None:
+        if shard.word_starts is None:
             boundary = tf.gather(pairs["token_boundary"].flat_values, source)
         else:
-            boundary = tf.gather(_bits(facts.word_starts), ids)
+            boundary = tf.gather(_bits(shard.word_starts), ids)
         is_start |= is_maskable & (boundary > 0)
     # Padding is 0 in every vocabulary, as in the original's records.
     special_or_padding = tf.where(is_real, special, 0)

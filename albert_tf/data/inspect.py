@@ -9,7 +9,6 @@ No TensorFlow.
 """
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
@@ -17,7 +16,8 @@ from typing import NoReturn
 import numpy as np
 
 from albert_tf import features
-from albert_tf.data import record_files, record_source
+from albert_tf.data import example_codec, record_source
+from albert_tf.data.shards import Shard
 from albert_tf.text import special_tokens
 from albert_tf.text.tokenizer import Tokenizer, Vocabulary
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
@@ -70,21 +70,20 @@ class TokenText:
         return ("" if rest == token else " "), rest
 
 
-def render_record(
-    data: bytes, layout: record_source.RecordLayout, text: TokenText
-) -> str:
+def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
     """Returns a serialized example as lines of text."""
-    values = record_files.decode_example(data)
-    if layout.masking == "dynamic":
+    values = example_codec.decode_example(data)
+    settings = shard.settings
+    if settings.masking == "dynamic":
         return _render_dynamic(values, text)
     fields = {
         feature.name: values[feature.record_name]
         for feature in features.static_pretraining_features(
-            max_seq_length=layout.max_seq_length,
-            max_predictions=layout.num_prediction_slots,
+            max_seq_length=settings.max_seq_length,
+            max_predictions=settings.num_prediction_slots,
         )
     }
-    return _render_static(fields, layout.pair_objective, text)
+    return _render_static(fields, settings.pair_objective, text)
 
 
 def _render_static(
@@ -135,11 +134,9 @@ def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
 
 def _verified(source: record_source.RecordSource) -> str:
     """Returns what the checks of `open_records` have found in order."""
-    number, paths = source.num_records, source.files.paths
-    if source.sidecar is None:
-        return f"{number} records agree with their checksums; no sidecar"
-    name = "files" if paths[1:] else "file"
-    return f"{number} records and the {name} agree with their checksums"
+    if not source.shard.has_sidecar:
+        return f"{source.num_records} records agree; there is no sidecar"
+    return f"{source.num_records} records agree with their checksums"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -170,23 +167,21 @@ def _find_tokenizer(
     arguments: argparse.Namespace, source: record_source.RecordSource
 ) -> Tokenizer | None:
     """Loads the given vocabulary, or else the vocabulary of the build."""
-    vocabulary: Vocabulary = (
-        source.sidecar.config if source.sidecar else Vocabulary()
-    )
+    shard = source.shard
     is_given = bool(arguments.spm_model_file or arguments.vocab_file)
-    if is_given:
-        vocabulary = dataclasses.replace(
-            vocabulary,
-            spm_model_file=arguments.spm_model_file,
-            vocab_file=arguments.vocab_file,
-        )
+    paths = vars(arguments) if is_given else shard.origin
+    vocabulary = Vocabulary(
+        spm_model_file=paths.get("spm_model_file"),
+        vocab_file=paths.get("vocab_file"),
+        do_lower_case=shard.config.get("do_lower_case", True),
+    )
     try:
         tokenizer = vocabulary.load_tokenizer()
     except (FileNotFoundError, ValueError):
         if is_given:
             raise
         return None
-    expected = source.layout.tokenizer_hash
+    expected = shard.tokenizer_hash
     if expected in (None, tokenizer.hash):
         return tokenizer
     if not is_given:
@@ -207,16 +202,15 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.verify:
         yield _verified(source)
     tokenizer = _find_tokenizer(arguments, source)
-    described = source.sidecar or tokenizer
-    mask_id = described.special_ids.mask if described else None
-    text = TokenText(tokenizer, mask_id)
+    known = source.shard if source.shard.has_sidecar else tokenizer
+    text = TokenText(tokenizer, known.special_ids.mask if known else None)
     yield (
         f"{arguments.file}: {source.num_records} records, "
-        f"{source.layout.masking} masks"
+        f"{source.shard.settings.masking} masks"
     )
     shown = np.arange(min(arguments.n, source.num_records))
     for number, data in zip(shown, source.get(shown), strict=True):
-        yield f"\nrecord {number}: {render_record(data, source.layout, text)}"
+        yield f"\nrecord {number}: {render_record(data, source.shard, text)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

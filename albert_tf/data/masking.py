@@ -39,7 +39,7 @@ import dataclasses
 
 import numpy as np
 
-from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.shards import RecordSettings
 from albert_tf.text.tokenizer import Tokenizer
 
 MASK_PROBABILITY = 0.8
@@ -71,7 +71,7 @@ def mask_rows(
     lengths: np.ndarray,
     is_maskable: np.ndarray,
     is_word_start: np.ndarray,
-    config: PretrainingDataConfig,
+    config: RecordSettings,
     tokenizer: Tokenizer,
 ) -> dict[str, np.ndarray]:
     """Masks tokens of a batch of rows.
@@ -166,9 +166,7 @@ def words_to_tokens(words: Words, marked: np.ndarray) -> np.ndarray:
     return np.take_along_axis(padded, words.of_token, axis=1)
 
 
-def num_to_predict(
-    lengths: np.ndarray, config: PretrainingDataConfig
-) -> np.ndarray:
+def num_to_predict(lengths: np.ndarray, config: RecordSettings) -> np.ndarray:
     """Returns how many tokens to mask in rows of these lengths, int64."""
     # TF1: Python's round, which rounds halves to the even number.
     wanted = np.rint(lengths * config.masked_lm_prob).astype(np.int64)
@@ -180,7 +178,7 @@ def choose_words(
     words: Words,
     *,
     budget: np.ndarray,
-    config: PretrainingDataConfig,
+    config: RecordSettings,
     taken: np.ndarray | None = None,
 ) -> np.ndarray:
     """Chooses words, in spans of random length and in random order.
@@ -202,7 +200,7 @@ def choose_words(
 def draw_span_lengths(
     rng: np.random.Generator,
     shape: tuple[int, ...],
-    config: PretrainingDataConfig,
+    config: RecordSettings,
 ) -> np.ndarray:
     """Draws span lengths in words, 1 to `config.ngram`; int64."""
     uniform = rng.random(shape, np.float32)
@@ -212,7 +210,7 @@ def draw_span_lengths(
     return lengths
 
 
-def span_length_bounds(config: PretrainingDataConfig) -> np.ndarray:
+def span_length_bounds(config: RecordSettings) -> np.ndarray:
     """Returns where uniform draws pass from one span length to the next.
 
     Float64 `[ngram - 1]`: a draw that reaches k of the bounds gives a span of

@@ -16,13 +16,14 @@ import numpy as np
 from albert_tf import features
 from albert_tf.data import (
     corpus,
+    example_codec,
     fitted_pairs,
     masking,
     record_files,
     segment_pairs,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
+from albert_tf.data.shards import BuildCounts
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -277,7 +278,7 @@ def _static_records(
         tokenizer=tokenizer,
     )
     is_special = is_real & ~rows.is_maskable
-    records = record_files.encode_examples(
+    records = example_codec.encode_examples(
         features.static_pretraining_features(
             max_seq_length=size, max_predictions=config.num_prediction_slots
         ),
@@ -310,13 +311,13 @@ def _dynamic_records(
     source = np.repeat(starts - borders[:-1], lengths) + np.arange(borders[-1])
     ids = token_ids[source]
     row_starts = borders[::2]
-    records = record_files.encode_examples(
+    records = example_codec.encode_examples(
         features.dynamic_pretraining_features(
             token_boundary=config.token_boundary
         ),
         {
-            "pair_ids": record_files.Ragged(ids, row_starts),
-            "token_boundary": record_files.Ragged(
+            "pair_ids": example_codec.Ragged(ids, row_starts),
+            "token_boundary": example_codec.Ragged(
                 tokenizer.word_starts[ids], row_starts
             ),
             "segment_a_length": pairs.a_length[:, None],

@@ -1,69 +1,135 @@
-"""Writes and reads record files: TFRecord framing and `tf.train.Example`.
+"""Record files: their frames, their indexes, and access to single records.
 
-Data flow: arrays -> [this file] -> record file -> [this file] -> arrays.
+Data flow: serialized examples -> [this file] -> record file, index -> [this
+file] -> serialized examples by number.
 
-A record is `length (uint64) | checksum of length | bytes | checksum of bytes`,
-little-endian; a checksum is CRC-32C, rotated and shifted. Its bytes are a
-serialized `tf.train.Example`, which is `{1: Features}`, where Features is
-`{1: map<1: string, 2: Feature>}` and Feature is `{2: FloatList | 3:
-Int64List}`, each with the values in field 1, packed or one by one.
+A record is `length (uint64) | checksum of length | bytes | checksum of bytes`;
+a checksum is CRC-32C, rotated and shifted. Beside a record file, `<record
+file>.index` has an entry for each record: where its frame begins (uint64) and
+its checksum (uint32); an entry for the end of the record file; and a footer: a
+mark of 8 bytes, the number of records, the size of the record file (uint64
+each), and its SHA-256. All are little-endian.
 
-The codec is our own because `tf.train.Example` is two to three times slower,
-and would import TensorFlow in every worker of a build. It writes the
-variable-length integers of a whole batch at once.
+With an index, a record file is opened without reading it, and a record that is
+not the one that was written is noticed when it is read.
 
-Source: TensorFlow, `tsl/lib/io/record_writer.cc` and
-`core/example/{example,feature}.proto`; protocol buffers encoding specification.
+Files of remote file systems, those that TensorFlow knows (`gs://`), are not
+mapped into memory: each look at one is a request. So only sidecars and a few
+records are read here, and all others by `graph_reading.py`. TensorFlow is
+imported when a remote file is met.
+
+Source: TensorFlow, `tsl/lib/io/record_writer.cc`.
 """
 
+import contextlib
 import functools
 import hashlib
-import itertools
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from typing import IO, NamedTuple, TypeVar
 
-import numpy as np
+import google_crc32c
 
-from albert_tf import features as record_features
 from albert_tf import files
-from albert_tf.data import record_index
-from albert_tf.data.record_index import (
-    CHECKSUM,
-    ENTRY,
-    ENTRY_AND_NEXT,
-    HEADER_SIZE,
-    LENGTH,
-    masked_checksum,
-)
+
+T = TypeVar("T")
+
+# Names of the files beside a record file, and of unfinished ones, end so.
+OTHER_SUFFIXES = (".json", ".index", ".partial")
 
 # A record file and its index take two descriptors, of the 1,024 that a
 # process has by default.
 MAX_OPEN_FILES = 128
+# Requests to remote file systems at the same time.
+_NUM_THREADS = 32
+_CHUNK_SIZE = 2**24
 
-# Protocol buffers: wire types, numbers of fields, variable-length integers.
-_VARINT, _LENGTH_DELIMITED, _FIXED32 = 0, 2, 5
-_FIXED_SIZES = {1: 8, _FIXED32: 4}
-_FLOAT_LIST, _INT64_LIST = 2, 3
-_VARINT_BITS = 7
-_CONTINUES = 0x80
-_VARINT_MASK = 0x7F
-_MAX_VARINT_BYTES = 10
+# A frame: length, its checksum, the record, its checksum.
+_LENGTH = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
+_HEADER_SIZE = _LENGTH.size + _CHECKSUM.size
+_FRAME_SIZE = _HEADER_SIZE + _CHECKSUM.size
+_CHECKSUM_DELTA = 0xA282EAD8
+_UINT32 = 0xFFFFFFFF
+
+# An entry, and an entry with the beginning of the next frame.
+ENTRY = struct.Struct("<QI")
+_ENTRY_AND_NEXT = struct.Struct("<QIQ")
+_FOOTER = struct.Struct("<8sQQ32s")
+_MARK = b"TFRINDX1"
+
+
+class Footer(NamedTuple):
+    """What ends an index: of which content it is the index.
+
+    `num_bytes` and `sha256` are those of the record file.
+    """
+
+    mark: bytes
+    num_records: int
+    num_bytes: int
+    sha256: bytes
+
+
+def masked_checksum(data: bytes) -> int:
+    """Returns the CRC-32C of `data`, rotated and shifted as TFRecord does."""
+    checksum = google_crc32c.value(data)
+    rotated = (checksum >> 15) | (checksum << 17)
+    return (rotated + _CHECKSUM_DELTA) & _UINT32
+
+
+def index_path(record_path: files.Path) -> str:
+    """Returns the path of the index of a record file."""
+    return os.fspath(record_path) + ".index"
 
 
 def frame_records(records: Iterable[bytes]) -> bytes:
     """Returns the records as the bytes of a TFRecord file."""
     parts: list[bytes] = []
     for record in records:
-        length = LENGTH.pack(len(record))
+        length = _LENGTH.pack(len(record))
         parts += (
             length,
-            CHECKSUM.pack(masked_checksum(length)),
+            _CHECKSUM.pack(masked_checksum(length)),
             record,
-            CHECKSUM.pack(masked_checksum(record)),
+            _CHECKSUM.pack(masked_checksum(record)),
         )
     return b"".join(parts)
+
+
+class RecordWriter:
+    """Writes framed records to a file, and their index to another.
+
+    Attributes:
+        num_bytes: Bytes of records so far.
+    """
+
+    def __init__(self, file: IO[bytes], index: IO[bytes]) -> None:
+        self._file = file
+        self._index = index
+        self._digest = hashlib.sha256()
+        self._num_records = 0
+        self.num_bytes = 0
+
+    def write(self, framed: bytes) -> None:
+        """Writes the next records."""
+        self._file.write(framed)
+        self._digest.update(framed)
+        entries, _ = _entries(framed, self.num_bytes)
+        self._index.write(entries)
+        self._num_records += len(entries) // ENTRY.size
+        self.num_bytes += len(framed)
+
+    def finish(self) -> str:
+        """Ends the index; returns the SHA-256 of the records, hexadecimal."""
+        footer = Footer(
+            _MARK, self._num_records, self.num_bytes, self._digest.digest()
+        )
+        self._index.write(ENTRY.pack(self.num_bytes, 0) + _FOOTER.pack(*footer))
+        return self._digest.hexdigest()
 
 
 class RecordFile:
@@ -79,25 +145,21 @@ class RecordFile:
         path: The file.
         sha256: Hexadecimal digest of what was written to the file; None if it
             is not known.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not a TFRecord file, or it was cut short; the
-            message names the file and the byte.
     """
 
     def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
         self.path = files.check_local(path)
-        if not os.path.isfile(self.path):
-            raise FileNotFoundError(
-                f"There is no record file {self.path!r}. Check the path."
-            )
         status = os.stat(self.path)
         self.num_bytes = status.st_size
-        footer = record_index.read_footer(self.path, self.num_bytes, sha256)
+        footer = _read_footer(index_path(self.path)) if sha256 else None
+        if footer and (footer.num_bytes, footer.sha256.hex()) != (
+            self.num_bytes,
+            sha256,
+        ):
+            footer = None
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
-        self._entries = b"" if footer else record_index.scan(self.path)
+        self._entries = b"" if footer else _scan(self.path)
         self._num_records = (
             footer.num_records
             if footer
@@ -108,69 +170,87 @@ class RecordFile:
         return self._num_records
 
     @property
-    def digest(self) -> str:
-        """Digest of the lengths and checksums of all records in their order."""
-        entries = self._entries or _open(*self._key).entries
-        size = (len(self) + 1) * ENTRY.size
-        return hashlib.sha256(entries[:size]).hexdigest()
+    def entries_sha256(self) -> str:
+        """Digest of where all records are and of their checksums.
+
+        Only of a file that was opened without an index.
+        """
+        return hashlib.sha256(self._entries).hexdigest()
 
     def get(self, number: int) -> bytes:
-        """Returns a record, numbered from 0.
-
-        Raises:
-            ValueError: It does not agree with its checksum; the message names
-                file and record.
-        """
+        """Returns a record, numbered from 0; refuses one that was changed."""
         opened = _open(*self._key)
-        start, checksum, end = ENTRY_AND_NEXT.unpack_from(
-            self._entries or opened.entries, number * ENTRY.size
-        )
-        record = opened.data[start + HEADER_SIZE : end - CHECKSUM.size]
-        if (
-            len(record) == end - start - HEADER_SIZE - CHECKSUM.size
-            and masked_checksum(record) == checksum
-        ):
-            return record
-        cause = "is not the file that its index describes"
-        if self._entries:
-            cause = "was changed after it was opened"
-        raise ValueError(
-            f"{self.path!r} is damaged, or {cause}: record {number}, at byte "
-            f"{start}, does not agree with its checksum. Build the file again, "
-            "or copy it again with its sidecar and index."
-        )
-
-    def check_size(self) -> None:
-        """Checks that the file still has all of its bytes.
-
-        The system ends a process that reads what is no longer there.
-
-        Raises:
-            ValueError: It has not.
-        """
-        if _open(*self._key).data.size() < self.num_bytes:
+        # The system ends a process that reads what is no longer there.
+        if opened.data.size() < self.num_bytes:
             raise ValueError(
                 f"{self.path!r} was cut short after it was opened. Build or "
                 "copy the file again."
             )
+        start, checksum, end = _ENTRY_AND_NEXT.unpack_from(
+            self._entries or opened.entries, number * ENTRY.size
+        )
+        record = opened.data[start + _HEADER_SIZE : end - _CHECKSUM.size]
+        _check_record(self.path, number, record, (start, checksum, end))
+        return record
 
-    def check_index(self) -> None:
-        """Checks its index, if it was opened with one.
+    def verify(self, sha256: str | None) -> None:
+        """Reads the whole file and compares its checksums.
 
-        Raises:
-            ValueError: It does not say where the records are.
+        `sha256` is that of the sidecar, None without one.
         """
-        if footer := self._key[-1]:
-            record_index.check_entries(self.path, footer)
-
-    def sha256(self) -> str:
-        """Returns the hexadecimal digest of the whole file."""
+        for number in range(len(self)):
+            self.get(number)
         with open(self.path, "rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        _check_sha256(self.path, digest, sha256)
 
-    def verified(self) -> Iterator[bytes]:
-        """Yields the records in order; raises as `get`."""
-        return map(self.get, range(len(self)))
+
+class RemoteRecordFile:
+    """The records of a remote TFRecord file that has a sidecar and an index.
+
+    For members, see `RecordFile`.
+
+    Args:
+        path: The file.
+        num_records: How many records its sidecar says that it has.
+    """
+
+    def __init__(self, path: str, num_records: int) -> None:
+        import tensorflow as tf
+
+        self.path = path
+        self._num_records = num_records
+        with _errors_named(path):
+            self.num_bytes = int(tf.io.gfile.stat(path).length)
+
+    def __len__(self) -> int:
+        return self._num_records
+
+    def get(self, number: int) -> bytes:
+        """Returns a record, numbered from 0; refuses one that was changed."""
+        entry = _ENTRY_AND_NEXT.unpack(
+            read_bytes(
+                index_path(self.path),
+                number * ENTRY.size,
+                _ENTRY_AND_NEXT.size,
+            )
+        )
+        start, _, end = entry
+        record = read_bytes(
+            self.path, start + _HEADER_SIZE, end - start - _FRAME_SIZE
+        )
+        _check_record(self.path, number, record, entry)
+        return record
+
+    def verify(self, sha256: str | None) -> None:
+        """Reads the whole file; training needs no index of a remote one."""
+        digest = hashlib.sha256()
+        for start in range(0, self.num_bytes, _CHUNK_SIZE):
+            digest.update(read_bytes(self.path, start, _CHUNK_SIZE))
+        _check_sha256(self.path, digest.hexdigest(), sha256)
+
+
+AnyRecordFile = RecordFile | RemoteRecordFile
 
 
 class RecordFiles(NamedTuple):
@@ -187,6 +267,30 @@ class RecordFiles(NamedTuple):
     first_numbers: list[int]
 
 
+def _check_record(
+    path: str, number: int, record: bytes, entry: tuple[int, int, int]
+) -> None:
+    start, checksum, end = entry
+    if (
+        len(record) != end - start - _FRAME_SIZE
+        or masked_checksum(record) != checksum
+    ):
+        raise ValueError(
+            f"{path!r} is damaged, or was changed after it was opened, or is "
+            f"not the file that its index describes: record {number}, at byte "
+            f"{start}, does not agree with its checksum. Build the file again, "
+            "or copy it again with its sidecar and index."
+        )
+
+
+def _check_sha256(path: str, digest: str, expected: str | None) -> None:
+    if expected not in (None, digest):
+        raise ValueError(
+            f"{path!r} is not the file that its sidecar describes: its sha256 "
+            f"is {digest}, expected {expected}. Build or copy both again."
+        )
+
+
 class _OpenFile(NamedTuple):
     """A record file and its index, mapped into memory until the last use."""
 
@@ -196,210 +300,123 @@ class _OpenFile(NamedTuple):
 
 @functools.lru_cache(maxsize=MAX_OPEN_FILES)
 def _open(
-    path: str, _inode: int, _modified: int, footer: record_index.Footer | None
+    path: str, _inode: int, _modified: int, footer: Footer | None
 ) -> _OpenFile:
-    entries = record_index.map_entries(path, footer) if footer else b""
-    return _OpenFile(record_index.map_file(path), entries)
+    entries: mmap.mmap | bytes = b""
+    if footer:
+        if _read_footer(index_path(path)) != footer:
+            raise ValueError(
+                f"{index_path(path)!r} was changed after it was opened. Start "
+                "the command again."
+            )
+        entries = _map_file(index_path(path))
+    return _OpenFile(_map_file(path), entries)
 
 
-class Ragged(NamedTuple):
-    """Rows of different lengths: row `i` is `values[starts[i]:starts[i + 1]]`.
-
-    `values` has one dimension; `starts` is int64 `[rows + 1]`.
-    """
-
-    values: np.ndarray
-    starts: np.ndarray
+def _map_file(path: str) -> mmap.mmap:
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def encode_examples(
-    features: Sequence[record_features.Feature],
-    columns: Mapping[str, np.ndarray | Ragged],
-) -> list[bytes]:
-    """Serializes a batch of records.
-
-    Args:
-        features: The fields of a record.
-        columns: For the name of each feature an array `[N, length]`, or
-            `Ragged` rows.
-
-    Returns:
-        N serialized `tf.train.Example`, fields under their record names.
-
-    Raises:
-        ValueError: An integer is negative.
-    """
-    fields = [
-        _encode_column(feature, _to_ragged(columns[feature.name]))
-        for feature in features
-    ]
-    messages = (
-        b"".join(itertools.chain.from_iterable(row))
-        for row in zip(*fields, strict=True)
-    )
-    return [_tag(1) + _varint(len(m)) + m for m in messages]
+def _read_footer(path: str) -> Footer | None:
+    """Returns the footer of an index; None if there is none."""
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _FOOTER.size))
+        data = file.read()
+    if len(data) != _FOOTER.size:
+        return None
+    footer = Footer(*_FOOTER.unpack(data))
+    entries_size = (footer.num_records + 1) * ENTRY.size
+    is_index = footer.mark == _MARK and size == entries_size + _FOOTER.size
+    return footer if is_index else None
 
 
-def decode_example(data: bytes) -> dict[str, np.ndarray]:
-    """Parses one serialized `tf.train.Example`.
-
-    Returns:
-        Int64 or float32 arrays, one-dimensional, by record name.
-
-    Raises:
-        ValueError: The bytes are not an Example of numbers.
-    """
-    values = {}
-    try:
-        for features in _messages(data, 1):
-            for entry in _messages(features, 1):
-                (name,), (feature,) = _messages(entry, 1), _messages(entry, 2)
-                values[bytes(name).decode("utf-8")] = _decode_feature(feature)
-    except (ValueError, IndexError) as error:
+def _scan(path: str) -> bytes:
+    """Returns the entries of an index, read from the record file itself."""
+    if not os.path.getsize(path):
+        return ENTRY.pack(0, 0)
+    data = _map_file(path)
+    length, checksum = data[: _LENGTH.size], data[_LENGTH.size : _HEADER_SIZE]
+    entries, end = b"", 0
+    if checksum == _CHECKSUM.pack(masked_checksum(length)):
+        entries, end = _entries(data)
+    if end < len(data):
         raise ValueError(
-            "The record is not a serialized tf.train.Example of numbers "
-            f"({error}). Pass records that create_pretraining_data.py wrote."
-        ) from error
-    return values
-
-
-def _to_ragged(column: np.ndarray | Ragged) -> Ragged:
-    if isinstance(column, Ragged):
-        return column
-    num_rows, length = column.shape
-    return Ragged(column.ravel(), np.arange(num_rows + 1) * length)
-
-
-def _encode_column(
-    feature: record_features.Feature, column: Ragged
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yields, for each row, the bytes before the packed values, and those."""
-    if feature.dtype == "float32":
-        payload = column.values.astype("<f4").tobytes()
-        starts = column.starts * np.dtype(np.float32).itemsize
-        kind = _FLOAT_LIST
-    else:
-        payload, starts = _encode_varints(feature.name, column)
-        kind = _INT64_LIST
-    borders = starts.tolist()
-    for begin, end in zip(borders[:-1], borders[1:], strict=True):
-        prefix = _field_prefix(feature.record_name, kind, end - begin)
-        yield prefix, payload[begin:end]
-
-
-def _encode_varints(name: str, column: Ragged) -> tuple[bytes, np.ndarray]:
-    """Returns the packed integers of all rows, and where each row starts."""
-    values, starts = column
-    if values.min(initial=0) < 0:
-        raise ValueError(
-            f"`{name}` must not be negative. Received: {values.min()}."
+            f"{path!r} is not a whole TFRecord file: the record at byte {end} "
+            f"of {len(data)} is damaged or cut short. Pass records that "
+            "create_pretraining_data.py wrote, not text, and not compressed; "
+            "or build or copy the file again."
         )
-    largest = int(values.max(initial=0))
-    if largest <= _VARINT_MASK:
-        return values.astype(np.uint8).tobytes(), starts
-    num_bytes = np.ones(len(values), np.int64)
-    for bits in range(_VARINT_BITS, largest.bit_length(), _VARINT_BITS):
-        num_bytes += values >= (1 << bits)
-    ends = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(num_bytes, out=ends[1:])
-    encoded = np.empty(ends[-1], np.uint8)
-    for index in range(int(num_bytes.max())):
-        here = np.nonzero(num_bytes > index)[0]
-        septet = values[here] >> (index * _VARINT_BITS) & _VARINT_MASK
-        is_last = num_bytes[here] == index + 1
-        encoded[ends[here] + index] = septet | np.where(is_last, 0, _CONTINUES)
-    return encoded.tobytes(), ends[starts]
+    return entries + ENTRY.pack(end, 0)
 
 
-@functools.cache
-def _field_prefix(record_name: str, kind: int, num_bytes: int) -> bytes:
-    """Returns the bytes of a map entry before its packed values."""
-    values = _tag(1) + _varint(num_bytes)
-    feature = _tag(kind) + _varint(len(values) + num_bytes) + values
-    name = record_name.encode("utf-8")
-    key = _tag(1) + _varint(len(name)) + name
-    length = _varint(len(feature) + num_bytes)
-    entry = key + _tag(2) + length + feature
-    return _tag(1) + _varint(len(entry) + num_bytes) + entry
+def _entries(framed: mmap.mmap | bytes, first: int = 0) -> tuple[bytes, int]:
+    """Returns the entries of framed records, and where the last one ends.
+
+    The first one begins at byte `first` of the file. Records are counted as
+    long as their lengths lead to a whole one.
+    """
+    entries, position, size = bytearray(), 0, len(framed)
+    while position + _FRAME_SIZE <= size:
+        end = position + _FRAME_SIZE + _LENGTH.unpack_from(framed, position)[0]
+        if end > size:
+            break
+        (checksum,) = _CHECKSUM.unpack_from(framed, end - _CHECKSUM.size)
+        entries += ENTRY.pack(first + position, checksum)
+        position = end
+    return bytes(entries), position
 
 
-def _tag(field: int) -> bytes:
-    return bytes([field << 3 | _LENGTH_DELIMITED])
+def expand_globs(patterns: str | list[str]) -> list[str]:
+    """Returns the files that local and remote patterns match."""
+    return files.expand_globs(patterns, glob_remote=_glob)
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > _VARINT_MASK:
-        encoded.append(value & _VARINT_MASK | _CONTINUES)
-        value >>= _VARINT_BITS
-    encoded.append(value)
-    return bytes(encoded)
+def _glob(pattern: str) -> list[str]:
+    import tensorflow as tf
+
+    with _errors_named(pattern):
+        return list(tf.io.gfile.glob(pattern))
 
 
-def _values(data: bytes, field: int) -> list[tuple[int, bytes]]:
-    """Returns the values of a field of a message, each with its wire type."""
-    found, position = [], 0
-    while position < len(data):
-        tag, position = _read_varint(data, position)
-        wire_type, size = tag & 7, 0
-        if wire_type == _VARINT:
-            size = _read_varint(data, position)[1] - position
-        elif wire_type == _LENGTH_DELIMITED:
-            size, position = _read_varint(data, position)
-        elif wire_type in _FIXED_SIZES:
-            size = _FIXED_SIZES[wire_type]
-        else:
-            raise ValueError(f"unexpected tag {tag} at byte {position}")
-        if position + size > len(data):
-            raise ValueError(f"field of {size} bytes is cut short")
-        if tag >> 3 == field:
-            found.append((wire_type, data[position : position + size]))
-        position += size
-    return found
+def for_all(function: Callable[[str], T], paths: list[str]) -> list[T]:
+    """Calls a function with all paths: if there are remote ones, in threads."""
+    if not any(map(files.is_remote, paths)):
+        return [*map(function, paths)]
+    with futures.ThreadPoolExecutor(_NUM_THREADS) as pool:
+        return [*pool.map(function, paths)]
 
 
-def _messages(data: bytes, field: int) -> list[bytes]:
-    """Returns the values of a length-delimited field of a message."""
-    return _of_types(data, field, _LENGTH_DELIMITED)
+def read_bytes(path: str, start: int = 0, count: int = -1) -> bytes:
+    """Returns bytes of a file; a negative count is that of the rest."""
+    if not files.is_remote(path):
+        with open(path, "rb") as local:
+            local.seek(start)
+            return local.read(count)
+    import tensorflow as tf
+
+    with _errors_named(path), tf.io.gfile.GFile(path, "rb") as file:
+        file.seek(start)
+        return bytes(file.read(count))
 
 
-def _of_types(data: bytes, field: int, *wire_types: int) -> list[bytes]:
-    values = _values(data, field)
-    if any(wire_type not in wire_types for wire_type, _ in values):
-        raise ValueError(f"field {field} has an unexpected type")
-    return [value for _, value in values]
+@contextlib.contextmanager
+def _errors_named(path: str) -> Iterator[None]:
+    """Makes errors of the file system, in one line, of TensorFlow's."""
+    import tensorflow as tf
 
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while data[position] & _CONTINUES:
-        value |= (data[position] & _VARINT_MASK) << shift
-        shift += _VARINT_BITS
-        position += 1
-    return value | data[position] << shift, position + 1
-
-
-def _decode_feature(feature: bytes) -> np.ndarray:
-    # A packed list is the bytes of its values; one that is not holds each in a
-    # field of its own, and both may occur together.
-    for values in _messages(feature, _INT64_LIST):
-        parts = _of_types(values, 1, _LENGTH_DELIMITED, _VARINT)
-        return _decode_varints(b"".join(parts))
-    for values in _messages(feature, _FLOAT_LIST):
-        parts = _of_types(values, 1, _LENGTH_DELIMITED, _FIXED32)
-        return np.frombuffer(b"".join(parts), "<f4").astype(np.float32)
-    if feature:
-        raise ValueError("a field holds text")
-    return np.zeros(0, np.int64)
-
-
-def _decode_varints(packed: bytes) -> np.ndarray:
-    data = np.frombuffer(packed, np.uint8)
-    ends = np.nonzero(data < _CONTINUES)[0]
-    starts = np.concatenate(([0], ends + 1))[:-1]
-    values = np.zeros(len(ends), np.uint64)
-    for index in range(_MAX_VARINT_BYTES):
-        here = np.nonzero(starts + index <= ends)[0]
-        septet = data[starts[here] + index].astype(np.uint64) & _VARINT_MASK
-        values[here] |= septet << np.uint64(index * _VARINT_BITS)
-    return values.view(np.int64)
+    try:
+        yield
+    except tf.errors.NotFoundError as error:
+        raise FileNotFoundError(
+            f"There is no file {path!r}. Check the path."
+        ) from error
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"{path!r} cannot be read: {error.message.splitlines()[0]}. Check "
+            "the path and your permissions, or copy the files to a local "
+            "folder."
+        ) from error

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-PAIR_OBJECTIVES = ("sop", "nsp", "none")
 RANDOM_NEXT_PROBABILITY = 0.5
 
 _SWAP_PROBABILITY = 0.5

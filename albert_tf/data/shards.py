@@ -1,371 +1,405 @@
-"""The output files of a build: their names, their shares, which are finished.
+"""What a shard is: a record file, what made it, and what is in it.
 
-A shard is one output file. It holds the records of a range of the corpus'
-blocks; or, if there are more files than blocks, every n-th record of a block.
-The blocks are in the order of the corpus: so a shard is built from few files,
-each read once, from its beginning, as compressed files must be, and a finished
-one is kept. Mixing is left to the reader, who draws a new order of all records
-for each epoch.
+Data flow: plan of a build -> [this file] -> record file and sidecar -> [this
+file] -> source of records.
+
+A shard is described by its sidecar, the JSON file `<record file>.json`. Here is
+what both sides need, those who build records and those who read them.
 """
 
-import contextlib
+import collections
 import dataclasses
+import functools
 import itertools
+import json
 import logging
 import os
 import re
-from collections.abc import (
-    Generator,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from albert_tf import checks, files, storage
-from albert_tf.data import corpus, record_index, remote_files, sidecar
-from albert_tf.data.deduplication import Duplicates
-from albert_tf.data.pretraining_config import PretrainingDataConfig
-from albert_tf.data.sidecar import BuildCounts
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.data import record_files
+from albert_tf.settings import setting
+from albert_tf.text.special_tokens import SpecialIds
 
 _LOGGER = logging.getLogger(__name__)
 
-_NUM_CORPUS_FILES = 10
-# What is meant for shards, but names one file: `train@8.tfrecord`.
-_NUMBER_INSIDE = re.compile(r"(.*[^/])(@\d+)(\.[^/@]+)", re.DOTALL)
-# Longer lists of files are cut off in a sidecar.
-_MAX_CHARACTERS = 1000
-# What only a finished build knows, what follows from the vocabulary, and where
-# the corpus lies; `config` is compared field by field.
-_FIELDS_NOT_COMPARED = (
-    *("config", "counts", "num_bytes", "sha256"),
-    *("vocab_size", "special_ids", "forbidden_ids"),
-    *("corpus_files", "num_corpus_files"),
+FORMAT_VERSION = 3
+MASKINGS = ("static", "dynamic")
+PAIR_OBJECTIVES = ("sop", "nsp", "none")
+# Fields of `RecordSettings` that say how masks are drawn: of static records
+# when they are built, of dynamic ones when they are read.
+MASK_SETTINGS = (
+    "max_predictions_per_seq",
+    "masked_lm_prob",
+    "ngram",
+    "favor_shorter_ngram",
+    "do_whole_word_mask",
 )
+_UNKNOWN: Any = None  # If there is no sidecar.
+_SHORTEST_SEQUENCE = 8
+# `[CLS] A [SEP] B [SEP]` and `[CLS] A [SEP]`.
+_NUM_PAIR_SPECIALS, _NUM_SINGLE_SPECIALS = 3, 2
+_NUMBERED = re.compile(r"(?P<stem>.*)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
 
 
-class Outcome(NamedTuple):
-    """What a run of a build did, with the counts of each shard."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecordSettings:
+    """Settings of a build that readers of its records need, too.
 
-    kept: dict[str, BuildCounts]
-    built: dict[str, BuildCounts]
-    num_bad_lines: int
-    duplicates: Duplicates | None
+    `pair_objective` is None if it is not known.
+    """
+
+    max_seq_length: int = setting(
+        512, "Tokens of a record, special tokens included."
+    )
+    pair_objective: str | None = setting(
+        None,
+        "Pairs to build. sop: sentence order (default); nsp: next sentence; "
+        "none: single segments.",
+        choices=PAIR_OBJECTIVES,
+    )
+    masking: str = setting(
+        "static",
+        "static: masks are drawn now, and records have the original's eight "
+        "fields; dynamic: records hold unmasked pairs, and masks and sentence "
+        "order are drawn each time a record is read.",
+        choices=MASKINGS,
+    )
+    token_boundary: bool = setting(
+        True,
+        "Whether records say where words begin. Without it, those of "
+        "--masking=dynamic are a third smaller, and readers take it from the "
+        "sidecar, which then says which tokens begin a word.",
+    )
+    max_predictions_per_seq: int = setting(
+        20, "Largest number of tokens masked in a record."
+    )
+    masked_lm_prob: float = setting(0.15, "Share of tokens to mask.")
+    ngram: int = setting(3, "Longest n-gram of words that is masked together.")
+    favor_shorter_ngram: bool = setting(
+        True,
+        "Whether an n-gram of n words has a probability proportional to 1/n; "
+        "otherwise the same probabilities in reverse.",
+    )
+    do_whole_word_mask: bool = setting(
+        True, "Whether whole words are masked, or single tokens."
+    )
+    do_permutation: bool = setting(
+        False,
+        "Whether to also shuffle as many further tokens among themselves; "
+        "doubles the prediction slots.",
+    )
+
+    def __post_init__(self) -> None:
+        checks.check_integer(
+            "max_seq_length", self.max_seq_length, at_least=_SHORTEST_SEQUENCE
+        )
+        checks.check_integer(
+            "max_predictions_per_seq",
+            self.max_predictions_per_seq,
+            at_least=1,
+            at_most=self.token_budget,
+        )
+        # Differs: the original accepts 0, and writes records without a target.
+        checks.check_number(
+            "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
+        )
+        checks.check_integer("ngram", self.ngram, at_least=1)
+
+    @property
+    def token_budget(self) -> int:
+        """Tokens that fit into a record beside `[CLS]` and `[SEP]`s."""
+        is_single = self.pair_objective == "none"
+        num_specials = _NUM_SINGLE_SPECIALS if is_single else _NUM_PAIR_SPECIALS
+        return self.max_seq_length - num_specials
+
+    @property
+    def num_prediction_slots(self) -> int:
+        """P, the length of the masked_lm fields."""
+        return self.max_predictions_per_seq * (2 if self.do_permutation else 1)
 
 
-def output_files(
-    config: PretrainingDataConfig, inputs: Sequence[str]
-) -> list[str]:
-    """Returns the record files to write, whose names are checked.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildCounts:
+    """Counts of a block, a shard or a whole build; they can be added.
+
+    For every build, `tokens` times the number of copies, less
+    `tokens_left_out`, plus `tokens_repeated`, is `record_tokens` less the
+    special tokens. If the records of a block are dealt to several shards, the
+    first of them has the counts of the block's text.
 
     Args:
-        config: Names the files, and the vocabulary.
-        inputs: The files of the corpus.
-
-    Raises:
-        ValueError: A file cannot be written under such a name, or without
-            overwriting an input.
+        documents: Documents with at least one token.
+        sentences: Sentences with at least one token.
+        tokens: Tokens of the text, counted once, without the copies.
+        unknown_tokens: How many of them are the unknown token.
+        lone_tokens: How many of them are in a block of a single document,
+            from which its unrelated segments come, too.
+        chunks_without_pair: Chunks of one sentence, which are skipped, of all
+            copies.
+        tokens_left_out: Tokens of the text that are in no record of a copy,
+            of all copies.
+        tokens_repeated: Tokens of the text that are in records of the same
+            copy again, of all copies.
+        records: Records, of all copies.
+        label_1_records: Records whose label is 1.
+        record_tokens: Tokens in records, special tokens included, without
+            padding.
+        masked_tokens: Prediction slots in use.
     """
-    names = [name.strip() for name in (config.output_file or "").split(",")]
-    paths = [path for name in names if name for path in files.shard_names(name)]
-    vocabulary = (config.spm_model_file, config.vocab_file)
-    existing = [
-        p
-        for p in (*inputs, *vocabulary)
-        if p and (files.is_remote(p) or os.path.exists(p))
-    ]
-    for path in paths:
-        if path.endswith(os.sep) or os.path.isdir(path):
-            raise ValueError(
-                f"{path!r} is a folder. Name a file in it as output file."
-            )
-        if path.endswith(record_index.OTHER_SUFFIXES):
-            raise ValueError(
-                f"{path!r} has the name of a sidecar, an index or an "
-                "unfinished file. Choose an output file that does not end in "
-                f"{', '.join(record_index.OTHER_SUFFIXES)}."
-            )
-        if found := _NUMBER_INSIDE.fullmatch(path):
-            stem, number, ending = found.groups()
-            raise ValueError(
-                f"{path!r} would be a single file. Put the number of shards at "
-                f"its end: {f'{stem}{ending}{number}'!r}."
-            )
-        for written in written_files(path):
-            _check_not_an_input(path, written, existing)
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise ValueError(
-            "An output file is named twice. Name each once. Received: "
-            f"{checks.listed(paths, at_most=3)}."
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    unknown_tokens: int = 0
+    lone_tokens: int = 0
+    chunks_without_pair: int = 0
+    tokens_left_out: int = 0
+    tokens_repeated: int = 0
+    records: int = 0
+    label_1_records: int = 0
+    record_tokens: int = 0
+    masked_tokens: int = 0
+
+    def __add__(self, other: "BuildCounts") -> "BuildCounts":
+        theirs = vars(other)
+        return BuildCounts(**{n: v + theirs[n] for n, v in vars(self).items()})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Duplicates:
+    """How many documents are left out of a corpus, and their characters."""
+
+    documents: int
+    characters: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One record file: what made it, and what is in it.
+
+    All but the path is in the sidecar. The last three fields are known when
+    the shard is written. Records of the original have no sidecar: then
+    `config` has only what the first record shows, `sha256` is a digest of the
+    records, and all else is missing.
+
+    Args:
+        path: The record file.
+        config: The settings that the records depend on, by name.
+        origin: Where the text and the vocabulary were; the records do not
+            depend on it.
+        tokenizer_hash: See `Tokenizer`, as the next three.
+        vocab_size: V.
+        special_ids: Ids of the special tokens.
+        forbidden_ids: Sorted ids that a random replacement must not be.
+        word_starts: For each token, whether it starts a word, as bits in
+            hexadecimal, the first one the highest; only of records without
+            `token_boundary`.
+        corpus_files: Name (without folder) and size of the first few text
+            files.
+        num_corpus_files: Number of text files.
+        corpus_sha256: Digest of the documents that were read from them.
+        duplicates: Documents that were left out of the whole corpus, because
+            it has them several times; None if none were looked for.
+        blocks: First block in this file, and one past the last, counted over
+            the corpus.
+        part: `[k, n]`: the file has every n-th record of its blocks, from
+            record k on.
+        counts: What the file holds.
+        num_bytes: Size of the file.
+        sha256: Checksum of the file, hexadecimal.
+    """
+
+    path: str
+    config: Mapping[str, Any]
+    origin: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    tokenizer_hash: str | None = None
+    vocab_size: int = _UNKNOWN
+    special_ids: SpecialIds = _UNKNOWN
+    forbidden_ids: Sequence[int] = ()
+    word_starts: str | None = None
+    corpus_files: Sequence[Sequence[str | int]] = ()
+    num_corpus_files: int = 0
+    corpus_sha256: str | None = None
+    duplicates: Duplicates | None = None
+    blocks: Sequence[int] = (0, 1)
+    part: Sequence[int] = (0, 1)
+    counts: BuildCounts = BuildCounts()
+    num_bytes: int = 0
+    sha256: str = ""
+
+    @functools.cached_property
+    def settings(self) -> RecordSettings:
+        """The settings that readers need."""
+        fields = dataclasses.fields(RecordSettings)
+        names = {field.name for field in fields} & self.config.keys()
+        return RecordSettings(**{name: self.config[name] for name in names})
+
+    @property
+    def has_sidecar(self) -> bool:
+        """Whether it is known what made the file."""
+        return self.tokenizer_hash is not None
+
+    @property
+    def build(self) -> dict[str, Any]:
+        """What all shards of a build have in common, by name."""
+        return {
+            **self.config,
+            "corpus_sha256": self.corpus_sha256,
+            "tokenizer_hash": self.tokenizer_hash,
+        }
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Which part of the corpus' blocks it holds: start and end."""
+        (first, end), (part, num_parts) = self.blocks, self.part
+        if num_parts == 1:
+            return first, end
+        return first + part / num_parts, first + (part + 1) / num_parts
+
+    def with_masks(self, masks: Mapping[str, Any]) -> "Shard":
+        """Returns the shard with other `MASK_SETTINGS`."""
+        return dataclasses.replace(self, config={**self.config, **masks})
+
+    def write_sidecar(self) -> None:
+        """Writes the sidecar, which may be remote."""
+        values = dataclasses.asdict(self)
+        del values["path"]
+        storage.write_json(
+            sidecar_path(self.path), {"version": FORMAT_VERSION, **values}
         )
-    return paths
 
 
-def chosen(
-    config: PretrainingDataConfig, paths: Sequence[str]
-) -> Sequence[str]:
-    """Returns the output files that are built here, in order.
+def sidecar_path(record_path: files.Path) -> str:
+    """Returns the path of the sidecar of a record file."""
+    return os.fspath(record_path) + ".json"
 
-    Raises:
-        ValueError: `config.shards` names one that does not exist.
+
+def read(
+    record_path: files.Path,
+    *,
+    read_bytes: Callable[[str], bytes] = record_files.read_bytes,
+) -> Shard | None:
+    """Reads the sidecar of a record file; None if it has none.
+
+    `read_bytes` returns the content of a file, which may be remote.
     """
-    ranges = config.shard_numbers()
-    if ranges is None:
-        return paths
-    if max(numbers.stop for numbers in ranges) > len(paths):
-        raise ValueError(
-            f"`shards` must be from 0 to {len(paths) - 1}, the numbers of the "
-            f"{len(paths)} output files. Received: shards={config.shards!r}."
-        )
-    numbers = set(itertools.chain(*ranges))
-    return [path for number, path in enumerate(paths) if number in numbers]
-
-
-def written_files(path: str) -> list[str]:
-    """Returns what a build writes for an output file, itself included."""
-    return [path, sidecar.sidecar_path(path), record_index.index_path(path)]
-
-
-def _check_not_an_input(path: str, written: str, inputs: Sequence[str]) -> None:
-    if files.is_remote(written):
-        if written in inputs:
-            raise _would_overwrite(path, written)
-        return
-    if not os.path.exists(written):
-        if os.path.islink(written):
-            raise ValueError(
-                f"{written!r} is a link to a file that does not exist. Remove "
-                "it, or choose another output file."
-            )
-        return
-    for name in inputs:
-        if not files.is_remote(name) and os.path.samefile(name, written):
-            raise _would_overwrite(path, name)
-
-
-def _would_overwrite(path: str, name: str) -> ValueError:
-    return ValueError(
-        f"The output file {path!r} would overwrite the input {name!r}. "
-        "Choose another output file."
-    )
-
-
-def plan(
-    config: PretrainingDataConfig,
-    tokenizer: Tokenizer,
-    contents: corpus.CorpusContents,
-    paths: Sequence[str],
-) -> dict[str, sidecar.Sidecar]:
-    """Divides the records over the output files, in order and evenly.
-
-    Returns:
-        By output file that is built here, its sidecar without what the build
-        will measure.
-
-    Raises:
-        ValueError: As `chosen`.
-    """
-    shortened = dataclasses.replace(
-        config.without_builder(),
-        input_file=_shortened(config.input_file),
-        output_file=_shortened(config.output_file),
-    )
-    facts = {
-        "config": shortened,
-        "corpus_files": [
-            [os.path.basename(path), storage.size(path)]
-            for path in contents.paths[:_NUM_CORPUS_FILES]
-        ],
-        "num_corpus_files": len(contents.paths),
-        "corpus_sha256": contents.sha256,
-        "duplicates": contents.duplicates,
-        "tokenizer_hash": tokenizer.hash,
-        "vocab_size": tokenizer.vocab_size,
-        "special_ids": tokenizer.special_ids,
-        "forbidden_ids": tokenizer.forbidden_ids.tolist(),
-        "word_starts": None
-        if config.token_boundary
-        else np.packbits(tokenizer.word_starts).tobytes().hex(),
-    }
-    shares = _shares(len(contents.block_sizes), len(paths))
-    by_path = dict(zip(paths, shares, strict=True))
-    return {
-        path: sidecar.Sidecar(**facts, blocks=blocks, part=part)
-        for path in chosen(config, paths)
-        for blocks, part in [by_path[path]]
-    }
-
-
-def _shortened(text: str | None) -> str | None:
-    if text is None or len(text) <= _MAX_CHARACTERS:
-        return text
-    return f"{text[:_MAX_CHARACTERS]}... ({len(text):,} characters)"
-
-
-def _shares(
-    num_blocks: int, num_shards: int
-) -> list[tuple[list[int], list[int]]]:
-    """Returns `blocks` and `part` of each shard, see `Sidecar`."""
-    if num_shards <= num_blocks:
-        borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
-        return [(list(b), [0, 1]) for b in itertools.pairwise(borders)]
-    # The shards of each block.
-    borders = [i * num_shards // num_blocks for i in range(num_blocks + 1)]
-    return [
-        ([block, block + 1], [part, end - first])
-        for block, (first, end) in enumerate(itertools.pairwise(borders))
-        for part in range(end - first)
-    ]
-
-
-def finished_counts(path: str, planned: sidecar.Sidecar) -> BuildCounts | None:
-    """Returns the counts of a finished shard; None if it has to be built.
-
-    Raises:
-        ValueError: The file, or one in place of its sidecar, was not made by
-            this build, which would destroy it.
-    """
-    found = read_sidecar(path)
-    if not storage.exists(path):
-        return None
-    if found is None:
-        raise ValueError(
-            f"{path!r} exists already, and no sidecar says what made "
-            "it. Remove it, or choose another output file."
-        )
-    there, wanted = _build_settings(found), _build_settings(planned)
-    differences = [
-        f"{name} is {there[name]!r} there, {wanted[name]!r} here"
-        for name in sorted(wanted)
-        if there[name] != wanted[name]
-    ]
-    if differences:
-        raise ValueError(
-            f"{path!r} was made by another build: "
-            f"{'; '.join(differences)}. Remove it, or choose another output "
-            "file."
-        )
-    if storage.size(path) != found.num_bytes:
-        _LOGGER.warning("%s was cut short; building it again.", path)
-        return None
-    if not storage.exists(record_index.index_path(path)):
-        _LOGGER.warning("%s has lost its index; building it again.", path)
-        return None
-    return found.counts
-
-
-def read_sidecar(path: str) -> sidecar.Sidecar | None:
-    """Reads the sidecar of an output file; None if it has none.
-
-    Raises:
-        ImportError, OSError: A remote one cannot be read.
-        ValueError: It is not a sidecar.
-    """
+    path = sidecar_path(record_path)
     try:
-        return sidecar.read(path, read_remote=storage.read_bytes)
+        text = read_bytes(path)
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    try:
+        values = json.loads(text)
+        if values.pop("version") != FORMAT_VERSION:
+            raise ValueError(f"its version is not {FORMAT_VERSION}")
+        values["special_ids"] = SpecialIds(**values["special_ids"])
+        values["counts"] = BuildCounts(**values["counts"])
+        if values["duplicates"] is not None:
+            values["duplicates"] = Duplicates(**values["duplicates"])
+        return Shard(path=os.fspath(record_path), **values)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{sidecar.sidecar_path(path)!r} is in the place of the sidecar of "
-            f"{path!r}, and not a sidecar that this version can read. Remove "
-            "it, or choose another output file."
+            f"{path!r} is in the place of a sidecar, and not one that this "
+            f"version can read ({error}). Build the records again, or choose "
+            "another name for them."
         ) from error
 
 
-def _build_settings(values: sidecar.Sidecar) -> dict[str, Any]:
-    others = {
-        name: value
-        for name, value in vars(values).items()
-        if name not in _FIELDS_NOT_COMPARED
-    }
-    return values.config.record_settings() | others
+def check_sets(shards: Iterable[Shard]) -> None:
+    """Checks that shards of one name, `train-00000-of-00008`, are of one build.
 
-
-def split_planned(
-    planned: Mapping[str, sidecar.Sidecar],
-) -> tuple[dict[str, BuildCounts], dict[str, sidecar.Sidecar]]:
-    """Returns the counts of finished shards, and the shards to build.
-
-    What killed builds have left beside the finished ones is removed.
-
-    Raises:
-        ValueError: A file that this build did not make is in the way; or
-            another process builds a shard.
+    Otherwise text would be in two of them, or in none. Warns of missing shards,
+    and of records that are in two files.
     """
-    found = remote_files.open_all(
-        lambda path: finished_counts(path, planned[path]), [*planned]
-    )
-    by_path = zip(planned, found, strict=True)
-    finished = {path: counts for path, counts in by_path if counts}
-    pending = {path: s for path, s in planned.items() if path not in finished}
-    remote_files.open_all(record_index.check_replaceable, [*pending])
-    clean_up(finished)
-    return finished, pending
+    sets: dict[tuple[str, int], list[Shard]] = {}
+    for shard in shards:
+        if name := _NUMBERED.fullmatch(shard.path):
+            key = (name["stem"], int(name["count"]))
+            sets.setdefault(key, []).append(shard)
+    for (stem, count), members in sets.items():
+        if len(members) < count:
+            _LOGGER.warning(
+                "%d of the %d shards of %r are read; the others are not named.",
+                len(members),
+                count,
+                f"{stem}@{count}",
+            )
+        described = [shard for shard in members if shard.has_sidecar]
+        for shard in described[1:]:
+            _check_same_build(described[0], shard)
+    _warn_of_overlaps(shards)
 
 
-def wanted(
-    pending: Iterable[sidecar.Sidecar], contents: corpus.CorpusContents
-) -> list[corpus.WantedFile]:
-    """Returns the blocks to read for these shards, each once, by file."""
-    num_parts = {n: s.part[1] for s in pending for n in range(*s.blocks)}
-    return contents.wanted(num_parts)
+def _check_same_build(first: Shard, second: Shard) -> None:
+    if first.build != second.build:
+        differences = checks.differences(first.build, second.build)
+        raise ValueError(
+            f"{first.path!r} and {second.path!r} are shards of different "
+            f"builds: {checks.listed(differences)}. Build all shards from the "
+            "same text, with the same settings."
+        )
 
 
-def clean_up(paths: Iterable[str]) -> None:
-    """Removes what killed builds have left beside local shards.
+def _warn_of_overlaps(shards: Iterable[Shard]) -> None:
+    """Warns of files that hold records of the same text, by the same build.
 
-    Raises:
-        ValueError: Another process builds a shard.
+    So do the shards of two builds that differ in the number of shards.
     """
-    for path in paths:
-        # Whoever writes has a lock file, which a kill leaves behind.
-        if not files.is_remote(path) and os.path.exists(files.lock_path(path)):
-            with locked(path):
-                remove_partials(path)
+    builds = collections.defaultdict(list)
+    for shard in shards:
+        if shard.corpus_sha256 and shard.counts.records:
+            builds[tuple(shard.build.values())].append(shard)
+    for members in builds.values():
+        members.sort(key=lambda shard: shard.extent)
+        for first, second in itertools.pairwise(members):
+            if second.extent[0] < first.extent[1]:
+                _LOGGER.warning(
+                    "%r holds some of the same records as %r, so they are read "
+                    "twice as often. Pass the files of one build.",
+                    second.path,
+                    first.path,
+                )
+                break
 
 
-def remove_partials(path: str) -> None:
-    """Removes what killed builds have left of a local shard that is locked."""
-    if not files.is_remote(path):
-        for written in written_files(path):
-            files.remove_partials(written)
+def report_common_text(
+    trained: Iterable[Shard], evaluated: Iterable[Shard]
+) -> None:
+    """Warns of shards to evaluate on whose text is also trained on."""
+    same, by_corpus = {}, collections.defaultdict(list)
+    for shard in trained:
+        same[shard.sha256] = shard
+        by_corpus[shard.corpus_sha256].append(shard)
+    for shard in evaluated:
+        common = same.get(shard.sha256)
+        if not common and shard.corpus_sha256:
+            common = next(
+                (
+                    other
+                    for other in by_corpus[shard.corpus_sha256]
+                    if _has_common_text(shard, other)
+                ),
+                None,
+            )
+        if common:
+            _LOGGER.warning(
+                "%r, to evaluate on, holds text of %r, which is also trained "
+                "on, so its scores say nothing about other text. Build an "
+                "--eval_file of held-out text.",
+                shard.path,
+                common.path,
+            )
+            return
 
 
-def locked_in_turn(paths: Sequence[str]) -> Generator[str, None, None]:
-    """Yields shards, each locked until the next one is asked for.
-
-    The next one is locked before the lock of the last one is released, so that
-    of two builds of the same files, the one that started first goes on.
-
-    Raises:
-        ValueError: Another process builds the shard.
-    """
-    turn = contextlib.ExitStack()
-    for number, path in enumerate(paths):
-        if number == 0:
-            turn.enter_context(locked(path))
-        next_turn = contextlib.ExitStack()
-        with turn:
-            yield path
-            for following in paths[number + 1 : number + 2]:
-                next_turn.enter_context(locked(following))
-        turn = next_turn
-
-
-def locked(path: str) -> contextlib.AbstractContextManager[None]:
-    """Locks a shard for this process, unless it is remote.
-
-    Raises:
-        ValueError: Another process builds it.
-    """
-    if files.is_remote(path):
-        return contextlib.nullcontext()
-    return files.locked(
-        files.lock_path(path),
-        f"Another process is building {path!r}. Wait until it ends, or choose "
-        "another output file.",
-    )
+def _has_common_text(shard: Shard, other: Shard) -> bool:
+    """Compares two shards of one corpus."""
+    # Other records of a block are of other text, if there is one copy of it.
+    if shard.build == other.build and shard.config["dupe_factor"] == 1:
+        (start, end), (other_start, other_end) = shard.extent, other.extent
+    else:
+        (start, end), (other_start, other_end) = shard.blocks, other.blocks
+    return start < other_end and other_start < end

@@ -17,11 +17,11 @@ from albert_tf import features
 from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
+    example_codec,
     example_order,
     input_pipeline,
-    record_files,
-    record_lengths,
     record_source,
+    shards,
 )
 from albert_tf.data.record_source import RecordSource
 from albert_tf.tasks.pretraining import PretrainingTask
@@ -149,7 +149,7 @@ def _output_folder(
     strategy: tf.distribute.Strategy,
 ) -> run_folder.RunFolder:
     tokenizers = [
-        source.layout.tokenizer_hash
+        source.shard.tokenizer_hash
         for _, source in _used(train_records, eval_records)
     ]
     return run_folder.RunFolder(
@@ -339,11 +339,11 @@ def _open_eval_records(config: PretrainingConfig) -> RecordSource:
 def _open_records(
     config: PretrainingConfig, patterns: str, lengths: Sequence[int]
 ) -> dict[int, RecordSource]:
-    return record_lengths.open_records(
+    return record_source.open_by_length(
         patterns,
         list(dict.fromkeys(lengths)),
         mask_settings={
-            name: getattr(config, name) for name in record_source.MASK_SETTINGS
+            name: getattr(config, name) for name in shards.MASK_SETTINGS
         },
         vocab_size=config.albert_config.vocab_size,
         verify=config.verify_records,
@@ -358,19 +358,19 @@ def _check_vocabularies(
     Raises:
         ValueError: They do not.
     """
-    layouts = [source.layout for source in sources]
-    hashes = {layout.tokenizer_hash for layout in layouts} - {None}
+    described = [source.shard for source in sources]
+    hashes = {shard.tokenizer_hash for shard in described} - {None}
     if len(hashes) > 1:
         raise ValueError(
             "The records to train on, or those and the ones to evaluate on, "
             "were made with different tokenizers. Build all with the same "
             "vocabulary."
         )
-    for layout in layouts:
-        if layout.vocab_size not in (None, config.vocab_size):
+    for shard in described:
+        if shard.vocab_size not in (None, config.vocab_size):
             raise ValueError(
                 "The records were made with a vocabulary of "
-                f"{layout.vocab_size} tokens, but the config has vocab_size="
+                f"{shard.vocab_size} tokens, but the config has vocab_size="
                 f"{config.vocab_size}. Change the config, or build them again."
             )
 
@@ -383,8 +383,9 @@ def _check_records(
     """Checks that the records fit the model, its objectives, one another."""
     used = _used(train_records, eval_records)
     _check_vocabularies(config.albert_config, [source for _, source in used])
+    evaluated = eval_records.shards if eval_records else []
     for source in train_records.values():
-        record_source.report_common_files(source, eval_records)
+        shards.report_common_text(source.shards, evaluated)
     if config.eval_file and not config.do_eval:
         _LOGGER.warning(
             "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
@@ -393,7 +394,7 @@ def _check_records(
         return
     known: set[str] = set()
     for name, source in used:
-        pairs = source.layout.pair_objective
+        pairs = source.shard.settings.pair_objective
         if pairs == "none" or (pairs is None and _has_one_label(source)):
             problem = (
                 "hold single segments (--pair_objective=none)"
@@ -430,7 +431,7 @@ def _has_one_label(source: RecordSource) -> bool:
         "sentence_order_labels"
     ]
     places = np.linspace(0, source.num_records - 1, number).astype(np.int64)
-    decoded = map(record_files.decode_example, source.get(places))
+    decoded = map(example_codec.decode_example, source.get(places))
     return len({int(values[name][0]) for values in decoded}) == 1
 
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from albert_tf.data import sidecar
+from albert_tf.data import shards
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = "run_pretraining.py"
@@ -126,9 +126,9 @@ def faults(finished_run, workshop, tmp_path):
 def copy_records(workshop, path, **facts):
     """Copies the training records; the sidecar says `facts` instead."""
     shutil.copy(workshop / "train.tf_record", path)
-    source = sidecar.sidecar_path(workshop / "train.tf_record")
+    source = shards.sidecar_path(workshop / "train.tf_record")
     values = json.loads(pathlib.Path(source).read_text()) | facts
-    pathlib.Path(sidecar.sidecar_path(path)).write_text(json.dumps(values))
+    pathlib.Path(shards.sidecar_path(path)).write_text(json.dumps(values))
 
 
 @pytest.mark.parametrize(

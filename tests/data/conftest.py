@@ -1,11 +1,12 @@
 """Tiny record files, written with TensorFlow's own messages."""
 
-import hashlib
+import dataclasses
+import io
 
 import pytest
 
-from albert_tf.data import record_files, record_index, sidecar
-from albert_tf.data.sidecar import BuildCounts
+from albert_tf.data import record_files
+from albert_tf.data.shards import BuildCounts
 from tests.data import records as tiny_records
 
 
@@ -20,20 +21,20 @@ def write_records(tmp_path):
     def write(name, records, *, with_sidecar=True, with_index=True, **changes):
         path = str(tmp_path / name)
         serialized = list(map(tiny_records.serialize, records))
-        data = record_files.frame_records(serialized)
-        (tmp_path / name).write_bytes(data)
+        file, index = io.BytesIO(), io.BytesIO()
+        writer = record_files.RecordWriter(file, index)
+        writer.write(record_files.frame_records(serialized))
+        measured = {
+            "counts": BuildCounts(records=len(serialized)),
+            "sha256": writer.finish(),
+            "num_bytes": writer.num_bytes,
+        }
+        (tmp_path / name).write_bytes(file.getvalue())
         if with_sidecar:
-            measured = {
-                "counts": BuildCounts(records=len(serialized)),
-                "num_bytes": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(),
-            }
-            facts = tiny_records.make_sidecar(**measured | changes)
-            sidecar.write(path, facts)
+            shard = tiny_records.make_shard(**measured | changes)
+            dataclasses.replace(shard, path=path).write_sidecar()
         if with_sidecar and with_index:
-            with record_index.index_writer(path) as index:
-                index.add(data)
-                index.finish(facts.sha256)
+            (tmp_path / f"{name}.index").write_bytes(index.getvalue())
         return path
 
     return write

@@ -7,8 +7,9 @@ import numpy as np
 import tensorflow as tf
 from scipy import stats
 
-from albert_tf.data import input_pipeline, sidecar
+from albert_tf.data import input_pipeline
 from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.shards import Shard
 from albert_tf.text.special_tokens import SpecialIds
 
 PAD, CLS, SEP, MASK, FIRST_ID, VOCAB_SIZE = 0, 2, 3, 4, 5, 100
@@ -22,24 +23,27 @@ TOKENIZER = types.SimpleNamespace(
 _SETTINGS = {field.name for field in dataclasses.fields(PretrainingDataConfig)}
 
 
-def make_sidecar(**changes):
-    """Makes a sidecar, of S = 8 and P = 2 unless changed.
+def make_shard(path="train", **changes):
+    """Makes a shard, of S = 8 and P = 2 unless changed.
 
-    Its arguments are fields of the sidecar or of its config.
+    Its arguments are fields of the shard or settings of its build.
     """
     settings = {"max_seq_length": 8, "max_predictions_per_seq": 2}
     settings |= {n: v for n, v in changes.items() if n in _SETTINGS}
+    config = PretrainingDataConfig(**settings)
     facts = {
-        "config": PretrainingDataConfig(**settings),
-        "corpus_files": [["corpus.txt", 99]],
-        "blocks": [0, 1],
+        "config": config.record_settings(),
+        "origin": config.origin(),
         "tokenizer_hash": "abc",
         "vocab_size": VOCAB_SIZE,
         "special_ids": SPECIAL_IDS,
         "forbidden_ids": [*range(FIRST_ID)],
+        "corpus_files": [["corpus.txt", 99]],
+        "blocks": [0, 1],
+        "part": [0, 1],
     }
     facts |= {n: v for n, v in changes.items() if n not in _SETTINGS}
-    return sidecar.Sidecar(**facts)
+    return Shard(path=path, **facts)
 
 
 def static_record(number, *, max_seq_length=8, num_slots=2):
@@ -109,7 +113,7 @@ def draw(rows, *, indices=None, epoch=0, seed=11, **changes):
         epochs=tf.constant(np.full(len(rows), epoch), tf.int64),
         indices=tf.constant(indices, tf.int64),
         seed=seed,
-        facts=make_sidecar(**settings),
+        shard=make_shard(**settings),
     )
     return {name: tensor.numpy() for name, tensor in batch.items()}
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from albert_tf.data import beam_runner, builder, shards
+from albert_tf.data import beam_runner, builder, shard_building
 from albert_tf.data.corpus import survey
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
@@ -109,12 +109,12 @@ def task(corpus, tmp_path):
         vocab_file=f"{corpus}/vocab",
         masking="dynamic",
     )
-    found = survey([config.input_file], config)
-    ((path, planned),) = shards.plan(
-        config, config.load_tokenizer(), found, [config.output_file]
-    ).items()
-    wanted = shards.wanted([planned], found)
-    return beam_runner.ShardTask(path, planned, wanted), config
+    contents = survey([config.input_file], config)
+    (shard,) = shard_building.plan(
+        config, config.load_tokenizer(), contents, [config.output_file]
+    )
+    requests = shard_building.requests([shard], contents)
+    return beam_runner.ShardTask(shard, requests), config
 
 
 def _written(folder):
@@ -133,13 +133,11 @@ def test_a_shard_that_is_built_twice_is_written_once(task, tmp_path):
 
 
 def test_a_worker_with_another_vocabulary_builds_nothing(task, tmp_path):
-    (path, planned, wanted), config = task
-    other = dataclasses.replace(planned, tokenizer_hash="abc")
+    (shard, requests), config = task
+    other = dataclasses.replace(shard, tokenizer_hash="abc")
 
     with pytest.raises(ValueError, match="not the same on all machines: .*voc"):
-        beam_runner.build_shard(
-            beam_runner.ShardTask(path, other, wanted), config
-        )
+        beam_runner.build_shard(beam_runner.ShardTask(other, requests), config)
 
     assert not list(tmp_path.iterdir())
 
@@ -314,8 +312,6 @@ def test_a_build_whose_process_was_killed_goes_on(
         assert command.returncode == 1
         assert error.startswith("error: A worker process died")
         assert error.count("\n") == 1
-        left = [path.name for path in folder.iterdir()]
-        assert not [name for name in left if "partial" in name]
     deadline = time.monotonic() + 20
     while any(os.path.exists(f"/proc/{pid}") for pid in workers):
         assert time.monotonic() < deadline
@@ -324,3 +320,50 @@ def test_a_build_whose_process_was_killed_goes_on(
         "out", masking="static", dupe_factor=9, runner="beam", num_workers=2
     )
     assert files == expected
+
+
+_PARENT = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
+print(worker.pid, flush=True)
+sys.stdin.read()
+"""
+# Beam's own part of a worker sleeps.
+_WORKER = """
+import sys, time, types
+name = "apache_beam.runners.worker"
+fake = types.ModuleType(name)
+fake.sdk_worker_main = types.SimpleNamespace(main=lambda _: time.sleep(60))
+for known in ("apache_beam", "apache_beam.runners", name):
+    sys.modules[known] = fake
+from albert_tf.data import beam_runner
+beam_runner.run_worker()
+"""
+
+
+def is_running(pid):
+    found = subprocess.run(
+        ["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True
+    )
+    return found.stdout.strip() not in ("", "Z")
+
+
+def test_a_worker_ends_with_its_parent():
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, _WORKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    worker = parent.stdout.readline().strip()
+    assert worker
+    time.sleep(1)
+    assert is_running(worker)
+
+    with parent:
+        parent.kill()
+
+    deadline = time.monotonic() + 20
+    while is_running(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -76,7 +76,9 @@ def test_the_key_of_a_block_is_its_text_and_which_copy_it_is(tmp_path):
     def keys(*names):
         contents = survey(*(tmp_path / name for name in names))
         numbers = dict.fromkeys(range(len(contents.block_sizes)), 1)
-        blocks = corpus.read_wanted(contents.wanted(numbers), CorpusSettings())
+        blocks = corpus.read_requested(
+            contents.requests(numbers), CorpusSettings()
+        )
         return [block.key for block in blocks]
 
     a, b, c = keys("a", "b", "c")
@@ -88,7 +90,7 @@ def test_the_key_of_a_block_is_its_text_and_which_copy_it_is(tmp_path):
     assert (a[0], a[1], c[1]) == (c[0], 0, 1)
 
 
-def test_files_without_a_wanted_block_are_not_read(tmp_path, monkeypatch):
+def test_files_without_a_requested_block_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
     texts = ["One two.\n\nThree four.\n\nFive.", "", "Six.", "Seven."]
     paths = [tmp_path / f"{number}.txt" for number in range(4)]
@@ -98,7 +100,9 @@ def test_files_without_a_wanted_block_are_not_read(tmp_path, monkeypatch):
     assert contents.first_blocks == [0, 2, 2, 3, 4]
     paths[3].unlink()
 
-    blocks = corpus.read_wanted(contents.wanted({2: 5, 1: 1}), CorpusSettings())
+    blocks = corpus.read_requested(
+        contents.requests({2: 5, 1: 1}), CorpusSettings()
+    )
 
     found = [(b.documents[0].text, b.number, b.num_parts) for b in blocks]
     assert found == [("Five.", 1, 1), ("Six.", 0, 5)]

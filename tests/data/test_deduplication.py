@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.data import builder, corpus, deduplication, sidecar
+from albert_tf.data import builder, corpus, deduplication, shards
 from albert_tf.data.deduplication import Hashing
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.text.documents import CorpusSettings, Document
@@ -18,10 +18,12 @@ def kept(*paths, hashing=EXACT):
     """The texts of a corpus that stay."""
     settings = CorpusSettings()
     contents = corpus.survey([*map(str, paths)], settings, hashing)
-    wanted = contents.wanted(dict.fromkeys(range(contents.first_blocks[-1]), 1))
+    requests = contents.requests(
+        dict.fromkeys(range(contents.first_blocks[-1]), 1)
+    )
     texts = [
         document.text
-        for block in corpus.read_wanted(wanted, settings)
+        for block in corpus.read_requested(requests, settings)
         for document in block.documents
     ]
     return texts, contents.duplicates
@@ -86,7 +88,7 @@ def test_documents_are_left_out_before_blocks_are_made(tmp_path, monkeypatch):
     assert contents.sha256 != alone.sha256
     some = dict.fromkeys([1, 5, 9], 1)
     blocks, expected = (
-        list(corpus.read_wanted(found.wanted(some), settings))
+        list(corpus.read_requested(found.requests(some), settings))
         for found in (contents, alone)
     )
     assert [block.key for block in blocks] == [b.key for b in expected]
@@ -243,7 +245,9 @@ def build(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("method", ["exact", "minhash"])
+@pytest.mark.parametrize(
+    "method", ["exact", pytest.param("minhash", marks=pytest.mark.slow)]
+)
 def test_workers_and_machines_make_the_same_bytes(
     build, tmp_path, method, monkeypatch
 ):
@@ -262,7 +266,7 @@ def test_workers_and_machines_make_the_same_bytes(
     assert len(expected) == 4 and all(expected.values())
     assert report.counts.documents == 41
     assert report.duplicates.documents == 24
-    made_by = sidecar.read(tmp_path / "whole-00002-of-00004")
+    made_by = shards.read(tmp_path / "whole-00002-of-00004")
     assert made_by.duplicates == report.duplicates
     num_characters = f"{24 * 4 * 8000 - 24:,}"
     assert f"out    24 documents, {num_characters} characters" in str(report)
@@ -285,7 +289,7 @@ def test_without_it_nothing_is_left_out(build, tmp_path):
     assert report.counts.documents == 65
     assert report.duplicates is None
     assert "duplicates" not in str(report)
-    assert sidecar.read(tmp_path / "out-00000-of-00004").duplicates is None
+    assert shards.read(tmp_path / "out-00000-of-00004").duplicates is None
 
 
 def test_a_finished_build_is_kept_if_text_and_settings_are_the_same(
@@ -294,12 +298,12 @@ def test_a_finished_build_is_kept_if_text_and_settings_are_the_same(
     build("out")
 
     assert len(build("out")[0].kept_files) == 4
-    with pytest.raises(ValueError, match="deduplicate is 'exact' there, 'none"):
+    with pytest.raises(ValueError, match="deduplicate='exact'"):
         build("out", deduplicate="none")
     # No hash changes.
     path = tmp_path / "b.txt"
     path.write_text(path.read_text().upper())
-    with pytest.raises(ValueError, match="corpus_sha256 is"):
+    with pytest.raises(ValueError, match="corpus_sha256="):
         build("out")
 
 
@@ -320,8 +324,3 @@ def test_a_corpus_that_changes_while_it_is_read_is_an_error(
 
     with pytest.raises(ValueError, match=r"was changed while .*b\.txt"):
         build("out")
-
-
-def test_an_unknown_method_is_an_error():
-    with pytest.raises(ValueError, match="`deduplicate` must be"):
-        PretrainingDataConfig(deduplicate="all")

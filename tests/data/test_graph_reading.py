@@ -118,11 +118,9 @@ def test_a_resumed_stream_is_that_of_an_unbroken_one(source, shard):
 
 
 def test_hosts_read_files_of_their_own(source):
+    streams = [examples(source, 2 * _NUM_RECORDS, host) for host in _HOSTS]
     for epoch in range(3):
-        parts = [
-            of_epoch(examples(source, 2 * _NUM_RECORDS, host), epoch)
-            for host in _HOSTS
-        ]
+        parts = [of_epoch(stream, epoch) for stream in streams]
         assert sorted(sum(parts, [])) == list(range(_NUM_RECORDS))
         files = [
             set(np.searchsorted(source.files.first_numbers, part, "right"))

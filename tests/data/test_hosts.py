@@ -23,6 +23,7 @@ def pattern(write_records, tmp_path):
     return str(tmp_path / "*.tfrecord")
 
 
+@pytest.mark.slow
 def test_hosts_read_together_what_one_reads(pattern, tmp_path):
     outputs = [str(tmp_path / f"{host}.npz") for host in range(NUM_HOSTS)]
     processes = [

@@ -299,7 +299,7 @@ def test_where_words_begin_follows_from_the_vocabulary(build):
     full, small = build("full"), build("small", token_boundary=False)
 
     for source in (full, small):
-        assert source.layout.token_boundary == (source is full)
+        assert source.shard.settings.token_boundary == (source is full)
     _assert_equal(_training(full, 40), _training(small, 40))
     sizes = [
         sum(map(len, source.get(np.arange(source.num_records))))
@@ -312,7 +312,7 @@ def test_records_with_and_without_words_are_not_mixed(build, tmp_path):
     build("full")
     build("small", token_boundary=False)
 
-    with pytest.raises(ValueError, match="files differ in `token_boundary`"):
+    with pytest.raises(ValueError, match="differ: token_boundary="):
         record_source.open_records(str(tmp_path / "*"))
 
 
@@ -365,3 +365,34 @@ def test_half_of_the_pairs_are_swapped():
     labels = draw(rows, **_SHORT)["sentence_order_labels"]
 
     assert stats.binomtest(int(labels.sum()), labels.size).pvalue > 1e-3
+
+
+def _packed(lengths, row_length):
+    lengths = np.array(lengths, "int32")
+    return input_pipeline.first_fit_decreasing(lengths, row_length).numpy()
+
+
+def test_the_longest_come_first_each_in_the_first_row_with_room():
+    places = _packed([[3, 8, 5, 2], [8, 8, 8, 8]], 8)
+
+    assert places.tolist() == [[13, 0, 8, 16], [0, 8, 16, 24]]
+
+
+@pytest.mark.parametrize(("num_sequences", "least_full"), [(8, 0.7), (64, 0.9)])
+def test_sequences_neither_meet_nor_cross_rows_and_fill_them(
+    num_sequences, least_full
+):
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 129, (50, num_sequences))
+
+    places = _packed(lengths, 128)
+
+    assert ((places % 128) + lengths <= 128).all()
+    shares = []
+    for starts, sizes in zip(places, lengths, strict=True):
+        used = np.concatenate(
+            [np.arange(a, a + n) for a, n in zip(starts, sizes, strict=True)]
+        )
+        assert len(np.unique(used)) == len(used)
+        shares.append(len(used) / (128 * (used.max() // 128 + 1)))
+    assert np.mean(shares) > least_full

@@ -67,7 +67,7 @@ def test_an_impossible_value_is_an_error_that_names_the_field(field, value):
     [
         (
             {"token_boundary": False},
-            "Leave it out only with --masking=dynamic",
+            "Leave it out only with masking='dynamic'",
         ),
         (
             {"masking": "dynamic", "do_permutation": True},
@@ -112,36 +112,4 @@ def test_records_do_not_depend_on_where_files_are_or_who_builds():
     assert (
         here.record_settings()
         != PretrainingDataConfig(ngram=2).record_settings()
-    )
-
-
-@pytest.mark.parametrize(
-    ("shards", "expected"),
-    [("3", [3]), ("0-2", [0, 1, 2]), ("5, 1-2", [5, 1, 2])],
-)
-def test_shards_are_numbers_and_ranges(shards, expected):
-    found = PretrainingDataConfig(shards=shards).shard_numbers()
-
-    assert [number for numbers in found for number in numbers] == expected
-
-
-@pytest.mark.parametrize("shards", ["", "a", "2-1", "1-", "-1", "1,,2"])
-def test_shards_that_are_no_numbers_are_an_error(shards):
-    with pytest.raises(ValueError, match="`shards` must be numbers"):
-        PretrainingDataConfig(shards=shards)
-
-
-def test_options_of_beam_need_beam():
-    with pytest.raises(ValueError, match="needs runner='beam'"):
-        PretrainingDataConfig(beam_options="--streaming")
-
-
-def test_who_builds_is_not_in_a_sidecar():
-    config = PretrainingDataConfig(
-        runner="beam", beam_options="-a", num_workers=3, shards="1", ngram=2
-    )
-
-    assert config.without_builder() == PretrainingDataConfig(ngram=2)
-    assert (
-        config.record_settings() == config.without_builder().record_settings()
     )

@@ -1,36 +1,65 @@
+"""Local files, and remote ones: those of `ram://` stand for those of `gs://`."""
+
+import hashlib
+import itertools
+import os
+import resource
 import struct
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import features
-from albert_tf.data import record_files, record_index
+from albert_tf.data import (
+    example_order,
+    input_pipeline,
+    record_files,
+    record_source,
+    shards,
+)
+from albert_tf.data.example_order import InputShard
+from tests.data.records import dynamic_record
 
 RECORDS = [b"first", b"", b"third record"]
-
-
 FRAMED = record_files.frame_records(RECORDS)
 
 
-def test_tensorflow_reads_what_is_written_and_so_do_we(tmp_path):
-    path = tmp_path / "a.tf_record"
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes records and their index; returns path, sha256."""
 
-    path.write_bytes(FRAMED)
+    def run(name="a", records=RECORDS):
+        path = str(tmp_path / name)
+        with open(path, "wb") as file, open(f"{path}.index", "wb") as index:
+            writer = record_files.RecordWriter(file, index)
+            for record in records:
+                writer.write(record_files.frame_records([record]))
+            return path, writer.finish()
 
-    dataset = tf.data.TFRecordDataset(str(path))
+    return run
+
+
+def read(path, sha256=None):
+    file = record_files.RecordFile(path, sha256=sha256)
+    return [file.get(number) for number in range(len(file))]
+
+
+def test_tensorflow_reads_what_is_written_and_so_do_we(write, monkeypatch):
+    path, sha256 = write()
+
+    dataset = tf.data.TFRecordDataset(path)
     assert list(dataset.as_numpy_iterator()) == RECORDS
-    file = record_files.RecordFile(path)
-    assert list(file.verified()) == RECORDS
-    assert [file.get(number) for number in (2, 0, 1)] == [
-        *(b"third record", b"first", b"")
-    ]
+    assert read(path) == RECORDS
+    monkeypatch.setattr(record_files, "_scan", None)  # It is not read.
+    assert read(path, sha256) == RECORDS
+    for count in (0, 1):
+        assert read(*write("b", RECORDS[:count])) == RECORDS[:count]
 
 
 def _endless():
     """A record that claims to be longer than any file."""
     length = struct.pack("<Q", 2**63)
-    checksum = struct.pack("<I", record_index.masked_checksum(length))
+    checksum = struct.pack("<I", record_files.masked_checksum(length))
     return length + checksum + bytes(20)
 
 
@@ -38,16 +67,14 @@ def _endless():
     ("content", "message"),
     [
         # The frame of the last record begins at 5 + 16 + 16.
-        *(
-            (FRAMED[:-missing], "a' was cut short.*byte 37")
-            for missing in (1, 4, 17, 20)
-        ),
-        (_endless(), "a' was cut short.*byte 0"),
-        (b"It was a dark and stormy night.\n", "a' is not a TFRecord file"),
-        (b"It", "not a TFRecord file"),
+        (FRAMED[:-1], "a' is not a whole TFRecord file.* byte 37 of"),
+        (FRAMED[:-20], "byte 37 of"),
+        (_endless(), "byte 0 of"),
+        (b"It was a dark and stormy night.\n", "byte 0 of"),
+        (b"It", "byte 0 of"),
+        (bytes(32), "byte 0 of"),
         # The length of the second record.
-        (FRAMED[:21] + b"\xff" + FRAMED[22:], "a' is damaged.*byte 21"),
-        (bytes(32), "not a TFRecord file"),
+        (FRAMED[:21] + b"\xff" + FRAMED[22:], "byte 21 of"),
         (FRAMED.replace(b"third", b"thirs"), "damaged.*record 2, at byte 37"),
     ],
 )
@@ -58,164 +85,247 @@ def test_other_content_is_an_error_that_names_the_byte(
     path.write_bytes(content)
 
     with pytest.raises(ValueError, match=message):
-        list(record_files.RecordFile(path).verified())
+        read(path)
 
 
-def test_an_empty_file_has_no_records_and_a_missing_one_is_an_error(tmp_path):
-    path = tmp_path / "a.tf_record"
-    with pytest.raises(FileNotFoundError, match="no record file"):
-        record_files.RecordFile(path)
-    path.touch()
-
-    assert len(record_files.RecordFile(path)) == 0
-
-
-def int_feature(name, length):
-    return features.Feature(name=name, record_name=f"r_{name}", length=length)
-
-
-IDS = int_feature("ids", None)
-WEIGHTS = features.Feature(
-    name="weights", record_name="weights", length=2, dtype="float32"
-)
-
-
-@pytest.mark.parametrize("largest", [1, 127, 128, 16383, 16384, 2**35, 2**62])
-def test_tensorflow_parses_integers_of_every_size(largest):
-    ids = np.array([[0, 1, largest], [largest, 0, largest // 2]], np.int64)
-
-    encoded = record_files.encode_examples([IDS], {"ids": ids})
-
-    layout = {"r_ids": tf.io.FixedLenFeature([3], tf.int64)}
-    parsed = tf.io.parse_example(encoded, layout)
-    np.testing.assert_array_equal(parsed["r_ids"], ids)
-
-
-def test_tensorflow_parses_all_fields_of_a_static_record():
-    rng = np.random.default_rng(0)
-    wanted = features.static_pretraining_features(
-        max_seq_length=12, max_predictions=5
-    )
-    columns = {
-        f.name: rng.integers(0, 30000, (7, f.length)).astype(f.dtype)
-        for f in wanted
-    }
-    columns["masked_lm_weights"] += 0.5
-
-    encoded = record_files.encode_examples(wanted, columns)
-
-    layout = {
-        f.record_name: tf.io.FixedLenFeature([f.length], f.dtype)
-        for f in wanted
-    }
-    parsed = tf.io.parse_example(encoded, layout)
-    for feature in wanted:
-        np.testing.assert_array_equal(
-            parsed[feature.record_name], columns[feature.name]
-        )
-
-
-def test_rows_of_different_lengths_come_back():
-    rows = [[300, 2], [], [5, 70000, 1]]
-    ragged = record_files.Ragged(
-        np.array([300, 2, 5, 70000, 1], np.int32), np.array([0, 2, 2, 5])
-    )
-
-    encoded = record_files.encode_examples([IDS], {"ids": ragged})
-
-    decoded = [record_files.decode_example(data) for data in encoded]
-    assert [fields["r_ids"].tolist() for fields in decoded] == rows
-
-
-def test_what_tensorflow_wrote_is_decoded():
-    example = tf.train.Example()
-    example.features.feature["a"].int64_list.value.extend([-1, 5, 2**62])
-    example.features.feature["b"].float_list.value.extend([0.5])
-    example.features.feature["c"].SetInParent()
-
-    decoded = record_files.decode_example(example.SerializeToString())
-
-    assert decoded["a"].tolist() == [-1, 5, 2**62]
-    assert decoded["b"].tolist() == [0.5]
-    assert decoded["c"].tolist() == []
-
-
-def _field(number, wire_type, value):
-    return bytes([number << 3 | wire_type]) + value
-
-
-def _message(number, value):
-    return _field(number, 2, bytes([len(value)]) + value)
-
-
-_ONE, _MANY = b"\x01", b"\xac\x02"  # 1 and 300 as variable-length integers
+def _of_another_file(path):
+    other = record_files.frame_records([b"thirty", b"", b"third recor"])
+    with open(path, "wb") as file:
+        file.write(other)
+    return hashlib.sha256(other).hexdigest()
 
 
 @pytest.mark.parametrize(
-    ("feature", "values"),
+    "change",
     [
-        (_message(3, _field(1, 0, _MANY) + _field(1, 0, _ONE)), [300, 1]),
-        (
-            _message(3, _field(1, 0, _ONE) + _message(1, _MANY + _ONE)),
-            [1, 300, 1],
-        ),
-        (_message(3, b""), []),
-        (_message(2, _field(1, 5, b"\0\0\x80?") * 2), [1.0, 1.0]),
-        # A later version may add fields.
-        (_field(9, 0, _ONE) + _field(8, 1, bytes(8)) + _message(3, b""), []),
+        lambda path: os.remove(f"{path}.index"),
+        lambda path: os.truncate(f"{path}.index", 60),
+        lambda path: os.truncate(f"{path}.index", 0),
+        _of_another_file,
     ],
 )
-def test_lists_that_are_not_packed_are_decoded_as_protocol_buffers_are(
-    feature, values
+def test_an_index_that_does_not_fit_is_not_used(write, change):
+    path, sha256 = write()
+    sha256 = change(path) or sha256
+
+    assert len(read(path, sha256)) == 3
+    assert read(path, sha256) == read(path)
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_changed_record_is_an_error_that_names_file_and_record(
+    write, has_index
 ):
-    entry = _message(1, b"a") + _message(2, feature)
-    data = _message(1, _message(1, entry))
+    path, sha256 = write()
+    records = record_files.RecordFile(
+        path, sha256=sha256 if has_index else None
+    )
+    assert records.get(0) == b"first"
+    with open(path, "r+b") as file:
+        file.write(FRAMED.replace(b"record", b"recorb"))
 
-    assert record_files.decode_example(data)["a"].tolist() == values
-    found = tf.train.Example.FromString(data).features.feature["a"]
-    assert [*found.int64_list.value, *found.float_list.value] == values
+    assert records.get(0) == b"first"
+    with pytest.raises(ValueError, match="a' is damaged.*record 2, at byte 37"):
+        records.get(2)
+    os.truncate(path, 20)
+    with pytest.raises(ValueError, match="a' was cut short after"):
+        records.get(0)
 
 
-def test_a_negative_integer_is_refused():
-    with pytest.raises(ValueError, match="`ids` must not be negative.*-3"):
-        record_files.encode_examples([IDS], {"ids": np.array([[4, -3]])})
+def test_a_file_that_takes_the_name_is_not_read_for_the_one_that_was_opened(
+    write,
+):
+    path, sha256 = write()
+    records = record_files.RecordFile(path, sha256=sha256)
+    write("b", [b"other", b"", b"third record"])
+    os.replace(f"{path[:-1]}b", path)
+    os.replace(f"{path[:-1]}b.index", f"{path}.index")
+
+    with pytest.raises(ValueError, match="a.index' was changed after"):
+        records.get(0)
 
 
-def _text_field():
-    example = tf.train.Example()
-    example.features.feature["a"].bytes_list.value.extend([b"text"])
-    return example.SerializeToString()
+def test_an_index_that_is_damaged_gives_no_wrong_record(write):
+    path, sha256 = write()
+    with open(f"{path}.index", "rb") as file:
+        content = bytearray(file.read())
+    for place in range(3 * record_files.ENTRY.size):
+        damaged = content.copy()
+        damaged[place] ^= 1
+        with open(f"{path}.index.new", "wb") as file:
+            file.write(damaged)
+        os.replace(f"{path}.index.new", f"{path}.index")
+        # Another file for the system, so that nothing is left open.
+        os.utime(path, ns=(place, place))
+        records = record_files.RecordFile(path, sha256=sha256)
+
+        number = place // record_files.ENTRY.size
+        with pytest.raises(ValueError, match=f"record {number}, at byte"):
+            records.get(number)
+
+
+@pytest.fixture
+def few_descriptors():
+    """Lets the process open 300 more files."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 300, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_more_files_are_read_than_may_be_open(write, few_descriptors):
+    written = [write(f"f{n}", [b"%d" % n, b"x"]) for n in range(350)]
+
+    opened = [record_files.RecordFile(path, sha256=s) for path, s in written]
+
+    order = np.random.default_rng(0).permutation(700)
+    for number in order % 350:
+        assert opened[number].get(0) == b"%d" % number
+
+
+_COUNTS = (4, 3, 6)
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def local(write_records, tmp_path):
+    for name, count in zip("abc", _COUNTS, strict=True):
+        records = [dynamic_record(5 + number) for number in range(count)]
+        write_records(f"{name}.tfrecord", records, masking="dynamic", ngram=1)
+    return tmp_path
+
+
+@pytest.fixture
+def remote(local):
+    """The folder of a copy of the records."""
+    folder = f"ram://{next(_NUMBERS)}"
+    for path in local.iterdir():
+        write_remote(f"{folder}/{path.name}", path.read_bytes())
+    return folder
+
+
+def write_remote(path, data):
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(data)
+
+
+def test_remote_records_are_those_of_local_files(local, remote):
+    here = record_source.open_records(str(local / "*"), verify=True)
+    there = record_source.open_records(f"{remote}/*", verify=True)
+
+    assert there.num_records == here.num_records == sum(_COUNTS)
+    assert there.fingerprint == here.fingerprint
+    assert there.shard.config == here.shard.config
+    numbers = np.arange(sum(_COUNTS))[::-1]
+    assert there.get(numbers) == here.get(numbers)
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+def test_remote_batches_are_those_of_local_files(is_training, local, remote):
+    def read_batches(folder):
+        source = record_source.open_records(f"{folder}/*.tfrecord")
+        if is_training:
+            dataset = input_pipeline.training_dataset(
+                source,
+                InputShard(),
+                global_batch_size=4,
+                seed=1,
+                start_example=8,
+                by_files=True,
+            ).take(9)
+        else:
+            dataset = input_pipeline.evaluation_dataset(
+                source, InputShard(), batch_size=4, by_files=True
+            )
+        return list(dataset.as_numpy_iterator())
+
+    here, there = read_batches(local), read_batches(remote)
+
+    assert len(here) == (9 if is_training else 4)
+    for batch, other in zip(here, there, strict=True):
+        for name in batch:
+            np.testing.assert_array_equal(batch[name], other[name])
+
+
+def test_remote_and_local_files_may_be_mixed(local, remote):
+    patterns = f"{local}/b.tfrecord,{remote}/[ac].tfrecord"
+
+    source = record_source.open_by_length(patterns, [8])[8]
+
+    assert source.files.paths == [
+        f"{local}/b.tfrecord",
+        f"{remote}/a.tfrecord",
+        f"{remote}/c.tfrecord",
+    ]
+    assert source.files.first_numbers == [0, 3, 7]
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("name", "change", "error", "message"),
     [
-        *(
-            (data, "not a serialized tf.train.Example")
-            for data in (
-                *(b"plain text", b"\x0a\x20\x0a"),
-                *(b"\x0a", b"\x0a\x02\x0a\x00"),
-            )
-        ),
-        (_text_field(), "a field holds text"),
+        ("a.tfrecord", lambda data: data[:-1], ValueError, "its sidecar says"),
         (
-            _message(1, _message(1, _message(1, b"a") + _field(2, 0, _ONE))),
-            "field 2 has an unexpected type",
+            "a.tfrecord",
+            lambda data: data[:20] + b"?" + data[21:],
+            ValueError,
+            "is damaged, .*: record 0",
         ),
-        (_message(1, _field(1, 3, b"")), "unexpected tag 11"),
         (
-            _message(
-                1,
-                _message(
-                    1,
-                    _message(1, b"a")
-                    + _message(2, _message(3, _field(1, 0, b"\xac"))),
-                ),
-            ),
-            "not a serialized",
+            "a.tfrecord.json",
+            lambda data: data[:-9],
+            ValueError,
+            "a.tfrecord.json' is in the place of a sidecar",
         ),
+        ("a.tfrecord.json", None, FileNotFoundError, "has no sidecar"),
+        ("a.tfrecord.index", None, FileNotFoundError, "no file .*.index'"),
     ],
 )
-def test_other_bytes_are_refused(data, message):
-    with pytest.raises(ValueError, match=message):
-        record_files.decode_example(data)
+def test_what_is_wrong_with_a_remote_file_is_told(
+    name, change, error, message, remote
+):
+    path = f"{remote}/{name}"
+    data = record_files.read_bytes(path)
+    tf.io.gfile.remove(path)
+    if change:
+        write_remote(path, change(data))
+
+    with pytest.raises(error, match=message):
+        record_source.open_records(f"{remote}/*.tfrecord")
+
+
+def test_a_remote_file_of_other_content_is_found(remote):
+    path = f"{remote}/a.tfrecord"
+    sha256 = shards.read(path).sha256
+    sidecar = record_files.read_bytes(f"{path}.json")
+    # What is written to a file in memory is added to it.
+    tf.io.gfile.remove(f"{path}.json")
+    other = sidecar.replace(sha256.encode(), sha256[::-1].encode())
+    write_remote(f"{path}.json", other)
+
+    with pytest.raises(ValueError, match=f"its .*, expected {sha256[::-1]}"):
+        record_source.open_records(f"{remote}/*.tfrecord", verify=True)
+
+
+def test_patterns_without_files_are_an_error():
+    with pytest.raises(
+        FileNotFoundError, match="No file matches 'ram://nowhere"
+    ):
+        record_files.expand_globs("ram://nowhere/*")
+    with pytest.raises(OSError, match="'s4://a/.' cannot be read: .*not impl"):
+        record_files.expand_globs("s4://a/*")
+
+
+def test_a_remote_file_that_vanishes_is_an_error(remote):
+    source = record_source.open_records(f"{remote}/*.tfrecord")
+    tf.io.gfile.remove(f"{remote}/b.tfrecord")
+
+    with (
+        pytest.raises(ValueError, match="missing, damaged, or was changed"),
+        example_order.failed_reads_raised(),
+    ):
+        list(
+            input_pipeline.evaluation_dataset(
+                source, InputShard(), batch_size=4, by_files=True
+            )
+        )

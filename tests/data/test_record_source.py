@@ -5,15 +5,15 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf.data import inspect, record_files, record_index, record_source
-from albert_tf.data.sidecar import BuildCounts
-from tests.data.records import dynamic_record, static_record
+from albert_tf.data import example_codec, record_files, record_source
+from albert_tf.data.shards import BuildCounts
+from tests.data.records import dynamic_record, serialize, static_record
 
 
 def _numbers(source, indices):
-    records = source.get(np.array(indices))
     return [
-        int(record_files.decode_example(r)["input_ids"][1]) for r in records
+        int(example_codec.decode_example(record)["input_ids"][1])
+        for record in source.get(np.array(indices))
     ]
 
 
@@ -25,20 +25,15 @@ def two_files(write_records):
     ]
 
 
-def test_files_are_one_source_with_the_layout_of_their_sidecars(two_files):
+def test_files_are_one_source_that_their_sidecars_describe(two_files):
     source = record_source.open_records(two_files)
 
     assert source.num_records == 5
     assert _numbers(source, [4, 0, 3, 2, 2]) == [31, 20, 30, 22, 22]
-    assert source.layout == record_source.RecordLayout(
-        masking="static",
-        max_seq_length=8,
-        num_prediction_slots=2,
-        pair_objective="sop",
-        tokenizer_hash="abc",
-        vocab_size=100,
-        token_boundary=True,
-    )
+    assert source.shard.path == two_files[0]
+    assert source.shard.vocab_size == 100
+    assert source.shard.settings.max_seq_length == 8
+    assert source.shard.settings.pair_objective == "sop"
 
 
 def test_sidecars_and_unfinished_files_in_a_glob_are_left_out(
@@ -51,74 +46,36 @@ def test_sidecars_and_unfinished_files_in_a_glob_are_left_out(
     assert _numbers(source, range(5)) == [20, 21, 22, 30, 31]
 
 
-def test_a_file_without_records_is_passed_over_and_named(
-    write_records, two_files, caplog
+@pytest.mark.parametrize("with_sidecar", [True, False])
+def test_a_file_without_records_is_passed_over(
+    write_records, two_files, with_sidecar
 ):
-    empty = write_records("empty.tf_record", [])
+    empty = write_records("empty.tf_record", [], with_sidecar=with_sidecar)
 
     source = record_source.open_records([empty, *two_files])
 
-    assert "empty.tf_record' has no record" in caplog.text
     assert _numbers(source, [0]) == [20]
 
 
+@pytest.mark.parametrize("with_sidecar", [True, False])
 def test_the_fingerprint_tells_other_content_and_another_order(
-    write_records, two_files
+    write_records, with_sidecar
 ):
-    def fingerprint(paths):
+    def fingerprint(*files):
+        paths = [
+            write_records(
+                str(number),
+                map(static_record, records),
+                with_sidecar=with_sidecar,
+            )
+            for number, records in enumerate(files)
+        ]
         return record_source.open_records(paths).fingerprint
 
-    before = fingerprint(two_files)
-    assert before == fingerprint(",".join(two_files))
-    assert before != fingerprint(two_files[::-1])
-
-    write_records("b.tf_record", [static_record(n) for n in (30, 32)])
-    assert before != fingerprint(two_files)
-
-
-def test_without_sidecars_the_fingerprint_tells_other_records(write_records):
-    def fingerprint(numbers):
-        path = write_records(
-            "a.tf_record", map(static_record, numbers), with_sidecar=False
-        )
-        return record_source.open_records(path).fingerprint
-
-    assert fingerprint([1, 2]) == fingerprint([1, 2])
-    assert fingerprint([1, 2]) != fingerprint([1, 2, 3])
-    assert fingerprint([1, 2]) != fingerprint([1, 3])
-
-
-def test_a_record_that_does_not_exist_is_refused(two_files):
-    source = record_source.open_records(two_files)
-
-    for index in (-1, 5):
-        with pytest.raises(IndexError, match=f"no record {index}.*has 5"):
-            source.get([index])
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"), [(-9, "was cut short"), (4, "is too long")]
-)
-def test_a_file_of_another_size_is_named_with_both_sizes(
-    two_files, change, problem
-):
-    size = os.path.getsize(two_files[1])
-    os.truncate(two_files[1], size + change)
-
-    with pytest.raises(
-        ValueError,
-        match=f"b.tf_record' {problem}.* {size + change} bytes.*says {size}",
-    ):
-        record_source.open_records(two_files)
-
-
-def test_a_wrong_count_is_refused(write_records):
-    path = write_records(
-        "a.tf_record", [static_record(9)], counts=BuildCounts(records=2)
-    )
-
-    with pytest.raises(ValueError, match="has 1 records.*says 2"):
-        record_source.open_records(path)
+    before = fingerprint([1, 2], [3])
+    assert before == fingerprint([1, 2], [3])
+    for other in ([[3], [1, 2]], [[1, 2, 3], [3]], [[1, 3], [3]]):
+        assert before != fingerprint(*other)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +86,9 @@ def test_a_wrong_count_is_refused(write_records):
         ("num_prediction_slots", {"max_predictions_per_seq": 3}),
         ("pair_objective", {"pair_objective": "nsp"}),
         ("tokenizer_hash", {"tokenizer_hash": "def"}),
-        ("vocab_size", {"vocab_size": 99}),
     ],
 )
-def test_files_that_differ_are_named_with_both_values(
-    write_records, name, changes
-):
+def test_files_that_differ_are_refused(write_records, name, changes):
     paths = [
         write_records("a.tf_record", [static_record(9)]),
         write_records("b.tf_record", [static_record(9)], **changes),
@@ -143,7 +97,7 @@ def test_files_that_differ_are_named_with_both_values(
     (value,) = changes.values()
     with pytest.raises(
         ValueError,
-        match=f"differ in `{name}`: .*a.tf_record.*b.tf_record' has {value!r}",
+        match=rf"a.tf_record.*b.tf_record' differ: .*{name}=.*\(now {value!r}",
     ):
         record_source.open_records(paths)
 
@@ -158,59 +112,33 @@ def test_only_dynamic_files_must_agree_on_how_masks_are_drawn(write_records):
         ]
 
     record_source.open_records(write(static_record, "static"))
-    with pytest.raises(ValueError, match="differ in `ngram`"):
+    with pytest.raises(ValueError, match="differ: ngram=1"):
         record_source.open_records(write(dynamic_record, "dynamic"))
 
 
-def test_other_sizes_than_the_caller_expects_are_refused(two_files):
-    def open_with(**masks):
-        return record_source.open_records(
-            two_files, max_seq_length=8, mask_settings=masks
-        )
+def test_static_records_must_have_been_built_with_the_masks_asked_for(
+    write_records, two_files
+):
+    def open_with(*paths, **masks):
+        return record_source.open_records([*paths], mask_settings=masks)
 
-    assert open_with(max_predictions_per_seq=2, ngram=None).num_records == 5
-    assert open_with(ngram=3, masked_lm_prob=0.15).mask_settings == {}
-    with pytest.raises(ValueError, match="`max_seq_length` is 8 in.*=512"):
-        record_source.open_records(two_files, max_seq_length=512)
-    for name, own, other in (
+    without = write_records("c", [static_record(9)], with_sidecar=False)
+    asked = {"max_predictions_per_seq": 2, "ngram": None}
+    assert open_with(*two_files, without, **asked).mask_settings == {}
+    assert open_with(*two_files, masked_lm_prob=0.15).mask_settings == {}
+    for name, value, other in (
         ("max_predictions_per_seq", 2, 20),
         ("ngram", 3, 1),
         ("masked_lm_prob", 0.15, 0.2),
         ("do_whole_word_mask", True, False),
     ):
-        with pytest.raises(
-            ValueError, match=f"`{name}` is {own} in.*={other}.*'dynamic'"
-        ):
-            open_with(**{name: other})
-
-
-def test_every_static_file_must_have_the_masks_that_are_chosen(write_records):
-    paths = [
-        write_records(f"a{ngram}", [static_record(9)], ngram=ngram)
-        for ngram in (3, 1)
-    ]
-    without = write_records("b", [static_record(9)], with_sidecar=False)
-
-    assert record_source.open_records([*paths, without]).num_records == 3
-    with pytest.raises(ValueError, match="`ngram` is 1 in .*a1'.*ngram=3"):
-        record_source.open_records(paths, mask_settings={"ngram": 3})
-    with pytest.raises(ValueError, match="`ngram` cannot be chosen for.*b'"):
-        record_source.open_records(
-            [paths[0], without], mask_settings={"ngram": 3}
-        )
-
-
-def test_masks_of_records_that_say_nothing_of_them_cannot_be_chosen(
-    write_records,
-):
-    path = write_records("a", [static_record(9)], with_sidecar=False)
-
-    def open_with(**masks):
-        return record_source.open_records(path, mask_settings=masks)
-
-    assert open_with(max_predictions_per_seq=2).num_records == 1
-    with pytest.raises(ValueError, match="`ngram` cannot be chosen for.*=1"):
-        open_with(ngram=1)
+        message = f"`{name}` cannot be {other} .*, with {value}. "
+        with pytest.raises(ValueError, match=message):
+            open_with(*two_files, **{name: other})
+    with pytest.raises(ValueError, match="cannot be 1 .* an unknown value"):
+        open_with(without, ngram=1)
+    with pytest.raises(ValueError, match="cannot be 3 for .*c'.* an unknown"):
+        open_with(*two_files, without, ngram=3)
 
 
 def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
@@ -224,7 +152,7 @@ def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
 
     source = record_source.open_records(paths, mask_settings=chosen)
 
-    assert source.layout.num_prediction_slots == 4
+    assert source.shard.settings.num_prediction_slots == 4
     assert source.mask_settings == chosen | {
         "favor_shorter_ngram": True,
         "do_whole_word_mask": True,
@@ -233,76 +161,6 @@ def test_the_reader_chooses_the_masks_of_dynamic_records(write_records):
         record_source.open_records(
             paths, mask_settings={"max_predictions_per_seq": 6}
         )
-
-
-def test_a_sample_tells_the_share_of_masked_tokens_and_the_largest_id(
-    write_records,
-):
-    static = record_source.open_records(
-        write_records("a", [static_record(n) for n in range(9, 400)])
-    )
-    # Pairs of 5 tokens in rows of 8: round(8 * 0.4) = 3 of them.
-    dynamic = record_source.open_records(
-        write_records("b", [dynamic_record(70)] * 3, masking="dynamic"),
-        mask_settings={"masked_lm_prob": 0.4, "max_predictions_per_seq": 5},
-    )
-
-    assert static.sample() == (1 / 6, 399)
-    assert dynamic.sample() == (3 / 8, 70)
-
-
-def test_every_file_is_verified_if_asked(write_records):
-    paths = [
-        write_records(name, [static_record(n) for n in range(600)])
-        for name in "ab"
-    ]
-    record_source.open_records(paths, verify=True)
-    size = 16 + len(record_files.RecordFile(paths[0]).get(0))
-    for path, place, message in (
-        # In record 1, of which an opening takes no notice.
-        (paths[0], size + 30, "a' is damaged.*record 1, at byte"),
-        # In the checksum of a length, which is not needed.
-        (paths[1], size + 8, "b' is not the file that its sidecar describes"),
-    ):
-        content = bytearray(pathlib.Path(path).read_bytes())
-        content[place] ^= 1
-        pathlib.Path(path).write_bytes(content)
-
-        record_source.open_records(path)
-        with pytest.raises(ValueError, match=message):
-            record_source.open_records(path, verify=True)
-
-
-def test_a_damaged_index_is_found_when_files_are_verified(write_records):
-    path = write_records("a", [static_record(n) for n in range(600)])
-    index = pathlib.Path(record_index.index_path(path))
-    content = bytearray(index.read_bytes())
-    # Of record 1, of which an opening takes no notice.
-    content[2 * record_index.ENTRY.size - 1] ^= 1
-    index.write_bytes(content)
-
-    record_source.open_records(path)
-    with pytest.raises(ValueError, match=r"a\.index' is damaged.* Remove it"):
-        record_source.open_records(path, verify=True)
-    assert inspect.main([path, "--verify"]) == 1
-
-
-def test_a_file_that_is_cut_short_after_it_was_opened_is_noticed(two_files):
-    source = record_source.open_records(two_files)
-    os.truncate(two_files[1], 0)
-
-    assert _numbers(source, [0]) == [20]
-    with pytest.raises(ValueError, match="b.tf_record' was cut short after"):
-        source.get([0, 4])
-
-
-def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
-    for suffix in ("", ".json"):
-        shutil.copy(f"{two_files[0]}{suffix}", tmp_path / f"copy{suffix}")
-
-    record_source.open_records([*two_files, str(tmp_path / "copy")])
-
-    assert "copy' holds the same records as" in caplog.text
 
 
 def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
@@ -316,7 +174,60 @@ def test_permuted_records_are_expected_by_flag_or_by_slots(write_records):
         source = record_source.open_records(
             path, mask_settings={"max_predictions_per_seq": expected}
         )
-        assert source.layout.num_prediction_slots == 4
+        assert source.shard.settings.num_prediction_slots == 4
+
+
+def test_ids_and_masks_of_some_records_are_looked_at(
+    write_records, caplog, capsys
+):
+    caplog.set_level("INFO")
+    paths = {
+        "static": write_records("a", [static_record(n) for n in range(9, 90)]),
+        "dynamic": write_records("b", [dynamic_record(89)], masking="dynamic"),
+    }
+    for kind, share in (("static", "16.7%"), ("dynamic", "12.5%")):
+        record_source.open_records(paths[kind], vocab_size=90)
+        assert f"{share} of the tokens masked" in caplog.text
+        with pytest.raises(ValueError, match="id 89, .* vocab_size=89"):
+            record_source.open_records(paths[kind], vocab_size=89)
+    assert "although" not in caplog.text
+
+    # Pairs of 5 tokens in rows of 8: round(8 * 0.4) = 3 of them.
+    masks = {"masked_lm_prob": 0.4, "max_predictions_per_seq": 2}
+    record_source.open_records(paths["dynamic"], mask_settings=masks)
+    assert "Only 25.0% of the tokens are masked" in caplog.text
+
+
+def test_every_file_is_verified_if_asked(write_records):
+    # The sizes of headers and records: what is changed is in record 1, of which
+    # an opening takes no notice.
+    size = 16 + len(serialize(static_record(0)))
+    entry = record_files.ENTRY.size
+    for name, suffix, place, message in (
+        ("a", "", size + 30, "a' is damaged.*record 1, at byte"),
+        # The checksum of a length, which is not needed.
+        ("b", "", size + 8, "b' is not the file that its sidecar describes"),
+        ("c", ".index", 2 * entry - 1, "c' is damaged, .* record 1, at byte"),
+    ):
+        path = write_records(name, [static_record(n) for n in range(600)])
+        record_source.open_records(path, verify=True)
+        file = pathlib.Path(f"{path}{suffix}")
+        content = bytearray(file.read_bytes())
+        content[place] ^= 1
+        file.write_bytes(content)
+
+        record_source.open_records(path)
+        with pytest.raises(ValueError, match=message):
+            record_source.open_records(path, verify=True)
+
+
+def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
+    for suffix in ("", ".json"):
+        shutil.copy(f"{two_files[0]}{suffix}", tmp_path / f"copy{suffix}")
+
+    record_source.open_records([*two_files, str(tmp_path / "copy")])
+
+    assert "copy' holds the same records as" in caplog.text
 
 
 def test_records_of_the_original_need_no_sidecar(write_records):
@@ -326,12 +237,13 @@ def test_records_of_the_original_need_no_sidecar(write_records):
         with_sidecar=False,
     )
 
-    source = record_source.open_records(path)
+    shard = record_source.open_records(path).shard
 
-    assert source.sidecar is None
-    assert source.layout == record_source.RecordLayout(
-        masking="static", max_seq_length=11, num_prediction_slots=3
-    )
+    assert not shard.has_sidecar
+    assert shard.settings.masking == "static"
+    assert shard.settings.max_seq_length == 11
+    assert shard.settings.num_prediction_slots == 3
+    assert shard.settings.pair_objective is shard.vocab_size is None
 
 
 def test_one_file_with_a_sidecar_speaks_for_those_without(write_records):
@@ -340,28 +252,79 @@ def test_one_file_with_a_sidecar_speaks_for_those_without(write_records):
         write_records("b", [static_record(9)]),
     ]
 
-    assert record_source.open_records(paths).layout.vocab_size == 100
+    assert record_source.open_records(paths).shard.vocab_size == 100
 
 
-def test_other_records_without_a_sidecar_are_refused(write_records):
-    short = static_record(9) | {"segment_ids": [0] * 7}
-    for record, message in (
-        (dynamic_record(9), "no sidecar.*'input_ids' has 0"),
-        (short, "'segment_ids' has 7.*expected 8"),
-    ):
-        path = write_records("a", [record], with_sidecar=False)
+@pytest.fixture
+def files(write_records, tmp_path):
+    """A glob of two files of length 8, and of one of 16 without a sidecar."""
+    write_records("a", [static_record(20)])
+    write_records("b", [static_record(21)])
+    long = static_record(30, max_seq_length=16, num_slots=3)
+    write_records("c", [long, long], with_sidecar=False)
+    (tmp_path / "empty").touch()
+    return str(tmp_path / "*")
 
-        with pytest.raises(ValueError, match=message):
-            record_source.open_records(path)
+
+def test_each_length_has_the_records_of_its_files(files):
+    sources = record_source.open_by_length(files, [16, 8], vocab_size=100)
+
+    assert [*sources] == [16, 8]
+    assert sources[16].num_records == 2
+    assert sources[16].shard.settings.num_prediction_slots == 3
+    assert _numbers(sources[8], [0, 1]) == [20, 21]
 
 
-def test_no_record_at_all_is_refused(write_records, tmp_path):
-    path = write_records("a.tf_record", [])
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ([8], r"c' has records of the length 16, which no phase.* read 8\."),
+        ([8, 16, 32], r"No file of .* length 32, .* --max_seq_length=32"),
+        ([8, 32], r"c' has records of the length 16, which no phase.* 8, 32"),
+    ],
+)
+def test_lengths_and_files_must_match(lengths, message, files):
+    with pytest.raises(ValueError, match=message):
+        record_source.open_by_length(files, lengths)
 
-    for pattern, error, message in (
-        (path, ValueError, "no record in .*a.tf_record"),
-        (str(tmp_path / "*.json"), FileNotFoundError, "only sidecars"),
-        (str(tmp_path / "none*"), FileNotFoundError, "No file matches"),
-    ):
-        with pytest.raises(error, match=message):
-            record_source.open_records(pattern)
+
+_SHORT = static_record(9) | {"segment_ids": [0] * 7}
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "message"),
+    [
+        ([static_record(9)], {"num_bytes": 7}, "a' has .* sidecar says 7 and"),
+        (
+            [static_record(9)],
+            {"counts": BuildCounts(records=2)},
+            "1 records, but its sidecar says .* and 2",
+        ),
+        (
+            [dynamic_record(9)],
+            {"with_sidecar": False},
+            "no sidecar.*'input_ids' has 0",
+        ),
+        ([_SHORT], {"with_sidecar": False}, "'segment_ids' has 7.*expected 8"),
+        ([], {}, "no record in .*a'"),
+    ],
+)
+def test_files_that_are_not_what_they_should_be_are_refused(
+    write_records, records, options, message
+):
+    path = write_records("a", records, **options)
+
+    with pytest.raises(ValueError, match=message):
+        record_source.open_records(path)
+
+
+def test_a_pattern_of_sidecars_alone_has_no_record(two_files, tmp_path):
+    with pytest.raises(ValueError, match="no record in .*json"):
+        record_source.open_records(str(tmp_path / "*.json"))
+
+
+def test_a_file_that_was_cut_short_is_refused(two_files):
+    os.truncate(two_files[1], os.path.getsize(two_files[1]) - 9)
+
+    with pytest.raises(ValueError, match="b.tf_record' is not a whole"):
+        record_source.open_records(two_files)

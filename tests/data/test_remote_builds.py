@@ -118,7 +118,7 @@ def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
 
     assert find(folder) == expected
     assert not report.kept_files
-    assert "was cut short; building it again" in caplog.text
+    assert "was cut short, or has lost its index; building" in caplog.text
     assert len(build(folder).kept_files) == 2
 
 
@@ -129,9 +129,9 @@ def test_a_build_with_other_settings_is_refused(folder, is_finished):
         storage.remove(f"{folder}/records/{NAMES[0]}")
     before = find(folder)
 
-    with pytest.raises(ValueError, match="made by another build: random_seed"):
+    with pytest.raises(ValueError, match="another build: .*random_seed="):
         build(folder, random_seed=1)
-    with pytest.raises(ValueError, match="another build: .*corpus_sha256 is"):
+    with pytest.raises(ValueError, match="another build: .*corpus_sha256="):
         build(folder, input_file=f"{folder}/corpus/1.txt")
 
     assert find(folder) == before
@@ -173,7 +173,7 @@ def test_a_stopped_build_leaves_whole_shards_and_goes_on(folder, monkeypatch):
     ("changes", "message"),
     [
         ({}, "Another process has built .*00000-of-00002' in the meantime"),
-        ({"random_seed": 1}, "was made by another build: random_seed is 1"),
+        ({"random_seed": 1}, "was made by another build: random_seed=1"),
     ],
 )
 def test_of_two_builds_at_once_one_is_refused(

@@ -1,98 +1,221 @@
-"""What a build does with its files is tested in test_builder.py."""
-
-import os
+import dataclasses
+import json
 
 import pytest
 
-from albert_tf.data import shards, sidecar
+from albert_tf.data import record_source, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
-from tests.data.records import make_sidecar
+from albert_tf.data.shards import BuildCounts, Duplicates
+from tests.data.records import make_shard, static_record
+
+COUNTS = BuildCounts(documents=3, record_tokens=40_000)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with inputs, which is the current one."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("wiki.json", "corpus.txt", "30k.model", "vocab.txt"):
-        (tmp_path / name).write_text("{}")
-    return tmp_path
-
-
-def output_files(names):
-    config = PretrainingDataConfig(
-        output_file=names, spm_model_file="30k.model", vocab_file="vocab.txt"
+def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
+    path = tmp_path / "a.tf_record"
+    assert shards.read(path) is None
+    shard = make_shard(
+        str(path),
+        ngram=2,
+        counts=COUNTS,
+        duplicates=Duplicates(documents=1, characters=9),
+        num_bytes=9,
+        sha256="def",
     )
-    inputs = ["wiki.json", "corpus.txt", "gs://b/y.json"]
-    return shards.output_files(config, inputs)
 
+    shard.write_sidecar()
 
-def test_output_files_are_separated_by_commas(folder):
-    assert output_files(" a, b/c ,,d") == ["a", "b/c", "d"]
+    assert (tmp_path / "a.tf_record.json").exists()
+    assert shards.read(path) == shard
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("content", "message"),
     [
-        ("wiki", "'wiki' would overwrite the input 'wiki.json'"),
-        ("corpus.txt", "'corpus.txt' would overwrite the input"),
-        ("./corpus.txt", "would overwrite the input 'corpus.txt'"),
-        ("link", "'link' would overwrite the input 'corpus.txt'"),
-        ("hard_link", "'hard_link' would overwrite the input 'corpus.txt'"),
-        ("30k.model", "would overwrite the input '30k.model'"),
-        ("vocab.txt", "would overwrite the input 'vocab.txt'"),
-        ("y,y.json", "'y.json' has the name of a sidecar"),
-        ("y.partial", "'y.partial' has the name of a sidecar, an index"),
-        ("folder", "'folder' is a folder. Name a file in it"),
-        ("new/", "'new/' is a folder"),
-        ("dangling", "'dangling' is a link to a file that does not exist"),
-        ("y@3.tfrecord", "Put the number of shards at its end: 'y.tfrecord@3'"),
-        ("y,./y", "named twice"),
-        ("folder/y,other_folder/y", "named twice"),
-        ("gs://b/y", "'gs://b/y' would overwrite the input 'gs://b/y.json'"),
-        ("gs://b/y/", "'gs://b/y/' is a folder"),
-        ("gs://b/z,gs://b/z", "named twice"),
+        ('{"version": 2}', "its version is not 3"),
+        ('{"version": 3,', "delimiter|double quotes"),
+        ("[1]", ""),
+        ("text", ""),
+        ({"sha": 1}, "'sha'"),
+        ({"counts": {"tokans": 1}}, "'tokans'"),
     ],
 )
-def test_output_files_that_would_destroy_something_are_refused(
-    folder, names, message
+def test_another_json_file_is_refused(tmp_path, content, message):
+    make_shard(str(tmp_path / "a")).write_sidecar()
+    path = tmp_path / "a.json"
+    if isinstance(content, dict):
+        content = json.dumps(json.loads(path.read_text()) | content)
+    path.write_text(content)
+
+    with pytest.raises(ValueError, match=rf"in the place of a.*{message}"):
+        shards.read(tmp_path / "a")
+
+
+def test_readers_have_the_settings_of_the_build():
+    shard = make_shard(masking="dynamic", ngram=2)
+    assert shard.settings.token_budget == 5
+    assert shard.settings.ngram == 2
+    assert shard.with_masks({"ngram": 1}).settings.ngram == 1
+
+    config = PretrainingDataConfig(pair_objective="none")
+    settings = make_shard(config=config.record_settings()).settings
+    assert settings.token_budget == 510
+
+
+def test_counts_add_up():
+    total = COUNTS + COUNTS + BuildCounts(documents=1)
+
+    assert total == BuildCounts(documents=7, record_tokens=80_000)
+
+
+def numbered(count, stem="train", **changes):
+    """A shard of each number."""
+    return [
+        make_shard(f"{stem}-{i:05}-of-{count:05}", **changes)
+        for i in range(count)
+    ]
+
+
+def test_all_shards_of_one_build_are_fine(caplog):
+    for members in (
+        numbered(3),
+        # Other files need have nothing in common, nor files without a sidecar.
+        [make_shard("a"), make_shard("b", ngram=1)],
+        [*numbered(2)[:1], shards.Shard(path=numbered(2)[1].path, config={})],
+        numbered(2) + numbered(2, "other", ngram=1),
+    ):
+        shards.check_sets(members)
+
+    assert not caplog.text
+
+
+def test_missing_shards_are_warned_of(caplog):
+    shards.check_sets(numbered(3)[1:])
+
+    assert "2 of the 3 shards of 'train@3' are read" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ngram": 1}, r"ngram=3 \(now 1\)"),
+        ({"corpus_sha256": "b"}, r"corpus_sha256=None \(now 'b'\)"),
+    ],
+)
+def test_shards_of_different_builds_are_refused(changes, message):
+    members = [*numbered(3)[:2], numbered(3, **changes)[2]]
+
+    with pytest.raises(ValueError, match=f"00002-of.*builds: {message}"):
+        shards.check_sets(members)
+
+
+def build(blocks, part=(0, 1), records=3, **changes):
+    return make_shard(
+        blocks=list(blocks),
+        part=list(part),
+        counts=BuildCounts(records=records),
+        **{"corpus_sha256": "a"} | changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("shard", "other"),
+    [
+        (build([0, 4]), build([3, 5])),
+        (build([2, 3]), build([0, 9])),
+        (build([3, 4], (0, 2)), build([0, 5])),
+        (build([3, 4], (0, 2)), build([3, 4], (0, 3))),
+    ],
+)
+def test_files_with_records_of_the_same_text_are_warned_of(
+    shard, other, caplog
 ):
-    os.symlink("corpus.txt", "link")
-    os.link("corpus.txt", "hard_link")
-    os.mkdir("folder")
-    os.symlink("folder", "other_folder")
-    os.symlink("nowhere", "dangling")
+    members = {"train-0": shard, "old-0": other, "x": build([20, 30])}
 
-    with pytest.raises(ValueError, match=message):
-        output_files(names)
+    shards.check_sets(
+        [dataclasses.replace(s, path=path) for path, s in members.items()]
+    )
 
-
-@pytest.mark.parametrize("content", ["[1]", '{"version": 1}', "text", "{}"])
-def test_a_file_in_place_of_a_sidecar_is_not_overwritten(folder, content):
-    (folder / "train.json").write_text(content)
-
-    with pytest.raises(ValueError, match=r"train\.json' is in the place of"):
-        shards.finished_counts("train", make_sidecar())
+    assert caplog.text.count("same records") == 1
+    assert "'train-0'" in caplog.text
+    assert "'old-0'" in caplog.text
 
 
-def test_a_sidecar_whose_records_were_removed_may_be_replaced(folder):
-    sidecar.write("train", make_sidecar(ngram=2))
+def test_parts_of_one_build_have_no_text_in_common(caplog):
+    shards.check_sets(
+        [
+            *(build([0, 2]), build([2, 3], (0, 2)), build([2, 3], (1, 2))),
+            *(build([3, 9]), build([0, 9], corpus_sha256="b")),
+            *(build([0, 9], random_seed=1), build([0, 9], tokenizer_hash="b")),
+            *(build([0, 9], records=0), build([0, 9], corpus_sha256=None)),
+        ]
+    )
 
-    assert shards.finished_counts("train", make_sidecar()) is None
+    assert not caplog.text
 
 
-def test_of_several_shards_the_next_one_is_locked_in_time(folder):
-    first = shards.locked_in_turn(["a", "b", "c"])
-    assert next(first) == "a"
-    assert list(shards.locked_in_turn(["c"])) == ["c"]
-    with pytest.raises(ValueError, match="Another process is building './a'"):
-        next(shards.locked_in_turn(["./a"]))
+@pytest.mark.parametrize(
+    ("trained", "evaluated", "is_common"),
+    [
+        (build([0, 9]), build([8, 9]), True),
+        # The same text, in other records.
+        (build([0, 9]), build([0, 9], random_seed=1), True),
+        (build([0, 9]), build([9, 10], (0, 2)), False),
+        (build([0, 9]), build([0, 9], corpus_sha256="b"), False),
+        (build([0, 9]), build([0, 9], corpus_sha256=None), False),
+        # Parts of a block have text in common if it was copied.
+        (
+            build([0, 1], (0, 2), dupe_factor=1),
+            build([0, 1], (1, 2), dupe_factor=1),
+            False,
+        ),
+        (
+            build([0, 1], (0, 2), dupe_factor=2),
+            build([0, 1], (1, 2), dupe_factor=2),
+            True,
+        ),
+    ],
+)
+def test_text_to_evaluate_on_that_is_trained_on_is_warned_of(
+    trained, evaluated, is_common, caplog
+):
+    unknown = shards.Shard(path="x", config={}, sha256="x")
 
-    assert next(first) == "b"
-    with pytest.raises(ValueError, match="Another process is building 'b'"):
-        next(shards.locked_in_turn(["b"]))
-    assert list(shards.locked_in_turn(["a"])) == ["a"]
-    first.close()
+    shards.report_common_text(
+        [unknown, dataclasses.replace(trained, sha256="c")],
+        [
+            dataclasses.replace(unknown, sha256="y"),
+            dataclasses.replace(evaluated, path="eval", sha256="d"),
+        ],
+    )
 
-    assert list(shards.locked_in_turn(["b", "c"])) == ["b", "c"]
-    assert list(shards.locked_in_turn([])) == []
-    assert not [name for name in os.listdir() if name.startswith(".")]
+    message = "'eval', to evaluate on, holds text of 'train', which is also"
+    assert (message in caplog.text) == is_common
+
+
+def test_a_file_to_evaluate_on_that_is_trained_on_is_warned_of(
+    write_records, caplog
+):
+    trained, evaluated = (
+        record_source.open_records(
+            write_records(name, [static_record(9)], with_sidecar=False)
+        )
+        for name in ("train", "eval")
+    )
+
+    shards.report_common_text(trained.shards, evaluated.shards)
+
+    assert "eval', to evaluate on, holds text of" in caplog.text
+
+
+def test_opening_records_checks_their_shards(write_records):
+    record = static_record(9)
+    for name, records, changes in (
+        ("train-00000-of-00002", [record], {}),
+        # Also if it has no record.
+        ("train-00001-of-00002", [], {"random_seed": 3}),
+    ):
+        path = write_records(name, records, **changes)
+
+    with pytest.raises(ValueError, match=r"random_seed=12345 \(now 3\)"):
+        record_source.open_records(path.replace("-00001-", "-0000?-"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_tf.data import builder, record_files
+from albert_tf.data import builder, example_codec, record_source
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from tests.data.records import restored
 
@@ -72,9 +72,10 @@ CORPORA = {
 
 def words_of(path, config):
     """Returns the tokens of each record, without special tokens."""
+    source = record_source.open_records(str(path))
     records = [
-        record_files.decode_example(record)
-        for record in record_files.RecordFile(path).verified()
+        example_codec.decode_example(record)
+        for record in source.get(range(source.num_records))
     ]
     if config.masking == "dynamic":
         return [record["pair_ids"] for record in records]

@@ -13,7 +13,7 @@ import types
 
 import pytest
 
-from albert_tf.data.sidecar import BuildCounts
+from albert_tf.data.shards import BuildCounts
 from albert_tf.training.pretrain_config import PretrainingConfig
 from experiments import (
     commands,
@@ -407,7 +407,7 @@ def calls(monkeypatch):
     monkeypatch.setattr(commands, "call", found.call)
     counts = BuildCounts(records=10, label_1_records=2)
     monkeypatch.setattr(
-        runs.sidecar, "read", lambda path: types.SimpleNamespace(counts=counts)
+        runs.shards, "read", lambda path: types.SimpleNamespace(counts=counts)
     )
     return found
 

@@ -12,7 +12,7 @@ from albert_tf.checkpoints import load, metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.data import (
     input_pipeline,
-    sidecar,
+    shards,
 )
 from albert_tf.modeling import kernels
 from albert_tf.tasks.pretraining import PretrainingTask
@@ -415,7 +415,7 @@ def test_next_sentences_are_learnt_but_not_evaluated_as_sentence_order(
 
 def test_a_run_knows_the_vocabulary_of_its_records(trained, job, tmp_path):
     done, _ = trained
-    tokenizer = sidecar.read(done.input_file).tokenizer_hash
+    tokenizer = shards.read(done.input_file).tokenizer_hash
 
     run = run_folder.read_fingerprint(done.output_dir)
     assert run["settings"] == {"tokenizer": tokenizer}
@@ -626,7 +626,7 @@ def test_the_masks_of_an_evaluation_are_part_of_a_run(job, tmp_path):
 
 
 def test_masks_of_static_records_cannot_be_chosen(job):
-    with pytest.raises(ValueError, match="`ngram` is 3 in .*ngram=1.*dynamic"):
+    with pytest.raises(ValueError, match="`ngram` cannot be 1 .* 3.*dynamic"):
         pretrain.run(job(ngram=1))
 
 
@@ -649,7 +649,7 @@ def test_an_evaluation_of_what_is_trained_on_is_told(job, caplog):
     same = job(num_train_steps=1)
     pretrain.run(dataclasses.replace(same, eval_file=same.input_file))
 
-    assert ".tfrecord' holds records that are also trained" in caplog.text
+    assert ".tfrecord', to evaluate on, holds text of" in caplog.text
 
 
 def test_records_of_a_larger_vocabulary_are_refused(job, tmp_path):
@@ -775,7 +775,10 @@ def test_the_examples_of_a_length_are_read_in_order_by_all_phases(
     def note(source, *arguments, **options):
         names = ("start_example", "global_batch_size")
         found.append(
-            (source.layout.max_seq_length, *(options[one] for one in names))
+            (
+                source.shard.settings.max_seq_length,
+                *(options[one] for one in names),
+            )
         )
         return make(source, *arguments, **options)
 
@@ -811,7 +814,7 @@ def test_another_schedule_is_another_run(changes, message, phased):
 
 def test_records_of_all_lengths_are_checked(phased, records_of):
     mixed = phased("run", length_schedule="")
-    with pytest.raises(ValueError, match="`max_seq_length` is 8 in"):
+    with pytest.raises(ValueError, match="of the length 8, which no phase"):
         pretrain.run(mixed)
     with pytest.raises(ValueError, match=r"length 4, which a phase reads"):
         pretrain.run(phased("run", length_schedule="4@0,8@1,16@2"))

@@ -1,0 +1,275 @@
+"""Plans the shards of a build, tells which are finished, and writes the others.
+
+Data flow: settings, contents of the corpus -> planned shards; records of blocks
+-> record file, index and sidecar.
+
+A shard holds the records of a range of the corpus' blocks; or, if there are
+more shards than blocks, every n-th record of a block. The blocks are in the
+order of the corpus: so a shard is built from few files, each read once, from
+its beginning, as compressed files must be, and a finished one is kept. Mixing
+is left to the reader, who draws a new order of all records for each epoch.
+
+A `shards.Shard` is planned here with all that is known before its records are,
+and written with the rest.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_tf import checks, files, storage
+from albert_tf.data import corpus, record_files, shards
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.pretraining_instances import BlockPart
+from albert_tf.data.shards import BuildCounts, Shard
+from albert_tf.text.tokenizer import Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+
+_SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
+_NUM_CORPUS_FILES = 10
+# Longer lists of files are cut off in a sidecar.
+_MAX_CHARACTERS = 1000
+
+
+class BuildResult(NamedTuple):
+    """The shards of a build: those that were there, and those that it wrote."""
+
+    kept: list[Shard]
+    built: list[Shard]
+    num_bad_lines: int
+
+
+def output_files(config: PretrainingDataConfig) -> list[str]:
+    """Returns the record files of all shards."""
+    names = [name.strip() for name in (config.output_file or "").split(",")]
+    paths = [path for name in names if name for path in files.shard_names(name)]
+    for path in paths:
+        if path.endswith((os.sep, *record_files.OTHER_SUFFIXES)):
+            raise ValueError(
+                f"{path!r} has the name of a folder, a sidecar, an index or an "
+                "unfinished file. Choose another output file."
+            )
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise ValueError(
+            "An output file is named twice. Name each once. Received: "
+            f"{checks.listed(paths, at_most=3)}."
+        )
+    return paths
+
+
+def chosen(config: PretrainingDataConfig, paths: list[str]) -> list[str]:
+    """Returns the record files that are built here, in order."""
+    if config.shards is None:
+        return paths
+    numbers: set[int] = set()
+    for text in config.shards.split(","):
+        match = _SHARD_RANGE.fullmatch(text)
+        first, last = match.groups() if match else ("0", "-1")
+        named = range(int(first), int(last or first) + 1)
+        if not named or named.stop > len(paths):
+            raise ValueError(
+                "`shards` must be numbers and ranges of numbers, such as "
+                f"0-511 or 3,7, up to {len(paths) - 1}. Received: "
+                f"shards={config.shards!r}."
+            )
+        numbers.update(named)
+    return [path for number, path in enumerate(paths) if number in numbers]
+
+
+def plan(
+    config: PretrainingDataConfig,
+    tokenizer: Tokenizer,
+    contents: corpus.CorpusContents,
+    paths: list[str],
+) -> list[Shard]:
+    """Divides the records over the shards, in order and evenly.
+
+    Returns:
+        The shards that are built here.
+    """
+    common = Shard(
+        path="",
+        config=config.record_settings(),
+        origin={
+            name: _shortened(value) for name, value in config.origin().items()
+        },
+        corpus_files=[
+            [os.path.basename(path), storage.size(path)]
+            for path in contents.paths[:_NUM_CORPUS_FILES]
+        ],
+        num_corpus_files=len(contents.paths),
+        corpus_sha256=contents.sha256,
+        duplicates=contents.duplicates,
+        tokenizer_hash=tokenizer.hash,
+        vocab_size=tokenizer.vocab_size,
+        special_ids=tokenizer.special_ids,
+        forbidden_ids=tokenizer.forbidden_ids.tolist(),
+        word_starts=None
+        if config.token_boundary
+        else np.packbits(tokenizer.word_starts).tobytes().hex(),
+    )
+    shares = _shares(len(contents.block_sizes), len(paths))
+    by_path = dict(zip(paths, shares, strict=True))
+    return [
+        dataclasses.replace(common, path=path, blocks=blocks, part=part)
+        for path in chosen(config, paths)
+        for blocks, part in [by_path[path]]
+    ]
+
+
+def _shortened(text: str | None) -> str | None:
+    if text is None or len(text) <= _MAX_CHARACTERS:
+        return text
+    return f"{text[:_MAX_CHARACTERS]}... ({len(text):,} characters)"
+
+
+def _shares(
+    num_blocks: int, num_shards: int
+) -> list[tuple[list[int], list[int]]]:
+    """Returns `blocks` and `part` of each shard, see `Shard`."""
+    if num_shards <= num_blocks:
+        borders = [i * num_blocks // num_shards for i in range(num_shards + 1)]
+        return [(list(b), [0, 1]) for b in itertools.pairwise(borders)]
+    # The shards of each block.
+    borders = [i * num_shards // num_blocks for i in range(num_blocks + 1)]
+    return [
+        ([block, block + 1], [part, end - first])
+        for block, (first, end) in enumerate(itertools.pairwise(borders))
+        for part in range(end - first)
+    ]
+
+
+def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
+    """Returns the shards that are finished, and those that are to be built."""
+    by_path = {shard.path: shard for shard in planned}
+    written = record_files.for_all(
+        lambda path: finished(by_path[path]), [*by_path]
+    )
+    kept = [shard for shard in written if shard]
+    kept_paths = {shard.path for shard in kept}
+    return kept, [s for s in planned if s.path not in kept_paths]
+
+
+def finished(planned: Shard) -> Shard | None:
+    """Returns a shard as it was written; None if it has to be built.
+
+    A file that this build did not make is refused, as it would be destroyed.
+    """
+    path = planned.path
+    shard = shards.read(path, read_bytes=storage.read_bytes)
+    if shard is None:
+        for name in (path, record_files.index_path(path)):
+            if storage.exists(name):
+                raise ValueError(
+                    f"{name!r} exists already, and no sidecar says what made "
+                    "it. Remove it, or choose another output file."
+                )
+        return None
+    if not storage.exists(path):
+        return None
+    differences = checks.differences(_identity(shard), _identity(planned))
+    if differences:
+        raise ValueError(
+            f"{path!r} was made by another build: "
+            f"{checks.listed(differences)}. Remove it, or choose another "
+            "output file."
+        )
+    is_whole = storage.size(path) == shard.num_bytes
+    if is_whole and storage.exists(record_files.index_path(path)):
+        return shard
+    _LOGGER.warning(
+        "%s was cut short, or has lost its index; building it again.", path
+    )
+    return None
+
+
+def _identity(shard: Shard) -> dict[str, object]:
+    return {**shard.build, "blocks": shard.blocks, "part": shard.part}
+
+
+def requests(
+    planned: Iterable[Shard], contents: corpus.CorpusContents
+) -> list[corpus.FileRequest]:
+    """Returns the blocks to read for these shards, each once, by file."""
+    num_parts = {n: s.part[1] for s in planned for n in range(*s.blocks)}
+    return contents.requests(num_parts)
+
+
+def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
+    """Writes a shard with its index and sidecar, whole or not at all.
+
+    Args:
+        planned: The shard.
+        parts: Its records, block by block.
+
+    Returns:
+        The shard, with what it holds.
+    """
+    path = planned.path
+    index_path = record_files.index_path(path)
+    with _locked(path):
+        _check_unfinished(planned)
+        if not files.is_remote(path):
+            for name in (path, index_path, shards.sidecar_path(path)):
+                files.remove_partials(name)
+        # The record file takes its name last: then it is finished.
+        with (
+            storage.atomic_write(path) as file,
+            storage.atomic_write(index_path) as index,
+        ):
+            counts = BuildCounts()
+            writer = record_files.RecordWriter(file, index)
+            for part in parts:
+                writer.write(part.framed)
+                counts += part.counts
+            shard = dataclasses.replace(
+                planned,
+                sha256=writer.finish(),
+                num_bytes=writer.num_bytes,
+                counts=counts,
+            )
+            # Nothing takes its name before all have room on the disk.
+            files.flush(file)
+            files.flush(index)
+            if files.is_remote(path):  # It is not locked.
+                _check_unfinished(planned)
+            shard.write_sidecar()
+    return shard
+
+
+def remove(shard: Shard) -> None:
+    """Removes a shard with its index and sidecar."""
+    path = shard.path
+    for name in (
+        path,
+        record_files.index_path(path),
+        shards.sidecar_path(path),
+    ):
+        storage.remove(name)
+
+
+def _check_unfinished(planned: Shard) -> None:
+    if finished(planned):
+        raise ValueError(
+            f"Another process has built {planned.path!r} in the meantime. Run "
+            "the command again when it has ended."
+        )
+
+
+def _locked(path: str) -> contextlib.AbstractContextManager[None]:
+    """Locks a shard for this process, unless it is remote."""
+    if files.is_remote(path):
+        return contextlib.nullcontext()
+    return files.locked(
+        files.lock_path(path),
+        f"Another process is building {path!r}. Wait until it ends, or choose "
+        "another output file.",
+    )

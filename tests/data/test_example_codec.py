@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf import features
+from albert_tf.data import example_codec
+
+
+def int_feature(name, length):
+    return features.Feature(name=name, record_name=f"r_{name}", length=length)
+
+
+IDS = int_feature("ids", None)
+WEIGHTS = features.Feature(
+    name="weights", record_name="weights", length=2, dtype="float32"
+)
+
+
+def test_tensorflow_parses_integers_of_every_size():
+    sizes = [1, 127, 128, 16383, 16384, 2**35, 2**62]
+    for largest in sizes:
+        ids = np.array([[0, 1, largest], [largest, 0, largest // 2]], np.int64)
+
+        encoded = example_codec.encode_examples([IDS], {"ids": ids})
+
+        layout = {"r_ids": tf.io.FixedLenFeature([3], tf.int64)}
+        parsed = tf.io.parse_example(encoded, layout)
+        np.testing.assert_array_equal(parsed["r_ids"], ids)
+
+
+def test_tensorflow_parses_all_fields_of_a_static_record():
+    rng = np.random.default_rng(0)
+    wanted = features.static_pretraining_features(
+        max_seq_length=12, max_predictions=5
+    )
+    columns = {
+        f.name: rng.integers(0, 30000, (7, f.length)).astype(f.dtype)
+        for f in wanted
+    }
+    columns["masked_lm_weights"] += 0.5
+
+    encoded = example_codec.encode_examples(wanted, columns)
+
+    layout = {
+        f.record_name: tf.io.FixedLenFeature([f.length], f.dtype)
+        for f in wanted
+    }
+    parsed = tf.io.parse_example(encoded, layout)
+    for feature in wanted:
+        np.testing.assert_array_equal(
+            parsed[feature.record_name], columns[feature.name]
+        )
+
+
+def test_rows_of_different_lengths_come_back():
+    rows = [[300, 2], [], [5, 70000, 1]]
+    ragged = example_codec.Ragged(
+        np.array([300, 2, 5, 70000, 1], np.int32), np.array([0, 2, 2, 5])
+    )
+
+    encoded = example_codec.encode_examples([IDS], {"ids": ragged})
+
+    decoded = [example_codec.decode_example(data) for data in encoded]
+    assert [fields["r_ids"].tolist() for fields in decoded] == rows
+
+
+def test_what_tensorflow_wrote_is_decoded():
+    example = tf.train.Example()
+    example.features.feature["a"].int64_list.value.extend([-1, 5, 2**62])
+    example.features.feature["b"].float_list.value.extend([0.5])
+    example.features.feature["c"].SetInParent()
+
+    decoded = example_codec.decode_example(example.SerializeToString())
+
+    assert decoded["a"].tolist() == [-1, 5, 2**62]
+    assert decoded["b"].tolist() == [0.5]
+    assert decoded["c"].tolist() == []
+
+
+def _field(number, wire_type, value):
+    return bytes([number << 3 | wire_type]) + value
+
+
+def _message(number, value):
+    return _field(number, 2, bytes([len(value)]) + value)
+
+
+_ONE, _MANY = b"\x01", b"\xac\x02"  # 1 and 300 as variable-length integers
+
+
+@pytest.mark.parametrize(
+    ("feature", "values"),
+    [
+        (_message(3, _field(1, 0, _MANY) + _field(1, 0, _ONE)), [300, 1]),
+        (
+            _message(3, _field(1, 0, _ONE) + _message(1, _MANY + _ONE)),
+            [1, 300, 1],
+        ),
+        (_message(3, b""), []),
+        (_message(2, _field(1, 5, b"\0\0\x80?") * 2), [1.0, 1.0]),
+        # A later version may add fields.
+        (_field(9, 0, _ONE) + _field(8, 1, bytes(8)) + _message(3, b""), []),
+    ],
+)
+def test_lists_that_are_not_packed_are_decoded_as_protocol_buffers_are(
+    feature, values
+):
+    entry = _message(1, b"a") + _message(2, feature)
+    data = _message(1, _message(1, entry))
+
+    assert example_codec.decode_example(data)["a"].tolist() == values
+    found = tf.train.Example.FromString(data).features.feature["a"]
+    assert [*found.int64_list.value, *found.float_list.value] == values
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"\x0a\x20\x0a", b"\x0a", b"\x0a\x02\x0a\x00"),
+        _message(1, _field(1, 3, b"")),
+    ],
+)
+def test_other_bytes_are_refused(data):
+    with pytest.raises(ValueError, match="not a serialized tf.train.Example"):
+        example_codec.decode_example(data)

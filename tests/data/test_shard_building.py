@@ -1,0 +1,134 @@
+"""What a build does with its files is tested in test_builder.py."""
+
+import hashlib
+import os
+
+import pytest
+
+from albert_tf.data import record_files, shard_building, shards
+from albert_tf.data.pretraining_config import PretrainingDataConfig
+from albert_tf.data.pretraining_instances import BlockPart
+from albert_tf.data.shards import BuildCounts
+from tests.data.records import make_shard
+
+
+def output_files(names):
+    config = PretrainingDataConfig(output_file=names)
+    return shard_building.output_files(config)
+
+
+def test_output_files_are_separated_by_commas():
+    assert output_files(" a, b/c ,,d,e@2") == [
+        *("a", "b/c", "d", "e-00000-of-00002", "e-00001-of-00002")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("y,y.json", "'y.json' has the name of a folder, a sidecar"),
+        ("y.partial", "'y.partial' has the name of"),
+        ("new/", "'new/' has the name of a folder"),
+        ("gs://b/y/", "'gs://b/y/' has the name of a folder"),
+        ("y,./y", "named twice"),
+        ("folder/y,link/y", "named twice"),
+        ("gs://b/z,gs://b/z", "named twice"),
+    ],
+)
+def test_output_files_that_cannot_be_written_are_refused(
+    tmp_path, monkeypatch, names, message
+):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("folder")
+    os.symlink("folder", "link")
+
+    with pytest.raises(ValueError, match=message):
+        output_files(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("3", "3"), ("0-2", "012"), ("5, 1-2", "125"), (None, "0123456")],
+)
+def test_shards_are_chosen_by_numbers_and_ranges(text, numbers):
+    config = PretrainingDataConfig(shards=text)
+
+    assert shard_building.chosen(config, [*"0123456"]) == [*numbers]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "2-1", "1-", "-1", "1,,2", "2-4", "4"]
+)
+def test_shards_that_do_not_exist_are_an_error(text):
+    config = PretrainingDataConfig(shards=text)
+
+    with pytest.raises(ValueError, match="`shards` must be .* up to 3"):
+        shard_building.chosen(config, [*"0123"])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [
+        ("", "exists already, and no sidecar"),
+        (".index", "exists already, and no sidecar"),
+        (".json", "is in the place of a sidecar"),
+    ],
+)
+def test_a_file_of_the_user_is_not_overwritten(tmp_path, suffix, message):
+    (tmp_path / f"train{suffix}").write_text("{}")
+    planned = make_shard(str(tmp_path / "train"))
+
+    with pytest.raises(ValueError, match=rf"train{suffix}' {message}"):
+        shard_building.finished(planned)
+
+
+def test_a_sidecar_whose_records_were_removed_may_be_replaced(tmp_path):
+    path = str(tmp_path / "train")
+    make_shard(path, ngram=2).write_sidecar()
+
+    assert shard_building.finished(make_shard(path)) is None
+
+
+def parts():
+    for number in (2, 1):
+        records = [bytes([number])] * number
+        yield BlockPart(
+            framed=record_files.frame_records(records),
+            counts=BuildCounts(records=number),
+        )
+
+
+def test_a_shard_is_its_parts_with_sidecar_and_index(tmp_path):
+    path = str(tmp_path / "new" / "out")
+
+    shard = shard_building.write(make_shard(path), parts())
+
+    assert sorted(os.listdir(tmp_path / "new")) == [
+        *("out", "out.index", "out.json")
+    ]
+    content = (tmp_path / "new" / "out").read_bytes()
+    assert shards.read(path) == shard
+    assert shard.counts == BuildCounts(records=3)
+    assert shard.num_bytes == len(content)
+    assert shard.sha256 == hashlib.sha256(content).hexdigest()
+    records = record_files.RecordFile(path, sha256=shard.sha256)
+    assert [records.get(n) for n in range(3)] == [b"\2", b"\2", b"\1"]
+
+
+def test_a_part_that_fails_leaves_nothing(tmp_path):
+    def failing():
+        yield from parts()
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        shard_building.write(make_shard(str(tmp_path / "out")), failing())
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_shard_that_was_finished_meanwhile_is_not_written_again(tmp_path):
+    planned = make_shard(str(tmp_path / "out"))
+    shard_building.write(planned, parts())
+
+    with pytest.raises(ValueError, match="has built .* in the meantime"):
+        shard_building.write(planned, parts())
