@@ -353,11 +353,7 @@ def _open_records(
 def _check_vocabularies(
     config: AlbertConfig, sources: Sequence[RecordSource]
 ) -> None:
-    """Checks that all records and the model have the same vocabulary.
-
-    Raises:
-        ValueError: They do not.
-    """
+    """Checks that all records and the model have the same vocabulary."""
     described = [source.shard for source in sources]
     hashes = {shard.tokenizer_hash for shard in described} - {None}
     if len(hashes) > 1:

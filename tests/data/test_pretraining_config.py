@@ -42,6 +42,7 @@ def test_settings_follow_from_others(settings, name, value):
         ("masking", "none"),
         ("pair_objective", "order"),
         ("runner", "cluster"),
+        ("deduplicate", "all"),
         ("max_seq_length", 7),
         ("max_predictions_per_seq", 0),
         ("max_predictions_per_seq", 510),
