@@ -26,6 +26,7 @@ EXIT_BROKEN_PIPE = 141
 # Flags of the original without a use here. Every command accepts them, and
 # neither `--help` nor flags.txt shows them.
 IGNORED_FLAGS = (
+    "cached_dir",
     "input_file_mode",
     "predict_feature_file",
     "predict_feature_left_file",

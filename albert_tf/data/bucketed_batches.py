@@ -26,7 +26,7 @@ import tensorflow as tf
 
 from albert_tf.data import example_order
 from albert_tf.data.example_order import InputShard
-from albert_tf.data.feature_cache import RecordColumns
+from albert_tf.data.record_columns import RecordColumns
 
 WINDOW_SIZE = 32
 _LARGEST_BUCKET_WIDTH = 8

@@ -8,10 +8,10 @@ Imports neither TensorFlow nor Keras at run time, so that a script reads and
 checks its data before it pays for the import.
 """
 
-import abc
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,30 +26,13 @@ if TYPE_CHECKING:
 
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
-# A sequence of the task's dataclasses; each has a `guid: str` that no other
-# one of its set has.
+# A sequence of the task's dataclasses; or, to predict, an iterable with a
+# length that reads them anew each time. Each has a `guid: str`.
 Examples: TypeAlias = Any
 Record: TypeAlias = dict[str, np.ndarray]
 # By name, one row for each record: arrays `[N, ...]`, or, for outputs along
 # the sequence, lists of N arrays, each as long as its record.
 Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
-
-
-class ExampleStream(Iterable[Any]):
-    """Examples to predict that may be more than fit into memory.
-
-    They are read anew, in the same order, each time they are iterated over.
-    Their data half is a `StreamedData`.
-    """
-
-    @abc.abstractmethod
-    def __len__(self) -> int:
-        """Returns the number of examples."""
-
-    @property
-    @abc.abstractmethod
-    def fingerprint(self) -> str:
-        """A digest of all examples."""
 
 
 # The split of a data set that each use reads.
@@ -79,8 +62,8 @@ class TaskData(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """Everything but the examples that determines the records, as JSON.
 
-        Task, lengths, labels, hash of the tokenizer: cached records are only
-        reused where all of it is the same.
+        Task, lengths, labels, hash of the tokenizer: a run goes on only where
+        all of it is the same.
         """
 
     def records(
@@ -92,20 +75,18 @@ class TaskData(Protocol):
         """Returns the official scores of labelled examples.
 
         They may hold values that were chosen on these examples, such as a
-        threshold; `write_predictions` takes them from there.
+        threshold; `open_predictions` takes them from there.
         """
 
-    def write_predictions(
-        self,
-        examples: Examples,
-        outputs: Outputs,
-        output_dir: str,
-        scores: Mapping[str, float],
-    ) -> list[str]:
-        """Writes the prediction files of the task; returns their paths.
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
+        """Opens the prediction files of the task, for writing chunk by chunk.
 
-        The examples may have no labels. `scores` are those of the main
-        evaluation set, empty if nothing was evaluated.
+        They appear when the context ends without an error. Within it, the
+        function writes the predictions of the next examples, which may have
+        no labels. `scores` are those of the main evaluation set, empty if
+        nothing was evaluated.
         """
 
     def report_sections(
@@ -118,20 +99,7 @@ class TaskData(Protocol):
 
         Each is a table (`title`, `header`, `rows` of text), a chart (`title`,
         `unit`, `curves` of points by name, `x_label`) or bars (`title`,
-        `unit`, `bars` by name). Takes the arguments of `write_predictions`.
-        """
-
-
-class StreamedData(TaskData, Protocol):
-    """A data half that can write the predictions of an `ExampleStream`."""
-
-    def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
-    ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
-        """Opens the files of `write_predictions` for writing part by part.
-
-        They appear when the context ends without an error. Within it, the
-        function writes the predictions of the next examples.
+        `unit`, `bars` by name). `scores` are those of `open_predictions`.
         """
 
 
@@ -170,6 +138,16 @@ class ExampleSet:
     data: TaskData
     name: str = ""
 
+    def chunks(self, size: int) -> Iterator[Examples]:
+        """Yields the examples in chunks; a table is read as they are wanted."""
+        if isinstance(self.examples, Sequence):
+            for first in range(0, len(self.examples), size):
+                yield self.examples[first : first + size]
+            return
+        rest = iter(self.examples)
+        while chunk := list(itertools.islice(rest, size)):
+            yield chunk
+
 
 AnySet = TypeVar("AnySet", bound=ExampleSet, covariant=True)
 
@@ -183,19 +161,17 @@ class Sets(Generic[AnySet]):
         evaluation: Labelled examples; the first set selects the best weights.
         prediction: Examples to write predictions of. May share sets with
             `evaluation`.
-        streams: Those of which records are made part by part.
     """
 
     train: AnySet | None = None
     evaluation: tuple[AnySet, ...] = ()
-    prediction: tuple[AnySet, ...] = ()
-    streams: tuple[ExampleSet, ...] = ()
+    prediction: tuple[ExampleSet, ...] = ()
 
     @property
     def all(self) -> tuple[ExampleSet, ...]:
         """Training, evaluation and prediction sets, in this order."""
         train = (self.train,) if self.train else ()
-        return (*train, *self.evaluation, *self.prediction, *self.streams)
+        return (*train, *self.evaluation, *self.prediction)
 
     @property
     def data(self) -> TaskData:

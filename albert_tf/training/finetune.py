@@ -1,7 +1,7 @@
 """Fine-tuning, from examples to scores, predictions and a report.
 
 Data flow: examples -> records -> training, one run per seed -> best weights
--> scores and files. `attempts` does the run of one seed.
+-> scores and files. `finetuning_run` does the run of one seed.
 
 Source: google-research/albert, the `main` of `run_classifier.py`,
 `run_race.py` and `run_squad_v*.py`.
@@ -17,16 +17,16 @@ import os
 import shutil
 import statistics
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from albert_tf import files
 from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
 from albert_tf.training import (
-    attempts,
-    collapse,
+    chance,
     devices,
+    finetuning_run,
     loop,
     ranking,
     records,
@@ -37,6 +37,7 @@ from albert_tf.training import (
 from albert_tf.training import (
     workers as workers_lib,
 )
+from albert_tf.training.finetuning_run import FinetuningRun
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.workers import Workers
@@ -58,56 +59,37 @@ def run(
         Scores of the best weights, their `loss` and `global_step`. With
         several seeds, the medians, with `<key>_std` and `<key>_best` beside
         them. None if a signal stopped the training.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: Files, settings or the output directory do not fit one
-            another, or every attempt was degenerate.
     """
-    # 1. Checks: before records are made, which takes time and writes files.
+    # 1. Checks, before records are made.
     _check_settings(config, sets)
     train.make_deterministic(config)
     with workers_lib.start(config) as workers:
-        return _run(config, sets, make_task, workers)
+        devices.check_batch_sizes(
+            config,
+            workers.strategy.num_replicas_in_sync,
+            train_batch_size=sets.train,
+            eval_batch_size=sets.evaluation,
+            predict_batch_size=sets.prediction,
+        )
+        weights = workers.run_in_all(
+            functools.partial(_check_folders, config, sets)
+        )
 
+        # 2. Records, which all seeds share.
+        made = records.make_sets(config, sets)
+        workers.check_same(
+            records.fingerprints(made), "All workers need the same files."
+        )
 
-def _run(
-    config: FinetuningConfig,
-    sets: Sets[ExampleSet],
-    make_task: MakeTask,
-    workers: Workers,
-) -> dict[str, float] | None:
-    devices.check_batch_sizes(
-        config,
-        workers.strategy.num_replicas_in_sync,
-        train_batch_size=sets.train,
-        eval_batch_size=sets.evaluation,
-        predict_batch_size=sets.prediction,
-    )
-
-    def check_folders() -> None:
-        for one in [config, *config.seed_configs()]:
-            _check_folder(one, sets)
-
-    workers.run_in_all(check_folders)
-
-    # 2. Records.
-    opened = records.open_sets(config, sets, workers)
-    workers.check_same(
-        records.fingerprints(opened),
-        "All workers need the same files.",
-    )
-
-    # 3. Training, evaluation, prediction.
-    if config.num_seeds > 1:
-        with contextlib.ExitStack() as stack:
-            workers.run_in_chief(
-                functools.partial(
-                    stack.enter_context, _claimed_folders(config, opened)
-                ),
-            )
-            return _run_seeds(config, opened, make_task, workers)
-    return attempts.SingleRun(config, opened, make_task, workers).run()
+        # 3. Training, evaluation, predictions, report.
+        if config.num_seeds > 1:
+            return _run_seeds(config, made, make_task, workers)
+        one = FinetuningRun(config, made, make_task, workers)
+        if made.train:
+            weights = one.train(made.train)
+        if weights is None:
+            return None
+        return one.evaluate_and_predict(weights).scores
 
 
 def _run_seeds(
@@ -120,55 +102,46 @@ def _run_seeds(
 
     A seed that is finished is only evaluated.
     """
-    # 1. Each seed.
-    scores: dict[int, dict[str, float]] = {}
-    failures: dict[int, str] = {}
-    without_prediction = dataclasses.replace(sets, prediction=(), streams=())
-    for one in config.seed_configs():
-        seed = one.random_seed
-        _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-        single = attempts.SingleRun(one, without_prediction, make_task, workers)
-        try:
-            found = single.run()
-            if found is None:
+    with contextlib.ExitStack() as stack:
+        claim = _claimed_folders(config, sets)
+        workers.run_in_chief(functools.partial(stack.enter_context, claim))
+
+        # 1. Training and evaluation of each seed.
+        scores: dict[int, dict[str, float]] = {}
+        failures: dict[int, str] = {}
+        own_sets = dataclasses.replace(sets, prediction=())
+        for own in config.seed_configs():
+            seed = own.random_seed
+            _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
+            one = FinetuningRun(own, own_sets, make_task, workers)
+            try:
+                weights = one.train(cast(RecordSet, sets.train))
+            except loop.TrainingDiverged as problem:
+                failures[seed] = str(problem)
+                _LOGGER.warning("%s", problem)
+                continue
+            if weights is None:
                 return None
-            scores[seed] = found
-        except (attempts.AllAttemptsFailed, loop.TrainingDiverged) as problem:
-            failures[seed] = str(problem)
-            _LOGGER.warning("Seed %d gives no result: %s", seed, problem)
-        gc.collect()  # the model of this seed, which refers to itself
-    if not scores:
-        raise attempts.AllAttemptsFailed(
-            f"None of the {config.num_seeds} seeds gives a result. The first: "
-            f"{failures[config.random_seed]}"
-        )
+            scores[seed], degeneracy = one.evaluate_and_predict(weights)
+            if degeneracy:
+                failures[seed] = degeneracy
+            gc.collect()  # the model of this seed, which refers to itself
 
-    if failures:
-        _LOGGER.warning(
-            "%d of %d seeds give no result and are left out of the medians: "
-            "%s.",
-            len(failures),
-            config.num_seeds,
-            ", ".join(map(str, failures)),
-        )
+        # 2. The best seed, and the results of all.
+        best, results = _summarize(config, sets, scores, failures)
+        details = _details(scores, failures)
 
-    # 2. The best weights, and the results of all seeds.
-    metric = sets.data.primary_metric
-    # Some are known only to the log.
-    if any(config.best_metric in own for own in scores.values()):
-        metric = config.best_metric or metric
-    best = best_seed(scores, metric)
-    path = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
-    workers.run_in_chief(
-        functools.partial(
-            _copy_best_weights, config.output_dir_of_seed(best), path
-        ),
-    )
-    results = summary(scores, best, num_failed=len(failures))
-    attempts.SingleRun(
-        config, dataclasses.replace(sets, train=None), make_task, workers
-    ).use(path, own_results=results | _details(config, scores, failures))
-    return results
+        # 3. Evaluation, predictions, report.
+        weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
+        workers.run_in_chief(
+            functools.partial(
+                _copy_best_weights, config.output_dir_of_seed(best), weights
+            ),
+        )
+        FinetuningRun(
+            config, dataclasses.replace(sets, train=None), make_task, workers
+        ).evaluate_and_predict(weights, all_results=results | details)
+        return results
 
 
 @contextlib.contextmanager
@@ -178,29 +151,59 @@ def _claimed_folders(
     """Claims and locks the directory of all seeds, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
     with folder.locked():
-        for one in config.seed_configs():
-            attempts.folder_of(one, sets).check()
+        for own in config.seed_configs():
+            finetuning_run.folder_of(own, sets).check()
         folder.claim(config)
         yield
 
 
-def _details(
+def _summarize(
     config: FinetuningConfig,
-    scores: Mapping[int, Mapping[str, float]],
+    sets: Sets[RecordSet],
+    scores: Mapping[int, dict[str, float]],
     failures: Mapping[int, str],
+) -> tuple[int, dict[str, float]]:
+    """Returns the best seed, and the results of those that have not failed.
+
+    If no other seed has finished, the degenerate ones give the results, which
+    then say so.
+    """
+    if not scores:
+        raise ValueError(
+            f"None of the {config.num_seeds} seeds gives a result. The first: "
+            f"{failures[config.random_seed]}"
+        )
+    sound = {seed: own for seed, own in scores.items() if seed not in failures}
+    if failures and sound:
+        _LOGGER.warning(
+            "%d of %d seeds have failed and are left out of the medians: %s.",
+            len(failures),
+            config.num_seeds,
+            ", ".join(map(str, failures)),
+        )
+    used = sound or scores
+    metric = sets.data.primary_metric
+    # Some are known only to the log.
+    if any(config.best_metric in own for own in used.values()):
+        metric = config.best_metric or metric
+    best = best_seed(used, metric)
+    results = summary(used, best, num_failed=len(failures))
+    return best, results | ({} if sound else {chance.DEGENERATE: 1.0})
+
+
+def _details(
+    scores: Mapping[int, Mapping[str, float]], failures: Mapping[int, str]
 ) -> dict[str, Any]:
     """Returns what the results say of each seed, as JSON values."""
-    seeds = {}
-    for seed, own in scores.items():
-        past = attempts.read_attempts(config.output_dir_of_seed(seed))
-        flag = own.get(collapse.DEGENERATE, 0.0)
-        seeds[str(seed)] = {
-            **own,
-            collapse.DEGENERATE: flag,
-            "restarts": past.number,
-        }
-    failed = {str(seed): problem for seed, problem in failures.items()}
-    return {report.SEEDS_KEY: seeds, report.FAILED_SEEDS_KEY: failed}
+    return {
+        report.SEEDS_KEY: {
+            str(seed): {chance.DEGENERATE: 0.0, **own}
+            for seed, own in scores.items()
+        },
+        report.FAILED_SEEDS_KEY: {
+            str(seed): problem for seed, problem in failures.items()
+        },
+    }
 
 
 def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
@@ -243,7 +246,7 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        if key in (_STEP, collapse.DEGENERATE):
+        if key in (_STEP, chance.DEGENERATE):
             continue
         values = [own[key] for own in scores.values() if key in own]
         if len(values) < len(scores):
@@ -261,9 +264,9 @@ def summary(
 
 
 def _copy_best_weights(run_dir: str, target: str) -> None:
-    source = run_folder.weights_to_use(run_dir, None, is_training=True)
+    source = run_checkpoints.trained_weights(run_dir)
     with files.atomic_folder(target, replace=True) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+        shutil.copytree(source or "", folder, dirs_exist_ok=True)
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
@@ -275,32 +278,6 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
             f"vocab_size={config.albert_config.vocab_size}. Pass the "
             "vocabulary and the --albert_config_file of the same checkpoint."
         )
-    for kind in (sets.evaluation, sets.prediction):
-        names = [one.name for one in kind]
-        if len(set(names)) < len(names):
-            raise ValueError(
-                "The evaluation sets, and the prediction sets, must have "
-                f"different names. Received: {', '.join(map(repr, names))}."
-            )
-    if sets.evaluation and sets.evaluation[0].name:
-        raise ValueError(
-            "The first evaluation set must have the name '', because its "
-            "scores have no suffix. Received: "
-            f"name={sets.evaluation[0].name!r}."
-        )
-    patience = config.early_stopping_patience
-    if patience and sets.train and not sets.evaluation:
-        raise ValueError(
-            "`early_stopping_patience` counts evaluations, but there is no "
-            "evaluation set. Pass --do_eval. Received: "
-            f"early_stopping_patience={patience}."
-        )
-    if config.best_metric and sets.train and not sets.evaluation:
-        raise ValueError(
-            "`best_metric` selects among evaluations, but there is no "
-            "evaluation set. Pass --do_eval. Received: "
-            f"best_metric={config.best_metric!r}."
-        )
     if config.num_seeds > 1 and not (sets.train and sets.evaluation):
         raise ValueError(
             "`num_seeds` above 1 needs training and evaluation, which selects "
@@ -309,28 +286,30 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
         )
 
 
-def _check_folder(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
-    """Checks output directory and weights, as far as the records are unknown.
+def _check_folders(
+    config: FinetuningConfig, sets: Sets[ExampleSet]
+) -> str | None:
+    """Checks output directories and weights, as far as records are unknown.
 
-    Raises:
-        FileNotFoundError: There is no checkpoint to start from.
-        ValueError: The directory belongs to another run, or there are no
-            weights to use, or they are of another model.
+    Returns:
+        The path of the weights to use; None if they must first be trained.
     """
     if not sets.train:
         run_folder.check_model(config, sets.data.name)
-        path = run_folder.weights_to_use(
+        weights = run_folder.weights_to_use(
             config.output_dir, config.init_checkpoint, is_training=False
         )
-        _check_meaning(path, sets)
-        return
-    kept = run_folder.read_fingerprint(config.output_dir)
-    run_folder.finetuning_folder(
-        config, sets.data, kept.get(run_folder.RECORDS)
-    ).check()
-    trained = run_checkpoints.trained_weights(config.output_dir)
-    if config.init_checkpoint and not trained:
-        load.global_step(config.init_checkpoint)
+        _check_meaning(weights, sets)
+        return weights
+    for own in [config, *config.seed_configs()]:
+        kept = run_folder.read_fingerprint(own.output_dir)
+        run_folder.finetuning_folder(
+            own, sets.data, kept.get(run_folder.RECORDS)
+        ).check()
+        trained = run_checkpoints.trained_weights(own.output_dir)
+        if own.init_checkpoint and not trained:
+            load.global_step(own.init_checkpoint)
+    return None
 
 
 def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:

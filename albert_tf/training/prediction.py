@@ -1,6 +1,8 @@
 """Outputs of a fine-tuned model for every record.
 
 Data flow: records -> batches of similar length -> outputs of every record.
+Examples to predict become records chunk by chunk, so that any number of them
+takes the same memory.
 """
 
 import collections
@@ -13,11 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches
+from albert_tf.data import bucketed_batches, record_columns
 from albert_tf.data.bucketed_batches import Padding
-from albert_tf.data.feature_cache import RecordColumns
-from albert_tf.tasks.task import Batch, FinetuningTask, Outputs
+from albert_tf.data.record_columns import RecordColumns
+from albert_tf.tasks.task import (
+    Batch,
+    Examples,
+    ExampleSet,
+    FinetuningTask,
+    Outputs,
+)
 from albert_tf.training import devices, metric_log
+from albert_tf.training.workers import Workers
 
 if TYPE_CHECKING:
     import tqdm
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _BATCHES_AT_A_TIME = 2
+# Examples whose records are in memory together.
+CHUNK_SIZE = 16_384
 
 
 class Predictor:
@@ -37,20 +48,21 @@ class Predictor:
     def __init__(
         self,
         task: FinetuningTask,
-        strategy: tf.distribute.Strategy,
+        workers: Workers,
         padding: Padding,
         *,
         is_final: bool = False,
     ) -> None:
         self._task = task
         self._compute = task.final_outputs if is_final else task.outputs
-        self._strategy = strategy
+        self._workers = workers
+        self._strategy = workers.strategy
         self._padding = padding
         self._has_workers = isinstance(
-            strategy, tf.distribute.MultiWorkerMirroredStrategy
+            self._strategy, tf.distribute.MultiWorkerMirroredStrategy
         )
-        self._is_one_cpu = devices.is_default(strategy) and (
-            devices.device_type(strategy) == "CPU"
+        self._is_one_cpu = devices.is_default(self._strategy) and (
+            devices.device_type(self._strategy) == "CPU"
         )
         self._next_outputs = tf.function(
             self._outputs_of_replicas, autograph=False
@@ -59,24 +71,41 @@ class Predictor:
             self._replica_outputs, autograph=False
         )
 
-    def run(
-        self,
-        columns: RecordColumns,
-        *,
-        batch_size: int,
-        bar: "tqdm.tqdm[Any] | None" = None,
-    ) -> dict[str, np.ndarray | list[np.ndarray]]:
+    def predict(
+        self, examples: ExampleSet, *, batch_size: int
+    ) -> Iterator[tuple[Examples, Outputs]]:
+        """Yields the examples of a set with their outputs, chunk by chunk."""
+        data = examples.data
+        with metric_log.progress_bar(total=None, unit="record") as bar:
+            for chunk in examples.chunks(CHUNK_SIZE):
+                columns = record_columns.collect(
+                    data.records(chunk, is_training=False),
+                    data.array_specs,
+                    max_seq_length=self._padding.max_seq_length,
+                )
+                self._workers.check_same(
+                    {"records to predict": columns.digest},
+                    "All workers need the same files.",
+                )
+                # The total is known as soon as windows are.
+                bar.total = bar.total or round(
+                    len(examples.examples) * columns.num_records / len(chunk)
+                )
+                yield chunk, self._run(columns, batch_size, bar)
+
+    def run(self, columns: RecordColumns, *, batch_size: int) -> Outputs:
         """Returns the outputs of N records by name.
 
         They are arrays `[N, ...]`; outputs along the sequence are lists of N
-        arrays, each of its record's length. `bar` counts records; None for a
-        bar of these alone.
+        arrays, each of its record's length.
         """
-        if bar is None:
-            with metric_log.progress_bar(
-                total=columns.num_records, unit="record"
-            ) as bar:
-                return self.run(columns, batch_size=batch_size, bar=bar)
+        total = columns.num_records
+        with metric_log.progress_bar(total=total, unit="record") as bar:
+            return self._run(columns, batch_size, bar)
+
+    def _run(
+        self, columns: RecordColumns, batch_size: int, bar: "tqdm.tqdm[Any]"
+    ) -> Outputs:
         plan = bucketed_batches.plan_evaluation(
             columns.lengths,
             batch_size=batch_size,

@@ -24,7 +24,6 @@ from albert_tf.training.progress import Progress
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
-ON_COLLAPSE = ("restart", "ignore")
 # Where the addresses of several workers come from.
 TF_CONFIG, SLURM, MPI = CLUSTERS = ("tf_config", "slurm", "mpi")
 # Name of the TPU of this machine.
@@ -297,16 +296,6 @@ class FinetuningConfig(RunConfig):
         "Number of runs, each with its own seed, in seed-*/; their median, "
         "spread and best score are reported.",
     )
-    on_collapse: str = setting(
-        "restart",
-        "What to do if the model knows no more than the label frequencies: "
-        "restart the run with another seed and a longer warm-up, or ignore "
-        "it.",
-        choices=ON_COLLAPSE,
-    )
-    max_restarts: int = setting(
-        3, "Maximum number of restarts of a degenerate run."
-    )
     layerwise_lr_decay: float = setting(
         1.0,
         "Learning-rate multiplier from one level of the model to the level "
@@ -314,11 +303,6 @@ class FinetuningConfig(RunConfig):
     )
     freeze_embeddings: bool = setting(
         False, "Keep the embeddings at their initial values."
-    )
-    cached_dir: str | None = setting(
-        None,
-        "Directory of the cached records, which are reused only if the same "
-        "settings and examples made them; cache/ in --output_dir by default.",
     )
     # What the weights depend on besides these settings and the records.
     task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -330,9 +314,9 @@ class FinetuningConfig(RunConfig):
         self.check_sequence_length(self.max_seq_length)
         for name in ("predict_batch_size", "num_seeds"):
             checks.check_integer(name, getattr(self, name), at_least=1)
-        for name in ("early_stopping_patience", "max_restarts"):
-            checks.check_integer(name, getattr(self, name))
-        checks.check_choice("on_collapse", self.on_collapse, ON_COLLAPSE)
+        checks.check_integer(
+            "early_stopping_patience", self.early_stopping_patience
+        )
         checks.check_number(
             "layerwise_lr_decay", self.layerwise_lr_decay, above=0, at_most=1
         )

@@ -31,7 +31,6 @@ CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
-CACHE_FOLDER = "cache"
 # Keys of a fingerprint: the settings of the task, and the digest of the records
 # to train on.
 SETTINGS = "settings"
@@ -45,7 +44,7 @@ _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
-_HARMLESS = {LOCK_FILE, CACHE_FOLDER}
+_HARMLESS = {LOCK_FILE}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
 # a kill may have left as `<run>/best.0123abcd.replaced`.
 _IN_RUN = re.compile(
@@ -180,8 +179,7 @@ class RunFolder:
     def _clean_up(self) -> None:
         files.clean_up(self.path)
         for entry in os.scandir(self.path):
-            # A process that only predicts may be writing its records.
-            if entry.is_dir() and entry.name != CACHE_FOLDER:
+            if entry.is_dir():
                 files.clean_up(entry.path)
 
     def claim(self, config: RunConfig) -> None:

@@ -306,7 +306,6 @@ def model_flags(workshop, tiny_spm_model):
         "--train_step=4",
         "--warmup_step=1",
         "--save_checkpoints_steps=2",
-        "--on_collapse=ignore",
     )
 
 

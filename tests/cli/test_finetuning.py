@@ -161,7 +161,7 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
         (
             "--cached_dir=there --num_seeds=4 --freeze_embeddings",
             {},
-            {"cached_dir": "there", "num_seeds": 4, "freeze_embeddings": True},
+            {"num_seeds": 4, "freeze_embeddings": True},
         ),
     ],
 )

@@ -14,7 +14,7 @@ STOPPED_AT = 54
 # anything; `calls` counts them.
 BREAK = """
 import os, signal
-from albert_tf.training import attempts, metric_log, results
+from albert_tf.training import finetuning_run, metric_log, prediction
 owner, name, calls = {owner}, {name!r}, []
 function = getattr(owner, name)
 def stop(*arguments, **settings):
@@ -43,8 +43,8 @@ def before_file(ending):
 
 IN_EVALUATION = at("prediction.Predictor", "run", "len(calls) == 2")
 BETWEEN_SEEDS = at(
-    "attempts.SingleRun",
-    "run",
+    "finetuning_run.FinetuningRun",
+    "train",
     f"arguments[0]._config.random_seed == {FIRST_SEED + 1}",
 )
 

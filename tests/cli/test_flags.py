@@ -252,8 +252,8 @@ OF_PREDICTIONS = """
 """
 # They decide whether and how far a run goes on, not what a step computes.
 OF_COURSE = """
-    allow_new_heads do_eval do_train early_stopping_patience max_restarts
-    max_run_time num_seeds on_collapse on_divergence
+    allow_new_heads do_eval do_train early_stopping_patience max_run_time
+    num_seeds on_divergence
 """
 # The numbers are the same, but for rounding and for the draws of dropout.
 OF_COMPUTATION = """
@@ -263,7 +263,7 @@ OF_COMPUTATION = """
 """
 # Where and when files are written, and exit codes.
 OF_FILES = """
-    cached_dir keep_checkpoint_max log_steps num_keep_checkpoint output_dir
+    keep_checkpoint_max log_steps num_keep_checkpoint output_dir
     preemption_exit_code save_checkpoints_steps verify_records
 """
 

@@ -103,10 +103,6 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     parts = 2 * results["accuracy_middle"] + 4 * results["accuracy_high"]
     assert results["accuracy"] == pytest.approx(parts / 6)
     assert f"accuracy = {results['accuracy']:.6g}" in done.stdout
-    report = (folder / "report.html").read_text("utf-8")
-    assert "Accuracy by type of question" in report
-    # 3 passages with a question each of who and of a blank.
-    assert "cloze" in report
 
 
 def test_questions_without_answers_are_predicted(finished_run):
@@ -336,7 +332,6 @@ def test_scores_of_real_questions_are_those_of_their_predictions(
         "--train_step=6",
         "--warmup_step=1",
         "--save_checkpoints_steps=3",
-        "--on_collapse=ignore",
         "--output_dir=run",
         folder=tmp_path,
     )

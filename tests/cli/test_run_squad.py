@@ -323,7 +323,6 @@ def test_real_questions_from_command_line_to_scores(
         "--eval_batch_size=64",
         "--num_train_steps=4",
         "--num_warmup_steps=1",
-        "--on_collapse=ignore",
         "--do_train",
         "--do_predict",
         "--output_dir=run",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, example_order, feature_cache
+from albert_tf.data import bucketed_batches, example_order, record_columns
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
 from albert_tf.features import ArraySpec
@@ -29,7 +29,7 @@ def columns():
         {"ids": np.full(length, index), "label": np.array(index)}
         for index, length in enumerate(LENGTHS)
     )
-    return feature_cache.collect(records, SPECS, max_seq_length=S)
+    return record_columns.collect(records, SPECS, max_seq_length=S)
 
 
 def make_order(batch_size=4, seed=7, lengths=LENGTHS):

@@ -8,8 +8,8 @@ from scipy import stats
 from albert_tf.data import (
     bucketed_batches,
     builder,
-    feature_cache,
     input_pipeline,
+    record_columns,
     record_source,
 )
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
@@ -148,7 +148,7 @@ def train(request):
         return plain
     records = [{"ids": np.arange(length)} for length in range(1, 60)]
     specs = (ArraySpec(name="ids", dtype="int32", is_sequence=True),)
-    columns = feature_cache.collect(records, specs, max_seq_length=60)
+    columns = record_columns.collect(records, specs, max_seq_length=60)
 
     def bucketed(count, shard=_ALONE, start_step=0):
         dataset = bucketed_batches.training_dataset(

@@ -1,5 +1,6 @@
 """Tiny runs: configs, batches, tasks that train in seconds, jobs, logs."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -13,7 +14,7 @@ import tensorflow as tf
 from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
-from albert_tf.data import builder, feature_cache, pretraining_config
+from albert_tf.data import builder, pretraining_config, record_columns
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
@@ -28,6 +29,7 @@ from albert_tf.training import (
     step,
 )
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
+from albert_tf.training.workers import Workers
 
 V, S, P = 50, 16, 4
 FIRST_WORD = 5  # after the special tokens
@@ -222,10 +224,8 @@ class WordData:
 
     def __init__(self, **settings):
         self.settings = {"max_seq_length": S} | settings
-        self.calls = 0
 
     def records(self, examples, *, is_training):
-        self.calls += 1
         for example in examples:
             ids = np.array(example.tokens, np.int32)
             yield {
@@ -243,14 +243,18 @@ class WordData:
         predictions = np.argmax(outputs["logits"], axis=-1)
         return {"accuracy": float(np.mean(predictions == labels))}
 
-    def write_predictions(self, examples, outputs, output_dir, scores):
+    @contextlib.contextmanager
+    def open_predictions(self, output_dir, scores):
+        answers = {}
+
+        def write(examples, outputs):
+            labels = np.argmax(outputs["logits"], axis=-1).tolist()
+            guids = (example.guid for example in examples)
+            answers.update(zip(guids, labels, strict=True))
+
+        yield write
         path = os.path.join(output_dir, "predictions.json")
-        answers = {
-            example.guid: int(np.argmax(row))
-            for example, row in zip(examples, outputs["logits"], strict=True)
-        }
         files.write_text(path, json.dumps(answers))
-        return [path]
 
 
 class WordTask(LabelTask):
@@ -415,7 +419,7 @@ def build_records(folder, *, num_documents, seed, **changes):
 def columns(number):
     """The records of some sentences."""
     data = WordData()
-    return feature_cache.collect(
+    return record_columns.collect(
         data.records(sentences(number), is_training=False),
         data.array_specs,
         max_seq_length=S,
@@ -428,4 +432,4 @@ def predictor(strategy=None, bucket_width=4, make_task=WordTask):
     with strategy.scope():
         task = make_task(config(), seed=3, dtype="float32")
     padding = Padding(max_seq_length=S, bucket_width=bucket_width)
-    return task, prediction.Predictor(task, strategy, padding)
+    return task, prediction.Predictor(task, Workers(strategy), padding)

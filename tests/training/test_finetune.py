@@ -1,7 +1,5 @@
 """Whole fine-tuning runs of a tiny model on a task that is easily learnt."""
 
-import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -11,12 +9,9 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.checkpoints import metadata
-from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import finetune
-from albert_tf.training.workers import Workers
 from tests.training import runs
 
 NUM_STEPS = 60
@@ -74,7 +69,6 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
         "step",
         "eval_accuracy",
         "eval_loss",
-        "eval_above_chance",
     }
 
 
@@ -142,144 +136,6 @@ def test_two_replicas_that_accumulate_give_the_run_of_one(trained, job):
     assert predictions[0] == predictions[1]
 
 
-@pytest.fixture
-def mute_task():
-    """A task that predicts a constant in its first `num_mute` attempts."""
-
-    class MuteTask(runs.WordTask):
-        num_mute = 2
-
-        def __init__(self, config, *, seed, dtype):
-            super().__init__(config, seed=seed, dtype=dtype)
-            self._is_mute = MuteTask.num_mute > 0
-            MuteTask.num_mute -= 1
-
-        def outputs(self, batch):
-            outputs = super().outputs(batch)
-            if self._is_mute:
-                outputs["logits"] *= 0
-            return outputs | {"token_sums": 0 * outputs["token_sums"]}
-
-    return MuteTask
-
-
-def test_a_run_that_does_not_learn_is_restarted_and_kept(
-    job, mute_task, caplog
-):
-    restarted = job(make_task=mute_task)
-
-    scores = restarted.run()
-
-    assert scores["accuracy"] > 0.8
-    assert "degenerate" not in scores
-    assert "Restarting with random_seed=1012348, num_warmup_steps=10." in (
-        caplog.text
-    )
-    assert "random_seed=2012351, num_warmup_steps=20." in caplog.text
-    first, _ = read_json(restarted.output_dir, "attempts.json")["problems"]
-    assert first.startswith("on records it was trained on, the loss is 0.69")
-    kept = os.path.join(restarted.output_dir, "attempt-2")
-    assert f"degenerate model, which is kept in {kept}: on re" in caplog.text
-    assert restarted.run() == scores
-    # It is a run's folder, whose weights can still be used.
-    alone = restarted.replace(
-        output_dir=kept, train=None, make_task=runs.WordTask
-    )
-    assert alone.run()["global_step"] in (20, 40, 60)
-
-
-def test_a_run_whose_attempts_all_fail_has_no_result(job, mute_task):
-    mute_task.num_mute = 10
-    stuck = job(make_task=mute_task, max_restarts=1)
-
-    for _ in range(2):  # the second time, nothing is trained again
-        with pytest.raises(
-            ValueError,
-            match=r"All 2 attempts .* gave a degenerate model, so there is no "
-            r"result\. Attempt 1: on records it was trained on, .*; 2: on .*"
-            r"The models are kept in .*attempt-\*",
-        ):
-            stuck.run()
-
-    assert "eval_results.json" not in os.listdir(stuck.output_dir)
-    assert mute_task.num_mute == 8
-
-
-def test_a_degenerate_model_may_be_accepted(job, mute_task, caplog):
-    accepted = job(make_task=mute_task, on_collapse="ignore")
-
-    scores = accepted.run()
-
-    assert 0 < scores["accuracy"] < 1
-    assert scores["degenerate"] == 1
-    assert read_json(accepted.output_dir, "eval_results.json") == scores
-    assert "The model is degenerate: on records it was trained" in caplog.text
-
-
-def test_a_short_trial_is_not_judged(job, mute_task):
-    scores = job(make_task=mute_task, num_train_steps=6).run()
-
-    assert set(scores) == {"accuracy", "loss", "global_step"}
-
-
-def test_a_run_without_evaluation_is_judged_by_what_it_was_trained_on(
-    job, mute_task
-):
-    # A batch size of evaluations that two replicas do not divide.
-    settings = {"evaluation": (), "strategy": "mirrored", "eval_batch_size": 7}
-    assert job("sound", **settings).run() == {"global_step": 60}
-    mute_task.num_mute = 10
-
-    with pytest.raises(ValueError, match="Attempt 1: on records it was train"):
-        job(make_task=mute_task, max_restarts=0, **settings).run()
-
-
-def test_a_model_that_learnt_only_its_training_set_is_a_result(job, caplog):
-    wrong = [
-        dataclasses.replace(x, label=1 - x.label) for x in runs.sentences(30, 2)
-    ]
-    misled = job(evaluation=(ExampleSet(examples=wrong, data=runs.WordData()),))
-
-    scores = misled.run()
-
-    assert set(scores) == {"accuracy", "loss", "global_step"}
-    assert "on the evaluation set, the loss is" in caplog.text
-    assert not os.path.exists(os.path.join(misled.output_dir, "attempts.json"))
-
-
-def test_the_primary_metric_chooses_the_best_weights_whatever_they_know(
-    job, caplog
-):
-    class EarlyMuteTask(runs.WordTask):
-        """Mute in the first of three evaluations, and after the training."""
-
-        num_evaluations = 0
-
-        def outputs(self, batch):
-            outputs = super().outputs(batch)
-            is_mute = tf.py_function(self._is_mute, [], tf.bool)
-            logits = outputs["logits"]
-            return outputs | {"logits": tf.where(is_mute, 0 * logits, logits)}
-
-        @staticmethod
-        def _is_mute():
-            return EarlyMuteTask.num_evaluations in (0, 3)
-
-    class Flattering(runs.WordData):
-        def scores(self, examples, outputs):
-            EarlyMuteTask.num_evaluations += 1
-            return {"accuracy": 1 / EarlyMuteTask.num_evaluations}
-
-    one = job(make_task=EarlyMuteTask, data=Flattering())
-
-    scores = one.run()
-
-    assert (scores["accuracy"], scores["global_step"]) == (0.25, 20)
-    lines = [x for x in runs.lines_of(one.output_dir) if "eval_accuracy" in x]
-    assert [x["eval_above_chance"] for x in lines] == [0, 1, 1]
-    assert "best: on the evaluation set, the loss is 0.69" in caplog.text
-
-
 @pytest.fixture(scope="module")
 def seeds_run(tmp_path_factory):
     """A job with two seeds that has run, and its scores; read only."""
@@ -300,7 +156,6 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     assert results.pop("failed_seeds") == {}
     assert results == scores
     assert set(seeds) == {"12345", "12346"}
-    assert all(own["restarts"] == 0 for own in seeds.values())
     values = [own["accuracy"] for own in seeds.values()]
     assert scores["accuracy"] == pytest.approx(np.mean(values))
     assert scores["accuracy_best"] == max(values)
@@ -317,76 +172,6 @@ def test_seeds_give_median_spread_and_the_predictions_of_the_best(seeds_run):
     answers = read_json(several.output_dir, "predictions.json")
     (new,) = several.sets.prediction
     assert list(answers) == [x.guid for x in new.examples]
-
-
-NO_RESTART = {"max_restarts": 0, "num_train_steps": 50}
-
-
-@pytest.mark.parametrize(
-    ("changes", "restarts"),
-    [pytest.param(NO_RESTART, [0], marks=pytest.mark.slow), ({}, [1, 0])],
-)
-def test_a_seed_that_does_not_learn_is_restarted_or_left_out(
-    changes, restarts, job, mute_task, caplog
-):
-    mute_task.num_mute = 1
-    several = job(make_task=mute_task, num_seeds=2, **changes)
-
-    scores = several.run()
-
-    results = read_json(several.output_dir, "eval_results.json")
-    seeds = results["seeds"].values()
-    assert [own["restarts"] for own in seeds] == restarts
-    assert [own["degenerate"] for own in seeds] == [0] * len(restarts)
-    assert scores["num_seeds"] == len(restarts)
-    assert scores["num_failed_seeds"] == 2 - len(restarts)
-    if changes:
-        assert scores["accuracy_std"] == 0
-        assert list(results["seeds"]) == ["12346"]
-        ((seed, text),) = results["failed_seeds"].items()
-        assert seed == "12345"
-        assert text.startswith("All 1 attempts of the run in")
-        assert "1 of 2 seeds give no result and are left out" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "num_mute", [1, pytest.param(2, marks=pytest.mark.slow)]
-)
-def test_accepted_degenerate_seeds_count(num_mute, job, mute_task):
-    mute_task.num_mute = num_mute
-    several = job(
-        make_task=mute_task,
-        num_seeds=2,
-        on_collapse="ignore",
-        num_train_steps=50,
-    )
-
-    scores = several.run()
-
-    assert scores["num_seeds"] == 2
-    assert scores["num_failed_seeds"] == 0
-    assert "degenerate" not in scores
-    seeds = read_json(several.output_dir, "eval_results.json")["seeds"]
-    flags = [own["degenerate"] for own in seeds.values()]
-    assert flags == [1] * num_mute + [0] * (2 - num_mute)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (NO_RESTART, "All 1 attempts"),
-        ({"num_train_steps": 10, "learning_rate": 1e30}, "Training diverged"),
-    ],
-)
-def test_seeds_that_all_fail_are_an_error(changes, message, job, mute_task):
-    mute_task.num_mute = 10 if changes is NO_RESTART else 0
-    several = job(make_task=mute_task, num_seeds=2, **changes)
-
-    with pytest.raises(
-        ValueError,
-        match=f"None of the 2 seeds gives a result. The first: {message}",
-    ):
-        several.run()
 
 
 def test_a_run_that_diverges_keeps_what_it_has_learnt(job):
@@ -485,13 +270,6 @@ def test_a_seed_of_other_settings_is_refused_before_anything_is_written(
     with pytest.raises(ValueError, match="seed-12345.*learning_rate"):
         several.replace(learning_rate=1e-9).run()
     assert os.listdir(several.output_dir) == names
-    # The folder of all seeds does not record what the seeds refuse.
-    recorded = read_json(several.output_dir, "run.json")
-    settings = several.sets.train.data.settings
-    data = runs.WordData(**settings, class_weights=[1.0, 9.0])
-    with pytest.raises(ValueError, match="seed-12345.*records="):
-        several.replace(data=data).run()
-    assert read_json(several.output_dir, "run.json") == recorded
 
 
 @pytest.mark.slow
@@ -717,16 +495,6 @@ def test_training_without_evaluation_leaves_its_last_weights(job):
             r"has 50 tokens, but the config has vocab_size=51\. Pass",
         ),
         (
-            {"evaluation": (), "early_stopping_patience": 2},
-            "no evaluation set. .*early_stopping_patience=2",
-        ),
-        (
-            {"evaluation": (), "best_metric": "loss"},
-            "no evaluation set. Pass --do_eval. .*best_metric='loss'",
-        ),
-        ({"names": ("b",)}, "first evaluation set must have the name ''"),
-        ({"names": ("", "b", "b")}, "different names. Received: '', 'b', 'b'"),
-        (
             {"evaluation": (), "num_seeds": 2},
             "`num_seeds` above 1 needs training and evaluation",
         ),
@@ -739,12 +507,6 @@ def test_training_without_evaluation_leaves_its_last_weights(job):
 def test_settings_that_do_not_fit_the_examples_are_an_error(
     changes, message, job
 ):
-    if "names" in changes:
-        names = changes["names"]
-        changes = {
-            "evaluation": tuple(runs.example_set(2, name=n) for n in names)
-        }
-
     with pytest.raises(ValueError, match=message):
         job(**changes).run()
 
@@ -768,44 +530,6 @@ def test_batches_that_cannot_be_divided_stop_a_run_before_it_starts(
     ):
         odd.run()
     assert not os.path.exists(odd.output_dir)
-
-
-def test_batches_that_repeat_a_record_are_reported(job, caplog):
-    assert job(train=runs.example_set(5, seed=1), num_train_steps=2).run()
-
-    assert "has 8 records, but there are only 5, so some occur" in caplog.text
-
-
-def test_a_score_that_is_not_defined_counts_as_0(job, caplog):
-    class Undefined(runs.WordData):
-        def scores(self, examples, outputs):
-            return {"accuracy": float("nan")}
-
-    scores = job(data=Undefined(), num_train_steps=2).run()
-
-    assert scores["accuracy"] == 0
-    assert "accuracy is nan; it is reported as 0." in caplog.text
-
-
-def test_a_folder_that_is_refused_is_so_where_workers_end_together(
-    job, monkeypatch
-):
-    told = []
-
-    @contextlib.contextmanager
-    def start(_):
-        try:
-            yield Workers(tf.distribute.get_strategy())
-        except FileNotFoundError as error:
-            told.append(str(error))
-            raise
-
-    monkeypatch.setattr(finetune.workers_lib, "start", start)
-
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        job(init_checkpoint="nowhere").run()
-
-    assert len(told) == 1
 
 
 @pytest.mark.parametrize(

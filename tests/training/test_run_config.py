@@ -51,7 +51,6 @@ def test_the_defaults_are_those_of_the_paper():
         (finetuning, "predict_batch_size", 1),
         (finetuning, "num_seeds", 1),
         (finetuning, "early_stopping_patience", 0),
-        (finetuning, "max_restarts", 0),
     ],
 )
 def test_numbers_have_a_smallest_value(make, name, at_least):
@@ -107,7 +106,6 @@ NOTHING_TO_DO = "There is nothing to do. Pass --do_train"
         ),
         (finetuning, {"do_eval": False}, NOTHING_TO_DO),
         (finetuning, {"max_seq_length": 65}, "not exceed the 64 position"),
-        (finetuning, {"on_collapse": "cry"}, "`on_collapse` must be one of"),
         (
             finetuning,
             {"layerwise_lr_decay": 0.0},

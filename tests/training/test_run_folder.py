@@ -277,7 +277,6 @@ def test_checking_writes_nothing(tmp_path):
 
 
 def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
-    (tmp_path / run_folder.CACHE_FOLDER).mkdir()
     (tmp_path / run_folder.LOCK_FILE).touch()
 
     check(tmp_path, FINGERPRINT)
@@ -308,11 +307,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
 
 def test_what_kills_left_in_a_run_is_put_right_and_nothing_else(tmp_path):
     run = tmp_path / "run"
-    kept = [
-        *("best.old", "best.partial", "checkpoints/step-00000005"),
-        # Of a process that only predicts.
-        f"{run_folder.CACHE_FOLDER}/new.01234567.partial",
-    ]
+    kept = ["best.old", "best.partial", "checkpoints/step-00000005"]
     left = [
         *("best.01234567.replaced", "best.89abcdef.partial"),
         "checkpoints/step-00000010.01234567.replaced",
@@ -329,7 +324,7 @@ def test_what_kills_left_in_a_run_is_put_right_and_nothing_else(tmp_path):
 
     # What was moved away comes back where nothing took its place.
     back = {"best", "checkpoints/step-00000010"}
-    others = {"checkpoints", "eval", "run.json", run_folder.CACHE_FOLDER}
+    others = {"checkpoints", "eval", "run.json"}
     assert found - {run_folder.LOCK_FILE} == {*kept, *back, *others}
 
 

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import itertools
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -121,18 +120,15 @@ class ClassificationData:
             "labels": list(self.labels),
             "max_seq_length": self.max_seq_length,
             "tokenizer": self.tokenizer.hash,
+            "text_columns": list(self.text_columns),
+            "class_weights": list(self.class_weights),
+            "validation": self.validation and list(self.validation),
         }
         if self.is_multi_label:
             values["multi_label"] = True
         if (self.target_mean, self.target_scale) != (0, 1):
             values["target_mean"] = self.target_mean
             values["target_scale"] = self.target_scale
-        if self.text_columns:
-            values["text_columns"] = list(self.text_columns)
-        if self.class_weights:
-            values["class_weights"] = list(self.class_weights)
-        if self.validation:
-            values["validation"] = list(self.validation)
         return values
 
     def records(
@@ -274,44 +270,23 @@ class ClassificationData:
             return tuple(scores[key] for key in keys)
         return None
 
-    def write_predictions(
-        self,
-        examples: Sequence[ClassificationExample],
-        outputs: Outputs,
-        output_dir: str,
-        scores: Mapping[str, float],
-    ) -> list[str]:
-        """Writes `test_results.tsv` and the submission; returns their paths.
+    @contextlib.contextmanager
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
+        """Opens `test_results.tsv` and the submission; see `task.TaskData`.
 
         `test_results.tsv`, as in the original, has no header and in each row
         the probabilities in the order of the labels (regression: the number
         that the model predicts). The submission has GLUE's header and in each
         row the id and the label (regression: the number, clipped to
         `prediction_range`; several labels: those predicted, separated),
-        followed by the true label if all are known. Rows are in the order of
+        followed by the true label if it is known. Rows are in the order of
         the examples; numbers have all their digits.
         """
-        has_labels = all(example.label is not None for example in examples)
-        with self.open_predictions(
-            output_dir, scores, has_labels=has_labels
-        ) as write:
-            write(examples, outputs)
-        names = (prediction_files.TEST_RESULTS, self.submission_file)
-        return [os.path.join(output_dir, name) for name in names]
-
-    @contextlib.contextmanager
-    def open_predictions(
-        self,
-        output_dir: str,
-        scores: Mapping[str, float],
-        *,
-        has_labels: bool = False,
-    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
-        """See `task.StreamedData`; `has_labels` adds the true labels."""
         thresholds = self._thresholds_to_use(scores)
-        header = ("index", "prediction", *(["label"] if has_labels else []))
         with prediction_files.open_files(
-            output_dir, self.submission_file, header
+            output_dir, self.submission_file
         ) as write_row:
 
             def write(
@@ -321,9 +296,12 @@ class ClassificationData:
                 for example, own, prediction in zip(
                     examples, values, predictions, strict=True
                 ):
-                    fields = [example.guid, self._answer(prediction)]
-                    if has_labels:
-                        fields.append(self._label_text(example.label))
+                    fields = {
+                        "index": example.guid,
+                        "prediction": self._answer(prediction),
+                    }
+                    if example.label is not None:
+                        fields["label"] = self._label_text(example.label)
                     write_row(own, fields)
 
             yield write

@@ -7,7 +7,7 @@ Source: google-research/albert, `run_classifier.py`; gluebenchmark.com.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -18,24 +18,27 @@ TEST_RESULTS = "test_results.tsv"
 
 @contextlib.contextmanager
 def open_files(
-    output_dir: str, submission_file: str, header: Iterable[str]
-) -> Iterator[Callable[[Iterable[np.floating], Iterable[str]], None]]:
+    output_dir: str, submission_file: str
+) -> Iterator[Callable[[Iterable[np.floating], Mapping[str, str]], None]]:
     """Opens both files of a set; they appear when the context ends well.
 
     Returns:
         A function that writes the next row of each: the numbers of
         `test_results.tsv`, which has no header, with all their digits; and
-        the fields of the submission.
+        the fields of the submission, whose header has the names of the first.
     """
     with (
         files.atomic_write(os.path.join(output_dir, TEST_RESULTS)) as numbers,
         files.atomic_write(os.path.join(output_dir, submission_file)) as table,
     ):
-        table.write(_row(header))
 
-        def write(values: Iterable[np.floating], fields: Iterable[str]) -> None:
+        def write(
+            values: Iterable[np.floating], fields: Mapping[str, str]
+        ) -> None:
+            if not table.tell():
+                table.write(_row(fields))
             numbers.write(_row(map(digits, values)))
-            table.write(_row(fields))
+            table.write(_row(fields.values()))
 
         yield write
 

@@ -3,9 +3,8 @@
 Data flow: TSV, CSV or JSONL -> [this file] -> examples -> predictions.
 """
 
-import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from albert_tf import files
 from albert_tf.tasks.classification import examples
@@ -13,12 +12,9 @@ from albert_tf.tasks.classification.examples import (
     ClassificationExample,
     Columns,
 )
-from albert_tf.tasks.task import ExampleStream
-
-_Rows = Iterable[tuple[int, ClassificationExample]]
 
 
-class TableStream(ExampleStream):
+class TableStream:
     """The examples of a file without labels, read anew each time.
 
     The file is read once when the stream is made, so that bad rows are found
@@ -29,7 +25,6 @@ class TableStream(ExampleStream):
         columns: What to read.
 
     Raises:
-        FileNotFoundError: The file does not exist.
         ValueError: It has no rows, a column is missing, or a row is broken.
             The message names file and line.
     """
@@ -37,27 +32,15 @@ class TableStream(ExampleStream):
     def __init__(self, path: files.Path, columns: Columns) -> None:
         self._path = os.fspath(path)
         self._columns = columns
-        self._digest = hashlib.sha256()
-        self._num_rows = examples.warn_of_empty_texts(
-            self._digested(self._rows()), self._path
-        )
+        self._num_rows = examples.warn_of_empty_texts(self._rows(), self._path)
         if not self._num_rows:
             raise examples.no_rows(self._path)
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of all examples."""
-        return self._digest.hexdigest()
 
     def __len__(self) -> int:
         return self._num_rows
 
     def __iter__(self) -> Iterator[ClassificationExample]:
-        """Yields the examples.
-
-        Raises:
-            ValueError: There are not as many as at first.
-        """
+        """Yields the examples; fails if there are not as many as at first."""
         number = 0
         for number, (_, example) in enumerate(self._rows(), start=1):
             if number > self._num_rows:
@@ -71,8 +54,3 @@ class TableStream(ExampleStream):
 
     def _rows(self) -> Iterator[tuple[int, ClassificationExample]]:
         return examples.iterate_examples(self._path, self._columns, labels=())
-
-    def _digested(self, rows: _Rows) -> _Rows:
-        for number, example in rows:
-            self._digest.update(f"{example!r}\n".encode())
-            yield number, example

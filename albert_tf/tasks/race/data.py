@@ -2,19 +2,15 @@
 
 Data flow: examples -> records -> [model] -> logits -> scores, files.
 
-The report has the accuracy by type of question: who, what, when, ..., or a
-sentence to complete. RACE does not label its questions; the rule is ours and
-looks at words alone.
-
 Source: google-research/albert, `run_race.py`, whose accuracy is that of all
 levels together; Lai et al. 2017 also reports middle and high separately.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,17 +30,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 PREDICTIONS_FILE = "predictions.jsonl"
 SCORES_FILE = "predict_results.json"
-
-_QUESTION_WORDS = ("who", "what", "when", "where", "why", "how")
-QUESTION_TYPES = (*_QUESTION_WORDS, "cloze", "other")
-_TYPE_OF_WORD = {
-    **{word: word for word in _QUESTION_WORDS},
-    "whom": "who",
-    "whose": "who",
-    "which": "other",
-}
-_WORD = re.compile(r"[^\W\d_]+")
-_QUESTION_MARK = re.compile(r"[?\uff1f]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,14 +98,11 @@ class MultipleChoiceData:
                 result[f"accuracy_{level}"] = accuracy
         return result
 
-    def write_predictions(
-        self,
-        examples: Sequence[MultipleChoiceExample],
-        outputs: Outputs,
-        output_dir: str,
-        scores: Mapping[str, float],
-    ) -> list[str]:
-        """Writes one line of JSON for each question; returns the paths.
+    @contextlib.contextmanager
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> Iterator[Callable[[Sequence[MultipleChoiceExample], Outputs], None]]:
+        """Opens `predictions.jsonl`; see `task.TaskData`.
 
         A line has `id`, `level` if there is one, `probabilities` in the order
         of the options, `prediction` (a letter), and `answer` if it is known.
@@ -128,15 +110,25 @@ class MultipleChoiceData:
         predictions is removed.
         """
         del scores
-        files.remove(os.path.join(output_dir, SCORES_FILE))
-        rows = map(_prediction, examples, outputs["logits"])
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        paths = [os.path.join(output_dir, PREDICTIONS_FILE)]
-        files.write_text(paths[0], text)
+        scores_path = os.path.join(output_dir, SCORES_FILE)
+        files.remove(scores_path)
+        examples: list[MultipleChoiceExample] = []
+        logits: list[np.ndarray] = []
+        path = os.path.join(output_dir, PREDICTIONS_FILE)
+        with files.atomic_write(path) as file:
+
+            def write(
+                chunk: Sequence[MultipleChoiceExample], outputs: Outputs
+            ) -> None:
+                examples.extend(chunk)
+                logits.extend(outputs["logits"])
+                for row in map(_prediction, chunk, outputs["logits"]):
+                    file.write((json.dumps(row) + "\n").encode())
+
+            yield write
         if all(example.label is not None for example in examples):
-            paths.append(os.path.join(output_dir, SCORES_FILE))
-            files.write_json(paths[1], self.scores(examples, outputs))
-        return paths
+            own = self.scores(examples, {"logits": np.array(logits)})
+            files.write_json(scores_path, own)
 
     def report_sections(
         self,
@@ -144,45 +136,9 @@ class MultipleChoiceData:
         outputs: Outputs,
         scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
-        """Returns a table of the accuracy by type of question."""
-        del scores
-        is_correct = _is_correct(examples, outputs)
-        types = np.array([question_type(e.question) for e in examples])
-        rows = []
-        for name in QUESTION_TYPES:
-            chosen = is_correct[types == name]
-            if chosen.size:
-                counts = str(chosen.size), str(chosen.sum())
-                rows.append([name, *counts, f"{chosen.mean():.4f}"])
-        return [
-            {
-                "title": "Accuracy by type of question",
-                "header": ["type", "questions", "right", "accuracy"],
-                "rows": rows,
-            }
-        ]
-
-
-def question_type(question: str) -> str:
-    """Returns one of `QUESTION_TYPES`.
-
-    A text with a blank is a sentence to complete (`cloze`), and so is one
-    without a question mark that does not begin with a question word. Of
-    others, the first question word decides.
-
-    >>> question_type("According to the text, whose dog was lost?")
-    'who'
-    >>> question_type("We can learn from the story that _ .")
-    'cloze'
-    """
-    words = [word.lower() for word in _WORD.findall(question)]
-    is_asked = _QUESTION_MARK.search(question) or (
-        words and words[0] in _TYPE_OF_WORD
-    )
-    if examples_lib.BLANK.search(question) or not is_asked:
-        return "cloze"
-    asked = [_TYPE_OF_WORD[word] for word in words if word in _TYPE_OF_WORD]
-    return asked[0] if asked else "other"
+        """Returns no sections."""
+        del examples, outputs, scores
+        return []
 
 
 def _is_correct(

@@ -132,7 +132,7 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
     if path and os.path.splitext(path)[1] in _RECORD_ENDINGS:
         _logger.warning(
             "--%s_file=%s is ignored, because it names TFRecords: records are "
-            "cached in --cached_dir.",
+            "made from the questions.",
             use,
             path,
         )

@@ -5,11 +5,12 @@ Data flow: examples -> records -> [model] -> outputs -> scores, files.
 Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """
 
+import contextlib
 import dataclasses
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,15 +103,13 @@ class SquadData:
     @property
     def settings(self) -> Mapping[str, Any]:
         """See `TaskData.settings`."""
-        values = {
+        return {
             "task": self.name,
             **dataclasses.asdict(self.lengths),
             "tokenizer": self.tokenizer.hash,
-        }
-        if self.metric_language != "en":
             # Decides which weights are the best.
-            values["metric_language"] = self.metric_language
-        return values
+            "metric_language": self.metric_language,
+        }
 
     def questions(self, examples: Sequence[SquadExample]) -> Questions:
         """Returns examples as the questions that the other methods take."""
@@ -205,25 +204,47 @@ class SquadData:
             for one in found
         ]
 
-    def write_predictions(
-        self,
-        examples: Questions,
-        outputs: Outputs,
-        output_dir: str,
-        scores: Mapping[str, float],
-    ) -> list[str]:
-        """Writes the predictions by id of the question; returns the paths.
+    @contextlib.contextmanager
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> Iterator[Callable[[Questions, Outputs], None]]:
+        """Opens the files of predictions; see `task.TaskData`.
 
-        `predictions.json` has the answers, "" for no answer;
-        `nbest_predictions.json` the best answers before the null threshold;
-        in version 2.0, `null_odds.json` the null odds. If all true answers
-        are known, `predict_results.json` has the scores of the predictions.
-        Such files of other predictions are removed.
+        By id of the question, `predictions.json` has the answers, "" for no
+        answer; `nbest_predictions.json` the best answers before the null
+        threshold; in version 2.0, `null_odds.json` the null odds. If all true
+        answers are known, `predict_results.json` has the scores. Such files
+        of other predictions are removed.
         """
         for name in (NULL_ODDS_FILE, SCORES_FILE):
             files.remove(os.path.join(output_dir, name))
-        n_best_path = os.path.join(output_dir, N_BEST_FILE)
-        found = self._write_n_best(n_best_path, examples, outputs)
+        examples: list[SquadExample] = []
+        # Only the best answer of each: all would fill the memory.
+        found: list[QuestionPrediction] = []
+        with files.atomic_write(os.path.join(output_dir, N_BEST_FILE)) as file:
+
+            def write(chunk: Questions, outputs: Outputs) -> None:
+                for example, one in zip(
+                    chunk, self.predict(chunk, outputs), strict=True
+                ):
+                    rows = {example.guid: [*map(_span_row, one.spans)]}
+                    # Without the braces of the object: `{` and `\n}`.
+                    item = json.dumps(rows, indent=_INDENT)[1:-2]
+                    file.write(f"{',' if found else '{'}{item}".encode())
+                    examples.append(example)
+                    found.append(one.best())
+
+            yield write
+            file.write(b"\n}\n")
+        self._write_answers(examples, found, output_dir, scores)
+
+    def _write_answers(
+        self,
+        examples: Sequence[SquadExample],
+        found: Sequence[QuestionPrediction],
+        output_dir: str,
+        scores: Mapping[str, float],
+    ) -> None:
         threshold = self.null_threshold(scores)
         if (
             self.version_2_with_negative
@@ -235,48 +256,21 @@ class SquadData:
                 "one.",
                 threshold,
             )
+        texts = self.final_texts(found, threshold)
+        guids = [example.guid for example in examples]
         content: dict[str, Any] = {
-            PREDICTIONS_FILE: self.final_texts(found, threshold),
+            PREDICTIONS_FILE: dict(zip(guids, texts, strict=True))
         }
         if self.version_2_with_negative:
-            content[NULL_ODDS_FILE] = [one.null_odds for one in found]
-        guids = [example.guid for example in examples]
-        content = {
-            name: dict(zip(guids, values, strict=True))
-            for name, values in content.items()
-        }
+            odds = [one.null_odds for one in found]
+            content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
         if examples_lib.are_answers_known(
             examples, version_2_with_negative=self.version_2_with_negative
         ):
             content[SCORES_FILE] = self._scores(examples, found, threshold)
-        paths = []
         for name, values in content.items():
-            paths.append(os.path.join(output_dir, name))
             text = json.dumps(values, indent=_INDENT)
-            files.write_text(paths[-1], f"{text}\n")
-        return [*paths, n_best_path]
-
-    def _write_n_best(
-        self, path: str, examples: Questions, outputs: Outputs
-    ) -> list[QuestionPrediction]:
-        """Writes the answers of one question after the other.
-
-        Returns:
-            The predictions with only the best answer: all answers of many
-            questions would fill the memory.
-        """
-        found: list[QuestionPrediction] = []
-        with files.atomic_write(path) as file:
-            for example, one in zip(
-                examples, self.predict(examples, outputs), strict=True
-            ):
-                rows = {example.guid: [*map(_span_row, one.spans)]}
-                # Without the braces of the object: `{` and `\n}`.
-                item = json.dumps(rows, indent=_INDENT)[1:-2]
-                file.write(f"{',' if found else '{'}{item}".encode())
-                found.append(one.best())
-            file.write(b"\n}\n")
-        return found
+            files.write_text(os.path.join(output_dir, name), f"{text}\n")
 
     def report_sections(
         self,
@@ -319,7 +313,7 @@ class SquadData:
 
     def _scores(
         self,
-        examples: Questions,
+        examples: Sequence[SquadExample],
         found: Sequence[QuestionPrediction],
         threshold: float,
     ) -> dict[str, float]:

@@ -172,7 +172,10 @@ class Questions(Sequence[SquadExample]):
         return len(self._examples)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._examples[index]
+        examples: Any = self._examples[index]
+        if isinstance(index, slice):
+            return Questions(examples, self._tokenizer, self._lengths)
+        return examples
 
     @property
     def num_windows(self) -> int:

@@ -12,6 +12,7 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
+from tests.tasks.writing import write_predictions
 
 # Recorded features, the task whose columns they have, and file and split.
 GOLDEN = [
@@ -156,7 +157,7 @@ def test_predictions_can_be_written_part_by_part(make_data, tmp_path):
     data = make_data()
     examples, logits = make_examples(*[None] * 3), np.eye(3, dtype=np.float32)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    data.write_predictions(examples, {"logits": logits}, str(whole), {})
+    write_predictions(data, examples, {"logits": logits}, whole)
 
     with data.open_predictions(str(parts), {}) as write:
         write(examples[:2], {"logits": logits[:2]})
@@ -275,7 +276,7 @@ def test_rows_of_several_labels_choose_their_thresholds(several, tmp_path):
     outputs = {"logits": SEVERAL_LOGITS}
 
     scores = several.scores(examples, outputs)
-    several.write_predictions(examples, outputs, str(tmp_path), scores)
+    write_predictions(several, examples, outputs, tmp_path, scores)
 
     assert scores["f1_micro"] == scores["accuracy"] == 1
     # Of ham 1/4 and 1/2 are divided, of spam 1/4 and 3/4; eggs never occurs.
@@ -299,9 +300,7 @@ def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
     outputs = {"logits": SEVERAL_LOGITS}
 
     scores = data.scores(make_examples(*SEVERAL_LABELS), outputs)
-    data.write_predictions(
-        make_examples(None, None, None), outputs, str(tmp_path), {}
-    )
+    write_predictions(data, make_examples(None, None, None), outputs, tmp_path)
 
     # So that the results of a run keep them, however often it is evaluated.
     assert data.label_thresholds(scores) == (0.6, 0.7, 0.2)
@@ -318,11 +317,11 @@ def test_given_thresholds_are_used_and_not_chosen_again(several, tmp_path):
 def test_unknown_thresholds_are_a_half_and_that_is_told(
     several, tmp_path, caplog
 ):
-    several.write_predictions(
+    write_predictions(
+        several,
         make_examples(None, None, None),
         {"logits": SEVERAL_LOGITS},
-        str(tmp_path),
-        {},
+        tmp_path,
     )
 
     assert "thresholds of the labels are not known; using 0.5" in caplog.text
@@ -352,7 +351,7 @@ def test_scaled_numbers_are_learnt_and_answered_in_their_own_units(
 
     found = [record["label_ids"] for record in records(data, examples)]
     scores = data.scores(examples, outputs)
-    data.write_predictions(examples, outputs, str(tmp_path), scores)
+    write_predictions(data, examples, outputs, tmp_path, scores)
 
     assert found == [-1, 0.5]
     assert scores["mean_squared_error"] == 125**2 / 2
@@ -405,14 +404,11 @@ def test_a_submission_has_ids_predictions_and_known_labels(
     data = make_data() if logits.shape[1] > 1 else regression
     data = dataclasses.replace(data, submission_file="KIND.tsv")
 
-    paths = data.write_predictions(
-        make_examples(*labels), {"logits": logits}, str(tmp_path), {}
+    names = write_predictions(
+        data, make_examples(*labels), {"logits": logits}, tmp_path
     )
 
-    assert paths == [
-        str(tmp_path / "test_results.tsv"),
-        str(tmp_path / "KIND.tsv"),
-    ]
+    assert names == ["KIND.tsv", "test_results.tsv"]
     header, *found = (tmp_path / "KIND.tsv").read_text().splitlines()
     assert found == rows
     columns = ["index", "prediction", "label"][: 1 + rows[0].count("\t")]
@@ -425,8 +421,8 @@ def test_all_digits_of_the_results_are_written(make_data, regression, tmp_path):
         (make_data(), logits, classification.softmax(logits)),
         (regression, logits[:, :1], logits[:, :1]),
     ):
-        data.write_predictions(
-            make_examples(*[None] * 50), {"logits": values}, str(tmp_path), {}
+        write_predictions(
+            data, make_examples(*[None] * 50), {"logits": values}, tmp_path
         )
 
         text = (tmp_path / "test_results.tsv").read_text()
@@ -442,9 +438,7 @@ def test_scores_of_what_is_written_are_the_same_to_the_last_bit(
     logits = (2 + 1e-5 * generator.random([40, 1])).astype(np.float32)
     examples = make_examples(*generator.random(40).tolist())
 
-    regression.write_predictions(
-        examples, {"logits": logits}, str(tmp_path), {}
-    )
+    write_predictions(regression, examples, {"logits": logits}, tmp_path)
 
     rows = (tmp_path / "predictions.tsv").read_text().splitlines()[1:]
     found = np.array([row.split("\t")[1:] for row in rows], np.float64)

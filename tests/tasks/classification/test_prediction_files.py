@@ -7,10 +7,8 @@ from albert_tf.tasks.classification import prediction_files
 def test_files_appear_when_all_rows_are_written(tmp_path):
     row = np.array([0.1, 1e-8], np.float32)
 
-    with prediction_files.open_files(
-        tmp_path, "CoLA.tsv", ("index", "prediction")
-    ) as write:
-        write(row, ["0", "é"])
+    with prediction_files.open_files(tmp_path, "CoLA.tsv") as write:
+        write(row, {"index": "0", "prediction": "é"})
         assert not (tmp_path / "CoLA.tsv").exists()
 
     assert (tmp_path / "CoLA.tsv").read_text("utf-8") == (
@@ -25,9 +23,9 @@ def test_earlier_files_stay_if_writing_fails(tmp_path):
 
     with (
         pytest.raises(OSError, match="no space"),
-        prediction_files.open_files(tmp_path, "CoLA.tsv", ()) as write,
+        prediction_files.open_files(tmp_path, "CoLA.tsv") as write,
     ):
-        write([], ["0"])
+        write([], {"index": "0"})
         raise OSError("no space left")
 
     assert [path.name for path in tmp_path.iterdir()] == ["CoLA.tsv"]

@@ -45,15 +45,3 @@ def test_a_file_that_changes_while_it_is_predicted_is_refused(text, tmp_path):
 
     with pytest.raises(ValueError, match="new.tsv was changed .* had 3 rows"):
         list(stream)
-
-
-def test_the_fingerprint_is_that_of_the_examples(tmp_path):
-    def fingerprint(name, text):
-        path = tmp_path / name
-        path.write_text(text)
-        return TableStream(path, Columns(texts=("a",))).fingerprint
-
-    found = fingerprint("1.tsv", "a\tb\n1\t2\n")
-
-    assert fingerprint("2.csv", "b,a\n3,1\n") == found
-    assert fingerprint("3.tsv", "a\n2\n") != found

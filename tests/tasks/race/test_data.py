@@ -3,35 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from albert_tf.tasks.race import data
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("Who was lost?", "who"),
-        ("With whom did Ann go?", "who"),
-        ("Whose book is it?", "who"),
-        ("What's the best title(  )?", "what"),
-        ("57．What do students need？", "what"),
-        ("According to the text, when did it rain?", "when"),
-        ("Where did it rain", "where"),
-        ("Why did Tom say what he said?", "why"),
-        ("How many people came?", "how"),
-        ("Which of these is true?", "other"),
-        ("Is it true?", "other"),
-        ("We can learn what _ is.", "cloze"),
-        ("What is ＿ ?", "cloze"),
-        ("The reason why he left was that", "cloze"),
-        ("This story is about", "cloze"),
-        ("", "cloze"),
-    ],
-)
-def test_type_of_a_question(question, wanted):
-    assert data.question_type(question) == wanted
-
+from tests.tasks.writing import write_predictions
 
 # The largest are B, A, C, A.
 LOGITS = np.array([[1, 3, 2], [5, 0, 1], [0, 0, 2], [2, 1, 0]], np.float32)
@@ -84,11 +58,11 @@ def test_training_and_scoring_need_answers(make_data, make_example):
 def test_predictions_are_a_line_for_each_question(
     make_data, questions, tmp_path
 ):
-    paths = make_data().write_predictions(
-        questions, {"logits": LOGITS}, str(tmp_path), {}
+    names = write_predictions(
+        make_data(), questions, {"logits": LOGITS}, tmp_path
     )
 
-    predictions, scores = (tmp_path / path for path in paths)
+    scores, predictions = (tmp_path / name for name in names)
     rows = list(map(json.loads, predictions.read_text("utf-8").splitlines()))
     assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3"]
     assert [row["level"] for row in rows] == ["middle", *["high"] * 3]
@@ -108,12 +82,12 @@ def test_predictions_are_a_line_for_each_question(
 def test_what_is_not_known_is_not_written(make_data, make_example, tmp_path):
     questions = [make_example(label=None), make_example(label=1)]
 
-    paths = make_data().write_predictions(
-        questions, {"logits": LOGITS[:2]}, str(tmp_path), {}
+    names = write_predictions(
+        make_data(), questions, {"logits": LOGITS[:2]}, tmp_path
     )
 
-    assert paths == [str(tmp_path / "predictions.jsonl")]
-    text = (tmp_path / paths[0]).read_text("utf-8")
+    assert names == ["predictions.jsonl"]
+    text = (tmp_path / names[0]).read_text("utf-8")
     first, second = map(json.loads, text.splitlines())
     assert list(first) == ["id", "probabilities", "prediction"]
     assert second["answer"] == "B"
@@ -124,7 +98,7 @@ def test_scores_of_other_predictions_do_not_stay(
 ):
     def write(examples):
         outputs = {"logits": LOGITS[: len(examples)]}
-        make_data().write_predictions(examples, outputs, str(tmp_path), {})
+        write_predictions(make_data(), examples, outputs, tmp_path)
         return {path.name for path in tmp_path.iterdir()}
 
     assert write(questions) == {"predictions.jsonl", "predict_results.json"}
@@ -145,33 +119,10 @@ def test_the_prediction_is_that_of_the_scored_logits(
     outputs = {"logits": np.array([logits], np.float32)}
     example = make_example(label=1)
 
-    path, _ = make_data().write_predictions(
-        [example], outputs, str(tmp_path), {}
-    )
+    write_predictions(make_data(), [example], outputs, tmp_path)
 
-    with open(path, encoding="utf-8") as file:
-        row = json.load(file)
+    row = json.loads((tmp_path / "predictions.jsonl").read_text("utf-8"))
     assert row["probabilities"] == pytest.approx(probabilities)
     assert row["prediction"] == "B"
     # Levels that do not occur have no accuracy.
     assert make_data().scores([example], outputs) == {"accuracy": 1}
-
-
-def test_the_report_has_the_accuracy_by_type_of_question(
-    make_data, make_example
-):
-    rows = [("How is it?", 1), ("Who is it?", 2), ("Who was it?", 0)]
-    questions = [
-        make_example(guid=question, question=question, label=label)
-        for question, label in rows
-    ]
-    logits = np.array([[0, 1, 2]] * 3)
-
-    (section,) = make_data().report_sections(questions, {"logits": logits}, {})
-
-    assert section["header"] == ["type", "questions", "right", "accuracy"]
-    # In a fixed order, and without types that do not occur.
-    assert section["rows"] == [
-        ["who", "2", "1", "0.5000"],
-        ["how", "1", "0", "0.0000"],
-    ]

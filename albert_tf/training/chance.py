@@ -1,12 +1,12 @@
-"""Degenerate models: they know no more than the label frequencies.
+"""Compares a model with chance: always predicting the label frequencies.
 
-Fine-tuning with few examples ends this way for a good part of the seeds
-(Mosbach et al. 2021, "On the stability of fine-tuning BERT"). A model is judged
-by its outputs for records with known labels. Either of two facts shows that
-it has learnt something: its loss is below the loss at chance level, that of
-predicting the label frequencies for every record; or it ranks the records
-better than by chance. The labels that it predicts show nothing: where 3% of
-the records are positive, a good model may call none of them positive.
+Fine-tuning with few examples ends for a good part of the seeds in a model that
+knows no more than these (Mosbach et al. 2021, "On the stability of fine-tuning
+BERT"). A model is better than chance if its loss is below that of the label
+frequencies, or if it ranks the records better. The labels that it predicts
+show nothing: where 3% of the records are positive, a good model may call none
+of them positive. A ranking shows nothing, either, if all records have nearly
+the same probabilities.
 
 NumPy and SciPy.
 """
@@ -18,30 +18,26 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from albert_tf.data.feature_cache import RecordColumns
+from albert_tf.data.record_columns import RecordColumns
 from albert_tf.tasks.task import Outputs
 
-# Shorter runs are trials, and smaller sets say little; neither is judged.
+# Shorter runs are trials, and smaller sets say little; neither is compared.
 LEAST_STEPS = 50
 LEAST_RECORDS = 16
-# Log key of an evaluation: 1 if the weights are better than chance, 0 if not.
-ABOVE_CHANCE = "above_chance"
-# Score of a run whose degenerate model was accepted: 1.
+# Score of a run whose model is no better than chance: 1.
 DEGENERATE = "degenerate"
 # A loss is below that at chance level if it is at most this fraction of it.
-_SOUND_LOSS = 0.98
+_LOSS_BELOW_CHANCE = 0.98
 # A ranking is better than chance if one as good has at most this probability.
 _CHANCE_RANKING = 1e-3
-# Outputs that differ by less than the first fraction of the labels' standard
-# deviation, or the second one of the largest output, count as equal: rounding
-# errors rank nothing.
-_RESOLUTION = 1e-5
-_ROUNDING = 1e-6
+# Outputs are the same for all records if their standard deviation is at most
+# this: of log probabilities, or in standard deviations of the numbers that a
+# regression predicts.
+_SAME_OUTPUTS = 0.05
 # The start of an answer takes about so much of the logarithm of the length, in
 # nats, for a model that only knows where answers tend to be. (Measured on
 # SQuAD 1.1, words of dev and 44 articles of train: 0.98.)
 _SPAN_PRIOR = 0.9
-
 
 # What a set of records measures: the mean loss, that at chance level, and
 # scores `[N, K]` that should be large where targets `[N, K]` are.
@@ -49,7 +45,7 @@ _Measures = tuple[float, float, np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Judgement:
+class Comparison:
     """How a model compares with chance on a set of records.
 
     Args:
@@ -57,22 +53,16 @@ class Judgement:
         loss: Mean loss: cross entropy in nats, or squared error.
         chance_loss: Mean loss of predicting the label frequencies, or the
             mean, for every record.
-        is_degenerate: Whether nothing shows that the model has learnt
-            something.
+        is_at_chance: Whether the model is no better than that.
     """
 
     num_records: int
     loss: float
     chance_loss: float
-    is_degenerate: bool
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """The loss under the name `loss`, if it is finite."""
-        return {"loss": self.loss} if math.isfinite(self.loss) else {}
+    is_at_chance: bool
 
     def __str__(self) -> str:
-        """Says how a degenerate model shows."""
+        """Describes a model at chance level."""
         return (
             f"the loss is {self.loss:.4g} ({self.chance_loss:.4g} at chance "
             f"level), and the ranking of {self.num_records} records is no "
@@ -80,7 +70,9 @@ class Judgement:
         )
 
 
-def judge(columns: RecordColumns, outputs: Outputs) -> Judgement | None:
+def compare_with_chance(
+    columns: RecordColumns, outputs: Outputs
+) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
     It is for fewer than `LEAST_RECORDS` records, for labels that are unknown
@@ -101,15 +93,14 @@ def judge(columns: RecordColumns, outputs: Outputs) -> Judgement | None:
         return None
     if columns.num_records < LEAST_RECORDS or not chance_loss:
         return None
-    is_sound = (
-        loss <= _SOUND_LOSS * chance_loss
-        or _ranking_p_value(scores, targets) <= _CHANCE_RANKING
-    )
-    return Judgement(
+    return Comparison(
         num_records=columns.num_records,
         loss=loss,
         chance_loss=chance_loss,
-        is_degenerate=not is_sound,
+        is_at_chance=not (
+            loss <= _LOSS_BELOW_CHANCE * chance_loss
+            or _ranking_p_value(scores, targets) <= _CHANCE_RANKING
+        ),
     )
 
 
@@ -123,16 +114,18 @@ def _of_labels(labels: np.ndarray, logits: np.ndarray) -> _Measures:
     if labels.ndim > 1:
         loss = np.mean(np.logaddexp(0, scores) - labels * scores)
         chance = np.mean([*map(_entropy, labels.T)])
-        return float(loss), float(chance), special.expit(scores), labels
+        return float(loss), float(chance), scores, labels
     if not np.issubdtype(labels.dtype, np.integer):
         numbers = labels.astype(np.float64)[:, None]
-        loss = np.mean((scores - numbers) ** 2)
-        return float(loss), float(np.var(numbers)), scores, numbers
+        loss, chance = np.mean((scores - numbers) ** 2), np.var(numbers)
+        # Equal labels have no spread; they are not compared.
+        scale = np.sqrt(chance) or 1.0
+        return float(loss), float(chance), scores / scale, numbers
     log_probs = special.log_softmax(scores, axis=-1)
     # One class against the rest.
     is_label = labels[:, None] == np.arange(scores.shape[1])
     loss = -np.mean(log_probs[is_label])
-    return float(loss), _entropy(labels), np.exp(log_probs), is_label
+    return float(loss), _entropy(labels), log_probs, is_label
 
 
 def _of_spans(columns: RecordColumns, outputs: Outputs) -> _Measures:
@@ -145,9 +138,7 @@ def _of_spans(columns: RecordColumns, outputs: Outputs) -> _Measures:
     loss = np.mean(_start_losses(starts, lengths, outputs))
     has_answer = starts > 0
     position = _SPAN_PRIOR * np.mean(has_answer * np.log(lengths))
-    nulls = np.zeros(len(starts))
-    if "cls_logits" in outputs:
-        nulls = np.asarray(outputs["cls_logits"])
+    nulls = np.asarray(outputs.get("cls_logits", np.zeros(len(starts))))
     return (
         float(loss),
         float(_entropy(has_answer) + position),
@@ -189,10 +180,10 @@ def _ranking_p_value(scores: np.ndarray, targets: np.ndarray) -> float:
     """
     number = len(scores)
     best = -math.inf
-    for own, truth in zip(scores.T, targets.T, strict=True):
-        if np.ptp(truth.astype(np.float64)) and np.isfinite(own).all():
-            step = _RESOLUTION * np.std(truth) + _ROUNDING * np.abs(own).max()
-            ranks = stats.rankdata(np.round(own / step)) - (number + 1) / 2
+    for column, truth in zip(scores.T, targets.T, strict=True):
+        is_varied = np.isfinite(column).all() and column.std() > _SAME_OUTPUTS
+        if is_varied and np.ptp(truth.astype(np.float64)):
+            ranks = stats.rankdata(column) - (number + 1) / 2
             wanted = stats.rankdata(truth) - (number + 1) / 2
             variance = number * (number + 1) / 12 * np.sum(wanted**2)
             best = max(best, float(ranks @ wanted / math.sqrt(variance)))
