@@ -6,14 +6,11 @@ learning rate is too high or because all their texts are the same.
 
 import dataclasses
 import functools
-import logging
 
 import numpy as np
 import pytest
-import sklearn.metrics
 
 from albert_tf.config import AlbertConfig
-from albert_tf.metrics import classification as metrics
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
@@ -31,10 +28,8 @@ from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.text import tokenizer as tokenizer_lib
-from albert_tf.training import attempts, collapse, finetune
+from albert_tf.training import chance, finetune
 from albert_tf.training.run_config import FinetuningConfig
-
-_LOGGER = logging.getLogger(__name__)
 
 S = 32
 WORDS = ("river", "bridge", "clock", "water", "light", "garden", "winter")
@@ -233,7 +228,6 @@ def arguments(case, folder, tokenizer, **changes):
         save_checkpoints_steps=100,
         strategy="one",
         max_seq_length=S,
-        max_restarts=0,
         random_seed=case.seed,
         do_train=True,
         **settings | changes,
@@ -251,53 +245,15 @@ def load_tokenizer(folder):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A function that runs a case.
-
-    Returns its scores, None if it is degenerate; and the last judgement, with
-    the records and the outputs that were judged.
-    """
+def is_degenerate(tmp_path):
+    """A function that runs a case."""
     tokenizer = load_tokenizer(tmp_path)
-    judged = []
-
-    def judge(columns, outputs, judge=collapse.judge):
-        judged.append((judge(columns, outputs), columns, outputs))
-        return judged[-1][0]
-
-    monkeypatch.setattr(collapse, "judge", judge)
 
     def run_case(case):
-        judged.clear()
-        try:
-            scores = finetune.run(*arguments(case, tmp_path, tokenizer))
-        except attempts.AllAttemptsFailed:
-            scores = None
-        return scores, *[one for one in judged if one[0]][-1]
+        scores = finetune.run(*arguments(case, tmp_path, tokenizer))
+        return chance.DEGENERATE in scores
 
     return run_case
-
-
-def figures(scores, judgement, columns, outputs):
-    """Describes a run for the table."""
-    rank = ""
-    if "label_ids" in columns.values:
-        labels, logits = columns.field("label_ids"), outputs["logits"]
-        if logits.shape[1] == 1:
-            rank = metrics.spearman(labels, logits[:, 0])
-        elif len(set(labels)) == logits.shape[1]:
-            shown = np.exp(logits - logits.max(-1, keepdims=True))
-            shown /= shown.sum(-1, keepdims=True)
-            rank = sklearn.metrics.roc_auc_score(
-                labels,
-                shown[:, 1] if shown.shape[1] == 2 else shown,
-                multi_class="ovr",
-            )
-    verdict = "degenerate" if scores is None else "result"
-    metric = "" if scores is None else next(iter(scores.values()))
-    return (
-        f"{verdict:10} {metric:<8.4} {judgement.loss:<10.4g} "
-        f"{judgement.chance_loss:<10.4g} {rank:.3}"
-    )
 
 
 LEARNT = [
@@ -338,31 +294,22 @@ FAILED = [
     "case",
     [
         Case(task="numbers", of="large"),
-        *(
-            pytest.param(case, marks=pytest.mark.slow)
-            for case in (
-                Case(task="positive", of=0.036),
-                Case(task="numbers", of="small", problem="texts"),
-            )
+        pytest.param(
+            Case(task="numbers", of="small", problem="texts"),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=str,
 )
-def test_a_run_is_degenerate_if_it_learns_nothing(case, run):
-    scores, *_ = run(case)
-
-    assert (scores is None) == bool(case.problem)
+def test_a_run_is_degenerate_if_it_learns_nothing(case, is_degenerate):
+    assert is_degenerate(case) == bool(case.problem)
 
 
 @pytest.mark.slow
-def test_of_40_runs_those_that_learn_are_results_and_no_others(run):
+def test_of_40_runs_those_that_learn_nothing_are_degenerate(is_degenerate):
     cases = [*LEARNT, *FAILED]
-    wrong = []
-    for case in cases:
-        scores, *judged = run(case)
-        _LOGGER.info("%-24s %s", case, figures(scores, *judged))
-        if (scores is None) != bool(case.problem):
-            wrong.append(str(case))
+
+    wrong = [c for c in cases if is_degenerate(c) != bool(c.problem)]
 
     assert len(cases) == 40
-    assert not wrong
+    assert not list(map(str, wrong))
