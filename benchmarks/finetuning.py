@@ -158,9 +158,10 @@ def time_prediction(
     import tensorflow as tf
 
     from albert_tf.training import prediction
+    from albert_tf.training.workers import Workers
 
-    strategy = tf.distribute.get_strategy()
-    predictor = prediction.Predictor(task, strategy, padding)
+    workers = Workers(tf.distribute.get_strategy())
+    predictor = prediction.Predictor(task, workers, padding)
     for _ in range(2):  # the first is the warm-up
         start = time.perf_counter()
         predictor.run(columns, batch_size=arguments.batch)

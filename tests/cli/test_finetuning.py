@@ -159,7 +159,7 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
         ),
         ("--use_tpu", {}, {"strategy": "tpu"}),
         (
-            "--cached_dir=there --num_seeds=4 --freeze_embeddings",
+            "--num_seeds=4 --freeze_embeddings",
             {},
             {"num_seeds": 4, "freeze_embeddings": True},
         ),

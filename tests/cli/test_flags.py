@@ -34,7 +34,7 @@ _FINETUNING = """
 """
 ORIGINAL_DEFAULTS = {
     "run_classifier": f"""{_FINETUNING}
-        data_dir= task_name= cached_dir= max_seq_length=512 do_train=false
+        data_dir= task_name= max_seq_length=512 do_train=false
         do_eval=false eval_batch_size=8 learning_rate=5e-05 train_step=1000
         warmup_step=0 save_checkpoints_steps=1000 keep_checkpoint_max=5
         optimizer=adamw export_dir=
