@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from albert_tf.text.documents import CorpusSettings, Documents
+from albert_tf.text.tokenizer import load_tokenizer
 
 
 def read(path, **settings):
@@ -83,3 +84,38 @@ def test_a_missing_package_is_an_error_that_names_its_extra(
 def test_an_impossible_number_of_bad_lines_is_an_error(value):
     with pytest.raises(ValueError, match="`max_bad_lines` must be"):
         CorpusSettings(max_bad_lines=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("spm_model_file", b"", r"x\.model'.* not a SentencePiece"),
+        ("spm_model_file", b"model", r"x\.model'.* not a SentencePiece"),
+        ("spm_model_file", None, "nowhere"),
+        ("vocab_file", b"a\nb", r"x\.model: .* \[PAD\], \[UNK\], "),
+        ("vocab_file", None, "nowhere"),
+    ],
+)
+def test_a_vocabulary_that_cannot_be_used_is_an_error(
+    tmp_path, name, data, message
+):
+    path = tmp_path / ("nowhere" if data is None else "x.model")
+    if data is not None:
+        path.write_bytes(data)
+
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_tokenizer(**{name: path})
+
+
+def test_no_vocabulary_at_all_is_an_error():
+    with pytest.raises(ValueError, match="No vocabulary is given"):
+        load_tokenizer()
+
+
+@pytest.mark.parametrize("text", ["{}", '{"model": 1}', '{"model": {}}', "{"])
+def test_a_damaged_tokenizer_json_is_an_error(text, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=r"tokenizer\.json.* is damaged"):
+        load_tokenizer(spm_model_file=path)

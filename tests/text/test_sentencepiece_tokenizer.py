@@ -106,24 +106,6 @@ def test_a_name_of_the_unknown_piece_in_the_text_has_its_own_span(tiny):
     assert ids == tiny.encode("a <unk> \u1234 b")
 
 
-def test_a_cut_number_shares_its_span_with_the_comma(comma):
-    ids, spans = comma.encode_with_offsets("  in 1974, it")
-
-    number = [comma.id_to_token(i) for i in comma.encode("1974")]
-    at = len(comma.encode("in"))
-    assert [comma.id_to_token(i) for i in ids][at:][: len(number)] == number
-    assert spans[at][0] == 5
-    assert spans[at + len(number) - 1][1] == 9
-    assert spans[at + len(number)] == (9, 10)
-
-
-@pytest.mark.parametrize("text", ["[MASK]", "<pad>", "[CLS] [SEP]", "<unk>"])
-def test_names_of_special_pieces_in_text_are_only_text(tiny, text):
-    special = {0, 2, 3, 4}
-
-    assert not special & set(tiny.encode(text))
-
-
 def test_not_even_a_model_that_finds_them_yields_special_pieces(
     tiny_spm_model, tmp_path, change_model
 ):
@@ -177,24 +159,3 @@ def test_half_a_surrogate_pair_does_not_stop_a_batch(tiny):
     assert ids[-1] == tiny.token_to_id("▁a")
     assert lengths[-1] == 1
     assert ids[: lengths[0]].tolist() == tiny.encode("a\ud83d")
-
-
-@pytest.mark.parametrize("kept", [0, 1000])
-def test_a_damaged_model_is_named(tiny_spm_model, tmp_path, kept):
-    path = tmp_path / "cut.model"
-    path.write_bytes(tiny_spm_model.read_bytes()[:kept])
-
-    with pytest.raises(ValueError, match=r"cut.model'.* not a SentencePiece"):
-        sentencepiece_tokenizer.SentencePieceTokenizer(path)
-
-
-def test_a_model_without_a_mask_piece_is_refused(
-    tiny_spm_model, tmp_path, change_model
-):
-    def rename_mask(model):
-        model.pieces[4].piece = "[OTHER]"
-
-    path = change_model(tiny_spm_model, tmp_path / "m.model", rename_mask)
-
-    with pytest.raises(ValueError, match=r"no token \[MASK\]"):
-        sentencepiece_tokenizer.SentencePieceTokenizer(path)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from albert_tf.text import special_tokens
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.tokenizer import Vocabulary, load_tokenizer
-from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 BOTH = pytest.mark.parametrize("kind", ["comma", "wordpiece"])
 texts = st.text(max_size=40) | st.text(
@@ -145,15 +144,6 @@ def test_rows_of_a_batch_are_encoded_pairs_with_padding(tokenizer):
 
 
 @BOTH
-def test_texts_alone_are_pairs_with_empty_texts(tokenizer):
-    alone = tokenizer.batch(["un", "a"], max_seq_length=5)
-    paired = tokenizer.batch(["un", "a"], ["", ""], max_seq_length=5)
-
-    for name, values in alone.items():
-        np.testing.assert_array_equal(values, paired[name])
-
-
-@BOTH
 def test_tokens_and_ids_are_each_others_inverse(tokenizer):
     for token_id in range(tokenizer.vocab_size):
         token = tokenizer.id_to_token(token_id)
@@ -193,13 +183,6 @@ def test_a_tokenizer_can_be_sent_to_another_process(tokenizer):
     assert copy.encode("un 1974, it") == tokenizer.encode("un 1974, it")
 
 
-def test_a_vocabulary_file_loads_wordpiece(wordpiece_file):
-    loaded = load_tokenizer(vocab_file=wordpiece_file, do_lower_case=False)
-
-    assert isinstance(loaded, WordPieceTokenizer)
-    assert not loaded.do_lower_case
-
-
 def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
     loaded = Vocabulary(
         spm_model_file=str(tiny_spm_model), vocab_file="nowhere.txt"
@@ -207,21 +190,3 @@ def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
 
     assert isinstance(loaded, SentencePieceTokenizer)
     assert loaded.do_lower_case
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({}, ValueError, "No vocabulary is given"),
-        ({"vocab_file": ""}, ValueError, "No vocabulary is given"),
-        (
-            {"spm_model_file": "nowhere.model"},
-            FileNotFoundError,
-            "nowhere.model",
-        ),
-        ({"vocab_file": "nowhere.txt"}, FileNotFoundError, "nowhere.txt"),
-    ],
-)
-def test_no_file_is_an_error(settings, error, message):
-    with pytest.raises(error, match=message):
-        load_tokenizer(**settings)

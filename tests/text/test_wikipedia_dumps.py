@@ -1,5 +1,4 @@
 import io
-import sys
 from xml.sax import saxutils
 
 import pytest
@@ -98,23 +97,6 @@ def test_a_damaged_dump_is_an_error_that_says_after_which_page(text, message):
         read(text)
 
 
-def test_a_page_that_cannot_be_parsed_is_a_bad_page(monkeypatch):
-    mwparserfromhell = pytest.importorskip("mwparserfromhell")
-    parse, bad_pages = mwparserfromhell.parse, []
-
-    def fail_for_two(text):
-        if text == "Two.":
-            raise mwparserfromhell.parser.ParserError("bad")
-        return parse(text)
-
-    monkeypatch.setattr(mwparserfromhell, "parse", fail_for_two)
-    pages = "".join(map(page, ["One.", "Two.", "Three."]))
-
-    assert read(HEAD + pages + END, bad_pages) == ["One.", "Three."]
-    (message,) = bad_pages
-    assert message.startswith("'wiki.xml', page 2 ('A') cannot be parsed (")
-
-
 def test_a_page_with_a_character_that_does_not_exist_is_a_bad_page():
     bad_pages = []
     pages = page("One.") + page("A lone &#xD800; surrogate.")
@@ -122,14 +104,3 @@ def test_a_page_with_a_character_that_does_not_exist_is_a_bad_page():
     assert read(HEAD + pages + END, bad_pages) == ["One."]
     (message,) = bad_pages
     assert message.startswith("'wiki.xml', page 2 ('A') cannot be parsed (")
-
-
-def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mwparserfromhell", None)
-
-    with pytest.raises(ImportError, match=r"'wiki\.xml' .*mwparserfromhell"):
-        list(
-            wikipedia_dumps.read_texts(
-                io.BytesIO(), "wiki.xml", on_bad_page=None
-            )
-        )

@@ -103,8 +103,3 @@ def test_text_comes_back_with_single_spaces(wordpiece):
     ]
 
     assert wordpiece.decode(np.array(ids)) == "unaffable , a [UNK] 1"
-
-
-def test_a_vocabulary_without_special_tokens_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"vocab.txt: .* \[PAD\], \[UNK\], "):
-        load(tmp_path, ["a", "b"])
