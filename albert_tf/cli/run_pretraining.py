@@ -6,15 +6,12 @@ r"""Pretrains ALBERT on the records of create_pretraining_data.py.
 
 Running the same command again resumes. The defaults are those of the paper:
 LAMB, learning rate 0.00176, batch size 4096, 125,000 steps, 3,125 of warm-up.
+--flagfile=recipes/budget.flags has others, for little time.
 """
 
-from absl import flags
-
-from albert_tf import config as config_lib
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.data import record_files
-from albert_tf.training import budget
 from albert_tf.training.pretrain_config import PretrainingConfig
 
 
@@ -27,20 +24,10 @@ def define_flags() -> None:
     """Defines the flags of the command."""
     cli_flags.define(PretrainingConfig)
     cli_flags.define_for_training()
-    flags.DEFINE_enum(
-        "preset",
-        None,
-        budget.PRESETS,
-        "Values for flags that are not given: `budget` is a recipe for little "
-        "time, from random weights: AdamW, small batches, and half of the "
-        "layers in the first three fifths of the run.",
-    )
 
 
 def run(values: cli_flags.FlagValues) -> int:
     """Checks the flags, then trains and evaluates; returns the exit code."""
-    if values.preset:
-        _apply_preset(values)
     config = cli_flags.read(
         PretrainingConfig, values, **cli_flags.read_for_training(values)
     )
@@ -56,26 +43,6 @@ def run(values: cli_flags.FlagValues) -> int:
         return int(values.preemption_exit_code)
     program.print_scores(scores)
     return 0
-
-
-def _apply_preset(values: cli_flags.FlagValues) -> None:
-    """Gives the flags the values of the preset, except those that were given.
-
-    Raises:
-        ValueError: The run does not train from random weights.
-    """
-    if values.init_checkpoint or not values.do_train:
-        raise ValueError(
-            f"--preset={values.preset} is for training from random weights. "
-            "Leave out --init_checkpoint, and pass --do_train; or leave out "
-            "--preset."
-        )
-    cli_flags.require(values, "albert_config_file")
-    config = config_lib.load_config(values.albert_config_file)
-    found = budget.budget_settings(config, values.num_train_steps)
-    for name, value in found.items():
-        if not values[name].present:
-            values[name].value = value
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from albert_tf.checkpoints import load, run_checkpoints
+from albert_tf.optimization import schedules
 from albert_tf.tasks.task import (
     Examples,
     FinetuningTask,
@@ -19,6 +20,7 @@ from albert_tf.tasks.task import (
 )
 from albert_tf.training import (
     chance,
+    loop,
     prediction,
     records,
     results,
@@ -91,25 +93,36 @@ class FinetuningRun:
             evaluator = results.FinetuningEvaluator(
                 config, sets.evaluation, self._predictor()
             )
-        is_finished = train.train(
+        multipliers = schedules.learning_rate_multipliers(
+            [v.path for v in self._task.model.trainable_variables],
+            decay=config.layerwise_lr_decay,
+            freeze_embeddings=config.freeze_embeddings,
+        )
+        with train.resume(
             config,
             folder=folder_of(config, sets),
             task=self._task,
             workers=self._workers,
-            batches_from=functools.partial(
-                records.training_batches,
+            multipliers=multipliers,
+            # A pretrained checkpoint lacks the head of the task.
+            allow_new_heads=True,
+        ) as training:
+            is_finished = loop.TrainingLoop(
                 config,
-                train_set,
-                self._workers.strategy,
-                self._padding,
-            ),
-            evaluator=evaluator,
-        )
+                training,
+                self._workers,
+                batches_from=functools.partial(
+                    records.training_batches,
+                    config,
+                    train_set,
+                    self._workers.strategy,
+                    self._padding,
+                ),
+                evaluator=evaluator,
+                patience=config.early_stopping_patience,
+            ).run()
         if not is_finished:
             return None
-        _LOGGER.info("Training is finished.")
-        # The chief may still be writing.
-        self._workers.wait()
         return run_checkpoints.trained_weights(config.output_dir)
 
     def evaluate_and_predict(

@@ -6,14 +6,15 @@ with the weights, so that a killed run continues exactly where it stopped.
 
 A run of several phases (`phases.py`) takes batches and depth of the phase that
 a step is in. Evaluations are always of the whole model. Those before the last
-phase are logged and nothing else: they select no best weights. With a time
-budget (`progress.py`), steps of the schedules are parts of the time.
+phase are logged and nothing else: they select no best weights.
 """
 
+import contextlib
 import dataclasses
 import functools
 import logging
 import math
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -21,17 +22,14 @@ from typing import Any, Protocol
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Batch
 from albert_tf.training import devices, metric_log, ranking
 from albert_tf.training import phases as phases_lib
 from albert_tf.training import step as step_lib
-from albert_tf.training.loss_level import LossLevel
 from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_state import RunState
-from albert_tf.training.step import TrainStep
-from albert_tf.training.stop_signals import StopSignals
+from albert_tf.training.run_state import DivergenceDetector, RunState
+from albert_tf.training.train import Training
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
@@ -70,80 +68,129 @@ class Evaluator(Protocol):
 class TrainingLoop:
     """Trains until `num_train_steps`, a signal, or a divergence.
 
-    The evaluator is called at every checkpoint.
+    Args:
+        config: Settings of the run.
+        training: The step, and the state to train from.
+        workers: The processes of the run.
+        batches_from: Gives the batches of a phase.
+        evaluator: Called at every checkpoint; None for no evaluations.
+        detects_jumps: Whether a sudden rise of the loss counts as divergence.
+            The small batches of fine-tuning rise by chance.
+        patience: Number of evaluations without a better score after which the
+            training stops; 0 for no limit.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        *,
-        train_step: TrainStep,
+        training: Training,
         workers: Workers,
-        checkpointer: Checkpointer,
-        log: metric_log.MetricLog,
+        *,
         batches_from: BatchesFrom,
         evaluator: Evaluator | None = None,
+        detects_jumps: bool = False,
+        patience: int = 0,
     ) -> None:
         self._config = config
-        self._train_step = train_step
+        self._train_step = training.train_step
+        self._checkpointer = training.checkpointer
+        self._log = training.log
         self._workers = workers
-        self._checkpointer = checkpointer
-        self._log = log
         self._batches_from = batches_from
         self._evaluator = evaluator
+        self._detects_jumps = detects_jumps
+        self._patience = patience
         self._phases = config.phases
-        self._progress = config.progress
-        self._has_budget = self._progress.seconds is not None
-        # When this program started, less what the run had taken before.
-        self._started = 0.0
-        self._seconds_per_update: float | None = None
         self._steps_per_call = (
             config.iterations_per_loop
-            or _STEPS_PER_CALL[devices.device_type(train_step.strategy)]
+            or _STEPS_PER_CALL[devices.device_type(workers.strategy)]
         )
         scaled = ["loss_scale"] * (config.precision == "float16")
         self._logged_names = ["learning_rate", "gradient_norm", *scaled]
-        self._stop_signals = StopSignals()
-        self._first_step = 0
-        self.state = RunState()
+        self._has_signal = False
+        self._is_new = training.is_new
+        self.state = training.state
 
-    def run(
-        self, state: RunState, *, is_new: bool, started: float | None = None
-    ) -> bool:
-        """Trains from `state` on.
+    def run(self, *, evaluates_start: bool = False) -> bool:
+        """Trains; returns whether the run is finished.
 
-        Args:
-            state: That of the weights, as they were restored.
-            is_new: Whether the run has no checkpoint yet; it is evaluated and
-                saved first.
-            started: When the time of the run began or went on, by
-                `time.monotonic`; None for now.
-
-        Returns:
-            Whether the run is finished. It is not after SIGTERM, Ctrl-C or the
-            end of `max_run_time`, which save a checkpoint first.
+        It is not after SIGTERM or Ctrl-C, which save a checkpoint first. A new
+        run is saved, and evaluated if `evaluates_start`, before its first step.
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             TrainingDiverged: With `on_divergence="stop"`, or after
                 `MAX_ROLLBACKS` rollbacks.
-            ValueError: There is no score `best_metric`, or no time for the
-                first update.
+            ValueError: There is no score `best_metric`.
         """
-        self._started = time.monotonic() if started is None else started
-        limit = self._config.seconds_of("max_run_time")
-        left = limit and limit - (time.monotonic() - self._started)
-        with self._stop_signals.heard(left):
-            self.state = state
-            self._started -= state.seconds
-            if is_new:
-                self._start()
-            self._count_time()
-            total = None if self._has_budget else self._config.num_train_steps
-            bar = metric_log.progress_bar(total=total, done=self.state.step)
-            with bar:
-                self._train(bar)
+        with (
+            self._handle_signals(),
+            metric_log.progress_bar(
+                total=self._config.num_train_steps, done=self.state.step
+            ) as bar,
+        ):
+            if self._is_new:
+                self._start(evaluates_start)
+            phase: Phase | None = None
+            batches: Iterator[Batch] = iter(())
+            while not self._is_finished():
+                if self._workers.any(self._has_signal):
+                    if not self._is_checkpoint_due():
+                        self._save()
+                    break
+                # What could not be saved ends the run now, not at the next
+                # save.
+                self._checkpointer.raise_failure()
+                if phase != (wanted := self._next_phase()):
+                    phase = wanted
+                    examples_read = self._examples_read(phase)
+                    batches = iter(self._batches_from(phase, examples_read))
+                try:
+                    self._run_updates(wanted, batches, bar)
+                except TrainingDiverged as problem:
+                    self._roll_back(problem)
+                    bar.n = self.state.step
+                    phase = None
             self._workers.run_in_chief(self._checkpointer.wait)
+        self._report_end()
+        return self._is_finished()
+
+    @contextlib.contextmanager
+    def _handle_signals(self) -> Iterator[None]:
+        """Notes SIGTERM and Ctrl-C instead of ending the process."""
+        previous = {
+            number: signal.signal(number, self._note_signal)
+            for number in (signal.SIGTERM, signal.SIGINT)
+            # A shell starts jobs in the background with Ctrl-C ignored.
+            if signal.getsignal(number) != signal.SIG_IGN
+        }
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _note_signal(self, number: int, _: Any) -> None:
+        if self._has_signal and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._has_signal = True
+        _LOGGER.warning(
+            "Stopping after the current step, with a checkpoint. Ctrl-C ends "
+            "the run at once."
+        )
+
+    def _start(self, evaluates_start: bool) -> None:
+        self.state.phase = self._next_index()
+        if evaluates_start:
+            self._evaluate()
+        elif self._config.best_metric and self._evaluator:
+            # An unknown metric is refused before the first update.
+            ranking.check_known(
+                self._config.best_metric, self._evaluator.evaluate()
+            )
+        self._save()
+
+    def _report_end(self) -> None:
         if not self._is_finished():
             _LOGGER.warning(
                 "Stopped after step %d; a checkpoint is saved. Run the same "
@@ -157,72 +204,19 @@ class TrainingLoop:
                 self.state.step,
                 self.state.evaluations_since_best,
             )
-        return self._is_finished()
-
-    def _start(self) -> None:
-        self._first_step = self.state.step  # not 0 with `continue_from`
-        self.state.phase = self._next_index()
-        if self._config.evaluates_start:
-            self._evaluate()
-        elif self._config.best_metric and self._evaluator:
-            # An unknown metric is refused before the first update.
-            ranking.check_known(
-                self._config.best_metric, self._evaluator.evaluate()
-            )
-        self._save()
-
-    def _count_time(self) -> None:
-        if self._has_budget:
-            self.state.seconds = time.monotonic() - self._started
-
-    def _scheduled_step(self) -> int:
-        return self._progress.step(self.state.step, self.state.seconds)
 
     def _is_at_end(self) -> bool:
-        return self._scheduled_step() >= self._config.num_train_steps
+        return self.state.step >= self._config.num_train_steps
 
     def _is_finished(self) -> bool:
         return self._is_at_end() or self._stops_early()
 
     def _stops_early(self) -> bool:
-        patience = self._config.early_stopping_patience
-        return 0 < patience <= self.state.evaluations_since_best
+        return 0 < self._patience <= self.state.evaluations_since_best
 
     def _is_checkpoint_due(self) -> bool:
         interval = self._config.save_checkpoints_steps
         return self._is_finished() or self.state.step % interval == 0
-
-    def _train(self, bar: Any) -> None:
-        phase: Phase | None = None
-        batches: Iterator[Batch] = iter(())
-        while not self._is_finished():
-            if self._workers.any(self._stop_signals.received):
-                if not self._is_checkpoint_due():
-                    self._save()
-                return
-            # What could not be saved ends the run now, not at the next save.
-            self._checkpointer.raise_failure()
-            if phase != (wanted := self._next_phase()):
-                phase = wanted
-                self._seconds_per_update = None
-                batches = iter(self._batches_from(phase, self._num_read(phase)))
-            try:
-                self._run_updates(wanted, batches, bar)
-            except TrainingDiverged as problem:
-                self._roll_back(problem)
-                bar.n = self.state.step
-                phase = None
-        if self._has_budget:
-            if self.state.step == self._first_step:
-                raise ValueError(
-                    "The time budget is over before the first update. Pass a "
-                    "larger --time_budget and another --output_dir. Received: "
-                    f"time_budget={self._config.time_budget!r}."
-                )
-            # The last checkpoint may have taken the rest of the time.
-            self._write(
-                self._checkpointer.replace_state, dataclasses.asdict(self.state)
-            )
 
     def _next_phase(self) -> Phase:
         """Returns the phase of the next step; starts it if it is new."""
@@ -231,44 +225,37 @@ class TrainingLoop:
         if index != state.phase:
             state.phase = index
             # The loss of other examples or of another depth has no level yet.
-            state.level = LossLevel()
+            state.detector = DivergenceDetector()
             _LOGGER.info(
-                "A new phase after step %d: %s", state.step, self._facts()
+                "A new phase after step %d: %s",
+                state.step,
+                self._phase_fields(),
             )
         return phase
 
     def _next_index(self) -> int:
-        return phases_lib.index_at(self._phases, self._scheduled_step())
+        return phases_lib.index_at(self._phases, self.state.step)
 
-    def _num_read(self, phase: Phase) -> int:
+    def _phase_fields(self) -> dict[str, int]:
+        return phases_lib.changing_fields(self._phases, self.state.phase)
+
+    def _examples_read(self, phase: Phase) -> int:
         """Returns the number of examples read of the length of a phase."""
-        state = self.state
-        if not state.examples_read:
-            # That of an older version counted batches, which had one size.
-            return state.data_position * phase.batch_size
-        return state.examples_read.get(str(phase.max_seq_length), 0)
+        return self.state.examples_read.get(str(phase.max_seq_length), 0)
 
     def _run_updates(
         self, phase: Phase, batches: Iterator[Batch], bar: Any
     ) -> None:
         """Runs updates up to the next log line, checkpoint or phase at most."""
         state, config = self.state, self._config
-        bounds = [later.first_step for later in self._phases[state.phase + 1 :]]
+        later = [other.first_step for other in self._phases[state.phase + 1 :]]
         count = min(
             self._steps_per_call,
             config.log_steps - state.step % config.log_steps,
             config.save_checkpoints_steps
             - state.step % config.save_checkpoints_steps,
-            self._progress.updates_until(
-                min([*bounds, config.num_train_steps]),
-                state.step,
-                state.seconds,
-                self._seconds_per_update,
-            ),
+            min([*later, config.num_train_steps]) - state.step,
         )
-        scheduled_step = None
-        if self._has_budget:
-            scheduled_step = tf.constant(self._scheduled_step(), tf.int64)
         start = time.perf_counter()
         rows, loss_scale = self._train_step.run(
             batches,
@@ -277,15 +264,10 @@ class TrainingLoop:
             tf.constant(state.learning_rate_multiplier, tf.float32),
             tf.constant(state.loss_scale, tf.float32),
             phase.depth,
-            scheduled_step,
         )
         values = rows.numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / count
         state.loss_scale = loss_scale.numpy().tolist()
-        before = state.seconds
-        self._count_time()
-        # The same in all workers, unlike `seconds`.
-        self._seconds_per_update = (state.seconds - before) / count
         for row in values:
             self._record(row, seconds, phase, bar)
         ends_phase = self._is_at_end() or self._next_index() != state.phase
@@ -293,12 +275,10 @@ class TrainingLoop:
             self._write_window(bar)
         if self._is_checkpoint_due():
             self._evaluate()
-            self._count_time()
             if self._is_finished() and state.window:
                 # The evaluation has ended the run early.
                 self._write_window(bar)
             self._save()
-            self._count_time()
 
     def _record(
         self, row: np.ndarray, seconds: float, phase: Phase, bar: Any
@@ -306,7 +286,7 @@ class TrainingLoop:
         """Checks one step and adds it to the log window; logs when due."""
         state = self.state
         state.examples_read[str(phase.max_seq_length)] = (
-            self._num_read(phase) + phase.batch_size
+            self._examples_read(phase) + phase.batch_size
         )
         totals = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
@@ -331,27 +311,18 @@ class TrainingLoop:
 
     def _write_window(self, bar: Any) -> None:
         """Logs the steps since the last log line."""
-        line = metric_log.window_line(self.state.window) | self._facts()
+        line = metric_log.window_line(self.state.window) | self._phase_fields()
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
         bar.set_postfix(shown)
         if bar.disable and self._workers.is_chief:
-            facts = ", ".join(f"{k} {v}" for k, v in shown.items())
-            _LOGGER.info("Step %d: %s", self.state.step, facts)
-
-    def _facts(self) -> dict[str, float]:
-        """Returns what a line of the log says of where the run is."""
-        facts: dict[str, float] = dict(
-            phases_lib.facts(self._phases, self.state.phase)
-        )
-        if self._has_budget:
-            facts["seconds"] = self.state.seconds
-        return facts
+            text = ", ".join(f"{k} {v}" for k, v in shown.items())
+            _LOGGER.info("Step %d: %s", self.state.step, text)
 
     def _check(self, loss: float, gradient_norm: float) -> None:
-        problem = self.state.level.problem(
-            loss, detects_jumps=self._config.detects_jumps
+        problem = self.state.detector.problem(
+            loss, detects_jumps=self._detects_jumps
         )
         if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
@@ -366,7 +337,7 @@ class TrainingLoop:
                 f"{self.state.data_position}: {problem}. The last good "
                 f"checkpoint is {self._checkpointer.latest()!r}. {advice}."
             )
-        self.state.level.update(loss)
+        self.state.detector.update(loss)
 
     def _roll_back(self, problem: TrainingDiverged) -> None:
         """Restores the last checkpoint and skips the batches since then."""
@@ -389,7 +360,6 @@ class TrainingLoop:
         )
         state.num_rollbacks = bad.num_rollbacks + 1
         state.examples_read = bad.examples_read
-        state.seconds = bad.seconds
         self.state = state
         self._log.rewind(state.step)
         incident = {
@@ -408,7 +378,7 @@ class TrainingLoop:
             return
         state = self.state
         scores = self._evaluator.evaluate()
-        self._log.write_scores(state.step, scores, self._facts())
+        self._log.write_scores(state.step, scores, self._phase_fields())
         metric = self._config.best_metric or self._evaluator.primary_metric
         ranking.check_known(metric, scores)
         if state.phase < len(self._phases) - 1:

@@ -21,7 +21,6 @@ TIMING_KEYS = (
     "sequences_per_second",
     "tokens_per_second",
     "waiting_share",
-    "seconds",
 )
 
 
@@ -38,9 +37,10 @@ class MetricLog:
     ) -> None:
         self._path = os.path.join(output_dir, FILE_NAME)
         self._is_writer = is_writer
-        if is_writer:
-            self.rewind(-1 if last_step is None else last_step)
-            self._events = tf.summary.create_file_writer(output_dir)
+        self.rewind(-1 if last_step is None else last_step)
+        self._output_dir = output_dir
+        # Made when it is needed: a finished run leaves no further file.
+        self._events: tf.summary.SummaryWriter | None = None
 
     def rewind(self, step: int) -> None:
         """Drops the lines of all steps after `step`."""
@@ -59,6 +59,8 @@ class MetricLog:
         line = json.dumps({"step": step, **values})
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(line + "\n")
+        if self._events is None:
+            self._events = tf.summary.create_file_writer(self._output_dir)
         with self._events.as_default():
             for name, value in values.items():
                 if isinstance(value, int | float):
@@ -76,7 +78,7 @@ class MetricLog:
 
     def close(self) -> None:
         """Closes what TensorBoard reads."""
-        if self._is_writer:
+        if self._events is not None:
             self._events.close()
 
 
@@ -103,7 +105,7 @@ def read_lines(output_dir: str) -> list[dict[str, Any]]:
 
 
 def progress_bar(
-    *, total: int | None, done: int = 0, unit: str = "step"
+    *, total: int, done: int = 0, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":
     """Returns a bar on stderr that is silent if stderr is not a terminal."""
     return tqdm.tqdm(

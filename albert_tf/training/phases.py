@@ -2,8 +2,8 @@
 
 A run has one phase, or several that follow one another, as the schedules of
 its config say. `3@0,6@30000` is a schedule: the value 3 from step 0 on, and 6
-from step 30000 on. The phases of a run begin wherever one of its schedules
-changes.
+from step 30000 on; `6@25%` begins when a quarter of the steps is done. The
+phases of a run begin wherever one of its schedules changes.
 
 Source: Gong et al. 2019, "Efficient training of BERT by progressively
 stacking", for the depth, which sharing all layers makes free of copies; Devlin
@@ -17,7 +17,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-_ENTRIES = re.compile(r"\d+@\d+(,\d+@\d+)*")
+_ENTRIES = re.compile(r"\d+@\d+%?(,\d+@\d+%?)*")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,10 +93,13 @@ def _parse(
     received = f"Received: {name}={text!r}."
     if not _ENTRIES.fullmatch(text):
         raise ValueError(
-            f"`{name}` must be one or more of VALUE@STEP, separated by "
-            f"commas, such as 3@0,12@50000. {received}"
+            f"`{name}` must be one or more of VALUE@STEP or VALUE@PERCENT%, "
+            f"separated by commas, such as 3@0,12@50000. {received}"
         )
-    pairs = [tuple(map(int, entry.split("@"))) for entry in text.split(",")]
+    in_numbers = in_steps(text, num_train_steps)
+    pairs = [
+        tuple(map(int, entry.split("@"))) for entry in in_numbers.split(",")
+    ]
     values, starts = zip(*pairs, strict=True)
     neighbours = itertools.pairwise(pairs)
     if starts[0] or any(
@@ -127,13 +130,24 @@ def _parse(
     return dict(zip(starts, values, strict=True))
 
 
+def in_steps(text: str, num_train_steps: int) -> str:
+    """Returns a schedule with steps in place of percents of a run.
+
+    >>> in_steps("6@0,12@60%", 1000)
+    '6@0,12@600'
+    """
+    return re.sub(
+        r"(\d+)%", lambda m: str(int(m[1]) * num_train_steps // 100), text
+    )
+
+
 def index_at(phases: Sequence[Phase], step: int) -> int:
     """Returns the index of the phase that a step is in."""
     starts = [phase.first_step for phase in phases]
     return bisect.bisect_right(starts, step) - 1
 
 
-def facts(phases: Sequence[Phase], index: int) -> dict[str, int]:
+def changing_fields(phases: Sequence[Phase], index: int) -> dict[str, int]:
     """Returns the values of a phase that not all phases share, by name."""
     return {
         field: getattr(phases[index], field)

@@ -6,18 +6,13 @@ Source: google-research/albert, `run_pretraining.main`.
 import functools
 import logging
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import features
-from albert_tf.checkpoints import load, meaning, run_checkpoints
-from albert_tf.config import AlbertConfig
+from albert_tf.checkpoints import load, meaning
 from albert_tf.data import (
-    example_codec,
     example_order,
     input_pipeline,
     record_source,
@@ -28,6 +23,7 @@ from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
     devices,
+    loop,
     phases,
     pretrain_config,
     run_folder,
@@ -36,12 +32,9 @@ from albert_tf.training import (
 from albert_tf.training import workers as workers_lib
 from albert_tf.training.phases import Phase
 from albert_tf.training.pretrain_config import PretrainingConfig
-from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
-# Labels that are compared where no sidecar says what made the records.
-_NUM_LABELS, _LEAST_LABELS = 1000, 32
 # The records to train on, by sequence length; none without training.
 TrainRecords = Mapping[int, RecordSource]
 
@@ -59,75 +52,76 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
             another.
         TrainingDiverged: See `loop.TrainingLoop`.
     """
-    started = time.monotonic()
-    # 1. Devices: first, so that what fails in one worker ends all.
     train.make_deterministic(config)
-    with workers_lib.start(config) as workers:
-        return _run(config, workers, started)
-
-
-@example_order.failed_reads_raised()
-def _run(
-    config: PretrainingConfig, workers: Workers, started: float
-) -> dict[str, float] | None:
-    strategy = workers.strategy
-    devices.check_batch_sizes(
-        config,
-        strategy.num_replicas_in_sync,
-        train_batch_size=config.do_train,
-        eval_batch_size=config.do_eval,
-    )
-
-    # 2. Data.
-    train_records = _open_train_records(config) if config.do_train else {}
-    eval_records = _open_eval_records(config) if config.do_eval else None
-    _check_records(config, train_records, eval_records)
-
-    # 3. Output directory and weights: refused before the model is built.
-    folder = _output_folder(config, train_records, eval_records, strategy)
-    workers.check_same(folder.fingerprint, "All workers need the same files.")
-    weights = functools.partial(_weights_to_evaluate, config, folder)
-    check = folder.check if train_records else weights
-    workers.run_in_chief(check)
-
-    # 4. Model and losses.
-    task = _make_task(config, strategy)
-    evaluator = None
-    if eval_records:
-        evaluator = _evaluator(config, eval_records, task, strategy)
-
-    # 5. Training.
-    if train_records:
-        batches_from = functools.partial(
-            _training_batches, config, train_records, strategy
-        )
-        is_finished = train.train(
+    # 1. Devices: first, so that what fails in one worker ends all.
+    with (
+        workers_lib.start(config) as workers,
+        example_order.failed_reads_raised(),
+    ):
+        strategy = workers.strategy
+        devices.check_batch_sizes(
             config,
-            folder=folder,
-            task=task,
-            workers=workers,
-            batches_from=batches_from,
-            evaluator=evaluator,
-            started=started,
+            strategy.num_replicas_in_sync,
+            train_batch_size=config.do_train,
+            eval_batch_size=config.do_eval,
         )
-        if not is_finished:
-            return None
-        last = run_checkpoints.latest_checkpoint(config.output_dir)
-        num_steps = run_checkpoints.step_of(last)
-        _LOGGER.info("Training is finished after %d steps.", num_steps)
 
-    # 6. Evaluation of the best weights, once the chief has written them.
-    if not evaluator:
-        return {}
-    workers.wait()
-    path = _weights_to_evaluate(config, folder)
-    load.load_checkpoint(task.model, path)
-    workers.check_same_weights(task.model)
-    _LOGGER.info("Using the weights of %s.", path)
-    scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
-    if workers.is_chief:
-        run_folder.write_results(config.output_dir, scores)
-    return scores
+        # 2. Data.
+        train_records, eval_records = _open_records(config)
+        _check_records(config, train_records, eval_records)
+
+        # 3. Output directory and weights: refused before the model is built.
+        folder = _output_folder(config, train_records, eval_records, strategy)
+        workers.check_same(
+            folder.fingerprint, "All workers need the same files."
+        )
+        workers.run_in_chief(
+            folder.check
+            if config.do_train
+            else functools.partial(_weights_to_evaluate, config, folder)
+        )
+
+        # 4. Model and losses.
+        task = _make_task(config, strategy)
+        evaluator = None
+        if eval_records:
+            evaluator = _evaluator(config, eval_records, task, strategy)
+
+        # 5. Training.
+        if config.do_train:
+            with train.resume(
+                config,
+                folder=folder,
+                task=task,
+                workers=workers,
+                continue_from=config.continue_from,
+                allow_new_heads=config.allow_new_heads,
+                from_group_0=config.init_from_group0,
+            ) as training:
+                is_finished = loop.TrainingLoop(
+                    config,
+                    training,
+                    workers,
+                    batches_from=functools.partial(
+                        _training_batches, config, train_records, strategy
+                    ),
+                    evaluator=evaluator,
+                    detects_jumps=True,
+                ).run(evaluates_start=True)
+            if not is_finished:
+                return None
+
+        # 6. Evaluation of the best weights, which the chief has written.
+        if not evaluator:
+            return {}
+        path = _weights_to_evaluate(config, folder)
+        load.load_checkpoint(task.model, path)
+        workers.check_same_weights(task.model)
+        _LOGGER.info("Using the weights of %s.", path)
+        scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
+        if workers.is_chief:
+            run_folder.write_results(config.output_dir, scores)
+        return scores
 
 
 def _make_task(
@@ -148,25 +142,36 @@ def _output_folder(
     eval_records: RecordSource | None,
     strategy: tf.distribute.Strategy,
 ) -> run_folder.RunFolder:
-    tokenizers = [
-        source.shard.tokenizer_hash
-        for _, source in _used(train_records, eval_records)
-    ]
+    sources = [*train_records.values(), *filter(None, [eval_records])]
+    tokenizers = [source.shard.tokenizer_hash for source in sources]
+    by_files = config.read_order == "files"
     return run_folder.RunFolder(
         path=config.output_dir,
         fingerprint=run_folder.fingerprint(
             config,
             objectives=list(config.objectives),
             max_seq_length=config.max_seq_length,
-            records=_by_length(train_records, "fingerprint", None),
-            masks=_by_length(train_records, "mask_settings", {}),
-            **{name: getattr(config, name) for name in phases.SCHEDULES},
-            time_budget=config.progress.seconds,
+            records={
+                str(length): source.fingerprint
+                for length, source in train_records.items()
+            },
+            masks={
+                str(length): source.mask_settings
+                for length, source in train_records.items()
+            },
+            # Percents mean other steps when a run becomes longer.
+            **{
+                name: phases.in_steps(
+                    getattr(config, name), config.num_train_steps
+                )
+                for name in phases.SCHEDULES
+            },
             read_order=config.read_order,
             # Among which the files are divided.
             num_readers=devices.num_input_pipelines(strategy)
-            if config.read_order == "files"
+            if by_files
             else None,
+            init_from_group0=config.init_from_group0,
             continue_from=config.continue_from
             and os.path.realpath(config.continue_from),
             eval_records=eval_records and _evaluated(config, eval_records),
@@ -176,22 +181,6 @@ def _output_folder(
             },
         ),
     )
-
-
-def _by_length(records: TrainRecords, name: str, without: Any) -> Any:
-    """Returns an attribute of the records; by length if they have several."""
-    found = {key: getattr(source, name) for key, source in records.items()}
-    if len(found) > 1:
-        return {str(length): value for length, value in found.items()}
-    return next(iter(found.values()), without)
-
-
-def _used(
-    train_records: TrainRecords, eval_records: RecordSource | None
-) -> list[tuple[str, RecordSource]]:
-    """Returns all records, each with the flag that names them."""
-    used = [("input_file", source) for source in train_records.values()]
-    return [*used, ("eval_file", eval_records)] if eval_records else used
 
 
 def _primary_metric(config: PretrainingConfig) -> str:
@@ -326,49 +315,30 @@ def _evaluator(
     )
 
 
-def _open_train_records(config: PretrainingConfig) -> TrainRecords:
-    lengths = [phase.max_seq_length for phase in config.phases]
-    return _open_records(config, config.input_file, lengths)
-
-
-def _open_eval_records(config: PretrainingConfig) -> RecordSource:
-    length = config.max_seq_length
-    return _open_records(config, config.eval_file, [length])[length]
-
-
 def _open_records(
-    config: PretrainingConfig, patterns: str, lengths: Sequence[int]
-) -> dict[int, RecordSource]:
-    return record_source.open_by_length(
-        patterns,
-        list(dict.fromkeys(lengths)),
+    config: PretrainingConfig,
+) -> tuple[TrainRecords, RecordSource | None]:
+    """Returns the records to train on, by length, and those to evaluate on."""
+    open_records = functools.partial(
+        record_source.open_by_length,
         mask_settings={
             name: getattr(config, name) for name in shards.MASK_SETTINGS
         },
         vocab_size=config.albert_config.vocab_size,
         verify=config.verify_records,
     )
-
-
-def _check_vocabularies(
-    config: AlbertConfig, sources: Sequence[RecordSource]
-) -> None:
-    """Checks that all records and the model have the same vocabulary."""
-    described = [source.shard for source in sources]
-    hashes = {shard.tokenizer_hash for shard in described} - {None}
-    if len(hashes) > 1:
-        raise ValueError(
-            "The records to train on, or those and the ones to evaluate on, "
-            "were made with different tokenizers. Build all with the same "
-            "vocabulary."
+    train_records: TrainRecords = {}
+    eval_records = None
+    if config.do_train:
+        lengths = [phase.max_seq_length for phase in config.phases]
+        train_records = open_records(
+            config.input_file, list(dict.fromkeys(lengths))
         )
-    for shard in described:
-        if shard.vocab_size not in (None, config.vocab_size):
-            raise ValueError(
-                "The records were made with a vocabulary of "
-                f"{shard.vocab_size} tokens, but the config has vocab_size="
-                f"{config.vocab_size}. Change the config, or build them again."
-            )
+    if config.do_eval:
+        [eval_records] = open_records(
+            config.eval_file, [config.max_seq_length]
+        ).values()
+    return train_records, eval_records
 
 
 def _check_records(
@@ -377,8 +347,6 @@ def _check_records(
     eval_records: RecordSource | None,
 ) -> None:
     """Checks that the records fit the model, its objectives, one another."""
-    used = _used(train_records, eval_records)
-    _check_vocabularies(config.albert_config, [source for _, source in used])
     evaluated = eval_records.shards if eval_records else []
     for source in train_records.values():
         shards.report_common_text(source.shards, evaluated)
@@ -386,49 +354,30 @@ def _check_records(
         _LOGGER.warning(
             "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
         )
-    if "sop" not in config.objectives:
-        return
-    known: set[str] = set()
-    for name, source in used:
-        pairs = source.shard.settings.pair_objective
-        if pairs == "none" or (pairs is None and _has_one_label(source)):
-            problem = (
-                "hold single segments (--pair_objective=none)"
-                if pairs
-                else "all have the same label"
-            )
-            raise ValueError(
-                f"The records of --{name} {problem}, so sentence order cannot "
-                "be learnt from them. Pass --objectives=mlm, or build records "
-                "with --pair_objective=sop."
-            )
-        if pairs:
-            known.add(pairs)
-    if len(known) > 1:
+    sources = [*train_records.values(), *filter(None, [eval_records])]
+    described = [source.shard for source in sources]
+    if len({shard.tokenizer_hash for shard in described} - {None}) > 1:
         raise ValueError(
-            "The records of --input_file and --eval_file have pairs of "
-            f"different kinds, {' and '.join(sorted(known))}. Build all with "
-            "the same --pair_objective, or pass --objectives=mlm."
+            "The records to train on, or those and the ones to evaluate on, "
+            "were made with different tokenizers. Build all with the same "
+            "vocabulary."
         )
-
-
-def _has_one_label(source: RecordSource) -> bool:
-    """Returns whether records of unknown making have one label, as far as seen.
-
-    A few records may have the same one by chance.
-    """
-    number = min(source.num_records, _NUM_LABELS)
-    if number < _LEAST_LABELS:
-        return False
-    fields = features.static_pretraining_features(
-        max_seq_length=1, max_predictions=1
-    )
-    name = {field.name: field.record_name for field in fields}[
-        "sentence_order_labels"
-    ]
-    places = np.linspace(0, source.num_records - 1, number).astype(np.int64)
-    decoded = map(example_codec.decode_example, source.get(places))
-    return len({int(values[name][0]) for values in decoded}) == 1
+    vocab_size = config.albert_config.vocab_size
+    for shard in described:
+        if shard.vocab_size not in (None, vocab_size):
+            raise ValueError(
+                "The records were made with a vocabulary of "
+                f"{shard.vocab_size} tokens, but the config has vocab_size="
+                f"{vocab_size}. Change the config, or build them again."
+            )
+    kinds = {shard.settings.pair_objective for shard in described}
+    pairs = {kind for kind in kinds if kind}
+    if "sop" in config.objectives and ("none" in pairs or len(pairs) > 1):
+        raise ValueError(
+            "Sentence order is learnt from records with pairs of one kind, "
+            f"but these have --pair_objective={', '.join(sorted(pairs))}. Pass "
+            "--objectives=mlm, or build records with --pair_objective=sop."
+        )
 
 
 def _weights_to_evaluate(

@@ -1,10 +1,11 @@
 """The configuration of a pretraining run, and its flags."""
 
 import dataclasses
-from typing import ClassVar
 
 from albert_tf import checks
 from albert_tf.settings import setting
+from albert_tf.training import phases as phases_lib
+from albert_tf.training.phases import Phase
 from albert_tf.training.run_config import RunConfig
 
 _AS_BUILT = (
@@ -33,15 +34,12 @@ class PretrainingConfig(RunConfig):
     )
     do_train: bool = setting(True, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate on --eval_file.")
-    max_seq_length: int = setting(
-        512, "Sequence length; must equal that of the records."
-    )
     depth_schedule: str = setting(
         "",
         "Number of layers that are computed, by step: 3@0,6@30000,12@60000 "
         "computes 3 layers of 12 until step 30000, then 6, and all from step "
-        "60000 on. Only for models whose layers share all their weights. "
-        "Default: always all.",
+        "60000 on; 6@0,12@60% computes 6 until 60% of the steps are done. Only "
+        "for models whose layers share all their weights. Default: always all.",
     )
     length_schedule: str = setting(
         "",
@@ -54,27 +52,12 @@ class PretrainingConfig(RunConfig):
         "Global training batch size, by step, such as 256@0,1024@10000; the "
         "last must be --train_batch_size. Default: always that.",
     )
-    time_budget: str = setting(
-        "",
-        "Time that the run takes, such as 24h, 90m or 30s, evaluations and "
-        "checkpoints included. --num_train_steps is then not the number of "
-        "updates but the length of all schedules, which are passed through in "
-        "this time; the run ends with a learning rate of 0. Such a run cannot "
-        "be repeated bit by bit. Default: no limit; each update is a step.",
-    )
     continue_from: str | None = setting(
         None,
         "Output directory of another pretraining, whose newest weights, "
         "optimizer slots and step this one goes on from, with other lengths, "
         "batches, records or schedules. --num_train_steps counts the steps of "
         "both.",
-    )
-    max_run_time: str = setting(
-        "",
-        "Time after which this call stops as at SIGTERM, with a checkpoint, "
-        "such as 24h, 90m or 30s; the same command goes on. Leave a job "
-        "scheduler's limit time for an update and a checkpoint. Default: no "
-        "limit.",
     )
     max_predictions_per_seq: int | None = setting(
         None, "Maximum number of masked tokens per sequence." + _AS_BUILT
@@ -133,8 +116,15 @@ class PretrainingConfig(RunConfig):
         "refusing the checkpoint.",
     )
 
-    evaluates_start: ClassVar[bool] = True
-    detects_jumps: ClassVar[bool] = True
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of the run; see `phases.merge`."""
+        [last] = super().phases
+        return phases_lib.merge(
+            {name: getattr(self, name) for name in phases_lib.SCHEDULES},
+            last,
+            num_train_steps=self.num_train_steps,
+        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -210,12 +200,6 @@ class PretrainingConfig(RunConfig):
             )
 
     def _check_phases(self) -> None:
-        self.seconds_of("max_run_time")
-        if self.progress.seconds and self.deterministic:
-            raise ValueError(
-                "`deterministic` and `time_budget` exclude each other, because "
-                "the learning rate then depends on the clock. Leave one out."
-            )
         for phase in self.phases:
             self.check_sequence_length(phase.max_seq_length)
         config = self.albert_config

@@ -10,16 +10,13 @@ Plain Python, so that a bad flag is reported before TensorFlow is imported.
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from albert_tf import checks
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
-from albert_tf.training import phases as phases_lib
-from albert_tf.training import progress as progress_lib
 from albert_tf.training.phases import Phase
-from albert_tf.training.progress import Progress
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -58,6 +55,11 @@ class RunConfig(OptimizerConfig):
         "Weights to start from: a TF1 checkpoint (prefix or folder), the "
         "output directory of a run or one of its checkpoints, a Hugging Face "
         "folder (safetensors), or a KerasHub preset folder.",
+    )
+    max_seq_length: int = setting(
+        512,
+        "Sequence length in tokens: that of the records of a pretraining, the "
+        "longest of a fine-tuning.",
     )
     train_batch_size: int = setting(
         4096, "Global training batch size: examples per update."
@@ -140,27 +142,6 @@ class RunConfig(OptimizerConfig):
     )
     flags_text: str = ""
 
-    # Whether a new run is evaluated before its first update.
-    evaluates_start: ClassVar[bool] = False
-    # Whether a sudden rise of the loss counts as divergence. The small batches
-    # of fine-tuning rise by chance: one hard example is enough.
-    detects_jumps: ClassVar[bool] = False
-    # Sequence length of the records; each kind of run has a flag for it.
-    max_seq_length: int = 512
-    # Flags of only one kind of run, with the value they have for the other.
-    depth_schedule: str = ""
-    length_schedule: str = ""
-    batch_schedule: str = ""
-    time_budget: str = ""
-    max_run_time: str = ""
-    early_stopping_patience: int = 0
-    layerwise_lr_decay: float = 1.0
-    freeze_embeddings: bool = False
-    init_from_group0: bool = False
-    continue_from: str | None = None
-    objectives: tuple[str, ...] = ()
-    allow_new_heads: bool = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in (
@@ -224,30 +205,15 @@ class RunConfig(OptimizerConfig):
         return self.uses_tpu and self.tpu_name not in (None, "", LOCAL_TPU)
 
     @property
-    def progress(self) -> Progress:
-        """The length of the run, in steps or in time."""
-        return Progress(
-            num_train_steps=self.num_train_steps,
-            seconds=self.seconds_of("time_budget"),
-        )
-
-    def seconds_of(self, name: str) -> float | None:
-        """Returns the seconds of a time setting; None if it is not given."""
-        text = getattr(self, name)
-        return progress_lib.seconds_of(name, text) if text else None
-
-    @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of the run; see `phases.merge`."""
-        return phases_lib.merge(
-            {name: getattr(self, name) for name in phases_lib.SCHEDULES},
+        """The phases of the run: one, unless there are schedules."""
+        return (
             Phase(
                 first_step=0,
                 depth=self.albert_config.num_hidden_layers,
                 max_seq_length=self.max_seq_length,
                 batch_size=self.train_batch_size,
             ),
-            num_train_steps=self.num_train_steps,
         )
 
     @property
@@ -280,7 +246,6 @@ class FinetuningConfig(RunConfig):
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
     do_predict: bool = setting(False, "Whether to write predictions.")
-    max_seq_length: int = setting(512, "Maximum sequence length in tokens.")
     predict_batch_size: int = setting(
         8,
         "Global prediction batch size for sequences of the maximum length; "
@@ -306,8 +271,6 @@ class FinetuningConfig(RunConfig):
     )
     # What the weights depend on besides these settings and the records.
     task_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    # A pretrained checkpoint lacks the head of the task.
-    allow_new_heads: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,22 +2,20 @@
 
 `run.json` holds the fingerprint of the run, everything that determines its
 numbers. A directory with another fingerprint is refused, so that no run
-continues, evaluates or overwrites the weights of another one. What an older
-version did not record is not compared.
+continues, evaluates or overwrites the weights of another one.
 """
 
 import contextlib
 import dataclasses
 import glob
 import hashlib
-import json
 import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -37,12 +35,11 @@ SETTINGS = "settings"
 RECORDS = "records"
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
-_TIME_BUDGET = "time_budget"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 # Known only to a run that evaluates.
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
-DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+_DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 # Left behind by a run that failed early or was killed.
 _HARMLESS = {LOCK_FILE}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
@@ -50,10 +47,7 @@ _HARMLESS = {LOCK_FILE}
 _IN_RUN = re.compile(
     r"checkpoints$|step-\d+$|best(\.[0-9a-f]{8}\.replaced)?$|model\.ckpt"
 )
-_DIGEST = re.compile("[0-9a-f]{64}")
 _WEIGHTS_FILE = re.compile(r"\.(index|data-\d{5}-of-\d{5}|safetensors|h5)$")
-_DIGITS_SHOWN = 8
-_NUM_SHOWN = 5
 
 
 def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
@@ -66,9 +60,6 @@ def fingerprint(config: RunConfig, **task_values: Any) -> dict[str, Any]:
         "train_batch_size",
         "precision",
         "random_seed",
-        "init_from_group0",
-        "layerwise_lr_decay",
-        "freeze_embeddings",
     )
     values = {name: getattr(config, name) for name in names}
     return {
@@ -187,7 +178,10 @@ class RunFolder:
         kept = read_fingerprint(self.path)
         self._report_changes(kept)
         # What was recorded first stays, but a run may become longer.
-        values = _merged(kept, self.fingerprint)
+        values = {
+            **self.fingerprint,
+            **{name: one for name, one in kept.items() if one is not None},
+        }
         if _NUM_STEPS in self.fingerprint:
             values[_NUM_STEPS] = self.fingerprint[_NUM_STEPS]
         # The fingerprint first, so that a killed run leaves a known directory.
@@ -214,17 +208,6 @@ class RunFolder:
             )
 
 
-def _merged(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the kept values that are known, and all others of now."""
-    found = dict(now)
-    for name, value in kept.items():
-        if isinstance(value, dict) and isinstance(now.get(name), dict):
-            found[name] = _merged(value, now[name])
-        elif value is not None:
-            found[name] = value
-    return found
-
-
 def finetuning_folder(
     config: FinetuningConfig,
     data: TaskData,
@@ -247,6 +230,8 @@ def finetuning_folder(
             records=records,
             eval_records=eval_records,
             task_settings=dict(config.task_settings),
+            layerwise_lr_decay=config.layerwise_lr_decay,
+            freeze_embeddings=config.freeze_embeddings,
             best_metric=config.best_metric or data.primary_metric,
         )
     else:
@@ -272,13 +257,14 @@ def check_model(config: RunConfig, task_name: str | None) -> None:
     found = read_fingerprint(config.output_dir)
     wanted = {"config": config.albert_config.to_dict(), "task": task_name}
     if found:
-        _check_same(config.output_dir, _model_of(found), _model_of(wanted))
+        _check_same(config.output_dir, model_of(found), model_of(wanted))
 
 
-def _model_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a fingerprint says of the model; dropout may differ."""
     config = values.get("config", {}).items()
     return {
-        "config": {k: v for k, v in config if k not in DROPOUTS},
+        "config": {k: v for k, v in config if k not in _DROPOUTS},
         "task": values.get("task"),
     }
 
@@ -353,44 +339,23 @@ def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
 def _check_same(
     output_dir: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
-    # JSON turns tuples into lists.
-    found, wanted = _flat(found), _flat(json.loads(json.dumps(wanted)))
-    ignored = _not_compared(found, wanted)
-    # Differences in common values say more than values that a run of another
-    # kind does not have. What was not recorded may be the same.
-    names = [
-        *sorted((found.keys() & wanted) - ignored),
-        *sorted(found.keys() - wanted - ignored),
-    ]
-    different = [
-        f"{name}={_shown(found.get(name))} (now {_shown(wanted.get(name))})"
-        for name in names
-        if found.get(name) != wanted.get(name)
-    ]
-    if different:
-        more = len(different) - _NUM_SHOWN
-        shown = [*different[:_NUM_SHOWN], *([f"{more} more"] * (more > 0))]
+    ignored = {_START_DIGEST}
+    if _is_same_start(found, wanted):
+        ignored.add(_START)
+    if found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0):
+        ignored.add(_NUM_STEPS)
+    if None in (found.get(_EVAL_RECORDS), wanted.get(_EVAL_RECORDS)):
+        ignored.add(_EVAL_RECORDS)
+    stored, current = (
+        {name: one for name, one in values.items() if name not in ignored}
+        for values in (found, wanted)
+    )
+    if different := checks.differences(stored, current):
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
-            f"{'; '.join(shown)}. Pass another --output_dir, or the same "
-            "settings to continue that run."
+            f"{checks.listed(different)}. Pass another --output_dir, or the "
+            "same settings to continue that run."
         )
-
-
-def _not_compared(
-    found: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> set[str]:
-    """Returns the names whose values may differ."""
-    names = {_START_DIGEST}
-    if _is_same_start(found, wanted):
-        names.add(_START)
-    # With a time budget, it is the unit of all schedules.
-    is_longer = found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0)
-    if is_longer and found.get(_TIME_BUDGET) is None:
-        names.add(_NUM_STEPS)
-    if None in (found.get(_EVAL_RECORDS), wanted.get(_EVAL_RECORDS)):
-        names.add(_EVAL_RECORDS)
-    return names
 
 
 def _is_same_start(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -402,25 +367,4 @@ def _is_same_start(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if path is None or other_path is None:
         return path is other_path
     # A run that was moved with its start has the same path relative to it.
-    return os.path.normpath(path) == os.path.normpath(other_path) or (
-        os.path.realpath(path) == os.path.realpath(other_path)
-    )
-
-
-def _shown(value: Any) -> str:
-    """Returns a value for a message; only the first digits of a digest."""
-    if isinstance(value, str) and _DIGEST.fullmatch(value):
-        return f"{value[:_DIGITS_SHOWN]}..."
-    return repr(value)
-
-
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values with those of inner objects as `outer.inner`."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            inner = _flat(value).items()
-            flat |= {f"{name}.{key}": item for key, item in inner}
-        else:
-            flat[name] = value
-    return flat
+    return os.path.normpath(path) == os.path.normpath(other_path)

@@ -1,11 +1,67 @@
 """What a run remembers between two updates, besides the weights."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from albert_tf.training import step as step_lib
-from albert_tf.training.loss_level import LossLevel
+
+# The running level averages about this many steps; jumps are not judged before
+# that many were seen.
+HORIZON = 50
+# A jump is a loss above the running level by all of: half of the level; this
+# many times the mean absolute deviation of single steps, so that small noisy
+# batches pass; and one nat, so that one hard example of a nearly solved task
+# passes.
+RELATIVE_JUMP = 0.5
+DEVIATIONS = 8.0
+ABSOLUTE_JUMP = 1.0
+
+
+@dataclasses.dataclass
+class DivergenceDetector:
+    """Compares the loss of each step with its running level.
+
+    Args:
+        mean: Exponential moving average of the loss.
+        deviation: Exponential moving average of its distance from `mean`.
+        num_steps: Number of steps seen.
+    """
+
+    mean: float = 0.0
+    deviation: float = 0.0
+    num_steps: int = 0
+
+    def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
+        """Describes what is wrong with the loss of the next step, if anything.
+
+        >>> DivergenceDetector().problem(float("nan"))
+        'the loss is nan'
+        """
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not detects_jumps or self.num_steps < HORIZON:
+            return None
+        margin = max(
+            ABSOLUTE_JUMP,
+            RELATIVE_JUMP * self.mean,
+            DEVIATIONS * self.deviation,
+        )
+        if loss > self.mean + margin:
+            return (
+                f"the loss jumped to {loss:.4g} from a running level of "
+                f"{self.mean:.4g}"
+            )
+        return None
+
+    def update(self, loss: float) -> None:
+        """Adds the loss of a step that has no problem."""
+        self.num_steps += 1
+        share = 1 / min(self.num_steps, HORIZON)
+        distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
+        self.mean += share * (loss - self.mean)
+        self.deviation += share * (distance - self.deviation)
 
 
 @dataclasses.dataclass
@@ -17,12 +73,11 @@ class RunState:
         skipped_batches: Number of batches that rollbacks skipped.
         examples_read: Number of training examples read, by the sequence
             length of their records.
-        seconds: Time that the run has taken; counted with a time budget.
         phase: Index of the phase of the last update.
         learning_rate_multiplier: Halved by each rollback.
         num_rollbacks: Number of rollbacks.
         loss_scale: Scale and age, see `step.updated_loss_scale`.
-        level: Running level of the loss.
+        detector: Running level of the loss.
         window: Totals over the steps since the last log line.
         best_score: Best evaluation score so far; None before the first.
         best_loss: Loss of the best evaluation; None if unknown or not finite.
@@ -33,14 +88,15 @@ class RunState:
     step: int = 0
     skipped_batches: int = 0
     examples_read: dict[str, int] = dataclasses.field(default_factory=dict)
-    seconds: float = 0.0
     phase: int = 0
     learning_rate_multiplier: float = 1.0
     num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
         default_factory=step_lib.initial_loss_scale
     )
-    level: LossLevel = dataclasses.field(default_factory=LossLevel)
+    detector: DivergenceDetector = dataclasses.field(
+        default_factory=DivergenceDetector
+    )
     window: dict[str, float] = dataclasses.field(default_factory=dict)
     best_score: float | None = None
     best_loss: float | None = None
@@ -54,5 +110,5 @@ class RunState:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
         """Restores what `dataclasses.asdict` returned."""
-        level = LossLevel(**values["level"])
-        return cls(**{**values, "level": level})
+        detector = DivergenceDetector(**values["detector"])
+        return cls(**{**values, "detector": detector})

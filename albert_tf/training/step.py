@@ -13,7 +13,7 @@ the loss scale of float16.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -37,23 +37,30 @@ GROWTH_STEPS = 2000
 class TrainStep:
     """Runs updates in the graph, several per call.
 
+    Args:
+        config: Settings of the run.
+        task: The model and its loss.
+        strategy: Distributes the batches.
+        multipliers: Of the learning rate, by path of the variable; None for 1.
+            A variable with 0 is not trained.
+
     Attributes:
         variables: The variables that are trained: all that are not frozen.
         optimizer: Built on these variables.
     """
 
     def __init__(
-        self, config: RunConfig, task: Task, strategy: tf.distribute.Strategy
+        self,
+        config: RunConfig,
+        task: Task,
+        strategy: tf.distribute.Strategy,
+        multipliers: Mapping[str, float] | None = None,
     ) -> None:
         self._config = config
         self.task = task
         self.strategy = strategy
         trainable = task.model.trainable_variables
-        self._multipliers = schedules.learning_rate_multipliers(
-            [v.path for v in trainable],
-            decay=config.layerwise_lr_decay,
-            freeze_embeddings=config.freeze_embeddings,
-        )
+        self._multipliers = multipliers or {v.path: 1.0 for v in trainable}
         # The gradient of a frozen variable is not even computed.
         self.variables = [v for v in trainable if self._multipliers[v.path]]
         with strategy.scope():
@@ -61,14 +68,16 @@ class TrainStep:
             self.optimizer.build(self.variables)
         # float16 gradients underflow unless the loss is scaled up.
         self._scales_loss = config.precision == "float16"
-        self._gradients = self._local_gradients
+        self._gradients = self._micro_gradients
+        if config.gradient_accumulation_steps > 1:
+            self._gradients = self._accumulated_gradients
         device = devices.device_type(strategy)
         # On a CPU, XLA loses at the matrix products but wins between them.
         self._compiled = functools.partial(kernels.compiled_by, None)
         # What a TPU computes is always compiled, and as a whole.
         if config.jit_compile and device != "TPU":
             self._gradients = tf.function(
-                self._local_gradients, jit_compile=True, autograph=False
+                self._gradients, jit_compile=True, autograph=False
             )
         elif device == "CPU":
             self._compiled = functools.partial(
@@ -103,7 +112,6 @@ class TrainStep:
         learning_rate_multiplier: tf.Tensor,
         loss_scale: tf.Tensor,
         depth: int | None = None,
-        scheduled_step: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Runs `num_steps` updates.
 
@@ -116,8 +124,6 @@ class TrainStep:
             learning_rate_multiplier: float32 `[]`, for all weights.
             loss_scale: float32 `[2]`, see `updated_loss_scale`.
             depth: Number of layers that are computed; None for all.
-            scheduled_step: int64 `[]`, the step whose learning rate all these
-                updates have; None for their own.
 
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
@@ -131,8 +137,7 @@ class TrainStep:
         ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor]:
             step = first_step + tf.cast(index, tf.int64)
             rate = learning_rate_multiplier * schedules.learning_rate(
-                step if scheduled_step is None else scheduled_step,
-                self._config,
+                step, self._config
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
             if self._times_batches:
@@ -196,7 +201,7 @@ class TrainStep:
             [2], key, minval=None, maxval=None, dtype=tf.int32
         )
 
-    def _local_gradients(
+    def _accumulated_gradients(
         self,
         batch: Batch,
         loss_denominators: Totals,
@@ -204,12 +209,8 @@ class TrainStep:
         scale: tf.Tensor,
         depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
-        """Returns the gradients and metric totals of a replica's batch."""
+        """Returns those of a replica's batch, computed in smaller ones."""
         num_micro_batches = self._config.gradient_accumulation_steps
-        if num_micro_batches == 1:
-            return self._micro_gradients(
-                batch, loss_denominators, seed, scale, depth
-            )
         micro = {
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
@@ -253,6 +254,7 @@ class TrainStep:
         scale: tf.Tensor,
         depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
+        """Returns the gradients and metric totals of a batch."""
         variables = [v.value for v in self.variables]
         with (
             self._compiled(),

@@ -1,38 +1,36 @@
-"""Training in an output directory: optimizer, resume, loop.
+"""What pretraining and fine-tuning share before their loop: begin, or resume.
 
-What pretraining and fine-tuning share, in the order in which it happens.
+A run begins with random weights, those of a checkpoint, or the state of another
+run, and resumes from its own newest checkpoint.
 """
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from albert_tf import checks
 from albert_tf.checkpoints import (
     load,
+    meaning,
     run_checkpoints,
     train_state,
     variable_names,
 )
+from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Task
-from albert_tf.training import (
-    continuation,
-    devices,
-    metric_log,
-    run_folder,
-    step,
-)
-from albert_tf.training.loop import (
-    BatchesFrom,
-    Evaluator,
-    TrainingLoop,
-)
+from albert_tf.training import devices, run_folder
+from albert_tf.training.metric_log import MetricLog
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.run_state import RunState
+from albert_tf.training.step import TrainStep
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
@@ -41,39 +39,71 @@ _SHARED = "--output_dir must be a folder that all workers share."
 # Another machine's new files may be seen later.
 _SECONDS_TO_SEE = 30
 _SECONDS_BETWEEN = 0.5
+# What, beside the records, says which example is read when.
+_ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 
 
-def train(
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """What the loop trains with, in an output directory that this run holds.
+
+    Args:
+        train_step: Computes updates; it has the optimizer.
+        checkpointer: Saves them.
+        log: Where their losses are written.
+        state: That of the weights.
+        is_new: Whether the run has no checkpoint yet.
+    """
+
+    train_step: TrainStep
+    checkpointer: Checkpointer
+    log: MetricLog
+    state: RunState
+    is_new: bool
+
+
+@contextlib.contextmanager
+def resume(
     config: RunConfig,
     *,
     folder: RunFolder,
     task: Task,
     workers: Workers,
-    batches_from: BatchesFrom,
-    evaluator: Evaluator | None = None,
-    started: float | None = None,
-) -> bool:
-    """Trains a task, or resumes its training.
+    multipliers: Mapping[str, float] | None = None,
+    continue_from: str | None = None,
+    **load_options: bool,
+) -> Iterator[Training]:
+    """Prepares the training of a task, or resumes it; holds the directory.
 
-    The task is made in the scope of the strategy. `started` is when a time
-    budget begins to count, by `time.monotonic`; None for now.
+    The weights come from the first of these that exists:
+    1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
+       position and log window;
+    2. `continue_from`: with optimizer slots, step and data position;
+    3. `config.init_checkpoint`: weights only;
+    4. the random initialization of the model.
 
-    Returns:
-        Whether the training is finished; false if a signal stopped it.
+    Args:
+        config: Settings of the run.
+        folder: Its output directory.
+        task: Made in the scope of the strategy.
+        workers: The processes of the run.
+        multipliers: See `TrainStep`.
+        continue_from: Output directory of another pretraining, whose weights,
+            slots and step this one goes on from.
+        **load_options: See `load.load_checkpoint`, for `init_checkpoint`.
 
     Raises:
         ValueError: The directory belongs to another run, another process
             trains in it, or a checkpoint does not fit the model.
-        TrainingDiverged: See `loop.TrainingLoop`.
     """
     with contextlib.ExitStack() as stack:
         workers.run_in_chief(
             functools.partial(stack.enter_context, folder.locked())
         )
         # 1. Optimizer.
-        train_step = step.TrainStep(config, task, workers.strategy)
+        train_step = TrainStep(config, task, workers.strategy, multipliers)
 
-        # 2. Resume.
+        # 2. Weights.
         checkpointer = train_state.Checkpointer(
             config.output_dir,
             model=task.model,
@@ -85,51 +115,43 @@ def train(
         stack.callback(checkpointer.close)
         latest = checkpointer.latest()
         workers.check_same(
-            {"newest checkpoint": run_checkpoints.step_of(latest)},
-            _SHARED,
+            {"newest checkpoint": run_checkpoints.step_of(latest)}, _SHARED
         )
-        state = workers.run_in_all(
-            functools.partial(
-                _restore, config, folder, task.model, checkpointer, latest
-            ),
-        )
+        if latest:
+            state = RunState.from_dict(checkpointer.restore(latest))
+            _LOGGER.info("Resuming from %s.", latest)
+        elif continue_from:
+            state = _continue(
+                continue_from, config, checkpointer, folder.fingerprint
+            )
+        else:
+            _initialize(task.model, config.init_checkpoint, **load_options)
+            state = RunState()
         workers.check_same_weights(task.model, step=state.step)
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
         # loaded does not leave a directory of a run that never started.
-        _claim(config, folder, workers)
-        if latest and config.num_train_steps <= config.progress.step(
-            state.step, state.seconds
-        ):
-            return True
+        workers.run_in_chief(functools.partial(folder.claim, config))
+        workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
 
-        # 4. Loop.
         _LOGGER.info(
             "Training on %s replica(s) of type %s.",
             workers.strategy.num_replicas_in_sync,
             devices.device_type(workers.strategy),
         )
-        log = metric_log.MetricLog(
+        log = MetricLog(
             config.output_dir,
             last_step=state.step if latest else None,
             is_writer=workers.is_chief,
         )
-        with contextlib.closing(log):
-            return TrainingLoop(
-                config,
-                train_step=train_step,
-                workers=workers,
-                checkpointer=checkpointer,
-                log=log,
-                batches_from=batches_from,
-                evaluator=evaluator,
-            ).run(state, is_new=latest is None, started=started)
-
-
-def _claim(config: RunConfig, folder: RunFolder, workers: Workers) -> None:
-    """Has the chief claim the directory; the others must see that it did."""
-    workers.run_in_chief(functools.partial(folder.claim, config))
-    workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
+        stack.callback(log.close)
+        yield Training(
+            train_step=train_step,
+            checkpointer=checkpointer,
+            log=log,
+            state=state,
+            is_new=latest is None,
+        )
 
 
 def _is_claimed(path: str) -> bool:
@@ -145,43 +167,86 @@ def _is_claimed(path: str) -> bool:
     return True
 
 
-def _restore(
-    config: RunConfig,
-    folder: RunFolder,
-    model: keras.Model,
-    checkpointer: train_state.Checkpointer,
-    latest: str | None,
-) -> RunState:
-    """Initializes the weights; returns the state to train from.
-
-    The weights come from the first of these that exists:
-    1. `latest`, the newest checkpoint in `output_dir`, with optimizer slots,
-       step, data position and log window;
-    2. `continue_from`: with optimizer slots, step and data position;
-    3. `init_checkpoint`: weights only;
-    4. the random initialization of the model.
-    """
-    if latest:
-        state = RunState.from_dict(checkpointer.restore(latest))
-        _LOGGER.info("Resuming from %s.", latest)
-        return state
-    if config.continue_from:
-        return continuation.restore(config, checkpointer, folder.fingerprint)
-    if config.init_checkpoint:
-        load.load_checkpoint(
-            model,
-            config.init_checkpoint,
-            allow_new_heads=config.allow_new_heads,
-            from_group_0=config.init_from_group0,
-        )
-        return RunState()
+def _initialize(
+    model: keras.Model, init_checkpoint: str | None, **load_options: bool
+) -> None:
+    if init_checkpoint:
+        load.load_checkpoint(model, init_checkpoint, **load_options)
+        return
     names = variable_names.variables_by_tf1_name(model.trainable_variables)
     parts = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
     _LOGGER.info(
         "Without --init_checkpoint, all weights are randomly initialised: %s.",
         ", ".join(parts),
     )
-    return RunState()
+
+
+def _continue(
+    source: str,
+    config: RunConfig,
+    checkpointer: Checkpointer,
+    fingerprint: Mapping[str, Any],
+) -> RunState:
+    """Sets weights and slots from the newest checkpoint of another run.
+
+    So a pretraining can go over to longer sequences, larger batches or other
+    records when that was not planned as a schedule of one run. Step, learning
+    rate multiplier, and the examples read of records that are still read in the
+    same order, are those of the other run. Other records are read from their
+    start.
+
+    Raises:
+        ValueError: `source` is not the directory of a pretraining, or one of
+            another model, objectives, optimizer or vocabulary; or it has as
+            many steps already.
+    """
+    theirs = run_folder.read_fingerprint(source)
+    path = run_checkpoints.latest_checkpoint(source)
+    if path is None or not theirs or theirs.get("task"):
+        raise ValueError(
+            f"{source!r} is not the output directory of a pretraining with a "
+            "checkpoint. Pass that of one as --continue_from."
+        )
+    meaning.check_task(source, checkpointer.metadata)
+    different = checks.differences(_learnt(theirs), _learnt(fingerprint))
+    if different:
+        raise ValueError(
+            f"The run of {source!r} cannot go on with other settings of the "
+            f"model or the optimizer: {checks.listed(different)}. Pass "
+            "--init_checkpoint instead to start from its weights alone."
+        )
+    found = RunState.from_dict(checkpointer.restore(path))
+    if found.step >= config.num_train_steps:
+        raise ValueError(
+            f"The run of {source!r} has done {found.step} steps, and "
+            "--num_train_steps counts them. Pass a larger number. Received: "
+            f"num_train_steps={config.num_train_steps}."
+        )
+    _LOGGER.info("Going on from %s.", path)
+    reads_alike = all(
+        theirs[name] == fingerprint[name] for name in _ORDER_SETTINGS
+    )
+    same_records = theirs["records"].items() & fingerprint["records"].items()
+    lengths = {length for length, _ in same_records} if reads_alike else set()
+    return RunState(
+        step=found.step,
+        skipped_batches=found.skipped_batches,
+        examples_read={
+            length: number if length in lengths else 0
+            for length, number in found.examples_read.items()
+        },
+        learning_rate_multiplier=found.learning_rate_multiplier,
+        loss_scale=found.loss_scale,
+    )
+
+
+def _learnt(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what must be the same for weights and slots to mean the same."""
+    return {
+        **run_folder.model_of(fingerprint),
+        "optimizer": fingerprint["optimizer"],
+        "objectives": fingerprint["objectives"],
+    }
 
 
 def make_deterministic(config: RunConfig) -> None:

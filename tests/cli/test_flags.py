@@ -230,8 +230,7 @@ COMPARED = """
     learning_rate length_schedule masked_lm_prob max_seq_length
     metric_language ngram num_train_steps num_warmup_steps objectives
     optimizer poly_power positive_label precision random_seed read_order
-    start_warmup_step time_budget
-    train_batch_size
+    start_warmup_step train_batch_size
 """
 # What they name or determine is compared: model, records, tokenizer, labels,
 # lengths; numbers of steps and batches.
@@ -252,8 +251,8 @@ OF_PREDICTIONS = """
 """
 # They decide whether and how far a run goes on, not what a step computes.
 OF_COURSE = """
-    allow_new_heads do_eval do_train early_stopping_patience max_run_time
-    num_seeds on_divergence
+    allow_new_heads do_eval do_train early_stopping_patience num_seeds
+    on_divergence
 """
 # The numbers are the same, but for rounding and for the draws of dropout.
 OF_COMPUTATION = """

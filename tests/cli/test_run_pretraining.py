@@ -88,12 +88,6 @@ def results_of(folder):
         ("--eval_file=nowhere/*", ["No file matches 'nowhere/*'"]),
         ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
         ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
-        (
-            "--preset=budget --init_checkpoint=run",
-            ["--preset=budget is for training from random weights"],
-        ),
-        ("--preset=budget --nodo_train", ["or leave out --preset"]),
-        ("--preset=paper", ["--preset=paper", "budget"]),
         ("--preemption_exit_code=256", ["--preemption_exit_code=256", "255"]),
     ],
 )
@@ -161,7 +155,7 @@ def copy_records(workshop, path, **facts):
             "--output_dir={run} --objectives=sop,mlm",
             ["objectives=['mlm', 'sop'] (now ['sop', 'mlm'])"],
         ),
-        ("--output_dir={run} --input_file={eval}", ["with records="]),
+        ("--output_dir={run} --input_file={eval}", ["with records.32="]),
     ],
 )
 def test_inputs_that_cannot_be_used_are_one_line(
@@ -223,18 +217,22 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
     assert first_run[0].stdout.splitlines() == printed
 
 
-def test_a_preset_sets_the_flags_that_are_not_given(run, tmp_path):
-    # Some of the flags that all runs here have are those of the preset.
-    done = run("--preset=budget")
+def test_a_recipe_is_a_file_of_flags(run, tmp_path):
+    done = run(
+        f"--flagfile={ROOT / 'recipes' / 'budget.flags'}",
+        # Flags after it replace its values.
+        "--depth_schedule=1@0,2@60%",
+        "--num_train_steps=10",
+        "--num_warmup_steps=2",
+    )
 
     assert done.returncode == 0, done.stderr
     flags = (tmp_path / "run" / "flags.txt").read_text().splitlines()
     assert {
         "--optimizer=adamw",
-        "--depth_schedule=1@0,2@6",
-        "--learning_rate=0.01",
-        "--train_batch_size=8",
-        "--num_warmup_steps=2",
+        "--learning_rate=0.0004",
+        "--train_batch_size=32",
+        "--num_train_steps=10",
     } <= set(flags)
     assert "A new phase after step 6: {'depth': 2" in done.stderr
 

@@ -19,6 +19,7 @@ from albert_tf.data.bucketed_batches import Padding
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.optimization import schedules
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import (
@@ -77,14 +78,18 @@ def batches(num_batches, size=8, seed=0):
 class Trainer:
     """A task and its step, and the results of the updates it has done."""
 
-    def __init__(self, config, *, strategy=None, task=None):
+    def __init__(self, config, *, strategy=None, task=None, **multipliers):
         self.strategy = strategy or tf.distribute.get_strategy()
         self.config = config
         with self.strategy.scope():
             self.task = task or PretrainingTask(
                 config.albert_config, dtype=config.dtype_policy, seed=3
             )
-        self.step = step.TrainStep(config, self.task, self.strategy)
+        of_weights = schedules.learning_rate_multipliers(
+            [v.path for v in self.task.model.trainable_variables],
+            **multipliers,
+        )
+        self.step = step.TrainStep(config, self.task, self.strategy, of_weights)
         self.optimizer = self.step.optimizer
 
     def dataset(self, batches):
@@ -178,14 +183,7 @@ class OrderTask(LabelTask):
         return 3.0 * tf.cast(tf.shape(batch["weights"])[0], tf.float32)
 
 
-class EagerConfig(RunConfig):
-    """Evaluates before the first step and detects jumps, as pretraining."""
-
-    evaluates_start = True
-    detects_jumps = True
-
-
-def run_config(*, like_pretraining=False, **values):
+def run_config(kind=RunConfig, **values):
     """LAMB with a constant rate, so that runs of any length are alike."""
     defaults = {
         "albert_config": config(),
@@ -196,7 +194,6 @@ def run_config(*, like_pretraining=False, **values):
         "poly_power": 0.0,
         "random_seed": 0,
     }
-    kind = EagerConfig if like_pretraining else RunConfig
     return kind(**defaults | values)
 
 

@@ -1,11 +1,8 @@
 """The loop on a task that trains in milliseconds."""
 
-import dataclasses
-import itertools
 import os
 import signal
 import time
-import types
 
 import keras
 import numpy as np
@@ -13,7 +10,10 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import run_checkpoints, tf1, train_state
-from albert_tf.training import loop, metric_log
+from albert_tf.training import loop, metric_log, train
+from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_state import RunState
 from albert_tf.training.workers import Workers
 from tests.training import runs
 
@@ -81,9 +81,12 @@ class Run:
         *,
         changes=None,
         scores=None,
+        patience=0,
+        like_pretraining=True,
         **log,
     ):
         self.folder = trainer.config.output_dir
+        os.makedirs(self.folder, exist_ok=True)
         self.task = trainer.task
         self.examples = make_examples(200, changes or {})
         self.positions = []
@@ -96,18 +99,23 @@ class Run:
             keep_max=trainer.config.keep_checkpoint_max,
         )
         path = checkpointer.latest()
-        self.start = path and loop.RunState.from_dict(
-            checkpointer.restore(path)
-        )
+        self.start = path and RunState.from_dict(checkpointer.restore(path))
         last_step = self.start.step if self.start else None
+        self.evaluates_start = like_pretraining
         self.loop = loop.TrainingLoop(
             trainer.config,
-            train_step=trainer.step,
-            workers=self.workers,
-            checkpointer=checkpointer,
-            log=Log(self.folder, last_step=last_step, **log),
+            train.Training(
+                train_step=trainer.step,
+                checkpointer=checkpointer,
+                log=Log(self.folder, last_step=last_step, **log),
+                state=self.start or RunState(),
+                is_new=self.start is None,
+            ),
+            self.workers,
             batches_from=self.starting_at,
             evaluator=self if scores else None,
+            detects_jumps=like_pretraining,
+            patience=patience,
         )
 
     def starting_at(self, phase, num_examples):
@@ -123,8 +131,7 @@ class Run:
         return {"accuracy": accuracy} | of_loss
 
     def go(self):
-        state = self.start or loop.RunState()
-        return self.loop.run(state, is_new=self.start is None)
+        return self.loop.run(evaluates_start=self.evaluates_start)
 
     def weights(self):
         return [
@@ -144,10 +151,10 @@ class Run:
 @pytest.fixture
 def run(tmp_path):
     """A function that makes a run in the directory of that name."""
-    arguments = {"changes", "scores"}
+    arguments = {"changes", "scores", "patience", "like_pretraining"}
     arguments |= {"at_step", "action"}
 
-    def make(name, *, like_pretraining=True, **options):
+    def make(name, **options):
         own = {k: options.pop(k) for k in arguments & set(options)}
         settings = {
             "train_batch_size": SIZE,
@@ -156,9 +163,11 @@ def run(tmp_path):
             "log_steps": 4,
             "output_dir": str(tmp_path / name),
         }
-        config = runs.run_config(
-            like_pretraining=like_pretraining, **settings | options
-        )
+        kind = RunConfig
+        if "depth_schedule" in options:
+            kind, settings["input_file"] = PretrainingConfig, "unused"
+            settings["max_seq_length"] = runs.S
+        config = runs.run_config(kind, **settings | options)
         return Run(runs.Trainer(config, task=runs.OrderTask()), **own)
 
     return make
@@ -309,23 +318,6 @@ def test_sigterm_at_the_last_step_finishes_the_run(run, caplog):
 
     assert finished.go()
     assert "Stopped after step" not in caplog.text
-
-
-def test_a_call_stops_after_its_time_and_the_next_one_goes_on(run):
-    options = {"deterministic": True}
-    whole = run("whole", **options)
-    whole.go()
-
-    def ring():
-        signal.raise_signal(signal.SIGALRM)
-
-    stopped = run("run", at_step=4, action=ring, max_run_time="1h", **options)
-    assert not stopped.go()
-    assert stopped.checkpoints()[-1] == "step-00000004"
-    again = run("run", **options)
-    assert again.go()
-
-    assert runs.lines_of(again.folder) == runs.lines_of(whole.folder)
 
 
 def test_a_signal_to_another_worker_stops_this_one_too(
@@ -513,7 +505,7 @@ def test_what_a_rollback_gives_is_what_clean_batches_give(run):
     run("clean", num_train_steps=5).go()
     clean = run("clean")
     clean.start.skipped_batches = 3
-    clean.start.examples_read = {}  # they follow from the number of batches
+    clean.start.examples_read = {"512": 8 * SIZE}
     clean.start.learning_rate_multiplier = 0.5
 
     clean.go()
@@ -569,7 +561,7 @@ def test_a_skipped_update_of_float16_does_not_stop_the_run(run):
     scales = [line["loss_scale"] for line in runs.lines_of(half.folder)]
     # The second window has a step at 2^15, one skipped, and two at 2^14.
     assert scales == [2.0**15, pytest.approx(2.0**15 * 2 / 3), 2.0**14]
-    assert half.loop.state.level.num_steps == 11
+    assert half.loop.state.detector.num_steps == 11
 
 
 def test_a_window_of_skipped_updates_has_no_loss_to_report(run):
@@ -597,7 +589,7 @@ def test_training_ends_after_evaluations_without_a_better_score(run, caplog):
     scores = [0.1, 0.5, 0.4, 0.5, 0.9, 0.9, 0.9]
     options = {
         "scores": dict(zip(range(0, 14, 2), scores, strict=True)),
-        "early_stopping_patience": 2,
+        "patience": 2,
         "save_checkpoints_steps": 2,
     }
 
@@ -690,26 +682,15 @@ def test_an_unknown_metric_is_refused_before_the_first_step(run):
         assert one.loop.state.step == 0
 
 
-def test_the_state_of_an_older_version_is_read(run):
-    whole = run("whole", scores=SCORES)
-    whole.go()
-    old = dataclasses.asdict(whole.loop.state)
-    del old["best_loss"]
-
-    state = loop.RunState.from_dict(old)
-
-    assert (state.best_score, state.best_loss) == (0.7, None)
-
-
 def test_the_last_window_of_a_run_that_stops_early_is_logged(run):
     scores = {0: 0.5, 5: 0.4, 10: 0.3}
-    one = run("one", scores=scores, early_stopping_patience=2)
+    one = run("one", scores=scores, patience=2)
 
     assert one.go()
 
     steps = [x["step"] for x in runs.lines_of(one.folder) if "loss" in x]
     assert steps == [4, 8, 10]
-    assert run("one", scores=scores, early_stopping_patience=2).go()
+    assert run("one", scores=scores, patience=2).go()
 
 
 def test_a_fine_tuning_is_not_evaluated_before_its_first_step(run):
@@ -780,7 +761,7 @@ def test_patience_is_counted_from_the_last_phase_on(run):
     options = {
         "scores": dict.fromkeys(range(0, 13, 2), 0.5),
         "save_checkpoints_steps": 2,
-        "early_stopping_patience": 1,
+        "patience": 1,
     }
     plain, phased = run("plain", **options), deepening(run, "new", **options)
 
@@ -807,98 +788,4 @@ def test_a_rollback_goes_on_behind_what_all_phases_have_read(run):
 
     # Back to step 5 of the first phase; batches 5, 6 and 7 are skipped.
     assert recovered.positions == [0, 6, 8, 9]
-    assert recovered.loop.state.examples_read == {"512": 15 * SIZE}
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that goes on by a second whenever it is read."""
-    ticks = itertools.count()
-    monkeypatch.setattr(
-        loop,
-        "time",
-        types.SimpleNamespace(
-            monotonic=lambda: float(next(ticks)), perf_counter=time.perf_counter
-        ),
-    )
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_time_budget_ends_the_run_and_its_learning_rate(run):
-    options = {"time_budget": "20s", "num_train_steps": 40, "log_steps": 1}
-    one = run("one", poly_power=1.0, **options)
-
-    assert one.go()
-
-    # The clock is read after the start, every update, and every checkpoint
-    # (after 5, 10, 15 updates and at the end, before and after it is saved).
-    lines = metric_log.read_lines(one.folder)
-    assert [line["seconds"] for line in lines] == [
-        *(2, 3, 4, 5, 6),
-        *(9, 10, 11, 12, 13),
-        *(16, 17, 18, 19, 20),
-    ]
-    before = [1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 15, 16, 17, 18, 19]
-    np.testing.assert_allclose(
-        [line["learning_rate"] for line in lines],
-        [0.01 * (1 - seconds / 20) for seconds in before],
-        rtol=1e-6,
-    )
-    again = run("one", **options)
-    assert again.start.step == 15
-    assert again.start.seconds >= 20
-
-
-@pytest.mark.usefixtures("clock")
-@pytest.mark.parametrize("killed_at", [7, 10])
-def test_a_killed_run_goes_on_with_the_rest_of_its_time(killed_at, run):
-    options = {"time_budget": "20s", "log_steps": 1}
-    killed = run("one", at_step=killed_at, action=kill, **options)
-    with pytest.raises(Killed):
-        killed.go()
-    killed.loop._checkpointer.wait()  # of step 5, long before the kill
-
-    resumed = run("one", **options)
-
-    assert resumed.start.step == 5
-    assert resumed.start.seconds == 7  # before the checkpoint is written
-    assert resumed.go()
-    # What was done after the checkpoint is lost, with its time.
-    assert 20 <= resumed.loop.state.seconds <= 23
-    steps = [line["step"] for line in runs.lines_of(resumed.folder)]
-    assert steps == list(range(1, resumed.loop.state.step + 1))
-    assert resumed.loop.state.step in (14, 15)
-
-
-@pytest.mark.usefixtures("clock")
-def test_phases_are_shares_of_a_time_budget(run):
-    options = {"time_budget": "20s", "num_train_steps": 100, "log_steps": 50}
-    one = run("one", depth_schedule="1@0,2@50", **options)
-
-    assert one.go()
-
-    lines = metric_log.read_lines(one.folder)
-    assert [(line["depth"], line["seconds"]) for line in lines] == [
-        (1, 10),
-        (2, 20),
-    ]
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_run_with_a_time_budget_stops_early(run):
-    scores = {0: 0.5, 5: 0.4, 10: 0.3}
-    one = run(
-        "one", scores=scores, early_stopping_patience=2, time_budget="50s"
-    )
-
-    assert one.go()
-
-    assert one.loop.state.step == 10
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_budget_that_is_over_before_the_first_update_is_refused(run):
-    with pytest.raises(
-        ValueError, match="before the first update.*time_budget='1s'"
-    ):
-        run("one", time_budget="1s").go()
+    assert recovered.loop.state.examples_read == {str(runs.S): 15 * SIZE}

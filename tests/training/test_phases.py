@@ -40,6 +40,12 @@ def test_phases_begin_wherever_a_schedule_changes():
     ]
 
 
+def test_a_schedule_may_be_in_percent_of_the_steps():
+    assert merge(depth_schedule="6@0,12@60%", batch_schedule="8@0%,64@33%") == (
+        merge(depth_schedule="6@0,12@60", batch_schedule="8@0,64@33")
+    )
+
+
 @pytest.mark.parametrize(
     ("step", "index"), [(0, 0), (29, 0), (30, 1), (31, 1), (99, 2)]
 )
@@ -49,11 +55,11 @@ def test_a_step_is_in_the_phase_that_began_last(step, index):
     assert phases.index_at(found, step) == index
 
 
-def test_facts_are_what_differs_between_phases():
+def test_changing_fields_are_what_differs_between_phases():
     found = merge(depth_schedule="3@0,12@60", batch_schedule="64@0")
 
-    assert phases.facts(found, 0) == {"depth": 3}
-    assert phases.facts((LAST,), 0) == {}
+    assert phases.changing_fields(found, 0) == {"depth": 3}
+    assert phases.changing_fields((LAST,), 0) == {}
 
 
 @pytest.mark.parametrize(

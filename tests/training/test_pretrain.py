@@ -835,35 +835,3 @@ def test_batches_of_all_phases_are_divided_evenly(phased):
                 batch_schedule="4@0,6@1,8@4",
             )
         )
-
-
-@pytest.mark.slow
-def test_a_run_with_a_time_budget_ends_in_time_and_is_finished(phased, caplog):
-    caplog.set_level("INFO")
-    one = phased(
-        "run",
-        time_budget="40s",
-        num_train_steps=1000,
-        depth_schedule="1@0,2@400",
-        length_schedule="8@0,16@500",
-        batch_schedule="",
-        save_checkpoints_steps=200,
-        poly_power=1.0,
-    )
-
-    scores = pretrain.run(one)
-
-    *_, last = (
-        line
-        for line in metric_log.read_lines(one.output_dir)
-        if "learning_rate" in line
-    )
-    assert 40 <= last["seconds"] < 50
-    assert last["learning_rate"] < 0.01 / 20
-    assert (last["depth"], last["max_seq_length"]) == (2, 16)
-    assert last["step"] >= scores["global_step"] > 0
-    lines = runs.lines_of(one.output_dir)
-    caplog.clear()
-    assert pretrain.run(one) == scores
-    assert runs.lines_of(one.output_dir) == lines
-    assert f"Training is finished after {last['step']} steps." in caplog.text

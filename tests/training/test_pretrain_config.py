@@ -37,7 +37,6 @@ from albert_tf.training.pretrain_config import PretrainingConfig
             {"length_schedule": "65@0,64@5"},
             "not exceed the 64 position .*max_seq_length=65",
         ),
-        ({"time_budget": "24"}, "unit, s, m or h.*budget='24'"),
         (
             {"continue_from": "a", "init_checkpoint": "b"},
             "`continue_from` names what a training goes on from",
@@ -45,11 +44,6 @@ from albert_tf.training.pretrain_config import PretrainingConfig
         (
             {"continue_from": "a", "do_train": False},
             "`continue_from` names what a training goes on from",
-        ),
-        ({"max_run_time": "0s"}, "`max_run_time` must be a .*_time='0s'"),
-        (
-            {"time_budget": "24h", "deterministic": True},
-            "`deterministic` and `time_budget` exclude each other",
         ),
         ({"depth_schedule": "6@0"}, "num_hidden_layers=12"),
         (

@@ -1,15 +1,71 @@
-"""What a run remembers survives its checkpoint."""
+"""What a run remembers, and what it makes of the loss of a step."""
 
 import dataclasses
 import json
+import math
 
-from albert_tf.training.run_state import RunState
+import pytest
+
+from albert_tf.training import run_state
+from albert_tf.training.run_state import DivergenceDetector, RunState
+
+
+def level_after(losses):
+    level = DivergenceDetector()
+    for loss in losses:
+        assert level.problem(loss) is None
+        level.update(loss)
+    return level
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("detects_jumps", [True, False])
+def test_a_loss_that_is_not_finite_is_a_problem_at_any_step(
+    detects_jumps, loss
+):
+    problem = DivergenceDetector().problem(loss, detects_jumps=detects_jumps)
+
+    assert problem == f"the loss is {loss}"
+
+
+H = run_state.HORIZON
+
+
+@pytest.mark.parametrize(
+    ("losses", "smooth", "jump"),
+    [
+        pytest.param([2.0] * (H - 1), 1000.0, None, id="level_not_yet_known"),
+        pytest.param([4.0] * H, 6.0, 6.01, id="half_of_the_level"),
+        # The mean absolute deviation is 1, so 2 + 8 x 1 = 10 is the limit.
+        pytest.param([1.0, 3.0] * (5 * H), 9.5, 10.5, id="noisy"),
+        pytest.param([0.001] * (2 * H), 0.9, 1.1, id="hard_example"),
+    ],
+)
+def test_a_jump_leaves_the_level_and_its_noise(losses, smooth, jump):
+    level = level_after(losses)
+
+    assert level.problem(smooth) is None
+    if jump:
+        assert level.problem(jump).startswith(
+            f"the loss jumped to {jump:.4g} from a running level of "
+        )
+        assert level.problem(jump, detects_jumps=False) is None
+
+
+def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
+    level = level_after([1.0, 2.0, 3.0])
+    assert level.mean == pytest.approx(2.0)
+    assert level.num_steps == 3
+
+    falling = level_after([10.0] * 50 + [5.0] * 200)
+
+    assert falling.mean == pytest.approx(5.0, abs=5 * 0.98**199)
 
 
 def test_the_state_of_a_run_survives_json():
     state = RunState(step=3, skipped_batches=2, window={"loss": 0.1})
     state.examples_read["512"] = 20
-    state.level.update(0.3)
+    state.detector.update(0.3)
 
     text = json.dumps(dataclasses.asdict(state))
 

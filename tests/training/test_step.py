@@ -536,9 +536,10 @@ def test_levels_below_the_head_learn_slower_and_frozen_embeddings_do_not():
     plain = runs.Trainer(runs.run_config(**options))
     start = plain.weights()
     plain.run(batches)
-    options |= {"layerwise_lr_decay": 0.5, "freeze_embeddings": True}
 
-    scaled = runs.Trainer(runs.run_config(**options))
+    scaled = runs.Trainer(
+        runs.run_config(**options), decay=0.5, freeze_embeddings=True
+    )
     scaled.run(batches)
 
     first, other = plain.weights(), scaled.weights()

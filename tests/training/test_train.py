@@ -5,7 +5,7 @@ import os
 import pytest
 import tensorflow as tf
 
-from albert_tf.training import train
+from albert_tf.training import loop, train
 from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.workers import Workers
 from tests.training import runs
@@ -23,15 +23,18 @@ def start(config, folder, task):
         "weights": tf.ones((3, 4)),
     }
     dataset = tf.data.Dataset.from_tensor_slices(batches)
-    return train.train(
-        config,
-        folder=folder,
-        task=task,
-        workers=Workers(tf.distribute.get_strategy()),
-        batches_from=lambda phase, number: dataset.skip(
-            number // phase.batch_size
-        ),
-    )
+    alone = Workers(tf.distribute.get_strategy())
+    with train.resume(
+        config, folder=folder, task=task, workers=alone
+    ) as training:
+        return loop.TrainingLoop(
+            config,
+            training,
+            alone,
+            batches_from=lambda phase, number: dataset.skip(
+                number // phase.batch_size
+            ),
+        ).run()
 
 
 def test_two_processes_do_not_train_in_one_folder(folder):
