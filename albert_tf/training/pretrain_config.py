@@ -143,40 +143,17 @@ class PretrainingConfig(RunConfig):
             checks.check_number(
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
+        checks.check_choice("read_order", self.read_order, READ_ORDERS)
         self._check_phases()
-        self._check_packing()
-        self._check_reading()
-        self._check_start()
-        if self.best_metric and not self.do_eval:
+        if self.continue_from and self.init_checkpoint:
             raise ValueError(
-                "`best_metric` selects among evaluations, but there are none. "
-                "Pass --do_eval with --eval_file. Received: "
-                f"best_metric={self.best_metric!r}."
+                "`continue_from` and `init_checkpoint` both name weights to "
+                "start from. Leave one out."
             )
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "There is nothing to do. Pass --do_train with --input_file, "
                 "or --do_eval with --eval_file."
-            )
-        for use, name in (("do_train", "input_file"), ("do_eval", "eval_file")):
-            if getattr(self, use) and not getattr(self, name):
-                raise ValueError(f"--{name} must be given, because of --{use}.")
-
-    def _check_packing(self) -> None:
-        if self.pack and (self.jit_compile or self.uses_tpu):
-            raise ValueError(
-                "`pack` changes the number of rows from step to step, and XLA "
-                "compiles each anew. Leave out --pack with --jit_compile or a "
-                "TPU."
-            )
-
-    def _check_reading(self) -> None:
-        checks.check_choice("read_order", self.read_order, READ_ORDERS)
-        if self.has_remote_hosts and self.read_order != "files":
-            raise ValueError(
-                "The hosts of a TPU with a name read the records themselves. "
-                "Pass --read_order=files, and paths that all of them know. "
-                f"Received: tpu_name={self.tpu_name!r}."
             )
         for name in ("input_file", "eval_file"):
             value = getattr(self, name)
@@ -186,18 +163,6 @@ class PretrainingConfig(RunConfig):
                     "--read_order=files, or copy them to a local folder. "
                     f"Received: {name}={value!r}."
                 )
-
-    def _check_start(self) -> None:
-        if self.init_from_group0 and not self.init_checkpoint:
-            raise ValueError(
-                "`init_from_group0` says how to read `init_checkpoint`, which "
-                "is not given. Pass --init_checkpoint, or leave it out."
-            )
-        if self.continue_from and (self.init_checkpoint or not self.do_train):
-            raise ValueError(
-                "`continue_from` names what a training goes on from. Leave out "
-                "--init_checkpoint, and pass --do_train."
-            )
 
     def _check_phases(self) -> None:
         for phase in self.phases:

@@ -161,11 +161,6 @@ class RunConfig(OptimizerConfig):
         checks.check_choice("precision", self.precision, PRECISIONS)
         checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
         self._check_cluster()
-        if self.uses_tpu and self.precision == "float16":
-            raise ValueError(
-                "A TPU computes in float32 or bfloat16. Pass "
-                "--precision=bfloat16. Received: precision='float16'."
-            )
 
     def _check_cluster(self) -> None:
         if self.has_cluster:

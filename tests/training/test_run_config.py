@@ -170,11 +170,6 @@ def test_a_tpu_is_named_or_asked_for(values, uses_tpu, has_remote_hosts):
     assert config.has_remote_hosts == has_remote_hosts
 
 
-def test_a_tpu_does_not_compute_in_float16():
-    with pytest.raises(ValueError, match="Pass --precision=bfloat16"):
-        finetuning(strategy="tpu", precision="float16")
-
-
 def test_the_hosts_of_a_tpu_with_a_name_are_remote():
     values = {"tpu_name": "pod", "read_order": "files"}
 
