@@ -128,20 +128,6 @@ def assert_equal_logs(ours, theirs, *, rel):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 2, 4])
-def test_workers_have_the_losses_of_one_process(
-    number, losses_flags, losses_alone, logged, tmp_path
-):
-    flags = (*losses_flags, "--output_dir=many")
-
-    ends = workers.run("run_pretraining.py", flags, tmp_path, number=number)
-
-    assert [one.code for one in ends] == [0] * number, ends
-    log = logged(tmp_path / "many" / "metrics.jsonl")
-    assert_equal_logs(log, losses_alone, rel=1e-5)
-
-
-@pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_workers(
     losses_flags, losses_alone, logged, tmp_path
 ):
