@@ -197,7 +197,11 @@ class TrainingLoop:
                 "command again to continue.",
                 self.state.step,
             )
-        if self._stops_early():
+        elif self._is_at_end():
+            _LOGGER.info(
+                "Training is finished after %d steps.", self.state.step
+            )
+        else:
             _LOGGER.info(
                 "Stopped early at step %d, after %d evaluations without a "
                 "better score. A larger --early_stopping_patience goes on.",

@@ -72,14 +72,7 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
         # 3. Output directory and weights: refused before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
-        workers.check_same(
-            folder.fingerprint, "All workers need the same files."
-        )
-        workers.run_in_chief(
-            folder.check
-            if config.do_train
-            else functools.partial(_weights_to_evaluate, config, folder)
-        )
+        _check_start(config, folder, workers)
 
         # 4. Model and losses.
         task = _make_task(config, strategy)
@@ -122,6 +115,20 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         if workers.is_chief:
             run_folder.write_results(config.output_dir, scores)
         return scores
+
+
+def _check_start(
+    config: PretrainingConfig,
+    folder: run_folder.RunFolder,
+    workers: workers_lib.Workers,
+) -> None:
+    """Checks that the run may use its directory, and has weights to use."""
+    workers.check_same(folder.fingerprint, "All workers need the same files.")
+    workers.run_in_chief(
+        folder.check
+        if config.do_train
+        else functools.partial(_weights_to_evaluate, config, folder)
+    )
 
 
 def _make_task(

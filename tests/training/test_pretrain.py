@@ -794,15 +794,14 @@ def test_another_schedule_is_another_run(changes, message, phased):
         pretrain._output_folder(other, {}, None, strategy).check()
 
 
-def test_records_of_all_lengths_are_checked(phased, records_of):
+def test_records_of_all_lengths_are_checked(phased, records):
     mixed = phased("run", length_schedule="")
     with pytest.raises(ValueError, match="of the length 8, which no phase"):
         pretrain.run(mixed)
     with pytest.raises(ValueError, match=r"length 4, which a phase reads"):
         pretrain.run(phased("run", length_schedule="4@0,8@1,16@2"))
-    single = records_of("none")
-    both = f"{phased('run').input_file.split(',')[0]},{single}"
-    with pytest.raises(ValueError, match="--input_file hold single segments"):
+    both = f"{phased('run').input_file.split(',')[0]},{records['single']}"
+    with pytest.raises(ValueError, match=NOT_SOP):
         pretrain.run(phased("run", input_file=both))
 
 
