@@ -59,18 +59,12 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         example_order.failed_reads_raised(),
     ):
         strategy = workers.strategy
-        devices.check_batch_sizes(
-            config,
-            strategy.num_replicas_in_sync,
-            train_batch_size=config.do_train,
-            eval_batch_size=config.do_eval,
-        )
 
         # 2. Data.
         train_records, eval_records = _open_records(config)
         _check_records(config, train_records, eval_records)
 
-        # 3. Output directory and weights: refused before the model is built.
+        # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
         _check_start(config, folder, workers)
 
@@ -122,7 +116,13 @@ def _check_start(
     folder: run_folder.RunFolder,
     workers: workers_lib.Workers,
 ) -> None:
-    """Checks that the run may use its directory, and has weights to use."""
+    """Checks batch sizes, the output directory and the weights to use."""
+    devices.check_batch_sizes(
+        config,
+        workers.strategy.num_replicas_in_sync,
+        train_batch_size=config.do_train,
+        eval_batch_size=config.do_eval,
+    )
     workers.check_same(folder.fingerprint, "All workers need the same files.")
     workers.run_in_chief(
         folder.check

@@ -132,7 +132,7 @@ def copy_records(workshop, path, **facts):
         ("--eval_file=other", ["different tokenizers"]),
         (
             "--init_checkpoint={run}/best --albert_config_file=shape.json",
-            ["has shape [8, 16], expected [8, 20]"],
+            ["is of shape [16], but must be [20]"],
         ),
         (
             "--depth_schedule=2@5",
