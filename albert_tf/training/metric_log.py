@@ -105,7 +105,7 @@ def read_lines(output_dir: str) -> list[dict[str, Any]]:
 
 
 def progress_bar(
-    *, total: int, done: int = 0, unit: str = "step"
+    *, total: int | None, done: int = 0, unit: str = "step"
 ) -> "tqdm.tqdm[Any]":
     """Returns a bar on stderr that is silent if stderr is not a terminal."""
     return tqdm.tqdm(

@@ -118,7 +118,6 @@ def trace(config, task, strategy, specs, depth=None):
         tf.constant(1.0),
         tf.constant(step.initial_loss_scale()),
         depth,
-        None,
     ).graph
 
 
@@ -214,7 +213,6 @@ def test_a_tpu_strategy_accepts_the_updates(kind, optimizer, monkeypatch):
             tf.constant(1.0),
             tf.constant(step.initial_loss_scale()),
             1,
-            None,
         )
 
     of_tpu = [*simulation.nodes_of(graph, of_tpu=True)]
