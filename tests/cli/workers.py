@@ -82,9 +82,8 @@ while True:
 # Where hooks hang: `module:function`.
 STEP = "albert_tf.training.loop:TrainingLoop._record"
 WRITE = "albert_tf.training.loop:TrainingLoop._write"
-EVALUATION = "albert_tf.training.loop:TrainingLoop._evaluate"
 SAVE = "albert_tf.checkpoints.train_state:_write_folder"
-FIRST_CHECK = "albert_tf.training.pretrain:_open_train_records"
+FIRST_CHECK = "albert_tf.training.pretrain:_open_records"
 
 
 class Worker:
