@@ -94,7 +94,7 @@ def read_glue(argument: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     from albert_tf.tasks.classification.data import ClassificationData
 
     task_name, _, path = argument.partition("=")
-    dataset = glue.find_dataset(task_name)
+    dataset = glue.GLUE_DATASETS[task_name]
     examples = glue.read_examples(dataset, path, split="dev", is_labelled=True)
     data = ClassificationData(
         name=dataset.name,

@@ -53,7 +53,7 @@ def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.text.tokenizer import load_tokenizer
 
-    dataset = glue.find_dataset(arguments.task.lower())
+    dataset = glue.GLUE_DATASETS[arguments.task.lower()]
     split = "train" if "train" in os.path.basename(arguments.file) else "dev"
     examples = glue.read_examples(
         dataset, arguments.file, split=split, is_labelled=True

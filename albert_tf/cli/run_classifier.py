@@ -20,6 +20,7 @@ from albert_tf.checkpoints import metadata
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.training import run_folder
 
 
@@ -31,7 +32,7 @@ def main() -> None:
 def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
     finetuning.define_flags(
-        sets.ClassificationConfig,
+        ClassificationConfig,
         optimizer="adamw",
         learning_rate=5e-5,
         num_train_steps=1000,
@@ -47,7 +48,7 @@ def run(values: FlagValues) -> int:
     return finetuning.run(
         values,
         task=sets,
-        task_config_class=sets.ClassificationConfig,
+        task_config_class=ClassificationConfig,
         export_task="classifier",
         read_earlier=_read_kept,
     )
@@ -56,18 +57,19 @@ def run(values: FlagValues) -> int:
 def _read_kept(values: FlagValues) -> dict[str, Any]:
     """Reads what earlier runs have left: further arguments of `read_sets`."""
     of_run = run_folder.read_fingerprint(values.output_dir)
-    found = {"kept_labels": of_run.get(run_folder.SETTINGS, {}).get("labels")}
+    labels = of_run.get(run_folder.SETTINGS, {}).get("labels")
+    arguments = {"kept_labels": labels}
     if values.do_train:
-        return found
+        return arguments
     try:
         path = run_folder.weights_to_use(
             values.output_dir, values.init_checkpoint, is_training=False
         )
     except ValueError:
         # The run itself says that there are no weights.
-        return found
+        return arguments
     settings = run_folder.fingerprint_of_weights(path)
-    return found | {
+    return arguments | {
         "kept": metadata.read(path),
         "kept_settings": settings.get(run_folder.SETTINGS),
     }

@@ -10,7 +10,7 @@ import pytest
 from albert_tf import settings
 from albert_tf.cli import flags
 from albert_tf.settings import setting
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.race.sets import RaceConfig
 from albert_tf.tasks.squad.sets import SquadConfig
 
@@ -235,12 +235,12 @@ COMPARED = """
 # What they name or determine is compared: model, records, tokenizer, labels,
 # lengths; numbers of steps and batches.
 COMPARED_BY_CONTENT = """
-    albert_config_file answer_field article_field class_weights
+    albert_config_file class_weights
     count_windows_as_epochs data_dir do_lower_case doc_stride eval_batch_size
-    eval_file high_only id_column id_field input_file label_column
+    eval_file high_only id_column input_file label_column
     label_separator labels max_eval_steps max_predictions_per_seq max_qa_length
-    max_query_length middle_only multi_label num_train_epochs options_field
-    preset question_field regression spm_model_file task_name text_columns
+    max_query_length middle_only multi_label num_train_epochs
+    preset regression spm_model_file task_name text_columns
     train_file train_step validation_seed validation_share
     version_2_with_negative vocab_file warmup_proportion warmup_step
 """

@@ -4,7 +4,6 @@ Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 """
 
 import collections
-import contextlib
 import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
@@ -12,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf import checks
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.tasks import table_files
+from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples as examples_lib
 from albert_tf.tasks.classification import scores, validation_split
-from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import (
-    ClassificationExample,
-    Columns,
+from albert_tf.tasks.classification.config import (
+    BALANCED,
+    ClassificationConfig,
 )
-from albert_tf.tasks.classification.sets import BALANCED, ClassificationConfig
+from albert_tf.tasks.classification.data import ClassificationData
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.table_stream import TableStream
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
@@ -43,12 +43,11 @@ def read_sets(
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
-        config = _as_trained(config, kept)
-        _check_texts(config, kept_settings)
-        if "eval" in uses:
-            _check_held_out(config, kept_settings)
+        config = dataclasses.replace(
+            config, multi_label=config.multi_label or bool(kept.multi_label)
+        )
+        _check_fits_weights(config, uses, kept, kept_settings)
     labels = _find_labels(config, uses, kept, kept_labels)
-    _check_separator(config, labels)
     examples = _read_examples(config, uses, labels)
     data = ClassificationData(
         name=config.name,
@@ -57,19 +56,28 @@ def read_sets(
         tokenizer=tokenizer,
         max_seq_length=max_seq_length,
         has_class_scores=bool(labels),
+        positive_label=_positive_label(config, labels),
         label_separator=config.separator or "",
         text_columns=config.text_columns,
         validation=_validation(config),
     )
-    data = _complete(data, config, examples.get("train"), kept)
+    if "train" in uses:
+        data = _as_examples(data, config, examples["train"])
+    else:
+        data = dataclasses.replace(
+            data,
+            thresholds=kept.thresholds if data.is_multi_label else None,
+            target_mean=kept.target_mean or 0.0,
+            target_scale=kept.target_scale or 1.0,
+        )
     sets = {
-        use: ExampleSet(examples=own, data=data)
-        for use, own in examples.items()
+        use: ExampleSet(examples=rows, data=data)
+        for use, rows in examples.items()
     }
     if "predict" in uses:
         stream = TableStream(
-            _file_of(config, "predict"),
-            Columns(texts=config.text_columns, guid=config.id_column),
+            _find_file(config, "predict"),
+            dataclasses.replace(config.columns, label=None),
         )
         sets["predict"] = ExampleSet(examples=stream, data=data)
     return Sets(
@@ -79,32 +87,44 @@ def read_sets(
     )
 
 
-def _as_trained(
-    config: ClassificationConfig, kept: Metadata
-) -> ClassificationConfig:
-    """Returns the flags with those that the weights in use decide."""
-    if kept.multi_label:
-        return dataclasses.replace(config, multi_label=True)
-    if config.multi_label and kept.task:
+def _check_fits_weights(
+    config: ClassificationConfig,
+    uses: Sequence[str],
+    kept: Metadata,
+    kept_settings: Mapping[str, Any],
+) -> None:
+    """Checks that rows are used as the weights in use were trained.
+
+    Weights of another task, or of no run, say nothing of these rows.
+    """
+    if config.multi_label and kept.task and not kept.multi_label:
         raise ValueError(
             "The weights in use were trained with one label a row. Leave "
             "--multi_label out."
         )
-    return config
-
-
-def _check_texts(config: ClassificationConfig, kept: Mapping[str, Any]) -> None:
-    """Checks that texts are given as the weights in use have learnt them."""
-    columns, known = [*config.text_columns], kept.get("text_columns")
-    if known and (
-        len(known) != len(columns)
-        or (known != columns and {*known} == {*columns})
+    columns, trained = [*config.text_columns], kept_settings.get("text_columns")
+    if trained and (
+        len(trained) != len(columns)
+        or (trained != columns and {*trained} == {*columns})
     ):
         raise ValueError(
             f"The weights in use were trained with --text_columns="
-            f"{','.join(known)}. Received: {','.join(columns)}. Pass the "
+            f"{','.join(trained)}. Received: {','.join(columns)}. Pass the "
             "columns of the same texts in the same order; their names may "
             "differ."
+        )
+    held_out, trained = _validation(config), kept_settings.get("validation")
+    if (
+        "eval" in uses
+        and held_out
+        and kept_settings.get("task") == config.name
+        and trained != [*held_out]
+    ):
+        raise ValueError(
+            "The weights in use have seen rows that --validation_share and "
+            "--validation_seed would evaluate: they were trained with "
+            f"{trained}, not {[*held_out]}. Pass the values of the training, "
+            "or an --eval_file."
         )
 
 
@@ -114,50 +134,17 @@ def _validation(config: ClassificationConfig) -> tuple[float, int] | None:
     return config.validation_share, config.validation_seed
 
 
-def _check_held_out(
-    config: ClassificationConfig, kept: Mapping[str, Any]
-) -> None:
-    """Checks that the weights in use were not trained on the rows to evaluate.
-
-    Weights of another task, or of no run, were trained on other rows.
-    """
-    wanted, known = _validation(config), kept.get("validation")
-    if not wanted or kept.get("task") != config.name or known == [*wanted]:
-        return
-    flags = "on all rows, without --validation_share"
-    if known:
-        flags = "with --validation_share={} --validation_seed={}".format(*known)
-    raise ValueError(
-        f"The weights in use were trained {flags}, so they have seen rows that "
-        f"--validation_share={wanted[0]} --validation_seed={wanted[1]} would "
-        "evaluate. Pass the values of the training, or an --eval_file."
-    )
-
-
-def _check_separator(
-    config: ClassificationConfig, labels: Sequence[str]
-) -> None:
-    separator = config.separator
-    mixed = [label for label in labels if separator and separator in label]
-    if mixed:
-        raise ValueError(
-            f"The label {mixed[0]!r} contains the --label_separator, "
-            f"{separator!r}, so predictions could not be read. Pass another "
-            "--label_separator."
+def _find_file(config: ClassificationConfig, use: str) -> str:
+    """Returns the file of a use: the one that is named, or in the folder."""
+    path = example_files.given_file(config, use)
+    folder, split = config.data_dir or "", SPLITS[use]
+    path = path or examples_lib.find_split(folder, split)
+    if not path:
+        raise FileNotFoundError(
+            f"There is no {split}.tsv, {split}.csv or {split}.jsonl in "
+            f"{folder!r}. Check the folder, or name the file itself."
         )
-
-
-def _file_of(config: ClassificationConfig, use: str) -> str:
-    """Returns the file of a use: the one that is named, or in the folder.
-
-    Raises:
-        FileNotFoundError: The folder has none.
-        ValueError: Neither is given, or the folder has several.
-    """
-    named: str | None = getattr(config, f"{use}_file")
-    if not config.data_dir and not named:
-        raise ValueError(f"--data_dir or --{use}_file must be given.")
-    return named or examples_lib.find_split(config.data_dir or "", SPLITS[use])
+    return path
 
 
 def _find_labels(
@@ -169,63 +156,45 @@ def _find_labels(
     """Returns all labels, in the order of the logits; none for regression.
 
     They are those of the flag; else, if the run does not train, those of the
-    weights in use; else those of the training file.
-
-    Args:
-        config: The flags.
-        uses: What the run does.
-        kept: What is known of the weights in use.
-        of_run: The labels of the run in the output directory; None if there
-            is none.
-
-    Raises:
-        FileNotFoundError: The training file does not exist.
-        ValueError: The labels are not known, or not those of the run.
+    weights in use; else those of the training file. `of_run` are those of the
+    run in the output directory, which must be the same.
     """
     labels = config.labels
     if not labels and not config.regression:
         known = kept.labels if of_run is None else tuple(of_run)
         if known is not None and "train" not in uses:
             return known
-        labels = _labels_of_file(config, uses)
+        labels = _read_labels(config, uses)
     if of_run is not None and tuple(of_run) != labels:
+        trained, given = (
+            checks.listed(map(repr, names)) if names else "numbers (regression)"
+            for names in (of_run, labels)
+        )
         raise ValueError(
-            f"The labels are {_shown(labels)}, but the run in --output_dir was "
-            f"trained with {_shown(of_run)}. Pass another --output_dir, "
-            "or the file that this run was trained on."
+            f"The labels are {given}, but the run in --output_dir was trained "
+            f"with {trained}. Pass another --output_dir, or the file that this "
+            "run was trained on."
         )
     return labels
 
 
-def _labels_of_file(
+def _read_labels(
     config: ClassificationConfig, uses: Sequence[str]
 ) -> tuple[str, ...]:
-    path = None
-    if "train" in uses or config.train_file:
-        path = _file_of(config, "train")
-    elif config.data_dir:
-        with contextlib.suppress(FileNotFoundError):
-            path = _file_of(config, "train")
-    if path is None:
+    path = config.train_file
+    if "train" in uses:
+        path = _find_file(config, "train")
+    elif not path and config.data_dir:
+        path = examples_lib.find_split(config.data_dir, SPLITS["train"])
+    if not path or not config.label_column:
         raise ValueError(
-            "The labels are not known: there is no training file, and no run "
-            "in --output_dir. Pass --labels, --train_file, or the "
-            "--output_dir of the run that trained the model."
-        )
-    if config.label_column is None:
-        raise ValueError(
-            f"The labels must be read from {path!r}, but their column is not "
-            "known. Pass --label_column."
+            "The labels are not known: there is no run in --output_dir. Pass "
+            "--labels; or --train_file and --label_column; or the --output_dir "
+            "of the run that trained the model."
         )
     return examples_lib.read_labels(
         path, config.label_column, separator=config.separator
     )
-
-
-def _shown(labels: Sequence[str]) -> str:
-    if not labels:
-        return "numbers (regression)"
-    return table_files.shown_few(map(repr, labels))
 
 
 def _read_examples(
@@ -234,146 +203,100 @@ def _read_examples(
     """Reads the examples to train on and to evaluate.
 
     With `validation_share`, those to evaluate are a part of the training file.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        ValueError: A file is not given or not as it must be; or there is a
-            file to evaluate beside `validation_share`.
     """
-    found: dict[str, list[ClassificationExample]] = {}
-    if config.validation_share and {"train", "eval"} & {*uses}:
-        _check_no_evaluation_file(config)
-        found["train"], found["eval"] = validation_split.split(
+    uses = [use for use in uses if use != "predict"]
+    examples: dict[str, list[ClassificationExample]] = {}
+    if config.validation_share and uses:
+        path = config.eval_file
+        if not path and config.data_dir:
+            path = examples_lib.find_split(config.data_dir, SPLITS["eval"])
+        if path:
+            raise ValueError(
+                "--validation_share holds rows of the training file out, but "
+                f"there is a file to evaluate, {path!r}. Leave one of them out."
+            )
+        examples["train"], examples["eval"] = validation_split.split(
             _read(config, "train", labels),
             share=config.validation_share,
             seed=config.validation_seed,
         )
-    found = {
-        use: found[use] if use in found else _read(config, use, labels)
-        for use in uses
-        if use != "predict"
+    examples = {
+        use: examples.get(use) or _read(config, use, labels) for use in uses
     }
-    if found.keys() >= {"train", "eval"}:
-        validation_split.warn_of_repetitions(found["train"], found["eval"])
-    return found
-
-
-def _check_no_evaluation_file(config: ClassificationConfig) -> None:
-    path = config.eval_file
-    if not path and config.data_dir:
-        with contextlib.suppress(FileNotFoundError):
-            path = _file_of(config, "eval")
-    if path:
-        raise ValueError(
-            "--validation_share holds rows of the training file out, but there "
-            f"is a file to evaluate, {path!r}. Leave one of them out."
+    if len(examples) > 1:
+        validation_split.warn_of_repetitions(
+            examples["train"], examples["eval"]
         )
+    return examples
 
 
 def _read(
     config: ClassificationConfig, use: str, labels: Sequence[str]
 ) -> list[ClassificationExample]:
-    columns = Columns(
-        texts=config.text_columns,
-        label=config.label_column,
-        guid=config.id_column,
-        separator=config.separator,
-    )
     return examples_lib.read_examples(
-        _file_of(config, use), columns, labels=labels
+        _find_file(config, use), config.columns, labels=labels
     )
 
 
-def _complete(
+def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
+    """Returns the label that F1 is of, empty where it is of several ones."""
+    label = config.positive_label
+    if label and (len(labels) != 2 or label not in labels):
+        raise ValueError(
+            "--positive_label must be one of two labels. Received: "
+            f"{label!r}, and the labels {checks.listed(map(repr, labels))}."
+        )
+    if len(labels) != 2 or config.multi_label:
+        return ""
+    return label or labels[1]
+
+
+def _as_examples(
     data: ClassificationData,
     config: ClassificationConfig,
-    train: Sequence[ClassificationExample] | None,
-    kept: Metadata,
+    examples: Sequence[ClassificationExample],
 ) -> ClassificationData:
-    """Returns the data with what the training examples or the weights decide.
-
-    `train` are the examples to train on; None if the run does not train. Then
-    scale and thresholds are those of the weights, of which `kept` is known.
-
-    Raises:
-        ValueError: A label is not one of the labels, or there are not as many
-            weights as labels.
-    """
-    if config.positive_label and len(data.labels) != 2:
-        raise ValueError(
-            "--positive_label is for two labels. Received: "
-            f"{len(data.labels)} ({_shown(data.labels)})."
-        )
-    if not data.is_multi_label and len(data.labels) == 2:
-        data = dataclasses.replace(data, positive_label=_positive(data, config))
-    if train is None:
-        return dataclasses.replace(
-            data,
-            thresholds=kept.thresholds if data.is_multi_label else None,
-            target_mean=kept.target_mean or 0.0,
-            target_scale=kept.target_scale or 1.0,
-        )
-    if data.is_regression:
-        numbers = np.array([one.label for one in train], np.float64)
-        return dataclasses.replace(
-            data,
-            target_mean=float(numbers.mean()),
-            # Equal labels have no spread to scale by.
-            target_scale=float(numbers.std()) or 1.0,
-        )
+    """Returns the data with what the examples to train on decide."""
+    if not data.is_regression:
+        weights = _class_weights(config, data.labels, examples)
+        return dataclasses.replace(data, class_weights=weights)
+    targets = np.array([example.label for example in examples], np.float64)
     return dataclasses.replace(
-        data, class_weights=_class_weights(config, data.labels, train)
+        data,
+        target_mean=float(targets.mean()),
+        # Equal labels have no spread to scale by.
+        target_scale=float(targets.std()) or 1.0,
     )
-
-
-def _positive(data: ClassificationData, config: ClassificationConfig) -> str:
-    label = config.positive_label or data.labels[1]
-    if label not in data.labels:
-        raise ValueError(
-            f"--positive_label must be one of {_shown(data.labels)}. "
-            f"Received: {label!r}."
-        )
-    _logger.info(
-        "The positive class, of %s, is %r%s.",
-        ", ".join(
-            key
-            for name in data.score_names
-            if (key := scores.key(name, label)) != name
-        ),
-        label,
-        "" if config.positive_label else "; --positive_label names another",
-    )
-    return label
 
 
 def _class_weights(
     config: ClassificationConfig,
     labels: Sequence[str],
-    train: Sequence[ClassificationExample],
+    examples: Sequence[ClassificationExample],
 ) -> tuple[float, ...]:
-    given = config.class_weights
-    if not given:
+    """Returns the weights of the labels in the loss; empty for 1."""
+    if not config.class_weights:
         return ()
-    if given == (BALANCED,):
-        counts = collections.Counter(one.label for one in train)
-        weights = tuple(
+    if config.class_weights == (BALANCED,):
+        counts = collections.Counter(example.label for example in examples)
+        weights = [
             # A label that does not occur has nothing to weigh.
-            len(train) / (len(labels) * counts[place]) if counts[place] else 0.0
-            for place in range(len(labels))
-        )
+            len(examples) / (len(labels) * counts[i]) if counts[i] else 0.0
+            for i in range(len(labels))
+        ]
     else:
-        weights = tuple(map(float, given))
+        weights = [float(weight) for weight in config.class_weights]
+        for weight in weights:
+            checks.check_number("class_weights", weight, above=0)
         if len(weights) != len(labels):
             raise ValueError(
-                f"--class_weights must be {BALANCED!r}, or one weight for each "
-                f"of the labels {', '.join(map(repr, labels))}. Received: "
-                f"{','.join(given)}."
+                f"--class_weights must be {BALANCED}, or one weight for each "
+                f"of the labels {checks.listed(map(repr, labels))}. Received: "
+                f"{len(weights)} weights."
             )
+    by_label = zip(labels, weights, strict=True)
     _logger.info(
         "Weights of the classes: %s.",
-        ", ".join(
-            f"{label!r} {weight:.4g}"
-            for label, weight in zip(labels, weights, strict=True)
-        ),
+        ", ".join(f"{label!r} {weight:.4g}" for label, weight in by_label),
     )
-    return weights
+    return tuple(weights)

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from albert_tf import files
-from albert_tf.tasks import table_files
+from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples
 from albert_tf.tasks.classification.examples import (
     ClassificationExample,
@@ -126,9 +126,9 @@ def _mnli(
     )
 
 
-def _alone(one: SetFile) -> SetFile:
+def _alone(set_file: SetFile) -> SetFile:
     """Returns an additional set as the main set of a task."""
-    return dataclasses.replace(one, name="", is_optional=False)
+    return dataclasses.replace(set_file, name="", is_optional=False)
 
 
 _ALL = (
@@ -180,22 +180,9 @@ _ALL = (
     # The diagnostic set alone, with a model of MNLI.
     _mnli("ax", _MNLI_DEV, [_alone(_DIAGNOSTIC)]),
 )
-GLUE_DATASETS: Mapping[str, GlueDataset] = {one.name: one for one in _ALL}
-
-
-def find_dataset(task_name: str) -> GlueDataset:
-    """Returns the entry of a task.
-
-    Raises:
-        ValueError: GLUE has no such task.
-    """
-    dataset = GLUE_DATASETS.get(task_name)
-    if dataset is None:
-        raise ValueError(
-            f"`task_name` must be one of {', '.join(GLUE_DATASETS)}, or "
-            f"custom. Received: task_name={task_name!r}."
-        )
-    return dataset
+GLUE_DATASETS: Mapping[str, GlueDataset] = {
+    dataset.name: dataset for dataset in _ALL
+}
 
 
 def existing_sets(
@@ -205,28 +192,28 @@ def existing_sets(
 
     Optional ones whose file is missing are left out and logged.
     """
-    found = []
-    for one in set_files:
-        path = os.path.join(files.check_local(data_dir), one.path)
-        if one.is_optional and not os.path.exists(path):
+    existing = []
+    for set_file in set_files:
+        path = os.path.join(files.check_local(data_dir), set_file.path)
+        if set_file.is_optional and not os.path.exists(path):
             _logger.info(
-                "There is no file %s; skipping the set %s.", path, one.name
+                "There is no file %s; skipping the set %s.", path, set_file.name
             )
         else:
-            found.append(dataclasses.replace(one, path=path))
-    return found
+            existing.append(dataclasses.replace(set_file, path=path))
+    return existing
 
 
 def read_examples(
     dataset: GlueDataset, path: files.Path, *, split: str, is_labelled: bool
 ) -> list[ClassificationExample]:
-    """Reads one file of a task; raises what `examples.read_examples` does.
+    """Reads one file of a task.
 
     Ids of rows that have none begin with `split`, as in the original (`dev-1`
     for the second line).
     """
     header = dataset.labelled_header if is_labelled else None
-    has_id = dataset.id_column in (header or table_files.read_header(path))
+    has_id = dataset.id_column in (header or example_files.read_header(path))
     columns = Columns(
         texts=dataset.text_columns,
         label=dataset.label_column if is_labelled else None,

@@ -32,9 +32,11 @@ class TableStream:
     def __init__(self, path: files.Path, columns: Columns) -> None:
         self._path = os.fspath(path)
         self._columns = columns
-        self._num_rows = examples.warn_of_empty_texts(self._rows(), self._path)
+        self._num_rows = examples.warn_of_empty_texts(
+            self._rows(), columns, self._path
+        )
         if not self._num_rows:
-            raise examples.no_rows(self._path)
+            raise ValueError(f"{self._path} has no examples.")
 
     def __len__(self) -> int:
         return self._num_rows

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from albert_tf import checks
-from albert_tf.tasks import table_files
+from albert_tf.tasks import example_files
 from albert_tf.tasks.task import Record
 from albert_tf.text.special_tokens import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
@@ -47,7 +47,7 @@ class MultipleChoiceExample:
         passage_id: Id of the article, which several questions may share.
         level: `middle` or `high` for RACE, else empty.
         question: A question, or a sentence with blanks (`_`).
-        label: Index of the right option; None if it is not known.
+        label: Index of the correct option; None if it is not known.
     """
 
     guid: str
@@ -81,45 +81,32 @@ def check_examples(
 ) -> None:
     """Checks what the questions of a set must agree on.
 
-    Empty texts are kept; a warning lists the questions that have one.
-
     Raises:
         ValueError: The set is empty, two questions have the same `guid`, or
             not all have the same number of options; the message begins with
             `where`.
     """
-    if not examples:
-        raise ValueError(f"{where} has no questions.")
-    seen: set[str] = set()
-    first = examples[0]
-    for example in examples:
-        if example.guid in seen:
-            raise ValueError(
-                f"{where}: two questions have the id {example.guid!r}. Give "
-                "each question its own id; predictions are written by id."
-            )
-        seen.add(example.guid)
-        if len(example.options) != len(first.options):
-            raise ValueError(
-                f"{where}: question {example.guid} has "
-                f"{len(example.options)} options, question {first.guid} has "
-                f"{len(first.options)}. All questions of a set must have the "
-                "same number."
-            )
-    empty = [
-        e.guid
-        for e in examples
-        if not all(map(str.strip, (e.article, e.question, *e.options)))
-    ]
-    if empty:
-        _logger.warning(
-            "%s: %d of %d questions have an empty article, question or "
-            "option; they are kept: %s",
-            where,
-            len(empty),
-            len(examples),
-            table_files.shown_few(empty),
+    example_files.check_ids([example.guid for example in examples], where)
+    numbers = sorted({len(example.options) for example in examples})
+    if len(numbers) > 1:
+        raise ValueError(
+            f"{where} has questions with {checks.listed(numbers)} options. All "
+            "questions of a set must have the same number."
         )
+    example_files.warn_of_empty_texts(
+        [
+            example.guid
+            for example in examples
+            if not all(
+                map(
+                    str.strip,
+                    (example.article, example.question, *example.options),
+                )
+            )
+        ],
+        len(examples),
+        where,
+    )
 
 
 def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
@@ -128,15 +115,14 @@ def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
     Raises:
         ValueError: The label of an example is not known.
     """
-    labels = [e.label for e in examples if e.label is not None]
-    unknown = [e.guid for e in examples if e.label is None]
+    unknown = [example.guid for example in examples if example.label is None]
     if unknown:
         raise ValueError(
-            f"{len(unknown)} of {len(examples)} questions have no answer, for "
-            f"example question {unknown[0]}. For training and scoring, "
-            "every question needs one; without answers, use --do_predict."
+            f"{len(unknown)} of {len(examples)} questions have no answer: "
+            f"{checks.listed(unknown)}. For training and scoring, every "
+            "question needs one; without answers, use --do_predict."
         )
-    return labels
+    return [e.label for e in examples if e.label is not None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,12 +131,8 @@ class ChoiceLengths:
 
     Args:
         max_seq_length: Of a sequence, S: article, question, option and
-            special tokens.
+            special tokens; the longest question leaves room for the article.
         max_qa_length: Of question and option together.
-
-    Raises:
-        ValueError: `max_qa_length` is below 1, or the longest question would
-            leave no room for the article.
     """
 
     max_seq_length: int = 512
@@ -158,14 +140,11 @@ class ChoiceLengths:
 
     def __post_init__(self) -> None:
         checks.check_integer("max_qa_length", self.max_qa_length, at_least=1)
-        if self.max_seq_length <= self.max_qa_length + NUM_SPECIAL_TOKENS:
-            raise ValueError(
-                "`max_seq_length` must be greater than `max_qa_length` + "
-                f"{NUM_SPECIAL_TOKENS}, to leave room for the article. "
-                f"Received: max_seq_length={self.max_seq_length}, "
-                f"max_qa_length={self.max_qa_length}. Raise the first or lower "
-                "the second."
-            )
+        checks.check_integer(
+            "max_seq_length",
+            self.max_seq_length,
+            at_least=self.max_qa_length + NUM_SPECIAL_TOKENS + 1,
+        )
 
 
 def make_records(
@@ -184,10 +163,14 @@ def make_records(
         are padded; `label_ids` `[]`, 0 if the answer is not known.
     """
     num_cut_articles = num_cut_questions = 0
-    for group in _groups(examples):
-        encoded, sizes = tokenizer.encode_batch(_texts(group))
+    by_article = (
+        list(members)
+        for _, members in itertools.groupby(examples, lambda e: e.article)
+    )
+    while groups := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
+        encoded, sizes = tokenizer.encode_batch(_texts(groups))
         ids = iter(np.split(encoded, np.cumsum(sizes)[:-1]))
-        for members in group:
+        for members in groups:
             article = next(ids)
             for example in members:
                 whole = [next(ids) for _ in example.options]
@@ -215,22 +198,10 @@ def make_records(
     )
 
 
-def _groups(
-    examples: Sequence[MultipleChoiceExample],
-) -> Iterator[list[list[MultipleChoiceExample]]]:
-    """Yields lists of up to `ARTICLES_PER_CALL` articles' examples."""
-    by_article = (
-        list(members)
-        for _, members in itertools.groupby(examples, lambda e: e.article)
-    )
-    while group := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
-        yield group
-
-
-def _texts(group: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
+def _texts(groups: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
     """Returns each article, followed by the choices of its questions."""
     texts: list[str] = []
-    for members in group:
+    for members in groups:
         texts.append(members[0].article)
         for example in members:
             texts += example.choice_texts()

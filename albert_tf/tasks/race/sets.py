@@ -9,12 +9,12 @@ Source: google-research/albert, `run_race.py`.
 
 import dataclasses
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
+from albert_tf.tasks import example_files
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files
@@ -23,7 +23,6 @@ from albert_tf.tasks.race.examples import (
     ChoiceLengths,
     MultipleChoiceExample,
 )
-from albert_tf.tasks.race.passage_files import FieldNames
 from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -33,21 +32,16 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _FORMATS = (
-    "JSON lines; .txt, passages as in RACE's all.txt; or .tsv, MCTest with "
-    "its .ans file beside it"
+    "a line of JSON for each question (article, question, options, answer, "
+    "id), or for each passage, as in RACE's all.txt"
 )
 # TF1: where the original keeps its records, under the names of files to read.
 _RECORD_ENDINGS = (".tf_record", ".tfrecord")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RaceConfig(FieldNames, HeadFlags):
-    """RACE's flags; `read_sets` checks the length.
-
-    Raises:
-        ValueError: A value is impossible, or two contradict each other; the
-            message names them.
-    """
+class RaceConfig(HeadFlags):
+    """RACE's flags; `read_sets` checks the length."""
 
     name = "race"
 
@@ -71,15 +65,6 @@ class RaceConfig(FieldNames, HeadFlags):
     high_only: bool = setting(False, "Leave out RACE's middle level.")
     middle_only: bool = setting(False, "Leave out RACE's high level.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        HeadFlags.__post_init__(self)
-        if self.high_only and self.middle_only:
-            raise ValueError(
-                "--high_only and --middle_only together leave no question. "
-                "Pass only one of them."
-            )
-
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels to read."""
@@ -97,11 +82,6 @@ def read_sets(
     """Reads the questions of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        ValueError: A file is not given, damaged, or has no question of the
-            level; or answers that are needed are not known.
     """
     from albert_tf.tasks.race.data import MultipleChoiceData
 
@@ -128,32 +108,25 @@ def read_sets(
 
 
 def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
-    path = getattr(config, f"{use}_file")
-    if path and os.path.splitext(path)[1] in _RECORD_ENDINGS:
+    path = example_files.given_file(config, use)
+    if path and path.endswith(_RECORD_ENDINGS):
         _logger.warning(
-            "--%s_file=%s is ignored, because it names TFRecords: records are "
-            "made from the questions.",
-            use,
-            path,
+            "--%s_file=%s is ignored: TFRecords are not read.", use, path
         )
         path = None
-    if not path:
-        if not config.data_dir:
-            raise ValueError(f"--data_dir or --{use}_file must be given.")
-        return passage_files.read_split(
-            config.data_dir, SPLITS[use], levels=config.levels
+    if path:
+        examples = [
+            example
+            for example in passage_files.read_questions(path)
+            if example.level in config.levels or config.levels == LEVELS
+        ]
+    else:
+        path = config.data_dir or ""
+        examples = passage_files.read_split(
+            path, SPLITS[use], levels=config.levels
         )
-    examples = passage_files.read_questions(path, fields=config)
-    if config.levels == LEVELS:
-        return examples
-    (level,) = config.levels
-    found = [example for example in examples if example.level == level]
-    if not found:
-        raise ValueError(
-            f"{path} has no question of the level {level}. Leave out "
-            f"--{level}_only."
-        )
-    return found
+    examples_lib.check_examples(examples, path)
+    return examples
 
 
 def make_task(

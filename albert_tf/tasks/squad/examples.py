@@ -7,17 +7,13 @@ Source: Rajpurkar et al. 2016, 2018, for the format; google-research/albert,
 """
 
 import dataclasses
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from albert_tf import files
-from albert_tf.tasks import table_files
-
-_BYTE_ORDER_MARK = "\ufeff"
-_TYPE_NAMES = {str: "a string", list: "a list", int: "a whole number"}
+from albert_tf import checks, files
+from albert_tf.tasks import example_files
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,17 +75,17 @@ def check_answers(
     unknown = [e.guid for e in examples if e.answers is None]
     if unknown:
         raise ValueError(
-            f"{len(unknown)} of {len(examples)} questions have no answers, "
-            f"for example question {unknown[0]}. For training and scoring, "
-            "every question needs an answer, or must be marked with "
+            f"{len(unknown)} of {len(examples)} questions have no answers: "
+            f"{checks.listed(unknown)}. For training and scoring, every "
+            "question needs an answer, or must be marked with "
             "`is_impossible`; without answers, use --do_predict."
         )
     impossible = [e.guid for e in examples if e.is_impossible]
     if impossible and not version_2_with_negative:
         raise ValueError(
             f"{len(impossible)} of {len(examples)} questions are marked as "
-            f"impossible to answer, for example question {impossible[0]}. "
-            "Pass --version_2_with_negative, or leave these questions out."
+            f"impossible to answer: {checks.listed(impossible)}. Pass "
+            "--version_2_with_negative, or leave these questions out."
         )
 
 
@@ -100,123 +96,41 @@ def read_examples(path: files.Path) -> list[SquadExample]:
     is empty and `is_impossible` is not true.
 
     Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: It is not JSON in this format, two questions have the same
-            id, or an answer does not lie in its context. The message names
-            file and question.
+        ValueError: The file is not in this format, or two questions have the
+            same id.
     """
-    name = files.check_local(path)
-    text = files.read_text(name).removeprefix(_BYTE_ORDER_MARK)
+    content = files.read_json(path)
+    examples: list[SquadExample] = []
     try:
-        content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        examples.extend(
+            _example(row, context=paragraph["context"])
+            for article in content["data"]
+            for paragraph in article["paragraphs"]
+            for row in paragraph["qas"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{name} is not JSON ({error}). Download the file again."
+            f"{path} is not in SQuAD's format, after {len(examples)} "
+            f"questions. {type(error).__name__}: {error}"
         ) from error
-    table_files.check_characters(text, content, name)
-    examples: dict[str, SquadExample] = {}
-    for place, context, row in _questions(content, name):
-        guid = _value(row, "id", str, place)
-        where = f"{place}, question {guid}"
-        example = SquadExample(
-            guid=guid,
-            question=_value(row, "question", str, where),
-            context=context,
-            answers=_answers(row, context, where),
-        )
-        if guid in examples:
-            raise ValueError(
-                f"{place}: another question has the id {guid!r}. Give each "
-                "question its own id; predictions are written by id."
-            )
-        examples[guid] = example
-    if not examples:
-        raise ValueError(f"{name} has no questions.")
-    return list(examples.values())
+    example_files.check_ids([example.guid for example in examples], str(path))
+    return examples
 
 
-def _questions(
-    content: Any, name: str
-) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yields for each question its place for errors, its context, its row."""
-    for article in _rows(content, "data", name):
-        title = article.get("title")
-        inside = f"{name}, article {title!r}" if title else name
-        paragraphs = _rows(article, "paragraphs", inside)
-        for number, paragraph in enumerate(paragraphs, start=1):
-            where = f"{inside}, paragraph {number}"
-            context = _value(paragraph, "context", str, where)
-            for row in _rows(paragraph, "qas", where):
-                yield where, context, row
-
-
-def _answers(
-    row: Mapping[str, Any], context: str, where: str
-) -> tuple[Answer, ...] | None:
-    found: tuple[Answer, ...] = ()
-    if row.get("answers") is not None:
-        found = tuple(
-            _answer(answer, context, where)
-            for answer in _rows(row, "answers", where)
-        )
-    is_impossible = row.get("is_impossible", False)
-    if type(is_impossible) is not bool:
+def _example(row: Mapping[str, Any], *, context: str) -> SquadExample:
+    answers = tuple(
+        Answer(text=answer["text"], start=answer["answer_start"])
+        for answer in row.get("answers") or ()
+    )
+    is_impossible = row.get("is_impossible") is True
+    if answers and is_impossible:
         raise ValueError(
-            f"{where}: `is_impossible` must be true or false. Received: "
-            f"{is_impossible!r}."
+            f"question {row['id']} is marked as impossible to answer, but has "
+            "an answer"
         )
-    if is_impossible and found:
-        raise ValueError(
-            f"{where}: the question is marked as impossible to answer, but "
-            f"has {len(found)} answers. Remove one or the other."
-        )
-    return found if found or is_impossible else None
-
-
-def _answer(row: Mapping[str, Any], context: str, where: str) -> Answer:
-    text = _value(row, "text", str, where)
-    start = _value(row, "answer_start", int, where)
-    if not 0 <= start <= start + len(text) <= len(context):
-        raise ValueError(
-            f"{where}: the answer {text!r} must lie in the context, which has "
-            f"{len(context)} characters. Received: answer_start={start}."
-        )
-    return Answer(text=text, start=start)
-
-
-def _rows(content: Any, name: str, where: str) -> list[Mapping[str, Any]]:
-    """Returns a field that must be a list of objects."""
-    rows = _value(content, name, list, where)
-    for row in rows:
-        _check_object(row, f"{where}: each entry of `{name}`")
-    return rows
-
-
-def _value(content: Any, name: str, kind: type, where: str) -> Any:
-    """Returns a field that must be of a type."""
-    _check_object(content, where)
-    if name not in content:
-        raise ValueError(
-            f"{where}: the field `{name}` is missing; found "
-            f"{', '.join(map(repr, content)) or 'no field'}. Convert the file "
-            "to SQuAD's format."
-        )
-    value = content[name]
-    if type(value) is not kind:
-        raise ValueError(
-            f"{where}: `{name}` must be {_TYPE_NAMES[kind]}. Received: "
-            f"{_shown(value)}."
-        )
-    return value
-
-
-def _check_object(content: Any, where: str) -> None:
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{where} must be a JSON object. Received: {_shown(content)}. "
-            "Convert the file to SQuAD's format."
-        )
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value)[:60]
+    return SquadExample(
+        guid=row["id"],
+        question=row["question"],
+        context=context,
+        answers=answers if answers or is_impossible else None,
+    )

@@ -30,11 +30,7 @@ _MAX_BEAM_SIZE = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SquadConfig(SpanLimits):
-    """SQuAD's flags; `read_sets` checks those of windows.
-
-    Raises:
-        ValueError: A value is impossible; the message names it.
-    """
+    """SQuAD's flags; `read_sets` checks those of windows."""
 
     train_file: str | None = setting(
         None, "Questions to train on, in SQuAD's JSON format."
@@ -99,13 +95,6 @@ class SquadConfig(SpanLimits):
         checks.check_number(
             "dropout_prob", self.dropout_prob, at_least=0, below=1
         )
-        threshold = self.null_score_diff_threshold
-        if threshold is not None and not self.version_2_with_negative:
-            raise ValueError(
-                "--null_score_diff_threshold needs --version_2_with_negative; "
-                "without it, every question is answered. Received: "
-                f"null_score_diff_threshold={threshold}."
-            )
 
     @property
     def name(self) -> str:
@@ -126,11 +115,6 @@ def read_sets(
     `uses` is what the run does, of `train`, `eval` and `predict`.
     `saved_threshold` is the null threshold that the run of the weights in use
     has chosen.
-
-    Raises:
-        FileNotFoundError: A file does not exist.
-        ValueError: A file is not given or not in SQuAD's format, or answers
-            that are needed are not known.
     """
     data = SquadData(
         tokenizer=tokenizer,
@@ -160,9 +144,9 @@ def read_sets(
     ):
         # TF1: --do_predict evaluates, too, and chooses the best weights.
         evaluation = prediction
-    for one in filter(None, (train, evaluation)):
+    for labelled in filter(None, (train, evaluation)):
         examples_lib.check_answers(
-            one.examples,
+            labelled.examples,
             version_2_with_negative=config.version_2_with_negative,
         )
     return Sets(

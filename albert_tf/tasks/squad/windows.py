@@ -39,8 +39,8 @@ NUM_SPECIAL_TOKENS = 3
 # Texts encoded by one call: more would take more memory and save no time.
 PARAGRAPHS_PER_CALL = 64
 QUESTIONS_PER_CALL = 1024
-MAX_LISTED = 100
-_SHOWN_SIZE = 60
+# Answers that the log lists.
+_MAX_LISTED = 20
 # TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
 
@@ -49,13 +49,9 @@ _LENGTH_WEIGHT = 0.01
 class WindowLengths:
     """Lengths in tokens: of a sequence, between windows, of a question.
 
-    A sequence is question, window and special tokens. `doc_stride` is the
-    distance between the starts of two windows. Questions longer than
-    `max_query_length` lose their end.
-
-    Raises:
-        ValueError: A length is below 1, or the longest question would leave
-            no room for the context.
+    A sequence is question, window and special tokens; the longest question
+    leaves room for a window. `doc_stride` is the distance between the starts
+    of two windows. Questions longer than `max_query_length` lose their end.
     """
 
     max_seq_length: int = 384
@@ -65,14 +61,11 @@ class WindowLengths:
     def __post_init__(self) -> None:
         for name in ("doc_stride", "max_query_length"):
             checks.check_integer(name, getattr(self, name), at_least=1)
-        if self.max_seq_length <= self.max_query_length + NUM_SPECIAL_TOKENS:
-            raise ValueError(
-                "`max_seq_length` must be greater than `max_query_length` + "
-                f"{NUM_SPECIAL_TOKENS}, to leave room for the context. "
-                f"Received: max_seq_length={self.max_seq_length}, "
-                f"max_query_length={self.max_query_length}. Raise the first or "
-                "lower the second."
-            )
+        checks.check_integer(
+            "max_seq_length",
+            self.max_seq_length,
+            at_least=self.max_query_length + NUM_SPECIAL_TOKENS + 1,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -223,9 +216,10 @@ def _find_paragraphs(
     """Returns the contexts of examples by text; encodes those not known."""
     texts = dict.fromkeys(example.context for example in examples)
     new = [text for text in texts if text not in known]
-    encoded = encode_paragraphs(new, tokenizer)
-    found = {**known, **{one.text: one for one in encoded}}
-    return {text: found[text] for text in texts}
+    paragraphs = dict(known)
+    for paragraph in encode_paragraphs(new, tokenizer):
+        paragraphs[paragraph.text] = paragraph
+    return {text: paragraphs[text] for text in texts}
 
 
 def encode_paragraphs(
@@ -237,12 +231,15 @@ def encode_paragraphs(
         ids, lengths, (starts, ends) = tokenizer.encode_batch_with_offsets(
             chunk
         )
-        last = np.cumsum(lengths)
-        for text, own in zip(
-            chunk, map(slice, last - lengths, last), strict=True
+        stops = np.cumsum(lengths)
+        for text, tokens in zip(
+            chunk, map(slice, stops - lengths, stops), strict=True
         ):
             yield Paragraph(
-                text=text, ids=ids[own], starts=starts[own], ends=ends[own]
+                text=text,
+                ids=ids[tokens],
+                starts=starts[tokens],
+                ends=ends[tokens],
             )
 
 
@@ -280,13 +277,13 @@ def best_windows(num_tokens: int, windows: Sequence[Window]) -> np.ndarray:
     """
     best = np.zeros(num_tokens, np.int32)
     best_scores = np.full(num_tokens, -1.0)
-    for number, window in enumerate(windows):
+    for index, window in enumerate(windows):
         places = np.arange(window.size)
         scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * window.size
-        own = slice(window.start, window.end)
-        is_better = scores > best_scores[own]
-        best[own][is_better] = number
-        best_scores[own][is_better] = scores[is_better]
+        tokens = slice(window.start, window.end)
+        is_better = scores > best_scores[tokens]
+        best[tokens][is_better] = index
+        best_scores[tokens][is_better] = scores[is_better]
     return best
 
 
@@ -335,7 +332,16 @@ def training_records(
                 shift = question.offset - window.start
                 labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
             yield _inputs(question, window, special) | labels
-    _log_misfits(misfits, num_lost, num_questions)
+    if misfits:
+        _logger.warning(
+            "%d of %d answers begin or end within a token; training uses the "
+            "whole tokens. %d answers are not in their context, or are no "
+            "tokens of it; their questions are skipped: %s.",
+            len(misfits) - num_lost,
+            num_questions,
+            num_lost,
+            checks.listed(misfits, at_most=_MAX_LISTED),
+        )
 
 
 def find_answer(
@@ -362,9 +368,9 @@ def find_answer(
             text == answer.text or metrics.exact_match(text, [answer.text])
         ):
             return tokens, None
-        line = f"{question.example.guid}: {_shown(answer.text)}, found: "
-        line += "nothing" if text is None else _shown(text)
-        misfits.append((tokens, line))
+        # 60 characters say enough.
+        misfit = f"{answer.text!r:.60}, found: {text!r:.60}"
+        misfits.append((tokens, f"{question.example.guid} ({misfit})"))
     misfits.sort(key=lambda pair: pair[0] is None)
     return misfits[0] if misfits else (None, None)
 
@@ -397,25 +403,3 @@ def _labels(start: int, end: int, is_impossible: int) -> Record:
         "end_positions": np.array(end, np.int32),
         "is_impossible": np.array(is_impossible, np.float32),
     }
-
-
-def _log_misfits(misfits: list[str], num_lost: int, num_questions: int) -> None:
-    if not misfits:
-        return
-    _logger.warning(
-        "%d of %d answers begin or end within a token; training uses the "
-        "whole tokens. %d answers are not in their context, or are no tokens "
-        "of it; their questions are skipped:",
-        len(misfits) - num_lost,
-        num_questions,
-        num_lost,
-    )
-    for misfit in misfits[:MAX_LISTED]:
-        _logger.warning("  %s", misfit)
-    if len(misfits) > MAX_LISTED:
-        _logger.warning("  and %d more.", len(misfits) - MAX_LISTED)
-
-
-def _shown(text: str) -> str:
-    cut = text if len(text) <= _SHOWN_SIZE else f"{text[:_SHOWN_SIZE]}..."
-    return repr(cut)

@@ -5,7 +5,7 @@ import pytest
 
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import sets as sets_lib
-from albert_tf.tasks.classification.sets import ClassificationConfig
+from albert_tf.tasks.classification.config import ClassificationConfig
 
 
 @pytest.fixture
@@ -59,23 +59,13 @@ def test_a_csv_with_quotes_is_read_by_the_names_of_its_columns(read):
     # Labels are sorted; a row has the number of its first line, from 0.
     assert [one.label for one in sets.train.examples[:5]] == [0, 1, 1, 1, 0]
     assert [one.guid for one in sets.train.examples[:3]] == ["1", "3", "5"]
+    # The second label is the positive one.
+    assert sets.data.positive_label == "ok"
+    data = read("train", positive_label="fraud").data
+    assert data.positive_label == "fraud"
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"), [(None, "ok"), ("fraud", "fraud")]
-)
-def test_the_positive_class_is_told(given, expected, read, caplog):
-    caplog.set_level("INFO")
-
-    sets = read("train", positive_label=given)
-
-    assert sets.data.positive_label == expected
-    message = f"average_precision_of_{expected}, is {expected!r}"
-    assert message in caplog.text
-    assert ("--positive_label names another" in caplog.text) == (given is None)
-
-
-def test_rows_are_held_out_where_there_is_no_dev_file(read, tmp_path):
+def test_rows_are_held_out_where_there_is_no_dev_file(read):
     sets = read("train", "eval", validation_share=0.2)
     again = read("eval", validation_share=0.2)
 
@@ -85,11 +75,6 @@ def test_rows_are_held_out_where_there_is_no_dev_file(read, tmp_path):
     # Later evaluations are of the same rows.
     assert again.evaluation[0].examples == held_out
     assert again.train is None
-    with pytest.raises(ValueError, match="is a file to evaluate, 'later.jso"):
-        read("train", validation_share=0.2, eval_file="later.jsonl")
-    (tmp_path / "dev.tsv").write_text("text\tkind\nx\tok\n")
-    with pytest.raises(ValueError, match=r"is a file to evaluate, '\./dev.tsv"):
-        read("train", validation_share=0.2, data_dir=".")
 
 
 def test_balanced_classes_weigh_the_same(read):
@@ -102,10 +87,6 @@ def test_balanced_classes_weigh_the_same(read):
     assert found.settings["class_weights"] == [3, 0.5]
     # They matter only in training.
     assert read("eval", class_weights=("3", "0.5")).data.class_weights == ()
-    with pytest.raises(
-        ValueError, match="or one weight for each .* Received: 3"
-    ):
-        read("train", class_weights=("3",))
 
 
 def test_numbers_are_scaled_by_those_that_are_trained_on(read):
@@ -129,47 +110,24 @@ def test_equal_numbers_have_no_scale(read, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("known", "given", "is_right"),
+    ("trained", "columns"),
     [
-        (["text", "tags"], ("tags", "text"), False),
-        (["text"], ("tags", "text"), False),
-        (["text", "tags"], ("text",), False),
-        (["text", "tags"], ("text", "tags"), True),
+        (["text", "tags"], ("text", "tags")),
         # A table of other names.
-        (["subject", "body"], ("tags", "text"), True),
-        (None, ("tags", "text"), True),
+        (["subject", "body"], ("tags", "text")),
+        (None, ("tags", "text")),
     ],
 )
-def test_texts_come_in_the_order_of_the_training(known, given, is_right, read):
-    def predict():
-        return read(
-            "predict",
-            predict_file="train.csv",
-            text_columns=given,
-            labels=("a", "b"),
-            kept_settings={"text_columns": known},
-        )
+def test_texts_may_have_other_names_than_in_training(trained, columns, read):
+    data = read(
+        "predict",
+        predict_file="train.csv",
+        text_columns=columns,
+        labels=("a", "b"),
+        kept_settings={"text_columns": trained},
+    ).data
 
-    if is_right:
-        assert predict().data.settings["text_columns"] == [*given]
-        return
-    with pytest.raises(ValueError, match="were trained with --text_columns=te"):
-        predict()
-
-
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        (None, "were trained on all rows, without --validation_share, so"),
-        ([0.2, 1], "trained with --validation_share=0.2 --validation_seed=1"),
-        ([0.1, 0], "trained with --validation_share=0.1 --validation_seed=0"),
-    ],
-)
-def test_rows_that_were_trained_on_are_not_evaluated(known, message, read):
-    settings = {"task": "custom"} | ({"validation": known} if known else {})
-
-    with pytest.raises(ValueError, match=message):
-        read("eval", validation_share=0.2, kept_settings=settings)
+    assert data.settings["text_columns"] == [*columns]
 
 
 def test_the_rows_held_out_of_a_training_are_evaluated_later(read):
@@ -180,12 +138,6 @@ def test_the_rows_held_out_of_a_training_are_evaluated_later(read):
     # A file of its own, and weights of another task.
     read("eval", kept_settings=trained)
     read("eval", validation_share=0.2, kept_settings={"task": "mrpc"})
-
-
-def test_texts_on_both_sides_are_told(read, caplog):
-    read("train", "eval")
-
-    assert "3 of the 3 rows to evaluate have texts that" in caplog.text
 
 
 TAGS = {"label_column": "tags", "multi_label": True, "label_separator": ";"}
@@ -218,39 +170,3 @@ def test_weights_with_several_labels_say_so_themselves(read):
         read("predict", kept=kept),
         {},
     ) == {"labels": ("a", "b"), "thresholds": (0.25, 0.75), "exit_patience": 0}
-
-
-@pytest.mark.parametrize(
-    ("uses", "values", "kept", "message"),
-    [
-        (
-            ["train"],
-            {"positive_label": "good"},
-            None,
-            "--positive_label must be one of 'fraud', 'ok'. Received: 'good'",
-        ),
-        (
-            ["train"],
-            {"positive_label": "a", "labels": ("fraud", "ok", "a")},
-            None,
-            "--positive_label is for two labels. Received: 3",
-        ),
-        (
-            ["predict"],
-            TAGS,
-            Metadata(task="custom", labels=("a", "b")),
-            "were trained with one label a row",
-        ),
-        (
-            ["predict"],
-            TAGS | {"labels": ("a;b", "c")},
-            None,
-            "'a;b' contains the --label_separator, ';'",
-        ),
-    ],
-)
-def test_flags_that_do_not_fit_the_labels_are_refused(
-    uses, values, kept, message, read
-):
-    with pytest.raises(ValueError, match=message):
-        read(*uses, kept=kept, **values)

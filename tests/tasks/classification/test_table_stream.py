@@ -16,15 +16,14 @@ def test_a_table_is_read_anew_each_time_it_is_predicted(tmp_path, caplog):
     assert list(stream) == list(stream)
     # Ids are not compared, which would keep them all in memory.
     assert [one.guid for one in stream] == ["a", "a", "b"]
-    assert "1 of 3 rows have an empty text (lines 4)" in caplog.text
+    assert "1 of 3 examples have an empty text" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("id,text\na,one\nb\n", "line 3: the row must have 2 fields"),
-        ("id,text\n", "new.csv has no rows"),
-        ('id,text\n"a\tb",one\n', "line 2: the id .* has a tab"),
+        ("id,text\n", "new.csv has no examples"),
     ],
 )
 def test_bad_rows_are_found_before_any_is_predicted(text, message, tmp_path):

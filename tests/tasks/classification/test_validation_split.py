@@ -71,18 +71,7 @@ def test_rows_of_several_labels_are_divided():
     assert all(number in (2, 3) for number in counts(validation).values())
 
 
-@pytest.mark.parametrize(
-    ("labels", "share"), [([0, 1], 0.5), ([0] * 4, 0.01), ([0.5], 0.9)]
-)
-def test_a_share_that_leaves_a_side_empty_is_refused(labels, share):
-    with pytest.raises(
-        ValueError, match=r"--validation_share=0.\d+ of \d rows"
-    ):
-        for seed in range(20):
-            validation_split.split(rows(labels), share=share, seed=seed)
-
-
-def test_texts_on_both_sides_are_told(caplog):
+def test_texts_on_both_sides_are_reported(caplog):
     examples = [
         ClassificationExample(guid=str(i), text_a=f"text {i % 5}", label=0)
         for i in range(20)

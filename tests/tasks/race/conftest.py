@@ -31,7 +31,7 @@ PASSAGES = {
     "dev/high": [
         {
             "id": "high3.txt",
-            "article": "The old bridge fell because nobody mended it.",
+            "article": "The old bridge fell because nobody repaired it.",
             "questions": ["Why did the bridge fall?", "When was that"],
             "options": [
                 ["Rain", "Age", "Neglect", "War"],
@@ -48,6 +48,14 @@ PASSAGES = {
             "options": [["The queen", "The king", "A friend", "A bank"]],
         },
     ],
+}
+# A line of JSON.
+QUESTION = {
+    "id": "q1",
+    "article": "Snow is white.",
+    "question": "What is white?",
+    "options": ["Snow", "Coal", "Grass"],
+    "answer": "A",
 }
 
 

@@ -47,11 +47,9 @@ def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
 def test_training_and_scoring_need_answers(make_data, make_example):
     unknown = [make_example(), make_example(guid="q7", label=None)]
 
-    with pytest.raises(
-        ValueError, match="1 of 2 .* no answer, for example question q7"
-    ):
+    with pytest.raises(ValueError, match="1 of 2 .* no answer: q7"):
         make_data().scores(unknown, {"logits": LOGITS[:2]})
-    with pytest.raises(ValueError, match="no answer, .* question q7"):
+    with pytest.raises(ValueError, match="no answer: q7"):
         list(make_data().records(unknown, is_training=True))
 
 

@@ -4,14 +4,7 @@ import pytest
 
 from albert_tf.tasks.race import sets as sets_lib
 from albert_tf.tasks.race.sets import RaceConfig
-
-QUESTION = {
-    "id": "q1",
-    "context": "Snow is white.",
-    "question": "What is white?",
-    "options": ["Snow", "Coal", "Grass"],
-    "answer": "A",
-}
+from tests.tasks.race.conftest import QUESTION
 
 
 @pytest.fixture
@@ -24,14 +17,16 @@ def read(words):
     return make
 
 
-def levels(one):
-    return {example.level for example in one.examples}
+def levels(example_set):
+    return {example.level for example in example_set.examples}
 
 
 def test_each_use_has_its_split(read, race_folder):
     sets = read("train", "eval", "predict", data_dir=str(race_folder))
 
     assert [len(one.examples) for one in sets.all] == [2, 3, 1]
+    # The answers of those to predict are not known.
+    assert sets.prediction[0].examples[0].label is None
     assert sets.data.lengths.max_seq_length == 160
     assert sets.data.num_choices == 4
 
@@ -64,11 +59,7 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     path.write_text(json.dumps(QUESTION) + "\n", "utf-8")
 
     sets = read(
-        "eval",
-        "predict",
-        data_dir=str(race_folder),
-        predict_file=str(path),
-        article_field="context",
+        "eval", "predict", data_dir=str(race_folder), predict_file=str(path)
     )
 
     (example,) = sets.prediction[0].examples
@@ -77,50 +68,3 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     assert [one.data.num_choices for one in sets.all] == [4, 3]
     export = sets_lib.export_settings(RaceConfig(max_qa_length=9), sets, {})
     assert export == {"max_qa_length": 9, "num_choices": 3, "exit_patience": 0}
-
-
-@pytest.mark.parametrize(
-    ("uses", "values", "message"),
-    [
-        (["eval"], {}, "--data_dir or --eval_file must be given"),
-        (["train"], {"max_qa_length": 160}, "`max_seq_length` must be greater"),
-        (
-            ["eval"],
-            {"high_only": True, "eval_file": "a.jsonl"},
-            "a.jsonl has no question of the level high. Leave out --high_only",
-        ),
-    ],
-)
-def test_questions_that_cannot_be_used_are_refused(
-    uses, values, message, read, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    row = QUESTION | {"article": "Snow is white."}
-    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n", "utf-8")
-
-    with pytest.raises(ValueError, match=message):
-        read(*uses, **values)
-
-
-def test_answers_are_only_needed_before_predictions(read, race_folder):
-    test_file = str(race_folder / "RACE" / "test" / "high" / "4.txt")
-
-    assert read("predict", predict_file=test_file).prediction
-    with pytest.raises(ValueError, match="1 of 1 questions have no answer"):
-        read("eval", eval_file=test_file)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"dropout_prob": -0.1}, "`dropout_prob` must be .* at least 0"),
-        (
-            {"high_only": True, "middle_only": True},
-            "--high_only and --middle_only together leave no question",
-        ),
-        ({"id_field": "article"}, "must have its own name.* 'article'"),
-    ],
-)
-def test_impossible_flags_are_refused(values, message):
-    with pytest.raises(ValueError, match=message):
-        RaceConfig(**values)

@@ -1,0 +1,231 @@
+r"""Files of examples: rows of tables, lines of JSON, and what they must have.
+
+Data flow: file -> [this file] -> examples of a task.
+
+TSV is what GLUE means by it: a tab always ends a field, and a line end always
+ends a row. Quotes are plain characters, and a field cannot hold a tab. CSV is
+that of RFC 4180: a field in double quotes may hold commas, line breaks and,
+written twice, quotes. JSONL has one object per line. All may be gzipped; one
+row is in memory at a time.
+"""
+
+import csv
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from albert_tf import checks, files
+from albert_tf.text import text_lines
+
+_logger = logging.getLogger(__name__)
+
+_JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+_CSV_ENDINGS = (".csv", ".csv.gz")
+# What an opening quote without a closing one would take into memory, at most.
+_MAX_FIELD_CHARACTERS = 10_000_000
+# The line number in the file, from 1, and the fields of a row.
+Row: TypeAlias = tuple[int, Sequence[str]]
+
+
+def given_file(config: Any, use: str) -> str | None:
+    """Returns the file that the flags name for a use, such as `train`.
+
+    Returns:
+        None if the file is to be found in `data_dir`.
+
+    Raises:
+        ValueError: Neither is given.
+    """
+    path: str | None = getattr(config, f"{use}_file")
+    if not path and not config.data_dir:
+        raise ValueError(f"--data_dir or --{use}_file must be given.")
+    return path or None
+
+
+def read_header(path: files.Path) -> tuple[str, ...]:
+    """Returns the column names: the first row, or keys of the first object."""
+    rows: Iterator[Iterable[str]]
+    if _is_jsonl(path):
+        rows = (keys for _, keys in read_objects(path))
+    else:
+        rows = (fields for _, fields in _read_fields(path))
+    return tuple(next(rows, ()))
+
+
+def read_rows(
+    path: files.Path,
+    columns: Sequence[str],
+    *,
+    header: Sequence[str] | None = None,
+    broken_rows: list[int] | None = None,
+    list_column: str | None = None,
+) -> Iterator[Row]:
+    """Yields the line number and the named columns of every row.
+
+    A row of several lines has the number of its first one.
+
+    Args:
+        path: A TSV file, or CSV or JSONL by its ending.
+        columns: In the order to return.
+        header: Column names of a file that has no header row.
+        broken_rows: List to which the line numbers of rows with too few or
+            too many fields are added, which are then skipped; None to raise
+            an error. JSONL has no such rows.
+        list_column: Column whose values may be lists of JSONL, which are
+            returned as JSON text.
+
+    Raises:
+        ValueError: A column is missing, or a row is broken. The message names
+            file and line.
+    """
+    if _is_jsonl(path):
+        for line, values in read_objects(path):
+            yield (
+                line,
+                tuple(
+                    _text(
+                        values,
+                        name,
+                        where=f"{path}, line {line}",
+                        may_be_list=name == list_column,
+                    )
+                    for name in columns
+                ),
+            )
+        return
+    rows = _without_last_blanks(_read_fields(path))
+    if header is None:
+        _, header = next(rows, (1, ()))
+    places = [_find_column(column, header, path) for column in columns]
+    for line, row in rows:
+        # An empty line is an empty field of a single column.
+        fields = row or [""]
+        if len(fields) == len(header):
+            yield line, tuple(fields[place] for place in places)
+        elif broken_rows is not None:
+            broken_rows.append(line)
+        else:
+            raise ValueError(
+                f"{path}, line {line}: the row must have {len(header)} fields "
+                f"({', '.join(header)}). Received: {len(fields)} fields. A "
+                "text with tabs, commas or line breaks needs CSV with quotes."
+            )
+
+
+def read_objects(path: files.Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the objects of a file of JSON lines, with their line numbers.
+
+    Blank lines do not count.
+    """
+    for line, text in enumerate(text_lines.read_lines(path), start=1):
+        if not text.strip():
+            continue
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {line} is not JSON: {error}."
+            ) from error
+        if not isinstance(values, dict):
+            raise ValueError(
+                f"{path}, line {line} must be a JSON object. Received: "
+                f"{text[:40]}."
+            )
+        yield line, values
+
+
+def check_ids(ids: Sequence[str], where: str) -> None:
+    """Checks that there are examples, and that each has an id of its own.
+
+    Raises:
+        ValueError: It is not so; the message begins with `where`.
+    """
+    if not ids:
+        raise ValueError(f"{where} has no examples.")
+    known = set()
+    for example_id in ids:
+        if example_id in known:
+            raise ValueError(
+                f"{where}: two examples have the id {example_id!r}. Give each "
+                "its own id; predictions are written by id."
+            )
+        known.add(example_id)
+
+
+def warn_of_empty_texts(
+    empty: Sequence[Any], num_examples: int, where: str
+) -> None:
+    """Logs which examples have an empty text.
+
+    This is no error: published sets have some, and all are to be predicted.
+    """
+    if empty:
+        _logger.warning(
+            "%s: %d of %d examples have an empty text; they are kept: %s.",
+            where,
+            len(empty),
+            num_examples,
+            checks.listed(empty),
+        )
+
+
+def _is_jsonl(path: files.Path) -> bool:
+    return files.check_local(path).endswith(_JSONL_ENDINGS)
+
+
+def _read_fields(path: files.Path) -> Iterator[Row]:
+    """Yields the line number and the fields of every row, also of the first.
+
+    An empty line has no field.
+    """
+    lines = text_lines.read_lines(path)
+    if not files.check_local(path).endswith(_CSV_ENDINGS):
+        for line, text in enumerate(lines, start=1):
+            yield line, text.split("\t") if text else []
+        return
+    csv.field_size_limit(_MAX_FIELD_CHARACTERS)
+    reader = csv.reader((f"{text}\n" for text in lines), strict=True)
+    line = 1
+    try:
+        for fields in reader:
+            yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {line}: not CSV: {error}.") from error
+
+
+def _find_column(column: str, header: Sequence[str], path: files.Path) -> int:
+    if header.count(column) != 1:
+        raise ValueError(
+            f"{path} must have one column named {column!r}. Its columns are "
+            f"{', '.join(map(repr, header))}."
+        )
+    return header.index(column)
+
+
+def _without_last_blanks(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yields the rows without the blank lines that end the file."""
+    blanks = []
+    for row in rows:
+        blanks.append(row)
+        if row[1]:
+            yield from blanks
+            blanks = []
+
+
+def _text(
+    values: dict[str, Any], column: str, *, where: str, may_be_list: bool
+) -> str:
+    value = values.get(column)
+    if isinstance(value, str):
+        return value
+    # A label may be a number or true or false: written as in JSON.
+    if isinstance(value, int | float) or (
+        may_be_list and isinstance(value, list)
+    ):
+        return json.dumps(value, ensure_ascii=False)
+    raise ValueError(
+        f"{where}: {column!r} must be a string or a number. Received: "
+        f"{value!r}; the keys are {', '.join(map(repr, values))}."
+    )
