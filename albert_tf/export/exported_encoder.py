@@ -16,8 +16,9 @@ import tensorflow as tf
 
 from albert_tf.export import length_groups, signature
 from albert_tf.export.signature import Tensors
-from albert_tf.modeling import shared_weights
+from albert_tf.modeling import encoder as encoder_lib
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.fused import shared_weights
 from albert_tf.tasks import early_exit as exits
 
 
@@ -166,8 +167,7 @@ class ExportedEncoder:
 
     def _run_group(self, *ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         hidden, mask = self._embed(*ids)
-        for layer in self._layers():
-            hidden = layer(hidden, mask)
+        *_, hidden = encoder_lib.walk(self._layers(), hidden, mask)
         return hidden, self._pool(hidden)
 
     def _embed(
@@ -177,21 +177,19 @@ class ExportedEncoder:
         segment_ids: tf.Tensor,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the input of the first layer, and the attention mask."""
-        encoder = self._albert.encoder
         with self._weights.scope():
-            hidden = self._albert.embeddings(input_ids, segment_ids)
-            if encoder.embedding_projection is not None:
-                hidden = encoder.embedding_projection(hidden)  # [B, S, H]
+            embedded = self._albert.embeddings(input_ids, segment_ids)
+            hidden = self._albert.encoder.project(embedded)  # [B, S, H]
         # LiteRT does not support slices that add axes.
         return hidden, tf.expand_dims(tf.expand_dims(input_mask, 1), 1)
 
     def _pool(self, hidden: tf.Tensor) -> tf.Tensor:
         with self._weights.scope():
-            return tf.tanh(self._albert.pooler(hidden[:, 0]))
+            return self._albert.pool(hidden)
 
     def _layers(self) -> list[Any]:
         """Returns the blocks of all layers; those that share are the same."""
-        sublayers = self._albert.encoder.blocks
+        sublayers = self._albert.encoder.sublayers_of_blocks
         for pair in sublayers:
             if pair not in self._blocks:
                 self._blocks[pair] = self._make_block(*pair)

@@ -6,6 +6,7 @@ Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
 Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,14 +14,13 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, layers
+from albert_tf.modeling import base, fused, layers, packing
 from albert_tf.modeling.embeddings import Embeddings
 from albert_tf.modeling.encoder import Encoder
-from albert_tf.modeling.packing import PackedRows
 
 
 @base.register
-class AlbertModel(base.SerializableModel):
+class AlbertModel(base.BaseModel):
     """The encoder of Lan et al. 2020, with its pooler.
 
     All weights exist as soon as the model does; the same `seed` gives the
@@ -34,20 +34,22 @@ class AlbertModel(base.SerializableModel):
     Args:
         output_hidden_states: Whether to return the output of every block,
             which can be large.
-        seed: Seed of the initial weights, and of dropout where the call gives
-            none.
-        dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
-            float32 in any of them. None for the global policy of Keras.
+        **kwargs: `seed`, of the initial weights, and of dropout where the call
+            gives none; `dtype` and `name`, as those of any Keras layer.
 
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
             (default: all 0). Also `packed_at`, int `[B]`, if sequences shall
-            share rows while they are encoded, see `packing.PackedRows`; the
-            outputs are the same. Other entries are ignored.
+            share rows while they are encoded, see `packing`; the outputs are
+            the same. Other entries are ignored.
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
+        depth: Number of layers to compute, the first ones; None for all.
+        recompute: Whether to keep little for the gradient, and to compute the
+            rest again.
+        fusion: How to compute on a CPU, see `fused.Fusion`.
 
     Returns:
         Dict of float tensors in the compute dtype:
@@ -57,25 +59,20 @@ class AlbertModel(base.SerializableModel):
         `embedding_output` `[B, S, E]`: before the projection.
         With `output_hidden_states`, also `hidden_states`, a list of
         `[B, S, H]`: the projected embeddings, then the output of every block.
-
-    Raises:
-        ValueError: The inputs are not a dict of integer tensors of rank 2, or
-            a sequence is longer than `max_position_embeddings`.
     """
+
+    default_name = "albert"
 
     def __init__(
         self,
         config: config_lib.AlbertConfig,
         *,
         output_hidden_states: bool = False,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "albert",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.output_hidden_states = output_hidden_states
-        self.seed = seed
+        seed = self.seed
         derive = layers.derive_seed
         self.dropout_generator = keras.random.SeedGenerator(
             derive(seed, "dropout"), name="dropout"
@@ -113,36 +110,62 @@ class AlbertModel(base.SerializableModel):
         inputs: Mapping[str, Any],
         training: bool | None = None,
         seed: Any | None = None,
+        depth: int | None = None,
+        recompute: bool = False,
+        fusion: fused.Fusion | None = None,
     ) -> dict[str, Any]:
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
-        seed = self.dropout_seed(training, seed)
-        attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
-        position_ids, unpack = None, _unchanged
-        if "packed_at" in inputs:
-            rows = PackedRows(inputs["packed_at"], input_mask)
-            input_ids = rows.pack(input_ids)
-            segment_ids = rows.pack(segment_ids)
-            attention_mask = rows.attention_mask
-            position_ids, unpack = rows.position_ids, rows.unpack
-        embedded = self.embeddings(
-            input_ids, segment_ids, position_ids, seed=seed
+        encode = functools.partial(
+            self._encode,
+            seed=self.dropout_seed(training, seed),
+            depth=depth,
+            recompute=recompute,
+            fusion=fusion,
         )
-        hidden_states = [
-            unpack(hidden)
-            for hidden in self.encoder(embedded, attention_mask, seed=seed)
-        ]
-        sequence_output = hidden_states[-1]
+        if "packed_at" in inputs:
+            embedded, hidden_states = packing.encode_packed(
+                encode,
+                inputs["packed_at"],
+                input_ids,
+                input_mask,
+                segment_ids,
+            )
+        else:
+            attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
+            embedded, hidden_states = encode(
+                input_ids, segment_ids, attention_mask
+            )
+        sequence_output = hidden_states[-1]  # [B, S, H]
         outputs = {
             "sequence_output": sequence_output,
-            "pooled_output": ops.tanh(self.pooler(sequence_output[:, 0])),
-            "embedding_output": unpack(embedded),
+            "pooled_output": self.pool(sequence_output),
+            "embedding_output": embedded,
         }
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
 
+    def _encode(
+        self,
+        input_ids: Any,
+        segment_ids: Any,
+        attention_mask: Any,
+        position_ids: Any | None = None,
+        *,
+        seed: Any | None,
+        fusion: fused.Fusion | None,
+        **options: Any,
+    ) -> tuple[Any, list[Any]]:
+        """Returns embeddings `[B, S, E]` and hidden states `[B, S, H]`."""
+        embedded = self.embeddings(
+            input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
+        )
+        return embedded, self.encoder(
+            embedded, attention_mask, seed=seed, fusion=fusion, **options
+        )
 
-def _unchanged(hidden: Any) -> Any:
-    return hidden
+    def pool(self, sequence_output: Any) -> Any:
+        """Returns the transformed vectors of the first tokens, `[B, H]`."""
+        return ops.tanh(self.pooler(sequence_output[:, 0]))

@@ -1,9 +1,7 @@
 """Base classes by which layers and models save, clone, pickle and export.
 
 A layer is saved as the arguments of its constructor, which it keeps as
-attributes of the same names. `AlbertConfig` is saved as its dict. A model is
-called on a dict of tensors, which is checked first: Keras would otherwise fail
-deep inside the model, or broadcast silently.
+attributes of the same names. `AlbertConfig` is saved as its dict.
 """
 
 import dataclasses
@@ -13,6 +11,7 @@ from typing import Any, Self
 
 import keras
 
+from albert_tf import checks
 from albert_tf import config as config_lib
 
 _CONFIG = "config"
@@ -60,9 +59,8 @@ class SerializableLayer(keras.layers.Layer):
             )
         layer = cls(**arguments)
         layer.trainable = config.get("trainable", True)
-        frozen = set(config.get(_FROZEN, ()))
         for index, inner in enumerate(layer._inner_layers()):
-            if index in frozen:
+            if index in config.get(_FROZEN, ()):
                 inner.trainable = False
         return layer
 
@@ -71,13 +69,51 @@ class SerializableLayer(keras.layers.Layer):
         # the compute dtype (logits are always float32).
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
     def _inner_layers(self) -> list[keras.layers.Layer]:
         return list(self._flatten_layers(include_self=False))
 
 
 def _argument_names(layer_class: Any) -> list[str]:
-    _, *names = inspect.signature(layer_class.__init__).parameters
+    """Returns the arguments of a constructor, and of those it hands on to."""
+    names: list[str] = []
+    for ancestor in layer_class.__mro__:
+        if "__init__" not in vars(ancestor):
+            continue
+        arguments = inspect.signature(ancestor.__init__).parameters.values()
+        _, *names_here = (a.name for a in arguments if a.kind != a.VAR_KEYWORD)
+        names += names_here
+        if all(a.kind != a.VAR_KEYWORD for a in arguments):
+            break
     return names
+
+
+class AlbertLayer(SerializableLayer):
+    """A layer of a model with a config.
+
+    Args:
+        config: Config of the whole model.
+        seed: Seed of the initial weights.
+        dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
+            float32 in any of them. None for the global policy of Keras.
+        name: Checkpoints identify the variables of heads by it.
+    """
+
+    default_name = "layer"
+
+    def __init__(
+        self,
+        config: config_lib.AlbertConfig,
+        *,
+        seed: int = 0,
+        dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(dtype=dtype, name=name or self.default_name)
+        self.config = config
+        self.seed = seed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,8 +141,8 @@ def encoder_specs(rank: int = 2) -> dict[str, Spec]:
     }
 
 
-class SerializableModel(SerializableLayer, keras.Model):
-    """A model that is saved as the arguments of its constructor.
+class BaseModel(AlbertLayer, keras.Model):
+    """A model with a config, which all its layers share.
 
     It is called on a dict of tensors, which are checked first.
     """
@@ -195,53 +231,33 @@ def check_inputs(
 ) -> None:
     """Checks what a model is called with, as far as it is known in a graph.
 
+    Tensors of other ranks can be broadcast silently, and ids that are floats
+    are rounded in a lower precision.
+
     Args:
         inputs: First argument of the call.
         specs: Entries that the model knows; others are ignored.
         model_name: Class of the model, for messages.
-
-    Raises:
-        ValueError: `inputs` is not a dict, lacks an entry, or an entry is not
-            a tensor of the expected rank and type.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
-    if not isinstance(inputs, Mapping):
+    given = inputs if isinstance(inputs, Mapping) else {}
+    if missing := [name for name in required if name not in given]:
         raise ValueError(
-            f"`{model_name}` must be called on a dict of tensors. Received: "
-            f"an object of type {type(inputs).__name__}. Pass a dict with "
-            f"the keys {_listed(specs)}; `tokenizer.batch` makes one."
+            f"`{model_name}` must be called on a dict with "
+            f"{checks.listed(required)}; `tokenizer.batch` makes one. Missing: "
+            f"{checks.listed(missing)}."
         )
-    missing = [name for name in required if name not in inputs]
-    if missing:
-        raise ValueError(
-            f"`{model_name}` needs the inputs {_listed(required)}. Received: "
-            f"a dict with the keys {_listed(inputs)}. Add {_listed(missing)}."
-        )
-    for name in specs:
-        if name in inputs:
-            _check_tensor(name, inputs[name], specs[name])
+    for name, spec in specs.items():
+        if name in given and not _fits(given[name], spec):
+            dtype, shape = given[name].dtype, tuple(given[name].shape)
+            raise ValueError(
+                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}. "
+                f"Received: {dtype} of shape {shape}."
+            )
 
 
-def _check_tensor(name: str, value: Any, spec: Spec) -> None:
-    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-        raise ValueError(
-            f"`{name}` must be a tensor or a NumPy array. Received: an object "
-            f"of type {type(value).__name__}. Convert it, for example with "
-            f"np.array(..., dtype={spec.dtype!r})."
-        )
-    if len(value.shape) != spec.rank:
-        raise ValueError(
-            f"`{name}` must have rank {spec.rank}. Received: shape "
-            f"{tuple(value.shape)}."
-        )
+def _fits(value: Any, spec: Spec) -> bool:
     dtype = keras.backend.standardize_dtype(value.dtype)
-    wants_integers = spec.dtype == "int32"
-    if wants_integers and not dtype.startswith(("int", "uint", "bool")):
-        raise ValueError(
-            f"`{name}` must hold integers. Received: dtype {dtype!r}. Cast it "
-            "to 'int32'."
-        )
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(repr, names)) or "(none)"
+    is_integer = dtype.startswith(("int", "uint", "bool"))
+    is_kind = is_integer or spec.dtype != "int32"
+    return is_kind and len(value.shape) == spec.rank

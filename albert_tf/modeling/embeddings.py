@@ -14,12 +14,12 @@ import keras
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.layers import LayerNorm
 
 
 @base.register
-class Embeddings(base.SerializableLayer):
+class Embeddings(base.AlbertLayer):
     """Turns token ids and segment ids into vectors.
 
     Call arguments:
@@ -28,25 +28,16 @@ class Embeddings(base.SerializableLayer):
         position_ids: Int tensor `[B, S]`, the row of the position table for
             each token; None for 0, 1, and so on.
         seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[B, S, E]` in the compute dtype.
-
-    Raises:
-        ValueError: S is known and exceeds `max_position_embeddings`.
     """
 
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        seed: int,
-        dtype: Any = None,
-        name: str = "embeddings",
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
-        self.seed = seed
+    default_name = "embeddings"
+
+    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
 
     def build(self, input_shape: Any = None) -> None:
@@ -79,8 +70,8 @@ class Embeddings(base.SerializableLayer):
         segment_ids: Any,
         position_ids: Any | None = None,
         seed: Any | None = None,
+        fusion: fused.Fusion | None = None,
     ) -> Any:
-        self._check_length(input_ids.shape[1])
         positions = self.position_embeddings[: ops.shape(input_ids)[1]]
         if position_ids is not None:
             positions = ops.take(self.position_embeddings, position_ids, axis=0)
@@ -90,9 +81,9 @@ class Embeddings(base.SerializableLayer):
         words, types, positions = (
             ops.cast(values, "float32") for values in (words, types, positions)
         )
-        embedded = self.layer_norm(words, types, positions)  # [B, S, E]
+        embedded = self.layer_norm(words, types, positions, fusion=fusion)
         embedded = dropout.dropout(
-            embedded,
+            embedded,  # [B, S, E]
             rate=self.config.hidden_dropout_prob,
             seed=seed,
             site=dropout.EMBEDDINGS_SITE,
@@ -101,13 +92,3 @@ class Embeddings(base.SerializableLayer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape, self.config.embedding_size)
-
-    def _check_length(self, length: int | None) -> None:
-        longest = self.config.max_position_embeddings
-        if length is not None and length > longest:
-            raise ValueError(
-                "`input_ids` must not be longer than the model's "
-                f"max_position_embeddings={longest} positions. Received: "
-                f"sequences of {length} tokens. Shorten the sequences, or use "
-                "a config with more positions."
-            )

@@ -4,57 +4,89 @@ Source: Lan et al. 2020, section 3.1 and table 4 (cross-layer parameter
 sharing); google-research/albert, `modeling.transformer_model`.
 """
 
-import contextlib
-import threading
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers, shared_weights
+from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
-from albert_tf.modeling.shared_weights import LayerCall
+from albert_tf.modeling.fused import shared_weights
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
 
-class _State(threading.local):
-    depth: int | None = None
-    recomputes: bool = False
-
-
-_STATE = _State()
-
-
-@contextlib.contextmanager
-def computing(
-    *, depth: int | None = None, recomputes: bool = False
-) -> Iterator[None]:
-    """Says how the encoders that this thread calls in this block compute.
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One block of the stack: attention, then feed-forward.
 
     Args:
-        depth: They compute their first `depth` layers only; None for all.
-        recomputes: Whether only inputs and outputs of sublayers are kept for
-            the gradient, and the rest is computed again: more time, much less
-            memory.
+        attention: Calls the sublayer; so does `feed_forward`.
+        feed_forward: Calls the sublayer that follows.
+        seed: Seed of the dropout masks; None drops nothing.
+        site: First dropout site of the block.
+        fusion: How to compute, see `fused.Fusion`.
     """
-    before = _STATE.depth, _STATE.recomputes
-    _STATE.depth, _STATE.recomputes = depth, recomputes
-    try:
-        yield
-    finally:
-        _STATE.depth, _STATE.recomputes = before
+
+    attention: shared_weights.LayerCall
+    feed_forward: shared_weights.LayerCall
+    seed: Any | None
+    site: int
+    fusion: fused.Fusion | None
+
+    def __call__(self, hidden: Any, attention_mask: Any) -> Any:
+        hidden = self.attention(
+            hidden,
+            attention_mask,
+            seed=self.seed,
+            site=self.site,
+            fusion=self.fusion,
+        )
+        return self.feed_forward(
+            hidden,
+            seed=self.seed,
+            site=self.site + _ATTENTION_SITES,
+            fusion=self.fusion,
+        )
+
+
+def walk(
+    blocks: Sequence[Callable[[Any, Any], Any]],
+    hidden: Any,
+    attention_mask: Any,
+    between_blocks: Callable[[Any, Any], tuple[Any, Any]] | None = None,
+) -> list[Any]:
+    """Passes sequences through blocks: in training, early exit and export.
+
+    Args:
+        blocks: Functions of hidden states and attention mask.
+        hidden: Float tensor `[B, S, H]`.
+        attention_mask: As in the call of `Encoder`.
+        between_blocks: Called before each block but the first; returns the
+            hidden states and the mask of the sequences that go on.
+
+    Returns:
+        `hidden`, then the output of every block.
+    """
+    hidden_states = [hidden]
+    for number, block in enumerate(blocks):
+        if between_blocks and number:
+            hidden, attention_mask = between_blocks(hidden, attention_mask)
+        hidden = block(hidden, attention_mask)
+        hidden_states.append(hidden)
+    return hidden_states
 
 
 @base.register
-class Encoder(base.SerializableLayer):
+class Encoder(base.AlbertLayer):
     """Applies blocks that share weights to a sequence.
 
     A block is an attention sublayer and a feed-forward sublayer; each layer
     runs `inner_group_num` blocks. `attention_sublayers` and
     `feed_forward_sublayers` hold the distinct sublayers, named after their
-    set of weights and their place in it; `blocks` says which of them each
-    block of the stack uses.
+    set of weights and their place in it; `sublayers_of_blocks` has, for each
+    block of the stack, the indices of the two that it uses.
 
     Args:
         output_hidden_states: Whether to return the output of every block.
@@ -64,6 +96,11 @@ class Encoder(base.SerializableLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to.
         seed: Int tensor `[2]`, seed of the dropout masks; None drops nothing.
+        depth: Number of layers to compute, the first ones; None for all.
+        recompute: Whether only inputs and outputs of sublayers are kept for
+            the gradient, and the rest is computed again: more time, much less
+            memory.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         A list of float tensors `[B, S, H]` in the compute dtype. The last is
@@ -72,19 +109,18 @@ class Encoder(base.SerializableLayer):
         without, it is the only one.
     """
 
+    default_name = "encoder"
+
     def __init__(
         self,
         config: config_lib.AlbertConfig,
         *,
         output_hidden_states: bool = False,
-        seed: int,
-        dtype: Any = None,
-        name: str = "encoder",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.output_hidden_states = output_hidden_states
-        self.seed = seed
+        num_inner = config.inner_group_num
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = layers.dense(
@@ -95,6 +131,14 @@ class Encoder(base.SerializableLayer):
         )
         self.feed_forward_sublayers = self._sublayers(
             FeedForwardSublayer, "feed_forward", config.num_weight_sets("ffn")
+        )
+        self.sublayers_of_blocks = tuple(
+            (
+                config.weight_set("attention", layer) * num_inner + inner,
+                config.weight_set("ffn", layer) * num_inner + inner,
+            )
+            for layer in range(config.num_hidden_layers)
+            for inner in range(num_inner)
         )
 
     def _sublayers(self, layer_class: Any, kind: str, num_sets: int) -> Any:
@@ -113,36 +157,6 @@ class Encoder(base.SerializableLayer):
             for name in names
         ]
 
-    @property
-    def blocks(self) -> list[tuple[int, int]]:
-        """Index of the attention and the feed-forward sublayer of each block.
-
-        The blocks are in the order of the stack, see also `computing`.
-        """
-        config, blocks = self.config, []
-        for layer in range(config.num_hidden_layers)[: _STATE.depth]:
-            attention, feed_forward = (
-                config.weight_set(half, layer) * config.inner_group_num
-                for half in ("attention", "ffn")
-            )
-            for inner in range(config.inner_group_num):
-                blocks.append((attention + inner, feed_forward + inner))
-        return blocks
-
-    def block_calls(self) -> list[tuple[LayerCall, LayerCall]]:
-        """Returns the calls of the two sublayers of each block of the stack.
-
-        Each is to be called once, in the order of the stack.
-        """
-        kinds = self.attention_sublayers, self.feed_forward_sublayers
-        calls = [
-            shared_weights.calls(sublayers, order, recomputes=_STATE.recomputes)
-            for sublayers, order in zip(
-                kinds, zip(*self.blocks, strict=True), strict=True
-            )
-        ]
-        return list(zip(*calls, strict=True))
-
     def build(self, input_shape: Any = None) -> None:
         if self.embedding_projection is not None:
             self.embedding_projection.build(
@@ -152,23 +166,59 @@ class Encoder(base.SerializableLayer):
             layer.build((None, None, self.config.hidden_size))
 
     def call(
-        self, embedded: Any, attention_mask: Any, seed: Any | None = None
+        self,
+        embedded: Any,
+        attention_mask: Any,
+        seed: Any | None = None,
+        depth: int | None = None,
+        recompute: bool = False,
+        fusion: fused.Fusion | None = None,
     ) -> list[Any]:
-        hidden = embedded
-        if self.embedding_projection is not None:
-            hidden = self.embedding_projection(embedded)  # [B, S, H]
-        hidden_states = []
-        for block, (attention, feed_forward) in enumerate(self.block_calls()):
-            if self.output_hidden_states:
-                hidden_states.append(hidden)
-            site = dropout.block_site(block)
-            hidden = attention(hidden, attention_mask, seed=seed, site=site)
-            hidden = feed_forward(
-                hidden, seed=seed, site=site + _ATTENTION_SITES
-            )
-        return [*hidden_states, hidden]
+        hidden = self.project(embedded, fusion)  # [B, S, H]
+        blocks = self.blocks(seed, depth, recompute, fusion)
+        hidden_states = walk(blocks, hidden, attention_mask)
+        return (
+            hidden_states if self.output_hidden_states else hidden_states[-1:]
+        )
+
+    def project(self, embedded: Any, fusion: fused.Fusion | None = None) -> Any:
+        """Returns the input of the first block, `[B, S, H]`."""
+        if self.embedding_projection is None:
+            return embedded
+        return self.embedding_projection(embedded, fusion=fusion)
+
+    def blocks(
+        self,
+        seed: Any | None = None,
+        depth: int | None = None,
+        recompute: bool = False,
+        fusion: fused.Fusion | None = None,
+    ) -> list[Block]:
+        """Returns the blocks of the stack, each to be called once, in order.
+
+        The arguments are those of the call.
+        """
+        num_blocks = len(self.sublayers_of_blocks)
+        if depth is not None:
+            num_blocks = depth * self.config.inner_group_num
+        num_attentions = len(self.attention_sublayers)
+        order = []
+        for attention, feed_forward in self.sublayers_of_blocks[:num_blocks]:
+            order += [attention, num_attentions + feed_forward]
+        calls = shared_weights.calls(
+            [*self.attention_sublayers, *self.feed_forward_sublayers],
+            order,
+            recompute=recompute,
+            fusion=fusion,
+        )
+        blocks = []
+        for number in range(num_blocks):
+            attention, feed_forward = calls[2 * number : 2 * number + 2]
+            site = dropout.block_site(number)
+            blocks.append(Block(attention, feed_forward, seed, site, fusion))
+        return blocks
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         shape = (*input_shape[:-1], self.config.hidden_size)
-        num_others = len(self.blocks) if self.output_hidden_states else 0
-        return [shape] * (num_others + 1)
+        num_blocks = len(self.sublayers_of_blocks)
+        return [shape] * (num_blocks * self.output_hidden_states + 1)

@@ -5,26 +5,22 @@ layer derives the seeds of its parts from its own seed and their names. So the
 initial value of a variable depends only on the seed of the model and on the
 place of the variable: not on the order of creation, nor on any global state.
 
-Source: google-research/albert, `modeling.create_initializer`, and its calls of
-`tf.contrib.layers.layer_norm`; `run_pretraining.get_sentence_order_output`,
-`classifier_utils.create_model` and `squad_utils.create_v1_model` for output
-layers.
+Source: google-research/albert, `modeling.create_initializer`;
+`run_pretraining.get_sentence_order_output`, `classifier_utils.create_model` and
+`squad_utils.create_v1_model` for output layers.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from albert_tf.modeling import base, kernels
+from albert_tf.modeling import base, fused
 
 _SEED_BYTES = 4
 _LARGEST_SEED = 2**31 - 1
-# TF1: contrib.layer_norm used 1e-12; the Keras default, 1e-3, moves every
-# output of the published checkpoints.
-LAYER_NORM_EPSILON = 1e-12
 # TF1: the heads of the tasks do not use `initializer_range`.
 TASK_STDDEV = 0.02
 
@@ -50,37 +46,41 @@ def truncated_normal(
 
 @base.register
 class Linear(keras.layers.Dense):
-    """Applies a linear map to vectors, the rows of one matrix.
-
-    An activation that is marked by `kernels.of_sum` adds the bias itself.
+    """A `Dense` layer that is computed by `fused.linear`.
 
     The weights are cast where they are used, not where they are read, so that
-    `shared_weights` can cast those of many calls at once.
+    `fused.shared_weights` can cast those of many calls at once.
 
     Call arguments:
         inputs: Float tensor `[..., in]`.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[..., units]` in the compute dtype.
     """
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
-        return super().add_weight(*args, autocast=False, **kwargs)
+        return super().add_weight(*args, **(kwargs | {"autocast": False}))
 
-    def call(self, inputs: Any) -> Any:
-        *leading, size = ops.shape(inputs)
-        shape = (*leading, self.units)
-        rows = ops.reshape(inputs, (-1, size))
-        product = ops.matmul(rows, ops.cast(self.kernel, self.compute_dtype))
-        is_linear = self.activation is keras.activations.linear
-        # Without a change of shape between them, TensorFlow computes product,
-        # bias and activation in one kernel. That pays for an activation alone.
-        if is_linear or kernels.is_compiled(inputs):
-            product = ops.reshape(product, shape)
-        addends = [product, self.bias] if self.use_bias else [product]
-        if not kernels.is_of_sum(self.activation):
-            addends = [kernels.add(*addends)]
-        return ops.reshape(self.activation(*addends), shape)
+    def call(self, inputs: Any, fusion: fused.Fusion | None = None) -> Any:
+        return fused.linear(
+            inputs,
+            self.kernel,
+            self.bias,
+            activation=self.activation,
+            fusion=fusion,
+        )
+
+    def quantize(
+        self, mode: Any = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        # Keras refuses subclasses of `Dense`; this one has the same weights.
+        super().quantize(mode, type_check=False, config=config)
+
+    def quantized_call(
+        self, inputs: Any, fusion: fused.Fusion | None = None
+    ) -> Any:
+        return ops.cast(super().quantized_call(inputs), self.compute_dtype)
 
 
 def dense(
@@ -90,6 +90,7 @@ def dense(
     *,
     activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
+    layer_class: type[Linear] = Linear,
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
@@ -98,7 +99,7 @@ def dense(
     `seed`; its bias starts at 0. Its outputs are those of `activation`, if
     there is one.
     """
-    return Linear(
+    return layer_class(
         units,
         activation=activation,
         use_bias=use_bias,
@@ -112,48 +113,6 @@ def dense(
     )
 
 
-def normalize(addends: Sequence[Any], gamma: Any, beta: Any) -> Any:
-    """Gives every row of a sum the mean `beta` and the deviation `gamma`.
-
-    Args:
-        addends: Float tensors `[..., H]` of any float dtype; the arithmetic is
-            in float32.
-        gamma: Float32 tensor `[H]`.
-        beta: Float32 tensor `[H]`.
-
-    Returns:
-        Tensor of the shape and dtype of the first addend.
-    """
-    return kernels.apply(_normalize, _normalize_gradient, addends, gamma, beta)
-
-
-def _standardize(inputs: Any) -> tuple[Any, Any]:
-    """Returns rows of mean 0 and deviation 1, and what they were scaled by."""
-    inputs = ops.cast(inputs, "float32")
-    centered = inputs - kernels.row_means(inputs)
-    variance = kernels.row_means(ops.square(centered))
-    scale = ops.rsqrt(variance + LAYER_NORM_EPSILON)
-    return centered * scale, scale
-
-
-def _normalize(inputs: Any, gamma: Any, beta: Any) -> Any:
-    standard, _ = _standardize(inputs)
-    return ops.cast(standard * gamma + beta, inputs.dtype)
-
-
-def _normalize_gradient(
-    upstream: Any, output: Any, inputs: Any, gamma: Any, beta: Any
-) -> list[Any]:
-    del output, beta
-    standard, scale = _standardize(inputs)
-    # The part of the gradient that changes neither mean nor deviation.
-    gradient = upstream * gamma
-    mean = kernels.row_means(gradient)
-    along = kernels.row_means(gradient * standard)
-    gradient = (gradient - mean - along * standard) * scale
-    return [gradient, upstream * standard, upstream]
-
-
 @base.register
 class LayerNorm(base.SerializableLayer):
     """Normalizes rows of a sum, then applies a trainable scale and shift.
@@ -164,7 +123,8 @@ class LayerNorm(base.SerializableLayer):
 
     Call arguments:
         inputs: Float tensor `[..., H]`.
-        *others: Float tensors, `[..., H]` too, which are added to it.
+        *others: Float tensors, which are added to it.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[..., H]` in the compute dtype.
@@ -189,11 +149,12 @@ class LayerNorm(base.SerializableLayer):
             autocast=False,
         )
 
-    def call(self, inputs: Any, *others: Any) -> Any:
-        return normalize([inputs, *others], self.gamma, self.beta)
-
-    def compute_output_shape(self, input_shape: Any, *others: Any) -> Any:
-        return input_shape
+    def call(
+        self, inputs: Any, *others: Any, fusion: fused.Fusion | None = None
+    ) -> Any:
+        return fused.add_and_normalize(
+            inputs, *others, gamma=self.gamma, beta=self.beta, fusion=fusion
+        )
 
 
 @base.register

@@ -12,13 +12,12 @@ Source: google-research/albert, `run_pretraining.get_masked_lm_output` and
 `squad_utils.v2_model_fn_builder`.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keras import ops
 
-from albert_tf.modeling import kernels
+from albert_tf.modeling import fused
 
 # TF1: keeps the loss of a batch without targets at 0 instead of 0 / 0.
 MASKED_LM_EPSILON = 1e-5
@@ -74,84 +73,23 @@ def example_weights(batch: Mapping[str, Any]) -> Any:
     return ops.ones(ops.shape(batch["input_ids"])[:1], "float32")
 
 
-def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Returns minus the logarithm of the probability of each label.
-
-    Args:
-        logits: Float tensor `[..., K]`.
-        labels: Int tensor `[...]`, 0 to K - 1.
-
-    Returns:
-        Float32 tensor `[...]`. A label that is no class gives an error, or NaN
-        for loss and gradient, or 0 on JAX.
-    """
-    labels = ops.convert_to_tensor(labels)
-    if kernels.is_compiled(logits) and labels.shape == logits.shape[:-1]:
-        return _cross_entropy(logits, labels)
-    return ops.sparse_categorical_crossentropy(
-        labels, ops.cast(logits, "float32"), from_logits=True
-    )
-
-
-@ops.custom_gradient
-def _cross_entropy(logits: Any, labels: Any) -> Any:
-    """Does `cross_entropy` in two compiled parts, forward and gradient."""
-    loss, largest, log_total = kernels.call(_loss_and_total, logits, labels)
-
-    def grad(*args: Any, upstream: Any = None) -> Any:
-        [upstream] = kernels.upstreams(args, upstream)
-        inputs = logits, labels, largest, log_total, upstream
-        return kernels.call(_cross_entropy_gradient, *inputs), None
-
-    return loss, grad
-
-
-def _loss_and_total(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
-    """Returns the loss `[...]`, and what its gradient needs, `[..., 1]`.
-
-    That is the largest logit, and the logarithm of the sum of all exponentials
-    after it has been subtracted. Their sum would be rounded like a logit, which
-    may be much larger than a loss.
-    """
-    logits = ops.cast(logits, "float32")
-    largest = ops.max(logits, axis=-1, keepdims=True)
-    log_total = ops.log(kernels.row_sums(ops.exp(logits - largest)))
-    is_class = _is_class(labels, logits)
-    chosen = ops.cast(ops.where(is_class, labels, 0), "int32")[..., None]
-    of_labels = ops.take_along_axis(logits, chosen, axis=-1) - largest
-    loss = ops.squeeze(log_total - of_labels, -1)
-    return ops.where(is_class, loss, math.nan), largest, log_total
-
-
-def _cross_entropy_gradient(
-    logits: Any, labels: Any, largest: Any, log_total: Any, upstream: Any
-) -> Any:
-    """Returns probabilities, less 1 at the label, times `upstream`."""
-    shifted = ops.cast(logits, "float32") - largest
-    probabilities = ops.exp(shifted - log_total)
-    classes = ops.arange(logits.shape[-1], dtype="int32")
-    chosen = ops.cast(labels, "int32")[..., None]
-    hits = ops.cast(ops.equal(classes, chosen), "float32")
-    upstream = ops.where(_is_class(labels, logits), upstream, math.nan)
-    found = (probabilities - hits) * upstream[..., None]
-    return ops.cast(found, logits.dtype)
-
-
-def _is_class(labels: Any, logits: Any) -> Any:
-    return ops.logical_and(labels >= 0, labels < logits.shape[-1])
-
-
-def weighted_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
+def weighted_sums(
+    logits: Any,
+    labels: Any,
+    weights: Any,
+    fusion: fused.Fusion | None = None,
+) -> LossSums:
     """Returns the sums of a cross entropy.
 
     Args:
         logits: Float tensor `[..., K]`.
         labels: Int tensor `[...]`, 0 to K - 1.
         weights: Tensor `[...]`, 0 for what only pads the batch.
+        fusion: How to compute, see `fused.Fusion`.
     """
     weights = ops.cast(weights, "float32")
     return LossSums(
-        loss=ops.sum(weights * cross_entropy(logits, labels)),
+        loss=ops.sum(weights * fused.cross_entropy(logits, labels, fusion)),
         weight=ops.sum(weights),
         correct=ops.sum(weights * _hits(logits, labels)),
     )
@@ -188,7 +126,7 @@ def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
 def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     """Returns the sums of the mean binary cross entropy of K labels.
 
-    `correct` is the sum of weight x the share of labels that are told right.
+    `correct` is the sum of weight x the share of correctly predicted labels.
 
     Args:
         logits: Float tensor `[B, K]`.

@@ -7,9 +7,40 @@ Source: Krell et al. 2021, "Efficient sequence packing without
 cross-contamination".
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras import ops
+
+
+def encode_packed(
+    encode: Callable[..., Any],
+    packed_at: Any,
+    input_ids: Any,
+    input_mask: Any,
+    segment_ids: Any,
+) -> Any:
+    """Encodes sequences that share rows, as if each had a row of its own.
+
+    Args:
+        encode: Function of ids, segment ids, attention mask and position ids.
+        packed_at: As for `PackedRows`.
+        input_ids: Int tensor `[B, S]`.
+        input_mask: As for `PackedRows`.
+        segment_ids: Int tensor `[B, S]`.
+
+    Returns:
+        What `encode` returns, float tensors `[B, S, ...]`.
+    """
+    rows = PackedRows(packed_at, input_mask)
+    encoded = encode(
+        rows.pack(input_ids),
+        rows.pack(segment_ids),
+        rows.attention_mask,
+        rows.position_ids,
+    )
+    return keras.tree.map_structure(rows.unpack, encoded)
 
 
 class PackedRows:

@@ -11,8 +11,9 @@ from typing import Any
 from keras import ops
 
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, feed_forward, layers
+from albert_tf.modeling import base, fused, layers
 from albert_tf.modeling.albert_model import AlbertModel
+from albert_tf.modeling.feed_forward import ACTIVATIONS
 from albert_tf.modeling.layers import LayerNorm, OutputLayer
 
 OBJECTIVES = ("mlm", "sop")
@@ -21,40 +22,31 @@ NUM_ORDERS = 2
 
 
 @base.register
-class MaskedLmHead(base.SerializableLayer):
+class MaskedLmHead(base.AlbertLayer):
     """Predicts the tokens at masked positions.
 
     H to E, activation, layer normalization; then the word embeddings serve
     as decoder, so that the only weight of width V here is a bias.
 
-    Args:
-        name: Name of the layer. Checkpoints identify the variables by it.
-
     Call arguments:
         sequence_output: Float tensor `[B, S, H]`.
         positions: Int tensor `[B, P]`, 0 to S - 1; unused slots hold 0.
         word_embeddings: Float tensor `[V, E]`, the table of the embeddings.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float32 tensor `[B, P, V]`, logits.
     """
 
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        seed: int,
-        dtype: Any = None,
-        name: str = "masked_lm_head",
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
-        self.seed = seed
+    default_name = "masked_lm_head"
+
+    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
         self.transform = layers.dense(
             self,
             "transform",
             config.embedding_size,
-            activation=feed_forward.activation(config.hidden_act),
+            activation=ACTIVATIONS[config.hidden_act],
         )
         self.layer_norm = LayerNorm(
             config.embedding_size, dtype=self.dtype_policy
@@ -72,13 +64,15 @@ class MaskedLmHead(base.SerializableLayer):
         )
 
     def call(
-        self, sequence_output: Any, positions: Any, word_embeddings: Any
+        self,
+        sequence_output: Any,
+        positions: Any,
+        word_embeddings: Any,
+        fusion: fused.Fusion | None = None,
     ) -> Any:
-        hidden = layers.gather_positions(
-            sequence_output, positions
-        )  # [B, P, H]
-        hidden = self.transform(hidden)  # [B, P, E]
-        hidden = self.layer_norm(hidden)
+        hidden = layers.gather_positions(sequence_output, positions)
+        hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
+        hidden = self.layer_norm(hidden, fusion=fusion)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
         return ops.cast(logits, "float32") + self.output_bias
 
@@ -87,7 +81,7 @@ class MaskedLmHead(base.SerializableLayer):
 
 
 @base.register
-class PretrainingModel(base.SerializableModel):
+class PretrainingModel(base.BaseModel):
     """An `AlbertModel` with one head for each pretraining objective.
 
     The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
@@ -101,43 +95,38 @@ class PretrainingModel(base.SerializableModel):
         inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
             `masked_lm_positions` `[B, P]`. Other entries are ignored, so
             that a whole batch can be passed.
+        **options: `depth` and `recompute`, as for `AlbertModel`.
 
     Returns:
         Dict of float32 tensors: for `mlm`, `masked_lm_logits` `[B, P, V]`;
         for `sop`, `sentence_order_logits` `[B, 2]`.
-
-    Raises:
-        ValueError: An objective is unknown, or there is none; or, when
-            called, an input is missing or of the wrong kind, or a sequence is
-            longer than `max_position_embeddings`.
     """
+
+    default_name = "pretraining_model"
 
     def __init__(
         self,
         config: config_lib.AlbertConfig,
         *,
         objectives: Sequence[str] = OBJECTIVES,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "pretraining_model",
+        **kwargs: Any,
     ) -> None:
         if not objectives or set(objectives) - set(OBJECTIVES):
             raise ValueError(
-                "`objectives` must be one or more of "
-                f"{', '.join(OBJECTIVES)}. Received: "
-                f"objectives={tuple(objectives)!r}."
+                f"`objectives` must be one or more of {', '.join(OBJECTIVES)}. "
+                f"Received: objectives={tuple(objectives)!r}."
             )
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.objectives = tuple(objectives)
-        self.seed = seed
-        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+        self.albert = AlbertModel(
+            config, seed=self.seed, dtype=self.dtype_policy
+        )
         self.masked_lm_head = None
         self.sentence_order_head = None
         if "mlm" in objectives:
             self.masked_lm_head = MaskedLmHead(
                 config,
-                seed=layers.derive_seed(seed, "mlm"),
+                seed=layers.derive_seed(self.seed, "mlm"),
                 dtype=self.dtype_policy,
             )
         if "sop" in objectives:
@@ -145,7 +134,7 @@ class PretrainingModel(base.SerializableModel):
                 NUM_ORDERS,
                 hidden_size=config.hidden_size,
                 stddev=config.initializer_range,
-                seed=layers.derive_seed(seed, "sop"),
+                seed=layers.derive_seed(self.seed, "sop"),
                 dtype=self.dtype_policy,
                 name="sentence_order_head",
             )
@@ -162,14 +151,19 @@ class PretrainingModel(base.SerializableModel):
         inputs: Mapping[str, Any],
         training: bool | None = None,
         seed: Any | None = None,
+        fusion: fused.Fusion | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
-        encoded = self.albert(inputs, training=training, seed=seed)
+        encoded = self.albert(
+            inputs, training=training, seed=seed, fusion=fusion, **options
+        )
         outputs = {}
         if self.masked_lm_head is not None:
             outputs["masked_lm_logits"] = self.masked_lm_head(
                 encoded["sequence_output"],
                 inputs["masked_lm_positions"],
                 ops.convert_to_tensor(self.albert.embeddings.word_embeddings),
+                fusion=fusion,
             )
         if self.sentence_order_head is not None:
             outputs["sentence_order_logits"] = self.sentence_order_head(

@@ -10,7 +10,6 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.albert_model import AlbertModel
@@ -18,7 +17,7 @@ from albert_tf.modeling.layers import OutputLayer
 
 
 @base.register
-class ClassifierModel(base.SerializableModel):
+class ClassifierModel(base.BaseModel):
     """An `AlbertModel` with a linear layer over its pooled output.
 
     The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
@@ -32,17 +31,15 @@ class ClassifierModel(base.SerializableModel):
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
+        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
 
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
         `trains_exits`, in training also `exit_logits`, float32 `[L, B, K]`:
         those of each of L blocks, the first block first.
-
-    Raises:
-        ValueError: `num_labels` or `dropout_prob` is out of range; or, when
-            called, an input is missing or of the wrong kind, or a sequence is
-            longer than `max_position_embeddings`.
     """
+
+    default_name = "classifier_model"
 
     def __init__(
         self,
@@ -51,28 +48,22 @@ class ClassifierModel(base.SerializableModel):
         num_labels: int,
         dropout_prob: float = 0.1,
         trains_exits: bool = False,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "classifier_model",
+        **kwargs: Any,
     ) -> None:
-        checks.check_integer("num_labels", num_labels, at_least=1)
-        checks.check_number("dropout_prob", dropout_prob, at_least=0, below=1)
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.num_labels = num_labels
         self.dropout_prob = dropout_prob
         self.trains_exits = trains_exits
-        self.seed = seed
         self.albert = AlbertModel(
             config,
             output_hidden_states=trains_exits,
-            seed=seed,
+            seed=self.seed,
             dtype=self.dtype_policy,
         )
         self.task_head = OutputLayer(
             num_labels,
             hidden_size=config.hidden_size,
-            seed=layers.derive_seed(seed, "task_head"),
+            seed=layers.derive_seed(self.seed, "task_head"),
             dtype="float32",
             name="task_head",
         )
@@ -83,14 +74,15 @@ class ClassifierModel(base.SerializableModel):
         inputs: Mapping[str, Any],
         training: bool | None = None,
         seed: Any | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         seed = self.albert.dropout_seed(training, seed)
-        encoded = self.albert(inputs, training=training, seed=seed)
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self._logits(encoded["pooled_output"], seed)
         if not (self.trains_exits and training):
             return {"logits": logits}
         exits = [
-            self._logits(ops.tanh(self.albert.pooler(hidden[:, 0])), seed)
+            self._logits(self.albert.pool(hidden), seed)
             for hidden in encoded["hidden_states"][1:-1]
         ]
         return {"logits": logits, "exit_logits": ops.stack([*exits, logits])}
@@ -106,7 +98,7 @@ class ClassifierModel(base.SerializableModel):
 
 
 @base.register
-class MultipleChoiceModel(base.SerializableModel):
+class MultipleChoiceModel(base.BaseModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
@@ -121,16 +113,14 @@ class MultipleChoiceModel(base.SerializableModel):
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
             `[B, C, S]` with C choices a question. Other entries are ignored.
+        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
 
     Returns:
         Dict of `logits`, float32 `[B, C]`, and, as for `ClassifierModel`,
         `exit_logits`, float32 `[L, B, C]`.
-
-    Raises:
-        ValueError: `dropout_prob` is out of range; or, when called, an input
-            is missing or of the wrong kind, or a sequence is longer than
-            `max_position_embeddings`.
     """
+
+    default_name = "multiple_choice_model"
 
     def __init__(
         self,
@@ -138,21 +128,17 @@ class MultipleChoiceModel(base.SerializableModel):
         *,
         dropout_prob: float = 0.1,
         trains_exits: bool = False,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "multiple_choice_model",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.dropout_prob = dropout_prob
         self.trains_exits = trains_exits
-        self.seed = seed
         self.scorer = ClassifierModel(
             config,
             num_labels=1,
             dropout_prob=dropout_prob,
             trains_exits=trains_exits,
-            seed=seed,
+            seed=self.seed,
             dtype=self.dtype_policy,
         )
         self.scorer.build(self.scorer.input_shapes())
@@ -166,6 +152,7 @@ class MultipleChoiceModel(base.SerializableModel):
         inputs: Mapping[str, Any],
         training: bool | None = None,
         seed: Any | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         _, num_choices, length = ops.shape(inputs["input_ids"])
         rows = {
@@ -173,16 +160,11 @@ class MultipleChoiceModel(base.SerializableModel):
             for name in self.input_specs()
             if name in inputs
         }
-        scores = self.scorer(rows, training=training, seed=seed)
-        shapes = {
-            "logits": (-1, num_choices),
-            "exit_logits": (
-                len(self.scorer.albert.encoder.blocks),
-                -1,
-                num_choices,
-            ),
-        }
+        scores = self.scorer(rows, training=training, seed=seed, **options)
         return {
-            name: ops.reshape(values, shapes[name])
+            # [..., B x C, 1]
+            name: ops.reshape(
+                values, (*ops.shape(values)[:-2], -1, num_choices)
+            )
             for name, values in scores.items()
         }

@@ -14,18 +14,17 @@ from typing import Any
 
 from keras import ops
 
-from albert_tf import checks
 from albert_tf import config as config_lib
-from albert_tf.modeling import base, dropout, layers
+from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.layers import LayerNorm, OutputLayer
+from albert_tf.modeling.layers import LayerNorm, Linear, OutputLayer
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
 
 
 @base.register
-class SpanModel(base.SerializableModel):
+class SpanModel(base.BaseModel):
     """An `AlbertModel` with two logits for each position.
 
     As in the reference, nothing is masked: positions of the question and of
@@ -36,33 +35,25 @@ class SpanModel(base.SerializableModel):
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
+        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
 
     Returns:
         Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
-
-    Raises:
-        ValueError: When called, an input is missing or of the wrong kind, or
-            a sequence is longer than `max_position_embeddings`.
     """
 
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "span_model",
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
-        self.seed = seed
-        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+    default_name = "span_model"
+
+    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.albert = AlbertModel(
+            config, seed=self.seed, dtype=self.dtype_policy
+        )
         # In float32 in every precision: bfloat16 has 128 values from 2 to 4,
         # so that its logits would make ties between positions.
         self.span_head = OutputLayer(
             2,
             hidden_size=config.hidden_size,
-            seed=layers.derive_seed(seed, "span_head"),
+            seed=layers.derive_seed(self.seed, "span_head"),
             dtype="float32",
             name="span_head",
         )
@@ -73,14 +64,27 @@ class SpanModel(base.SerializableModel):
         inputs: Mapping[str, Any],
         training: bool | None = None,
         seed: Any | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
-        encoded = self.albert(inputs, training=training, seed=seed)
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
 @base.register
-class BeamSpanHead(base.SerializableLayer):
+class LinearInHalves(Linear):
+    """The first layer that scores ends: see `BeamSpanHead.end_log_probs`."""
+
+    def quantize(self, *args: Any, **kwargs: Any) -> None:
+        # Without the scales of its columns, the product would be wrong.
+        raise NotImplementedError(
+            f"The layer {self.name!r} reads its kernel in halves, and keeps it "
+            "in float32."
+        )
+
+
+@base.register
+class BeamSpanHead(base.AlbertLayer):
     """Scores starts, ends given a start, and the absence of an answer.
 
     Computes in float32 in every precision, as the head of `SpanModel` does.
@@ -88,7 +92,6 @@ class BeamSpanHead(base.SerializableLayer):
     Args:
         dropout_prob: Dropout rate, in training, of the vector that decides
             whether there is an answer.
-        name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
         sequence_output: Float tensor `[B, S, H]`.
@@ -99,6 +102,7 @@ class BeamSpanHead(base.SerializableLayer):
         num_starts: Number of most likely starts to keep in inference, K1.
         num_ends: Number of most likely ends to keep for each of them, K2.
         seed: Int tensor `[2]` for dropout; None drops nothing.
+        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Dict of `cls_logits` float32 `[B]`, larger where there is no answer,
@@ -109,21 +113,22 @@ class BeamSpanHead(base.SerializableLayer):
         `i x K2 + j` is the j-th end of the i-th start.
     """
 
+    default_name = "beam_span_head"
+
     def __init__(
         self,
         config: config_lib.AlbertConfig,
         *,
         dropout_prob: float,
-        seed: int,
-        name: str = "beam_span_head",
+        **kwargs: Any,
     ) -> None:
-        super().__init__(dtype="float32", name=name)
-        self.config = config
+        super().__init__(config, **(kwargs | {"dtype": "float32"}))
         self.dropout_prob = dropout_prob
-        self.seed = seed
         dense, hidden = layers.dense, config.hidden_size
         self.start_dense = dense(self, "start_dense", 1)
-        self.end_dense_0 = dense(self, "end_dense_0", hidden)
+        self.end_dense_0 = dense(
+            self, "end_dense_0", hidden, layer_class=LinearInHalves
+        )
         self.end_layer_norm = LayerNorm(
             hidden, dtype="float32", name="end_layer_norm"
         )
@@ -150,6 +155,7 @@ class BeamSpanHead(base.SerializableLayer):
         num_starts: int = 1,
         num_ends: int = 1,
         seed: Any | None = None,
+        fusion: fused.Fusion | None = None,
     ) -> dict[str, Any]:
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
@@ -160,14 +166,17 @@ class BeamSpanHead(base.SerializableLayer):
         }
         if start_positions is not None:
             starts = ops.reshape(start_positions, (-1, 1))
-            end_log_probs = self.end_log_probs(sequence_output, starts, p_mask)
+            end_log_probs = self.end_log_probs(
+                sequence_output, starts, p_mask, fusion
+            )
             return outputs | {
                 "start_log_probs": start_log_probs,
                 "end_log_probs": end_log_probs[:, 0],
             }
         start_values, starts = ops.top_k(start_log_probs, num_starts)
         end_values, ends = ops.top_k(
-            self.end_log_probs(sequence_output, starts, p_mask), num_ends
+            self.end_log_probs(sequence_output, starts, p_mask, fusion),
+            num_ends,
         )  # [B, K1, K2]
         flat = (-1, num_starts * num_ends)
         return outputs | {
@@ -188,7 +197,11 @@ class BeamSpanHead(base.SerializableLayer):
         }
 
     def end_log_probs(
-        self, sequence_output: Any, starts: Any, p_mask: Any
+        self,
+        sequence_output: Any,
+        starts: Any,
+        p_mask: Any,
+        fusion: fused.Fusion | None = None,
     ) -> Any:
         """Returns log probabilities of the end, for each of K starts.
 
@@ -200,6 +213,7 @@ class BeamSpanHead(base.SerializableLayer):
             sequence_output: Float32 tensor `[B, S, H]`.
             starts: Int tensor `[B, K]`.
             p_mask: As in the call of the layer.
+            fusion: As in the call of the layer.
 
         Returns:
             Float32 tensor `[B, K, S]`.
@@ -211,7 +225,9 @@ class BeamSpanHead(base.SerializableLayer):
         )  # [B, K, H]
         of_positions = ops.matmul(sequence_output, kernel[:size])
         pairs = of_positions[:, None] + of_starts[:, :, None]  # [B, K, S, H]
-        hidden = self.end_layer_norm(ops.tanh(pairs + self.end_dense_0.bias))
+        hidden = self.end_layer_norm(
+            ops.tanh(pairs + self.end_dense_0.bias), fusion=fusion
+        )
         logits = self.end_dense_1(hidden)[..., 0]
         return masked_log_probs(logits, ops.convert_to_tensor(p_mask)[:, None])
 
@@ -231,7 +247,7 @@ class BeamSpanHead(base.SerializableLayer):
 
 
 @base.register
-class BeamSpanModel(base.SerializableModel):
+class BeamSpanModel(base.BaseModel):
     """An `AlbertModel` with a `BeamSpanHead`.
 
     The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
@@ -250,18 +266,15 @@ class BeamSpanModel(base.SerializableModel):
         teacher_forcing: Whether ends are scored given the true start, as the
             loss needs, instead of the most likely starts, as prediction
             needs; None for the value of `training`.
+        **options: `depth` and `recompute`, as for `AlbertModel`.
 
     Returns:
         Dict of what `BeamSpanHead` returns: `cls_logits`, and either
         `start_log_probs`, `end_log_probs`, or `start_top_log_probs`,
         `start_top_index`, `end_top_log_probs`, `end_top_index`.
-
-    Raises:
-        ValueError: A number of beams or `dropout_prob` is out of range; or,
-            when called, an input is missing or of the wrong kind, or a
-            sequence is longer than `max_position_embeddings` or shorter than
-            the number of beams.
     """
+
+    default_name = "beam_span_model"
 
     def __init__(
         self,
@@ -270,24 +283,19 @@ class BeamSpanModel(base.SerializableModel):
         start_n_top: int = 5,
         end_n_top: int = 5,
         dropout_prob: float = 0.1,
-        seed: int = 0,
-        dtype: Any = None,
-        name: str = "beam_span_model",
+        **kwargs: Any,
     ) -> None:
-        checks.check_integer("start_n_top", start_n_top, at_least=1)
-        checks.check_integer("end_n_top", end_n_top, at_least=1)
-        checks.check_number("dropout_prob", dropout_prob, at_least=0, below=1)
-        super().__init__(dtype=dtype, name=name)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.start_n_top = start_n_top
         self.end_n_top = end_n_top
         self.dropout_prob = dropout_prob
-        self.seed = seed
-        self.albert = AlbertModel(config, seed=seed, dtype=self.dtype_policy)
+        self.albert = AlbertModel(
+            config, seed=self.seed, dtype=self.dtype_policy
+        )
         self.beam_span_head = BeamSpanHead(
             config,
             dropout_prob=dropout_prob,
-            seed=layers.derive_seed(seed, "beam_span_head"),
+            seed=layers.derive_seed(self.seed, "beam_span_head"),
         )
         self.built = True
 
@@ -300,6 +308,8 @@ class BeamSpanModel(base.SerializableModel):
         training: bool | None = None,
         seed: Any | None = None,
         teacher_forcing: bool | None = None,
+        fusion: fused.Fusion | None = None,
+        **options: Any,
     ) -> dict[str, Any]:
         if teacher_forcing is None:
             teacher_forcing = bool(training)
@@ -310,9 +320,9 @@ class BeamSpanModel(base.SerializableModel):
                 "BeamSpanModel with teacher forcing",
             )
         seed = self.albert.dropout_seed(training, seed)
-        encoded = self.albert(inputs, training=training, seed=seed)
-        if not teacher_forcing:
-            self._check_length(inputs["input_ids"].shape[1])
+        encoded = self.albert(
+            inputs, training=training, seed=seed, fusion=fusion, **options
+        )
         return self.beam_span_head(
             encoded["sequence_output"],
             inputs["p_mask"],
@@ -322,18 +332,8 @@ class BeamSpanModel(base.SerializableModel):
             num_starts=self.start_n_top,
             num_ends=self.end_n_top,
             seed=seed,
+            fusion=fusion,
         )
-
-    def _check_length(self, length: int | None) -> None:
-        beams = max(self.start_n_top, self.end_n_top)
-        if length is not None and length < beams:
-            raise ValueError(
-                "Sequences must have at least as many positions as the larger "
-                "of `start_n_top` and `end_n_top`. Received: sequences of "
-                f"{length} positions, start_n_top={self.start_n_top}, "
-                f"end_n_top={self.end_n_top}. Pad the sequences, or lower the "
-                "two numbers."
-            )
 
 
 def masked_log_probs(logits: Any, p_mask: Any) -> Any:

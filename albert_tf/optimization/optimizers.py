@@ -8,8 +8,7 @@ that are excluded from decay, then the optimizers that hold the state.
 `model.fit` updates the weights with an optimizer's `apply`. A training loop
 reduces the gradients of all replicas, then calls `clip_by_global_norm`, then
 `update_step` for each weight with the step's learning rate, and then adds 1 to
-`iterations`. Within `kernels.compiled_by`, the update of a large weight is one
-kernel.
+`iterations`.
 
 Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
 `optimization.create_optimizer` and `lamb_optimizer.LAMBOptimizer`.
@@ -17,13 +16,13 @@ Source: google-research/albert, `optimization.AdamWeightDecayOptimizer`,
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
-from albert_tf.modeling import kernels
+from albert_tf.modeling import fused
 from albert_tf.optimization import schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
@@ -102,15 +101,18 @@ def update_direction(
     return direction + weight_decay * weight
 
 
-def trust_ratio(weight: Tensor, direction: Tensor) -> Tensor:
+def trust_ratio(
+    weight: Tensor,
+    direction: Tensor,
+    sum_of_all: Callable[[Tensor], Tensor] = ops.sum,
+) -> Tensor:
     """Returns LAMB's trust ratio of a weight: |w| / |u|, or 1 if either is 0.
 
     The norms are those of the whole arrays, w before this step and u including
     the decay; the ratio, a float32 scalar, has no upper limit.
     """
     weight_norm, direction_norm = (
-        ops.sqrt(kernels.sum_of_all(ops.square(array)))
-        for array in (weight, direction)
+        ops.sqrt(sum_of_all(ops.square(array))) for array in (weight, direction)
     )
     both = ops.logical_and(weight_norm > 0, direction_norm > 0)
     return ops.where(both, weight_norm / direction_norm, 1.0)
@@ -189,14 +191,19 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         )
         # One function for all weights of a kind, so that those of one shape
         # share what is compiled.
-        usual, of_excluded = (
-            functools.partial(self._updated, excluded=excluded)
-            for excluded in (False, True)
+        self._plain_updates, self._fused_updates = (
+            (
+                functools.partial(
+                    self._updated,
+                    trust_ratio=functools.partial(
+                        self._trust_ratio, sum_of_all=sum_of_all
+                    ),
+                ),
+                functools.partial(self._updated, trust_ratio=None),
+            )
+            for sum_of_all in (ops.sum, fused.sum_of_all)
         )
-        self._updates = tuple(
-            of_excluded if is_excluded(variable.path) else usual
-            for variable in variables
-        )
+        self._is_excluded = tuple(is_excluded(v.path) for v in variables)
 
     def slots(self, variable: Any) -> tuple[keras.Variable, keras.Variable]:
         """Returns `m` and `v` of a weight that the optimizer was built with.
@@ -209,7 +216,11 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         return self._m[index], self._v[index]
 
     def update_step(
-        self, gradient: Tensor, variable: Any, learning_rate: Tensor
+        self,
+        gradient: Tensor,
+        variable: Any,
+        learning_rate: Tensor,
+        fusion: fused.Fusion | None = None,
     ) -> None:
         """Updates one weight and its slots in float32.
 
@@ -218,16 +229,21 @@ class AlbertAdamW(keras.optimizers.Optimizer):
                 `tf.IndexedSlices`. Rows without a gradient decay, too.
             variable: The weight, as `slots` takes it.
             learning_rate: That of this step, a number or a scalar.
+            fusion: If given, the update of a large weight is one kernel.
         """
         kept = *self.slots(variable), variable
-        values = kernels.call(
-            self._updates[self._get_variable_index(variable)],
+        excluded = self._is_excluded[self._get_variable_index(variable)]
+        inputs = (
             ops.cast(densify(gradient), "float32"),
             *map(ops.convert_to_tensor, kept),
             ops.cast(learning_rate, "float32"),
         )
-        for one, value in zip(kept, values, strict=True):
-            self.assign(one, value)
+        if fusion and fusion.fuses(inputs[0]):
+            values = fusion.call(self._fused_updates[excluded], *inputs)
+        else:
+            values = self._plain_updates[excluded](*inputs)
+        for array, value in zip(kept, values, strict=True):
+            self.assign(array, value)
 
     def _updated(
         self,
@@ -237,9 +253,12 @@ class AlbertAdamW(keras.optimizers.Optimizer):
         weight: Tensor,
         rate: Tensor,
         *,
-        excluded: bool,
+        trust_ratio: Callable[[Tensor, Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns `m`, `v` and the weight after a step."""
+        """Returns `m`, `v` and the weight after a step.
+
+        A weight that is excluded from decay and adaptation has no trust ratio.
+        """
         m, v = update_moments(
             gradient, m, v, beta_1=self.beta_1, beta_2=self.beta_2
         )
@@ -248,18 +267,21 @@ class AlbertAdamW(keras.optimizers.Optimizer):
             v,
             weight,
             epsilon=self.epsilon,
-            weight_decay=0.0 if excluded else self.weight_decay,
+            weight_decay=self.weight_decay if trust_ratio else 0.0,
         )
-        if not excluded:
+        if trust_ratio:
             # Scalars first, so that the array is multiplied only once.
-            rate = self._adapted_rate(rate, weight, direction)
+            rate *= trust_ratio(weight, direction)
         return m, v, weight - rate * direction
 
-    def _adapted_rate(
-        self, rate: Tensor, weight: Tensor, direction: Tensor
+    def _trust_ratio(
+        self,
+        weight: Tensor,
+        direction: Tensor,
+        sum_of_all: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        del weight, direction
-        return rate
+        del weight, direction, sum_of_all
+        return 1.0
 
     def _apply_weight_decay(self, variables: Any) -> None:
         # Keras would shrink the weights before the update. This optimizer
@@ -286,12 +308,15 @@ class AlbertLamb(AlbertAdamW):
         **kwargs: Arguments of `AlbertAdamW`.
     """
 
-    def _adapted_rate(
-        self, rate: Tensor, weight: Tensor, direction: Tensor
+    def _trust_ratio(
+        self,
+        weight: Tensor,
+        direction: Tensor,
+        sum_of_all: Callable[[Tensor], Tensor],
     ) -> Tensor:
         # TF1: `exclude_from_layer_adaptation` is None there, which means the
         # weights without decay; they never come here.
-        return rate * trust_ratio(weight, direction)
+        return trust_ratio(weight, direction, sum_of_all)
 
 
 def create_optimizer(config: OptimizerConfig) -> keras.optimizers.Optimizer:

@@ -15,8 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.modeling import encoder
 from albert_tf.modeling.sequence_models import ClassifierModel
-from albert_tf.modeling.shared_weights import LayerCall
 from albert_tf.tasks.task import Batch, Totals
 
 Block = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -48,32 +48,71 @@ def run(
         `logits`, float32 `[B, K]`, of the last layer that each example has
         passed, and `num_layers`, int32 `[B]`, the number of that layer.
     """
-    hidden = blocks[0](hidden, mask)
-    logits = classify(hidden)
-    prediction = tf.argmax(logits, axis=1)
-    examples = tf.range(tf.shape(logits)[0])
-    num_layers, num_same = tf.ones_like(examples), tf.zeros_like(examples)
-    for layer, block in enumerate(blocks[1:], start=2):
-        if layer > patience + 1:
-            # Some may have been decided by the layer below.
-            left = tf.cast(tf.where(num_same < patience)[:, 0], tf.int32)
-            examples = tf.gather(examples, left)
-            prediction = tf.gather(prediction, left)
-            num_same = tf.gather(num_same, left)
-            rows = left[:, None] * num_choices + tf.range(num_choices)
-            rows = tf.reshape(rows, [-1])
-            hidden, mask = tf.gather(hidden, rows), tf.gather(mask, rows)
-        hidden = block(hidden, mask)
-        own_logits = classify(hidden)
-        places = examples[:, None]
-        logits = tf.tensor_scatter_nd_update(logits, places, own_logits)
-        num_layers = tf.tensor_scatter_nd_update(
-            num_layers, places, tf.fill(tf.shape(examples), layer)
+    exits = _Exits(classify, patience, num_choices)
+    *_, hidden = encoder.walk(blocks, hidden, mask, exits.leave)
+    exits.decide(hidden)
+    return {"logits": exits.logits, "num_layers": exits.num_layers}
+
+
+class _Exits:
+    """What is known of the examples of a batch after each layer.
+
+    Attributes:
+        logits: Those of `run` so far; so is `num_layers`.
+    """
+
+    def __init__(
+        self,
+        classify: Callable[[tf.Tensor], tf.Tensor],
+        patience: int,
+        num_choices: tf.Tensor | int,
+    ) -> None:
+        self._classify = classify
+        self._patience = patience
+        self._num_choices = num_choices
+        self._layer = 0
+
+    def decide(self, hidden: tf.Tensor) -> None:
+        """Classifies the examples that are left by the output of a layer."""
+        logits = self._classify(hidden)
+        prediction = tf.argmax(logits, axis=1)
+        self._layer += 1
+        if self._layer == 1:
+            self.logits = logits
+            # Numbers of the examples that are left.
+            self._examples = tf.range(tf.shape(logits)[0])
+            self.num_layers = tf.ones_like(self._examples)
+            self._num_same = tf.zeros_like(self._examples)
+        else:
+            places = self._examples[:, None]
+            self.logits = tf.tensor_scatter_nd_update(
+                self.logits, places, logits
+            )
+            self.num_layers = tf.tensor_scatter_nd_update(
+                self.num_layers,
+                places,
+                tf.fill(tf.shape(self._examples), self._layer),
+            )
+            is_same = prediction == self._prediction
+            self._num_same = tf.where(is_same, self._num_same + 1, 0)
+        self._prediction = prediction
+
+    def leave(
+        self, hidden: tf.Tensor, mask: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the hidden states and masks of those that go on."""
+        self.decide(hidden)
+        if self._layer <= self._patience:
+            return hidden, mask
+        left = tf.cast(
+            tf.where(self._num_same < self._patience)[:, 0], tf.int32
         )
-        is_same = tf.argmax(own_logits, axis=1) == prediction
-        prediction = tf.argmax(own_logits, axis=1)
-        num_same = tf.where(is_same, num_same + 1, 0)
-    return {"logits": logits, "num_layers": num_layers}
+        self._examples = tf.gather(self._examples, left)
+        self._prediction = tf.gather(self._prediction, left)
+        self._num_same = tf.gather(self._num_same, left)
+        rows = left[:, None] * self._num_choices + tf.range(self._num_choices)
+        rows = tf.reshape(rows, [-1])
+        return tf.gather(hidden, rows), tf.gather(mask, rows)
 
 
 def outputs(
@@ -95,7 +134,6 @@ def outputs(
     """
     albert: Any = model.albert
     head: Any = model.task_head
-    encoder = albert.encoder
     shape = tf.shape(batch["input_ids"])
     is_multiple_choice = batch["input_ids"].shape.rank == 3
     num_choices = shape[1] if is_multiple_choice else 1
@@ -105,21 +143,15 @@ def outputs(
     )
 
     def classify(hidden: tf.Tensor) -> tf.Tensor:
-        logits = head(tf.tanh(albert.pooler(hidden[:, 0])))
+        logits = head(albert.pool(hidden))
         if is_multiple_choice:
             return tf.reshape(logits, [-1, num_choices])
         return logits
 
-    def make_block(attention: LayerCall, feed_forward: LayerCall) -> Block:
-        return lambda hidden, mask: feed_forward(attention(hidden, mask))
-
-    hidden = albert.embeddings(ids, segment_ids)
-    if encoder.embedding_projection is not None:
-        hidden = encoder.embedding_projection(hidden)
     return run(
-        [make_block(*sublayers) for sublayers in encoder.block_calls()],
+        albert.encoder.blocks(),
         classify,
-        hidden,
+        albert.encoder.project(albert.embeddings(ids, segment_ids)),
         input_mask[:, None, None],
         patience=patience,
         num_choices=num_choices,

@@ -76,11 +76,16 @@ class _MeanLossTask(abc.ABC):
         loss_denominators: Totals,
         *,
         seed: tf.Tensor | None,
+        **computation: Any,
     ) -> tuple[tf.Tensor, Totals]:
         is_real = losses.example_weights(batch)
         weights = self._weights(batch)
         outputs = self.model(
-            batch, training=seed is not None, seed=seed, **self.options
+            batch,
+            training=seed is not None,
+            seed=seed,
+            **self.options,
+            **computation,
         )
         measured = self._measure(outputs, batch, weights)
         loss = measured.loss

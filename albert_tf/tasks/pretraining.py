@@ -5,11 +5,12 @@ Source: Lan et al. 2020, section 3.1; google-research/albert,
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import losses, pretraining_model
+from albert_tf.modeling import fused, losses, pretraining_model
 from albert_tf.tasks.task import Batch, Totals
 
 # Prefixes of the names of totals and scores, by objective.
@@ -66,9 +67,17 @@ class PretrainingTask:
         loss_denominators: Totals,
         *,
         seed: tf.Tensor | None,
+        fusion: fused.Fusion | None = None,
+        **computation: Any,
     ) -> tuple[tf.Tensor, Totals]:
         """Returns this batch's share of both losses, and its totals."""
-        outputs = self.model(batch, training=seed is not None, seed=seed)
+        outputs = self.model(
+            batch,
+            training=seed is not None,
+            seed=seed,
+            fusion=fusion,
+            **computation,
+        )
         weights = losses.example_weights(batch)
         mask = tf.cast(batch["input_mask"], tf.float32)
         totals = {
@@ -82,6 +91,7 @@ class PretrainingTask:
                     outputs["masked_lm_logits"],
                     batch["masked_lm_ids"],
                     batch["masked_lm_weights"],
+                    fusion,
                 )
             else:
                 measured = losses.sentence_order_sums(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
+    from albert_tf.modeling import fused
+
 Batch: TypeAlias = "Mapping[str, tf.Tensor]"
 Totals: TypeAlias = "dict[str, tf.Tensor]"
 # A sequence of the task's dataclasses; or, to predict, an iterable with a
@@ -202,6 +204,9 @@ class Task(Protocol):
         loss_denominators: Totals,
         *,
         seed: "tf.Tensor | None",
+        depth: int | None = None,
+        recompute: bool = False,
+        fusion: "fused.Fusion | None" = None,
     ) -> "tuple[tf.Tensor, Totals]":
         """Returns this batch's share of the loss, and its metric totals.
 
@@ -209,6 +214,10 @@ class Task(Protocol):
             batch: Tensors of one micro-batch.
             loss_denominators: Those of the whole global batch.
             seed: int32 `[2]` for dropout in training; None in evaluation.
+            depth: Number of layers to compute; None for all.
+            recompute: Whether to compute again for the gradient what would
+                take much memory.
+            fusion: How to compute on a CPU.
         """
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:

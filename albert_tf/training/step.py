@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
-from albert_tf.modeling import encoder, kernels
+from albert_tf.modeling import fused
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training import devices
@@ -72,20 +72,19 @@ class TrainStep:
         if config.gradient_accumulation_steps > 1:
             self._gradients = self._accumulated_gradients
         device = devices.device_type(strategy)
-        # On a CPU, XLA loses at the matrix products but wins between them.
-        self._compiled = functools.partial(kernels.compiled_by, None)
+        self._fusion = None
         # What a TPU computes is always compiled, and as a whole.
         if config.jit_compile and device != "TPU":
             self._gradients = tf.function(
                 self._gradients, jit_compile=True, autograph=False
             )
         elif device == "CPU":
-            self._compiled = functools.partial(
-                kernels.compiled_by,
+            # XLA loses at the matrix products but wins between them.
+            self._fusion = fused.Fusion(
                 functools.partial(
                     tf.function, jit_compile=True, autograph=False
                 ),
-                softmax_dtypes=_softmax_dtypes(config.precision),
+                dtype=config.precision,
             )
         # TensorFlow has no clock where results must be the same. For a TPU, a
         # batch that is timed would pass through the host that has the clock.
@@ -256,18 +255,18 @@ class TrainStep:
     ) -> tuple[Gradients, tf.Tensor]:
         """Returns the gradients and metric totals of a batch."""
         variables = [v.value for v in self.variables]
-        with (
-            self._compiled(),
-            encoder.computing(depth=depth, recomputes=self._config.recompute),
-        ):
-            with tf.GradientTape() as tape:
-                loss, totals = self.task.loss(
-                    batch, loss_denominators, seed=seed
-                )
-                if self._scales_loss:
-                    loss *= scale
-            # Within the contexts: it may call the layers again.
-            gradients = tape.gradient(loss, variables)
+        with tf.GradientTape() as tape:
+            loss, totals = self.task.loss(
+                batch,
+                loss_denominators,
+                seed=seed,
+                depth=depth,
+                recompute=self._config.recompute,
+                fusion=self._fusion,
+            )
+            if self._scales_loss:
+                loss *= scale
+        gradients = tape.gradient(loss, variables)
         # Dense before they are reduced: XLA has no kernel that reduces
         # slices over replicas, and the norms need the true gradient.
         dense = {
@@ -291,23 +290,22 @@ class TrainStep:
             self.optimizer.iterations.value, _assign, args=(step,)
         )
         before: list[tf.Operation] = []
-        with self._compiled():
-            for variable in self.variables:
-                # TF1: a variable without a gradient is left as it is. Weight
-                # decay alone would shrink it, and LAMB would scale that up.
-                if variable.path not in gradients:
-                    continue
-                multiplier = self._multipliers[variable.path]
-                own_rate = rate if multiplier == 1 else rate * multiplier
-                # One after the other, because an update takes several times
-                # the memory of its variable.
-                with tf.control_dependencies(before):
-                    updated = strategy.extended.update(
-                        variable.value,
-                        self._update,
-                        args=(gradients[variable.path], own_rate, norm),
-                    )
-                before = [updated]
+        for variable in self.variables:
+            # TF1: a variable without a gradient is left as it is. Weight
+            # decay alone would shrink it, and LAMB would scale that up.
+            if variable.path not in gradients:
+                continue
+            multiplier = self._multipliers[variable.path]
+            own_rate = rate if multiplier == 1 else rate * multiplier
+            # One after the other, because an update takes several times the
+            # memory of its variable.
+            with tf.control_dependencies(before):
+                updated = strategy.extended.update(
+                    variable.value,
+                    self._update,
+                    args=(gradients[variable.path], own_rate, norm),
+                )
+            before = [updated]
 
     def _update(
         self,
@@ -319,21 +317,13 @@ class TrainStep:
         """Updates a variable and its slots; returns its new value."""
 
         def update() -> None:
-            self.optimizer.update_step(gradient, variable, rate)
+            self.optimizer.update_step(gradient, variable, rate, self._fusion)
 
         if self._scales_loss:
             tf.cond(tf.math.is_finite(norm), update, lambda: None)
         else:
             update()
         return variable.read_value()
-
-
-def _softmax_dtypes(precision: str) -> list[str]:
-    """Returns the `softmax_dtypes` of `kernels.compiled_by` for a precision."""
-    # In float32, the compiled softmax is as exact.
-    if precision == "float32" or not kernels.has_float32_softmax(precision):
-        return []
-    return [precision]
 
 
 def _timed_next(iterator: Iterator[Batch]) -> tuple[Batch, tf.Tensor]:

@@ -1,8 +1,8 @@
-"""A tiny config and batch."""
+"""A tiny config and batch, and models whose operations are compiled or not."""
 
 import pytest
 
-from tests import tiny
+from tests import fusing, tiny
 
 
 @pytest.fixture
@@ -13,3 +13,9 @@ def tiny_config():
 @pytest.fixture
 def tiny_batch():
     return tiny.batch()
+
+
+@pytest.fixture(scope="session", params=["plain", "fused"])
+def fusion(request):
+    """None, and a `Fusion` that compiles operations of any size."""
+    return fusing.FusesAll() if request.param == "fused" else None

@@ -7,22 +7,14 @@ from tests import tiny
 _EVERYTHING = np.ones((1, 1, 1, 3), "int32")
 
 
-def test_a_mask_may_differ_from_query_to_query():
-    value = tiny.floats(1, 2, 3, 4)
-    mask = np.eye(3, dtype="int32")[None, None]
-
-    result = np.asarray(attention.attend(value, value, value, mask))
-
-    np.testing.assert_allclose(result, value, atol=1e-6)
-
-
 def test_heads_are_slices_of_the_vectors():
+    layer = attention.AttentionSublayer(tiny.config(num_attention_heads=4))
     vectors = tiny.floats(2, 3, 8)
 
-    heads = attention.split_heads(vectors, 4)
+    heads = layer._split_heads(vectors)
 
     np.testing.assert_array_equal(heads[:, 1], vectors[..., 2:4])
-    np.testing.assert_array_equal(attention.join_heads(heads), vectors)
+    np.testing.assert_array_equal(layer._join_heads(heads), vectors)
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,7 @@
 import numpy as np
-import pytest
 
 from albert_tf.modeling import embeddings
 from tests import tiny
-
-
-@pytest.fixture
-def layer(tiny_config):
-    layer = embeddings.Embeddings(tiny_config, seed=1)
-    layer.build()
-    return layer
-
-
-def test_refuses_a_sequence_longer_than_the_positions(layer):
-    ids = np.zeros((1, 8), "int32")
-
-    with pytest.raises(
-        ValueError, match="max_position_embeddings=7.*of 8 tokens"
-    ):
-        layer(ids, ids)
 
 
 def test_values_are_dropped_after_the_normalisation():

@@ -119,34 +119,33 @@ _GRADIENTS = """
 import jax, jax.numpy as jnp
 import numpy as np
 import albert_tf
-from albert_tf.modeling import encoder, kernels, losses
+from albert_tf.modeling import fused
+from albert_tf.modeling.fused import fusion as fusion_lib
 
-kernels.SMALLEST_SIZE = 0
+fusion_lib.SMALLEST_SIZE = 0
 config = albert_tf.AlbertConfig(
     vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=3,
     num_attention_heads=2, intermediate_size=64, initializer_range=0.2,
     hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
 
-def gradient(dtype, recomputes, compile_function):
+def gradient(dtype, recompute, fusion):
     model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
     others = [variable.value for variable in model.non_trainable_variables]
 
     def loss(trained, seed):
-        found, _ = model.stateless_call(trained, others, batch, seed=seed)
+        found, _ = model.stateless_call(
+            trained, others, batch, seed=seed, recompute=recompute,
+            fusion=fusion)
         # Any vectors and labels will do.
         logits, labels = found["sequence_output"], batch["input_ids"]
         return jnp.sum(
             found["pooled_output"][:, :4].astype("float32")
-        ) + jnp.sum(losses.cross_entropy(logits, labels))
+        ) + jnp.sum(fused.cross_entropy(logits, labels, fusion))
 
     @jax.jit
     def compute(trained, seed):
-        with (
-            encoder.computing(recomputes=recomputes),
-            kernels.compiled_by(compile_function),
-        ):
-            return jax.grad(loss)(trained, seed)
+        return jax.grad(loss)(trained, seed)
 
     trained = [variable.value for variable in model.trainable_variables]
     found = compute(trained, jnp.array([1, 2], "uint32"))
@@ -155,9 +154,9 @@ def gradient(dtype, recomputes, compile_function):
 
 wanted = gradient("float32", False, None)
 for dtype in "float32", "mixed_bfloat16":
-    for recomputes in False, True:
-        for compile_function in None, jax.jit:
-            found = gradient(dtype, recomputes, compile_function)
+    for recompute in False, True:
+        for fusion in None, fused.Fusion(jax.jit):
+            found = gradient(dtype, recompute, fusion)
             change = found - wanted
             print(np.linalg.norm(change) / np.linalg.norm(wanted))
 """

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.checkpoints import variable_names
-from albert_tf.modeling import losses
+from albert_tf.modeling import fused, losses
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests import tiny
@@ -22,28 +22,36 @@ def model(recorded):
     return recorded.load(PretrainingModel(recorded.config))
 
 
-def _sums(model, recorded, weights="masked_lm_weights"):
-    """Returns the sums of both losses."""
-    numbers, outputs = recorded.numbers, model(recorded.batch)
-    weights = numbers[weights] if isinstance(weights, str) else weights
-    return losses.weighted_sums(
-        outputs["masked_lm_logits"], numbers["masked_lm_ids"], weights
-    ), losses.sentence_order_sums(
-        outputs["sentence_order_logits"],
-        numbers["sentence_order_labels"],
-        np.ones(3, "f"),
-    )
+@pytest.fixture
+def sums(model, recorded, fusion):
+    """A function that returns the sums of both losses."""
+
+    def compute(weights="masked_lm_weights"):
+        numbers = recorded.numbers
+        outputs = model(recorded.batch, fusion=fusion)
+        return losses.weighted_sums(
+            outputs["masked_lm_logits"],
+            numbers["masked_lm_ids"],
+            numbers[weights] if isinstance(weights, str) else weights,
+            fusion,
+        ), losses.sentence_order_sums(
+            outputs["sentence_order_logits"],
+            numbers["sentence_order_labels"],
+            np.ones(3, "f"),
+        )
+
+    return compute
 
 
 def _masked_lm_loss(sums):
     return sums.loss / (sums.weight + losses.MASKED_LM_EPSILON)
 
 
-def test_encoder_outputs_are_the_recorded_ones(recorded, model):
+def test_encoder_outputs_are_the_recorded_ones(recorded, model, fusion):
     encoder = AlbertModel(recorded.config, output_hidden_states=True)
     encoder.set_weights(model.albert.get_weights())
 
-    outputs = encoder(recorded.batch)
+    outputs = encoder(recorded.batch, fusion=fusion)
 
     for name in ("embedding_output", "sequence_output", "pooled_output"):
         recorded.assert_close(outputs[name], name)
@@ -55,21 +63,22 @@ def test_encoder_outputs_are_the_recorded_ones(recorded, model):
         assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(theirs).max()
 
 
-def test_logits_and_losses_are_the_recorded_ones(recorded, model):
-    numbers, outputs = recorded.numbers, model(recorded.batch)
+def test_logits_and_losses_are_the_recorded_ones(recorded, model, sums, fusion):
+    numbers = recorded.numbers
+    outputs = model(recorded.batch, fusion=fusion)
     for name, logits, labels in (
         ("mlm", "masked_lm_logits", "masked_lm_ids"),
         ("sop", "sentence_order_logits", "sentence_order_labels"),
     ):
         log_probs = tf.nn.log_softmax(outputs[logits])
-        each = losses.cross_entropy(outputs[logits], numbers[labels])
+        each = fused.cross_entropy(outputs[logits], numbers[labels], fusion)
         num_classes = log_probs.shape[-1]
         recorded.assert_close(
             tf.reshape(log_probs, [-1, num_classes]), f"{name}_log_probs"
         )
         recorded.assert_close(tf.reshape(each, [-1]), f"{name}_example_loss")
 
-    masked_lm, sentence_order = _sums(model, recorded)
+    masked_lm, sentence_order = sums()
     masked_lm_loss = _masked_lm_loss(masked_lm)
     sentence_order_loss = sentence_order.loss / sentence_order.weight
     recorded.assert_close(masked_lm_loss, "mlm_loss")
@@ -77,19 +86,21 @@ def test_logits_and_losses_are_the_recorded_ones(recorded, model):
     recorded.assert_close(masked_lm_loss + sentence_order_loss, "total_loss")
 
 
-def test_evaluation_metrics_are_the_recorded_ones(recorded, model):
+def test_evaluation_metrics_are_the_recorded_ones(recorded, sums):
     names = ("masked_lm", "sentence_order")
 
-    for name, sums in zip(names, _sums(model, recorded), strict=True):
-        recorded.assert_close(sums.loss / sums.weight, f"eval/{name}_loss")
+    for name, each in zip(names, sums(), strict=True):
+        recorded.assert_close(each.loss / each.weight, f"eval/{name}_loss")
         recorded.assert_close(
-            sums.correct / sums.weight, f"eval/{name}_accuracy"
+            each.correct / each.weight, f"eval/{name}_accuracy"
         )
 
 
-def test_gradients_of_all_variables_are_the_recorded_ones(recorded, model):
+def test_gradients_of_all_variables_are_the_recorded_ones(
+    recorded, model, sums
+):
     def loss():
-        masked_lm, sentence_order = _sums(model, recorded)
+        masked_lm, sentence_order = sums()
         order_loss = sentence_order.loss / sentence_order.weight
         return _masked_lm_loss(masked_lm) + order_loss
 
@@ -99,35 +110,36 @@ def test_gradients_of_all_variables_are_the_recorded_ones(recorded, model):
     assert found == {f"grad/{name}" for name in names}
 
 
-def test_weights_of_zero_give_a_loss_of_zero(recorded, model):
+def test_weights_of_zero_give_a_loss_of_zero(recorded, sums):
     no_weights = np.zeros_like(recorded.numbers["masked_lm_weights"])
 
-    masked_lm, _ = _sums(model, recorded, no_weights)
+    masked_lm, _ = sums(no_weights)
 
     assert float(_masked_lm_loss(masked_lm)) == 0
     assert float(recorded.numbers["zero_weights/mlm_loss"]) == 0
 
 
-def test_the_denominator_has_the_recorded_epsilon(recorded, model):
-    masked_lm, _ = _sums(model, recorded, "tiny_weight/masked_lm_weights")
+def test_the_denominator_has_the_recorded_epsilon(recorded, sums):
+    masked_lm, _ = sums("tiny_weight/masked_lm_weights")
 
     recorded.assert_close(_masked_lm_loss(masked_lm), "tiny_weight/mlm_loss")
 
 
-def test_inputs_left_out_have_the_recorded_defaults(recorded, model):
+def test_inputs_left_out_have_the_recorded_defaults(recorded, model, fusion):
     outputs = model.albert(
-        {"input_ids": recorded.numbers["defaults/input_ids"]}
+        {"input_ids": recorded.numbers["defaults/input_ids"]}, fusion=fusion
     )
 
     for name in ("sequence_output", "pooled_output"):
         recorded.assert_close(outputs[name], f"defaults/{name}")
 
 
-def test_a_row_of_padding_gives_the_recorded_numbers(recorded, model):
+def test_a_row_of_padding_gives_the_recorded_numbers(recorded, model, fusion):
     zeros = np.zeros((1, 24), "int32")
 
     outputs = model.albert(
-        {"input_ids": zeros, "input_mask": zeros, "segment_ids": zeros}
+        {"input_ids": zeros, "input_mask": zeros, "segment_ids": zeros},
+        fusion=fusion,
     )
 
     for name in ("sequence_output", "pooled_output"):

@@ -1,26 +1,25 @@
 import keras
 import numpy as np
-import pytest
 
 from albert_tf.modeling import losses, span_models
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from tests.modeling.recorded import Recorded
 
 
-def test_logits_loss_and_gradients_equal_the_recorded_ones():
+def test_logits_loss_and_gradients_equal_the_recorded_ones(fusion):
     recorded = Recorded("squad_v1")
     model = recorded.load(SpanModel(recorded.config))
 
     def loss():
         sums = losses.span_sums(
-            model(recorded.batch),
+            model(recorded.batch, fusion=fusion),
             recorded.batch["start_positions"],
             recorded.batch["end_positions"],
             np.ones(4, "f"),
         )
         return sums.loss / sums.weight
 
-    outputs = model(recorded.batch)
+    outputs = model(recorded.batch, fusion=fusion)
     recorded.assert_close(outputs["start_logits"], "start_logits")
     recorded.assert_close(outputs["end_logits"], "end_logits")
     recorded.assert_close(loss(), "loss")
@@ -61,12 +60,17 @@ def test_an_end_is_scored_by_its_vector_and_that_of_its_start(tiny_config):
         np.testing.assert_allclose(log_probs[0, row], wanted, rtol=1e-4)
 
 
-def test_training_outputs_loss_and_gradients_equal_the_recorded_ones():
+def test_training_outputs_loss_and_gradients_equal_the_recorded_ones(fusion):
     recorded = Recorded("squad_v2")
     model = recorded.load(BeamSpanModel(recorded.config, dropout_prob=0.0))
 
     def outputs():
-        return model(recorded.batch, training=True, seed=np.zeros(2, "int32"))
+        return model(
+            recorded.batch,
+            training=True,
+            seed=np.zeros(2, "int32"),
+            fusion=fusion,
+        )
 
     def loss():
         sums = losses.beam_span_sums(outputs(), recorded.batch, np.ones(4, "f"))
@@ -114,10 +118,3 @@ def test_the_loss_can_be_asked_for_without_dropout(tiny_config, tiny_batch):
     assert set(outputs) == {"start_log_probs", "end_log_probs", "cls_logits"}
     for name, array in expected.items():
         np.testing.assert_allclose(outputs[name], array, rtol=1e-5, atol=1e-6)
-
-
-def test_a_sequence_has_positions_for_all_beams(tiny_config, tiny_batch):
-    model = BeamSpanModel(tiny_config, start_n_top=2, end_n_top=6)
-
-    with pytest.raises(ValueError, match="5 positions.*end_n_top=6. Pad"):
-        model(tiny_batch)

@@ -6,7 +6,6 @@ Their losses and gradients are tested beside each model.
 import pytest
 import tensorflow as tf
 
-from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
     MultipleChoiceModel,
@@ -50,25 +49,3 @@ def test_a_compiled_graph_gives_the_recorded_outputs(name):
         return model(inputs)
 
     recorded.assert_outputs(compiled(batch))
-
-
-@pytest.mark.parametrize(
-    ("make", "arguments", "message"),
-    [
-        (ClassifierModel, {"num_labels": 0}, "`num_labels` must be a whole"),
-        *(
-            (make, {"dropout_prob": rate}, "`dropout_prob` must be.*below 1")
-            for make in (_classifier, MultipleChoiceModel, BeamSpanModel)
-            for rate in (-0.1, 1.0)
-        ),
-        (BeamSpanModel, {"start_n_top": 0}, "`start_n_top` must be.*least 1"),
-        (BeamSpanModel, {"end_n_top": 0}, "`end_n_top` must be.*at least 1"),
-        (PretrainingModel, {"objectives": ()}, "one or more of mlm, sop"),
-        (PretrainingModel, {"objectives": ("mlm", "nsp")}, "one or more"),
-    ],
-)
-def test_arguments_out_of_range_are_errors(
-    tiny_config, make, arguments, message
-):
-    with pytest.raises(ValueError, match=message):
-        make(tiny_config, **arguments)

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.modeling import kernels
 from albert_tf.optimization import optimizers, schedules
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 
@@ -160,10 +159,10 @@ class _RecordedRun:
     def gradients(self, step):
         return [self.arrays[f"grad/{v.path}"][step] for v in self.variables]
 
-    def take_step(self, gradients, rate):
+    def take_step(self, gradients, rate, fusion=None):
         clipped, _ = optimizers.clip_by_global_norm(gradients)
         for gradient, variable in zip(clipped, self.variables, strict=True):
-            self.optimizer.update_step(gradient, variable, rate)
+            self.optimizer.update_step(gradient, variable, rate, fusion)
 
     def check(self, step):
         for variable in self.variables:
@@ -213,23 +212,21 @@ def test_a_graph_makes_the_recorded_steps(run, jit_compile):
 
 
 @needs_tensorflow
-def test_compiled_updates_make_the_recorded_steps(run, monkeypatch):
-    import tensorflow as tf
+def test_compiled_updates_make_the_recorded_steps(run):
+    from tests import fusing
 
-    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
     functions = []
 
     def compile_whole(function):
         functions.append(function)
-        return tf.function(function, jit_compile=True, autograph=False)
+        return fusing.compile_whole(function)
 
-    with kernels.compiled_by(compile_whole):
-        for step in range(run.num_steps):
-            run.take_step(
-                run.gradients(step), schedules.learning_rate(step, run.config)
-            )
+    fusion = fusing.FusesAll(compile_whole)
+    for step in range(run.num_steps):
+        rate = schedules.learning_rate(step, run.config)
+        run.take_step(run.gradients(step), rate, fusion)
 
-            run.check(step)
+        run.check(step)
     # One for all weights that are decayed, and one for the others.
     assert len(functions) == 2
 

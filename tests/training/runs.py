@@ -144,7 +144,7 @@ class LabelTask:
     def loss_denominators(self, batch):
         return {"labels": tf.reduce_sum(self.weights(batch))}
 
-    def loss(self, batch, loss_denominators, *, seed):
+    def loss(self, batch, loss_denominators, *, seed, **computation):
         weights = self.weights(batch)
         sums = losses.sentence_order_sums(
             self.logits(batch, seed), batch["label_ids"], weights

@@ -14,7 +14,7 @@ from albert_tf.data import (
     input_pipeline,
     shards,
 )
-from albert_tf.modeling import kernels
+from albert_tf.modeling.fused import fusion
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import devices, metric_log, pretrain, run_folder
 from tests.training import runs
@@ -96,7 +96,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     strategy, read_order, job, stop_at, deterministic, monkeypatch
 ):
     # Those that are killed have none.
-    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
+    monkeypatch.setattr(fusion, "SMALLEST_SIZE", 0)
     options = {
         "albert_config": runs.config(dropout=0.1),
         "gradient_accumulation_steps": 2,

@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import load, variable_names
 from albert_tf.config import AlbertConfig
 from albert_tf.data import input_pipeline
-from albert_tf.modeling import kernels
+from albert_tf.modeling.fused import fusion
 from albert_tf.tasks.finetuning import ClassificationTask, MultipleChoiceTask
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining import PretrainingTask
@@ -60,18 +60,19 @@ def assert_close(actual, expected, tolerance, floor=0.0):
 @pytest.mark.parametrize(
     ("name", "options", "smallest_kernel"),
     [
-        ("lamb", {}, kernels.SMALLEST_SIZE),
-        ("adamw", {}, kernels.SMALLEST_SIZE),
-        ("lamb", {"jit_compile": True}, kernels.SMALLEST_SIZE),
-        # All parts of the recorded model are smaller.
+        ("lamb", {}, fusion.SMALLEST_SIZE),
+        ("adamw", {}, fusion.SMALLEST_SIZE),
+        ("lamb", {"jit_compile": True}, fusion.SMALLEST_SIZE),
+        # All operations of the recorded model are smaller.
         ("lamb", {}, 0),
+        ("adamw", {}, 0),
     ],
-    ids=["lamb", "adamw", "xla", "kernels"],
+    ids=["lamb", "adamw", "xla", "lamb_fused", "adamw_fused"],
 )
 def test_six_steps_equal_the_recorded_ones(
     run_recorded, name, options, smallest_kernel, monkeypatch
 ):
-    monkeypatch.setattr(kernels, "SMALLEST_SIZE", smallest_kernel)
+    monkeypatch.setattr(fusion, "SMALLEST_SIZE", smallest_kernel)
     made, steps, arrays = run_recorded(name, **options)
 
     assert len(steps) == NUM_STEPS
@@ -228,8 +229,8 @@ def test_sequences_that_share_rows_give_the_same_update(
 def test_recomputing_changes_no_update(options, two_replicas, monkeypatch):
     options = dict(options)
     strategy = two_replicas if options.pop("replicas", 1) == 2 else None
-    size = options.pop("smallest_kernel", kernels.SMALLEST_SIZE)
-    monkeypatch.setattr(kernels, "SMALLEST_SIZE", size)
+    size = options.pop("smallest_kernel", fusion.SMALLEST_SIZE)
+    monkeypatch.setattr(fusion, "SMALLEST_SIZE", size)
     model = runs.config(
         dropout=0.3,
         num_hidden_layers=4,

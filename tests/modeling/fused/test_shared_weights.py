@@ -1,6 +1,5 @@
 """Layers that are called several times; `test_step` has more."""
 
-import functools
 import subprocess
 import sys
 
@@ -9,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.config import AlbertConfig
-from albert_tf.modeling import encoder, kernels, layers, shared_weights
+from albert_tf.modeling import layers
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.feed_forward import FeedForwardSublayer
+from albert_tf.modeling.fused import shared_weights
+from tests import fusing, tiny
 
 
 def _linear(dtype="float32"):
@@ -38,23 +38,20 @@ def test_each_layer_is_called_in_its_turn():
         layer.build((None, 1))
     hidden = np.ones((1, 1), "float32")
     found = []
-    for recomputes in (False, True):
+    for recompute in (False, True):
         order = [0, 1, 1, 0]
         for call in shared_weights.calls(
-            [double, triple], order, recomputes=recomputes
+            [double, triple], order, recompute=recompute
         ):
             found.append(float(call(hidden)[0, 0]))
 
     assert found == [2, 3, 3, 2] * 2
 
 
-@pytest.mark.parametrize("is_compiled", [False, True])
-@pytest.mark.parametrize("recomputes", [False, True])
+@pytest.mark.parametrize("fusion", [None, fusing.FusesAll()])
+@pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_gradients_of_many_calls_are_added_in_float32(
-    dtype, recomputes, is_compiled, monkeypatch
-):
-    monkeypatch.setattr(kernels, "SMALLEST_SIZE", 0)
+def test_gradients_of_many_calls_are_added_in_float32(dtype, recompute, fusion):
     layer, num_calls = _linear(dtype), 24
     inputs = _inputs(layer.compute_dtype)
     weights = [variable.value for variable in layer.trainable_variables]
@@ -62,7 +59,7 @@ def test_gradients_of_many_calls_are_added_in_float32(
     def gradients():
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            calls = _calls(layer, num_calls, recomputes=recomputes)
+            calls = _calls(layer, num_calls, recompute=recompute, fusion=fusion)
             outputs = [call(inputs * (i + 1)) for i, call in enumerate(calls)]
             loss = tf.add_n([tf.reduce_sum(x**2) for x in outputs])
         return tape.gradient(loss, [inputs, *weights])
@@ -78,9 +75,7 @@ def test_gradients_of_many_calls_are_added_in_float32(
         for total, one in zip(wanted, found, strict=True):
             total += np.asarray(one)
 
-    compiled = functools.partial(tf.function, jit_compile=True)
-    with kernels.compiled_by(compiled if is_compiled else None):
-        of_inputs, *got = gradients()
+    of_inputs, *got = gradients()
 
     plain = tf.add_n(plain)
     size = np.abs(plain).max()
@@ -93,13 +88,13 @@ def test_gradients_of_many_calls_are_added_in_float32(
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-6 * size)
 
 
-@pytest.mark.parametrize("recomputes", [False, True])
-def test_a_matrix_is_cast_once(recomputes):
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_matrix_is_cast_once(recompute):
     layer = _linear("mixed_bfloat16")
 
     @tf.function(autograph=False)
     def run(hidden):
-        for call in _calls(layer, 5, recomputes=recomputes):
+        for call in _calls(layer, 5, recompute=recompute):
             hidden = call(hidden)
         return hidden
 
@@ -110,42 +105,26 @@ def test_a_matrix_is_cast_once(recomputes):
     ]
 
     # The last of the calls that are recomputed has a copy of its own.
-    assert sum(num_casts) == 1 + recomputes
+    assert sum(num_casts) == 1 + recompute
 
 
-@pytest.mark.parametrize("recomputes", [False, True])
+@pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recomputes):
-    config = AlbertConfig(
-        vocab_size=50,
-        embedding_size=8,
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=32,
-    )
-    model = AlbertModel(config, dtype=dtype)
-    [sublayer] = model.encoder.feed_forward_sublayers
-    sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
-    batch = {"input_ids": np.arange(5, 15, dtype="int32").reshape(2, 5)}
-    weight = sublayer.intermediate.kernel.value
+def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recompute):
+    batch = tiny.batch()
     outputs = []
 
-    def gradient(model):
+    def gradient(dtype, recompute):
+        model = AlbertModel(tiny.config(initializer_range=0.1), dtype=dtype)
+        [sublayer] = model.encoder.feed_forward_sublayers
+        sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
         with tf.GradientTape() as tape:
-            model(batch)
+            model(batch, recompute=recompute)
             outputs.append([float(loss) for loss in model.losses])
             loss = tf.add_n([tf.cast(x, tf.float32) for x in model.losses])
-        return tape.gradient(loss, weight)
+        return tape.gradient(loss, sublayer.intermediate.kernel.value)
 
-    with encoder.computing(recomputes=recomputes):
-        found = gradient(model)
-    plain = AlbertModel(config)
-    plain.set_weights(model.get_weights())
-    [sublayer] = plain.encoder.feed_forward_sublayers
-    sublayer.intermediate.activity_regularizer = keras.regularizers.L2(0.01)
-    weight = sublayer.intermediate.kernel.value
-    wanted = gradient(plain)
+    found, wanted = gradient(dtype, recompute), gradient("float32", False)
 
     assert len(outputs[0]) == 3
     np.testing.assert_allclose(outputs[0], outputs[1], rtol=0.02)
@@ -153,10 +132,10 @@ def test_losses_that_a_layer_adds_are_those_of_plain_calls(dtype, recomputes):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=0.05 * size)
 
 
-@pytest.mark.parametrize("recomputes", [False, True])
-def test_a_part_of_another_precision_has_its_weights_in_full(recomputes):
+@pytest.mark.parametrize("recompute", [False, True])
+def test_a_part_of_another_precision_has_its_weights_in_full(recompute):
     layer = FeedForwardSublayer(
-        AlbertConfig(vocab_size=50, hidden_size=64, num_attention_heads=2),
+        tiny.config(hidden_size=64),
         seed=1,
         dtype="mixed_bfloat16",
     )
@@ -166,7 +145,7 @@ def test_a_part_of_another_precision_has_its_weights_in_full(recomputes):
     layer.intermediate.activation = lambda x: seen.append(x) or x
     inputs = _inputs("bfloat16")[None]
 
-    for call in _calls(layer, 2, recomputes=recomputes):
+    for call in _calls(layer, 2, recompute=recompute):
         call(inputs)
 
     wanted = tf.cast(inputs[0], tf.float32) @ layer.intermediate.kernel.value
@@ -177,7 +156,7 @@ def test_a_part_of_another_precision_has_its_weights_in_full(recomputes):
 def test_vectors_stay_in_the_precision_of_their_variables():
     layer = _linear("float64")
     layer.bias.assign(np.full(64, 1 / 3))
-    calls = _calls(layer, 2, recomputes=True)
+    calls = _calls(layer, 2, recompute=True)
 
     found = [call(_inputs("float64")) for call in calls]
 
@@ -200,7 +179,7 @@ def test_what_is_recomputed_is_called_again_for_its_gradient():
     layer.build((None, 4))
     hidden = tf.ones([2, 4])
     with tf.GradientTape() as tape:
-        for call in _calls(layer, 3, recomputes=True):
+        for call in _calls(layer, 3, recompute=True):
             hidden = call(hidden)
         loss = tf.reduce_sum(hidden)
     assert layer.num_calls == 3
@@ -214,7 +193,7 @@ _PEAKS = """
 import os, resource
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras, tensorflow as tf
-from albert_tf.modeling import shared_weights
+from albert_tf.modeling.fused import shared_weights
 
 layer = keras.layers.Dense(2048)  # Of 16 MiB.
 layer.build((None, 2048))
@@ -225,7 +204,7 @@ def gradients(num_calls):
     hidden = tf.ones((1, 2048))
     with tf.GradientTape() as tape:
         for call in shared_weights.calls(
-            [layer], [0] * num_calls, recomputes=True
+            [layer], [0] * num_calls, recompute=True
         ):
             hidden = call(hidden)
     return tape.gradient(hidden, weights)

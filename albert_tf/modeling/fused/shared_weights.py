@@ -19,7 +19,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.modeling import kernels
+from albert_tf.modeling.fused.fusion import (
+    Fusion,
+    add_up,
+    fan_out,
+    upstreams,
+)
 
 LayerCall = Callable[..., Any]
 
@@ -28,41 +33,64 @@ def calls(
     layers: Sequence[keras.layers.Layer],
     order: Sequence[int],
     *,
-    recomputes: bool,
+    recompute: bool = False,
+    fusion: Fusion | None = None,
 ) -> list[LayerCall]:
     """Returns the calls of some layers, in the order in which they are made.
 
     Args:
         layers: Layers that are built.
         order: Index of the layer of each call.
-        recomputes: Whether each call is computed again for its gradient.
+        recompute: Whether each call is computed again for its gradient.
+        fusion: How to add gradients, see `Fusion`.
 
     Returns:
         A function for each element of `order`, called as the layer is, once.
         If it recomputes, only the first argument and the weights have a
         gradient, and the layer must return a tensor.
     """
-    of_layers = [
-        _calls_of_one(layer, order.count(index), recomputes=recomputes)
-        for index, layer in enumerate(layers)
-    ]
+    of_layers = {}
+    for index in set(order):
+        of_layers[index] = _calls_of_one(
+            layers[index], order.count(index), recompute, fusion
+        )
     return [of_layers[index] for index in order]
 
 
+def in_place_of(
+    variables: Sequence[keras.Variable], values: Sequence[Any]
+) -> keras.StatelessScope:
+    """Returns a context in which values are read instead of variables.
+
+    They are tensors or TensorFlow's variables, of any float dtype.
+    """
+    scope = keras.StatelessScope(collect_losses=True)
+    for variable, value in zip(variables, values, strict=True):
+        # As an argument of the scope, it would be cast to float32.
+        scope.add_update((variable, value))
+    return scope
+
+
 def _calls_of_one(
-    layer: keras.layers.Layer, num_calls: int, *, recomputes: bool
+    layer: keras.layers.Layer,
+    num_calls: int,
+    recompute: bool,
+    fusion: Fusion | None,
 ) -> LayerCall:
-    dtype = _dtype_of_matrices(layer)
-    if not recomputes and dtype == layer.variable_dtype:
+    if not recompute and layer.compute_dtype == layer.variable_dtype:
         return layer
-    add_gradients = _one_by_one if recomputes else _all_at_once
+    dtype = _dtype_of_matrices(layer)
+    add_gradients = _one_by_one if recompute else _all_at_once
     copies = [
         add_gradients(
-            weight, dtype if len(weight.shape) > 1 else weight.dtype, num_calls
+            variable.value,
+            dtype if _is_float_matrix(variable) else variable.dtype,
+            num_calls,
+            fusion,
         )
-        for weight in (variable.value for variable in layer.variables)
+        for variable in layer.variables
     ]
-    call = _call_recomputed if recomputes else _call
+    call = _call_recomputed if recompute else _call
 
     def call_next(*args: Any, **kwargs: Any) -> Any:
         output, *losses = call(layer, [*map(next, copies)], *args, **kwargs)
@@ -81,18 +109,9 @@ def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
     return dtypes.pop() if len(dtypes) == 1 else layer.variable_dtype
 
 
-def in_place_of(
-    variables: Sequence[keras.Variable], values: Sequence[Any]
-) -> keras.StatelessScope:
-    """Returns a context in which values are read instead of variables.
-
-    They are tensors or TensorFlow's variables, of any float dtype.
-    """
-    scope = keras.StatelessScope(collect_losses=True)
-    for variable, value in zip(variables, values, strict=True):
-        # As an argument of the scope, it would be cast to float32.
-        scope.add_update((variable, value))
-    return scope
+def _is_float_matrix(variable: keras.Variable) -> bool:
+    is_float = keras.backend.is_float_dtype(variable.dtype)
+    return is_float and len(variable.shape) > 1
 
 
 def _call(
@@ -117,46 +136,50 @@ def _call_recomputed(
     return keras.remat(call)(hidden, *weights)
 
 
-def _all_at_once(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
+def _all_at_once(
+    weight: Any, dtype: str, num_copies: int, fusion: Fusion | None
+) -> Iterator[Any]:
     """Returns copies of a weight whose gradients are added in one kernel."""
     if weight.dtype == dtype:
         return itertools.repeat(weight)
-    return iter(kernels.copies(weight, num_copies, dtype))
+    return iter(fan_out(weight, num_copies, fusion, dtype))
 
 
-def _one_by_one(weight: Any, dtype: str, num_copies: int) -> Iterator[Any]:
+def _one_by_one(
+    weight: Any, dtype: str, num_copies: int, fusion: Fusion | None
+) -> Iterator[Any]:
     """Returns copies of a weight; the gradient of each is added to a sum.
 
     The last copy that is used has the first gradient.
     """
     value = ops.stop_gradient(ops.cast(weight, dtype))
     rest = weight
+    use_once = _use_once(fusion)
     for _ in range(num_copies - 1):
-        copy, rest = _take(value, rest)
+        copy, rest = use_once(value, rest)
         yield copy
     yield ops.reshape(ops.cast(rest, dtype), weight.shape)
 
 
-@ops.custom_gradient
-def _take(value: Any, rest: Any) -> Any:
-    """Returns a weight for one call, and the same for all later calls.
+def _use_once(fusion: Fusion | None) -> Callable[..., Any]:
+    """Returns a function of a weight for one call, and for all later calls.
 
-    Args:
-        value: The weight in the compute dtype.
-        rest: The weight in float32, in its shape or as one row.
-
-    Returns:
-        `value`, and `rest` in the other of the two shapes. A chain of sums of
-        one shape would not do: TensorFlow makes one sum of it, which waits for
-        the gradients of all calls.
+    It takes the weight in the compute dtype, and in float32, in its shape or
+    as one row. It returns the first, and the second in the other of the two
+    shapes. A chain of sums of one shape would not do: TensorFlow makes one sum
+    of it, which waits for the gradients of all calls.
     """
 
-    def grad(*args: Any, upstream: Any = None) -> Any:
-        own, later = kernels.upstreams(args, upstream)
-        shape = rest.shape
-        both = [ops.reshape(own, shape), ops.reshape(later, shape)]
-        return ops.zeros_like(value), kernels.add_up(both)
+    @ops.custom_gradient
+    def use_once(value: Any, rest: Any) -> Any:
+        def grad(*args: Any, upstream: Any = None) -> Any:
+            of_call, of_rest = upstreams(args, upstream)
+            shape = rest.shape
+            both = [ops.reshape(of_call, shape), ops.reshape(of_rest, shape)]
+            return ops.zeros_like(value), add_up(both, fusion)
 
-    row = (1, math.prod(value.shape))
-    is_row = tuple(rest.shape) == row
-    return (value, ops.reshape(rest, value.shape if is_row else row)), grad
+        row = (1, math.prod(value.shape))
+        is_row = tuple(rest.shape) == row
+        return (value, ops.reshape(rest, value.shape if is_row else row)), grad
+
+    return use_once

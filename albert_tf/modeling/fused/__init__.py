@@ -1,0 +1,26 @@
+"""What makes a training step on a CPU fast, behind a few plain operations.
+
+Each operation computes a formula of the paper with the operations of the back
+end. Given a `Fusion`, it is compiled as one kernel, and so is its gradient, in
+closed form. No other place knows what is compiled.
+"""
+
+from albert_tf.modeling.fused.attention import attend
+from albert_tf.modeling.fused.cross_entropy import cross_entropy
+from albert_tf.modeling.fused.elementwise import (
+    add_and_normalize,
+    gelu,
+    linear,
+)
+from albert_tf.modeling.fused.fusion import Fusion, fan_out, sum_of_all
+
+__all__ = [
+    "Fusion",
+    "add_and_normalize",
+    "attend",
+    "cross_entropy",
+    "fan_out",
+    "gelu",
+    "linear",
+    "sum_of_all",
+]
