@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from albert_tf import config as configs  # noqa: E402
-from albert_tf.modeling import summary  # noqa: E402
+from benchmarks import model_sizes  # noqa: E402
 
 GIB = 2**30
 # Share of its peak that a device is assumed to reach.
@@ -142,7 +142,10 @@ def divisors(number: int) -> list[int]:
 
 def num_parameters(config: Any) -> int:
     """Returns the values of a model with both heads."""
-    parts = [*summary.encoder_parts(config), *summary.head_parts(config)]
+    parts = [
+        *model_sizes.encoder_parts(config),
+        *model_sizes.head_parts(config),
+    ]
     return sum(part.parameters for part in parts)
 
 
@@ -241,11 +244,11 @@ def main() -> None:
 def training_flops(config: Any, length: int) -> float:
     """Returns the operations of a sequence, forward and backward."""
     parts = [
-        *summary.encoder_parts(config, length),
-        *summary.head_parts(config, length),
+        *model_sizes.encoder_parts(config, length),
+        *model_sizes.head_parts(config, length),
     ]
     a_position = sum(part.flops for part in parts)
-    return a_position * length * summary.TRAINING_FACTOR
+    return a_position * length * model_sizes.TRAINING_FACTOR
 
 
 def layer_gradient_bytes(config: Any) -> float:
@@ -270,7 +273,7 @@ def sequence_bytes(config: Any, length: int, *, recompute: bool) -> float:
         if recompute
         else (values * num_layers)
     )
-    logits = summary.MASKED_SHARE * config.vocab_size * BYTES_A_LOGIT
+    logits = model_sizes.MASKED_SHARE * config.vocab_size * BYTES_A_LOGIT
     return length * (kept * BYTES_A_VALUE + logits)
 
 

@@ -7,7 +7,7 @@ given the number of steps in which it has done the operations of BERT.
 import dataclasses
 
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import summary
+from benchmarks import model_sizes
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
@@ -46,8 +46,8 @@ def variants(scale: Scale) -> list[Variant]:
 
 def _operations(config: AlbertConfig, length: int) -> float:
     parts = [
-        *summary.encoder_parts(config, length),
-        *summary.head_parts(config, length),
+        *model_sizes.encoder_parts(config, length),
+        *model_sizes.head_parts(config, length),
     ]
     return sum(part.flops for part in parts)
 

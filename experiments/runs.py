@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data import shards
-from albert_tf.modeling import summary
+from benchmarks import model_sizes
 from experiments import commands
 from experiments.commands import Command
 from experiments.experiment import LARGER_CLASS, Variant
@@ -316,6 +316,4 @@ def seconds_of(folder: pathlib.Path) -> float:
 
 def num_parameters(variant: Variant) -> int:
     """Returns the number of values in the encoder, as the paper counts."""
-    return sum(
-        part.parameters for part in summary.encoder_parts(variant.config)
-    )
+    return model_sizes.encoder_parameters(variant.config)

@@ -5,7 +5,7 @@ import pathlib
 from typing import Any
 
 from albert_tf.config import published_config
-from albert_tf.modeling import summary
+from benchmarks import model_sizes
 from experiments import commands
 from experiments.commands import Command
 
@@ -49,11 +49,9 @@ def measure(name: str, timed: Command) -> dict[str, Any]:
     (*_, last) = (line for line in lines if line.startswith("{"))
     return {
         "command": str(timed),
-        "parameters": sum(
-            part.parameters for part in summary.encoder_parts(config)
-        ),
+        "parameters": model_sizes.encoder_parameters(config),
         "flops": sum(
-            part.flops for part in summary.encoder_parts(config, LENGTH)
+            part.flops for part in model_sizes.encoder_parts(config, LENGTH)
         ),
         "step_seconds": json.loads(last)["step_seconds"],
     }

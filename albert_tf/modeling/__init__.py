@@ -6,6 +6,10 @@ positions, C choices, K labels or beams.
 
 Every layer and model takes the `config` of the whole model, unless it takes
 sizes; the `seed` of its initial weights; `dtype`, a Keras dtype policy; and a
-`name`. Where a call takes a `seed`, an int tensor `[2]`, it decides the dropout
-masks; without one, a layer drops nothing.
+`name`. Checkpoints identify the variables of heads by their names.
+
+Two arguments are handed down from the call of a model to all its layers:
+`seed`, an int tensor `[2]`, decides the dropout masks; without one, a layer
+drops nothing. `fusion` says what is compiled, see `fused.Fusion`; without one,
+nothing is. `site` is the number of the first dropout of a call.
 """

@@ -72,8 +72,7 @@ class AlbertModel(base.BaseModel):
     ) -> None:
         super().__init__(config, **kwargs)
         self.output_hidden_states = output_hidden_states
-        seed = self.seed
-        derive = layers.derive_seed
+        seed, derive = self.seed, layers.derive_seed
         self.dropout_generator = keras.random.SeedGenerator(
             derive(seed, "dropout"), name="dropout"
         )
@@ -86,10 +85,11 @@ class AlbertModel(base.BaseModel):
             seed=derive(seed, "encoder"),
             dtype=self.dtype_policy,
         )
-        self.pooler = layers.dense(self, "pooler", config.hidden_size)
+        size = config.hidden_size
+        self.pooler = layers.dense(self, "pooler", size, size)
         self.build(self.input_shapes())
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Any = None) -> None:
         self.embeddings.build((None, None))
         self.encoder.build((None, None, self.config.embedding_size))
         self.pooler.build((None, self.config.hidden_size))

@@ -26,9 +26,6 @@ class AttentionSublayer(base.AlbertLayer):
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to. Integer, so that Keras does not cast it to
             a lower precision.
-        seed: Int tensor `[2]`, seed of the dropout masks; None drops nothing.
-        site: The first of the two dropout sites of this call.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[B, S, H]` in the compute dtype.
@@ -39,22 +36,12 @@ class AttentionSublayer(base.AlbertLayer):
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         size = config.hidden_size
-        self.query = layers.dense(self, "query", size)
-        self.key = layers.dense(self, "key", size)
-        self.value = layers.dense(self, "value", size)
+        self.query = layers.dense(self, "query", size, size)
+        self.key = layers.dense(self, "key", size, size)
+        self.value = layers.dense(self, "value", size, size)
         # `output` is taken: a property of every Keras layer.
-        self.output_projection = layers.dense(self, "output", size)
+        self.output_projection = layers.dense(self, "output", size, size)
         self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        for layer in (
-            self.query,
-            self.key,
-            self.value,
-            self.output_projection,
-            self.layer_norm,
-        ):
-            layer.build((None, None, self.config.hidden_size))
 
     def call(
         self,

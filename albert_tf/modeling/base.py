@@ -94,11 +94,9 @@ class AlbertLayer(SerializableLayer):
     """A layer of a model with a config.
 
     Args:
-        config: Config of the whole model.
-        seed: Seed of the initial weights.
         dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
             float32 in any of them. None for the global policy of Keras.
-        name: Checkpoints identify the variables of heads by it.
+        name: None for `default_name`.
     """
 
     default_name = "layer"
@@ -114,6 +112,15 @@ class AlbertLayer(SerializableLayer):
         super().__init__(dtype=dtype, name=name or self.default_name)
         self.config = config
         self.seed = seed
+
+    @property
+    def input_width(self) -> int:
+        """Size of the last axis of the inputs."""
+        return self.config.hidden_size
+
+    def build(self, input_shape: Any = None) -> None:
+        for layer in self._flatten_layers(include_self=False, recursive=False):
+            layer.build((None, None, layer.input_width))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -172,7 +179,7 @@ class BaseModel(AlbertLayer, keras.Model):
             for name, shape in self.input_shapes().items()
         }
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Any = None) -> None:
         """Records the shapes for `summary`; all weights exist already."""
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -194,36 +201,21 @@ class BaseModel(AlbertLayer, keras.Model):
         # of Keras assumes float inputs. `export` has its own signature.
         return None
 
-    def export(
-        self,
-        filepath: Any,
-        format: str = "tf_saved_model",
-        verbose: bool | None = None,
-        input_signature: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def export(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Exports the model for inference, as `keras.Model.export` does.
 
         Without `input_signature`, batch size and length of the inputs are
         free.
         """
-        if input_signature is None:
-            specs = self.input_specs()
-            input_signature = [
-                {
-                    name: keras.InputSpec(
-                        shape=shape, dtype=specs[name].dtype, name=name
-                    )
-                    for name, shape in self.input_shapes().items()
-                }
-            ]
-        super().export(
-            filepath,
-            format=format,
-            verbose=verbose,
-            input_signature=input_signature,
-            **kwargs,
-        )
+        specs = self.input_specs()
+        signature = {
+            name: keras.InputSpec(
+                shape=shape, dtype=specs[name].dtype, name=name
+            )
+            for name, shape in self.input_shapes().items()
+        }
+        kwargs.setdefault("input_signature", [signature])
+        super().export(filepath, *args, **kwargs)
 
 
 def check_inputs(
@@ -232,12 +224,7 @@ def check_inputs(
     """Checks what a model is called with, as far as it is known in a graph.
 
     Tensors of other ranks can be broadcast silently, and ids that are floats
-    are rounded in a lower precision.
-
-    Args:
-        inputs: First argument of the call.
-        specs: Entries that the model knows; others are ignored.
-        model_name: Class of the model, for messages.
+    are rounded in a lower precision. Entries without a spec are ignored.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
     given = inputs if isinstance(inputs, Mapping) else {}

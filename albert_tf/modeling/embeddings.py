@@ -27,8 +27,6 @@ class Embeddings(base.AlbertLayer):
         segment_ids: Int tensor `[B, S]`, 0 to type_vocab_size - 1.
         position_ids: Int tensor `[B, S]`, the row of the position table for
             each token; None for 0, 1, and so on.
-        seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[B, S, E]` in the compute dtype.

@@ -26,7 +26,6 @@ class Block:
         feed_forward: Calls the sublayer that follows.
         seed: Seed of the dropout masks; None drops nothing.
         site: First dropout site of the block.
-        fusion: How to compute, see `fused.Fusion`.
     """
 
     attention: shared_weights.LayerCall
@@ -95,12 +94,10 @@ class Encoder(base.AlbertLayer):
         embedded: Float tensor `[B, S, E]`.
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
             key may be attended to.
-        seed: Int tensor `[2]`, seed of the dropout masks; None drops nothing.
         depth: Number of layers to compute, the first ones; None for all.
         recompute: Whether only inputs and outputs of sublayers are kept for
             the gradient, and the rest is computed again: more time, much less
             memory.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         A list of float tensors `[B, S, H]` in the compute dtype. The last is
@@ -124,7 +121,10 @@ class Encoder(base.AlbertLayer):
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = layers.dense(
-                self, "embedding_projection", config.hidden_size
+                self,
+                "embedding_projection",
+                config.embedding_size,
+                config.hidden_size,
             )
         self.attention_sublayers = self._sublayers(
             AttentionSublayer, "attention", config.num_weight_sets("attention")
@@ -156,14 +156,6 @@ class Encoder(base.AlbertLayer):
             )
             for name in names
         ]
-
-    def build(self, input_shape: Any = None) -> None:
-        if self.embedding_projection is not None:
-            self.embedding_projection.build(
-                (None, None, self.config.embedding_size)
-            )
-        for layer in [*self.attention_sublayers, *self.feed_forward_sublayers]:
-            layer.build((None, None, self.config.hidden_size))
 
     def call(
         self,
@@ -213,9 +205,11 @@ class Encoder(base.AlbertLayer):
         )
         blocks = []
         for number in range(num_blocks):
-            attention, feed_forward = calls[2 * number : 2 * number + 2]
+            attention_call, feed_forward_call = calls[2 * number :][:2]
             site = dropout.block_site(number)
-            blocks.append(Block(attention, feed_forward, seed, site, fusion))
+            blocks.append(
+                Block(attention_call, feed_forward_call, seed, site, fusion)
+            )
         return blocks
 
     def compute_output_shape(self, input_shape: Any) -> Any:

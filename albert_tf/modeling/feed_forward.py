@@ -29,9 +29,6 @@ class FeedForwardSublayer(base.AlbertLayer):
 
     Call arguments:
         hidden: Float tensor `[B, S, H]`.
-        seed: Int tensor `[2]`, seed of the dropout mask; None drops nothing.
-        site: Dropout site of this call.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[B, S, H]` in the compute dtype.
@@ -41,23 +38,16 @@ class FeedForwardSublayer(base.AlbertLayer):
 
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        size = config.hidden_size
+        size, inner_size = config.hidden_size, config.intermediate_size
         self.intermediate = layers.dense(
             self,
             "intermediate",
-            config.intermediate_size,
+            size,
+            inner_size,
             activation=ACTIVATIONS[config.hidden_act],
         )
-        self.output_projection = layers.dense(self, "output", size)
+        self.output_projection = layers.dense(self, "output", inner_size, size)
         self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
-
-    def build(self, input_shape: Any = None) -> None:
-        shape = (None, None, self.config.hidden_size)
-        self.intermediate.build(shape)
-        self.output_projection.build(
-            (None, None, self.config.intermediate_size)
-        )
-        self.layer_norm.build(shape)
 
     def call(
         self,

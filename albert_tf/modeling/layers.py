@@ -53,11 +53,13 @@ class Linear(keras.layers.Dense):
 
     Call arguments:
         inputs: Float tensor `[..., in]`.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[..., units]` in the compute dtype.
     """
+
+    # Set by `dense`.
+    input_width: int
 
     def add_weight(self, *args: Any, **kwargs: Any) -> keras.Variable:
         return super().add_weight(*args, **(kwargs | {"autocast": False}))
@@ -86,6 +88,7 @@ class Linear(keras.layers.Dense):
 def dense(
     parent: Any,
     name: str,
+    input_width: int,
     units: int,
     *,
     activation: Callable[..., Any] | None = None,
@@ -94,12 +97,11 @@ def dense(
 ) -> Linear:
     """Returns the linear layer that a layer contains under a name.
 
-    It has the precision of the parent. Its kernel, `[in, out]`, is drawn with
-    the deviation of the parent's `config` and a seed derived from the parent's
-    `seed`; its bias starts at 0. Its outputs are those of `activation`, if
-    there is one.
+    It has the precision of the parent. Its kernel, `[input_width, units]`, is
+    drawn with the deviation of the parent's `config` and a seed derived from
+    the parent's `seed`; its bias starts at 0.
     """
-    return layer_class(
+    layer = layer_class(
         units,
         activation=activation,
         use_bias=use_bias,
@@ -111,6 +113,8 @@ def dense(
         dtype=parent.dtype_policy,
         name=name,
     )
+    layer.input_width = input_width
+    return layer
 
 
 @base.register
@@ -124,7 +128,6 @@ class LayerNorm(base.SerializableLayer):
     Call arguments:
         inputs: Float tensor `[..., H]`.
         *others: Float tensors, which are added to it.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float tensor `[..., H]` in the compute dtype.
@@ -134,7 +137,7 @@ class LayerNorm(base.SerializableLayer):
         self, size: int, *, dtype: Any = None, name: str = "layer_norm"
     ) -> None:
         super().__init__(dtype=dtype, name=name)
-        self.size = size
+        self.size = self.input_width = size
 
     def build(self, input_shape: Any = None) -> None:
         self.beta = self._add_float32("beta", "zeros")
@@ -191,7 +194,7 @@ class OutputLayer(base.SerializableLayer):
         self.seed = seed
         self.build((None, hidden_size))
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Any = None) -> None:
         # TF1: `[out, in]`, unlike every kernel.
         self.output_weights = self.add_weight(
             name="output_weights",

@@ -44,15 +44,13 @@ class LossSums(NamedTuple):
 
 
 class BeamSpanSums(NamedTuple):
-    """Sums of the losses of a span and of whether there is an answer.
+    """The sums of a span, and of whether there is an answer.
 
     Args:
         loss: Sum of weight x half the sum of the cross entropies of start, end
             and whether there is an answer.
-        weight: As in `LossSums`.
         correct: As in `LossSums`, of the span; its end given the true start.
-        answerable_correct: Sum of weight x (1 where that is predicted
-            correctly).
+        answerable_correct: The same, of whether there is an answer.
     """
 
     loss: Any
@@ -79,13 +77,10 @@ def weighted_sums(
     weights: Any,
     fusion: fused.Fusion | None = None,
 ) -> LossSums:
-    """Returns the sums of a cross entropy.
+    """Returns the sums of the cross entropy of logits `[..., K]`.
 
-    Args:
-        logits: Float tensor `[..., K]`.
-        labels: Int tensor `[...]`, 0 to K - 1.
-        weights: Tensor `[...]`, 0 for what only pads the batch.
-        fusion: How to compute, see `fused.Fusion`.
+    The labels are int `[...]`, 0 to K - 1, and so are the weights, 0 for what
+    only pads the batch.
     """
     weights = ops.cast(weights, "float32")
     return LossSums(
@@ -98,10 +93,8 @@ def weighted_sums(
 def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
     """Returns the sums of the sentence-order objective.
 
-    Args:
-        logits: Float tensor `[B, 2]`.
-        labels: Int tensor `[B]` or `[B, 1]`, 0 in order, 1 swapped.
-        weights: Tensor `[B]`.
+    The logits are float `[B, 2]`; the labels int `[B]` or `[B, 1]`, 0 in order,
+    1 swapped.
     """
     return weighted_sums(logits, ops.reshape(labels, (-1,)), weights)
 
@@ -109,10 +102,7 @@ def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
 def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     """Returns the sums of squared errors; `correct` is 0.
 
-    Args:
-        logits: Float tensor `[B, 1]`.
-        label_ids: Float tensor `[B]`, the true numbers.
-        weights: Tensor `[B]`, as in `weighted_sums`.
+    The logits are float `[B, 1]`; the labels are the true numbers, float `[B]`.
     """
     weights = ops.cast(weights, "float32")
     errors = ops.cast(logits[:, 0], "float32") - ops.cast(label_ids, "float32")
@@ -126,12 +116,9 @@ def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
 def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     """Returns the sums of the mean binary cross entropy of K labels.
 
-    `correct` is the sum of weight x the share of correctly predicted labels.
-
-    Args:
-        logits: Float tensor `[B, K]`.
-        label_ids: Float tensor `[B, K]`, 1 for each label of a row, else 0.
-        weights: Tensor `[B]`, as in `weighted_sums`.
+    The logits are float `[B, K]`; so are the labels, 1 for each label of a row,
+    else 0. `correct` is the sum of weight x the share of correctly predicted
+    labels.
     """
     weights = ops.cast(weights, "float32")
     logits = ops.cast(logits, "float32")
@@ -148,13 +135,9 @@ def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
 def span_sums(
     outputs: Mapping[str, Any], starts: Any, ends: Any, weights: Any
 ) -> LossSums:
-    """Returns the sums of a span.
+    """Returns the sums of a span: `start_logits`, `end_logits` `[B, S]`.
 
-    Args:
-        outputs: `start_logits` and `end_logits`, float `[B, S]`.
-        starts: Int tensor `[B]`, where the answer starts.
-        ends: Int tensor `[B]`, where it ends.
-        weights: Tensor `[B]`, as in `weighted_sums`.
+    `starts` and `ends`, int `[B]`, say where the answer starts and ends.
     """
     weights = ops.cast(weights, "float32")
     start = weighted_sums(outputs["start_logits"], starts, weights)
@@ -174,14 +157,9 @@ def beam_span_sums(
 ) -> BeamSpanSums:
     """Returns the sums of a span, and of whether there is one.
 
-    Args:
-        outputs: Outputs of `BeamSpanModel` with teacher forcing:
-            `start_log_probs` and `end_log_probs`, float `[B, S]`,
-            `cls_logits` `[B]`.
-        targets: `start_positions` and `end_positions`, int `[B]`, 0 where
-            there is no answer; `is_impossible` `[B]`, 1 there and 0 where
-            there is one. Other entries are ignored.
-        weights: Tensor `[B]`, as in `weighted_sums`.
+    The outputs are those of `BeamSpanModel` with teacher forcing. The targets
+    are `start_positions` and `end_positions`, int `[B]`, 0 where there is no
+    answer; and `is_impossible` `[B]`, 1 there and 0 where there is one.
     """
     weights = ops.cast(weights, "float32")
     spans = span_sums(

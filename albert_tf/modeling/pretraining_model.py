@@ -32,7 +32,6 @@ class MaskedLmHead(base.AlbertLayer):
         sequence_output: Float tensor `[B, S, H]`.
         positions: Int tensor `[B, P]`, 0 to S - 1; unused slots hold 0.
         word_embeddings: Float tensor `[V, E]`, the table of the embeddings.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Float32 tensor `[B, P, V]`, logits.
@@ -45,6 +44,7 @@ class MaskedLmHead(base.AlbertLayer):
         self.transform = layers.dense(
             self,
             "transform",
+            config.hidden_size,
             config.embedding_size,
             activation=ACTIVATIONS[config.hidden_act],
         )
@@ -53,9 +53,8 @@ class MaskedLmHead(base.AlbertLayer):
         )
         self.build((None, None, config.hidden_size))
 
-    def build(self, input_shape: Any) -> None:
-        self.transform.build((None, None, self.config.hidden_size))
-        self.layer_norm.build((None, None, self.config.embedding_size))
+    def build(self, input_shape: Any = None) -> None:
+        super().build(input_shape)
         self.output_bias = self.add_weight(
             name="output_bias",
             shape=(self.config.vocab_size,),

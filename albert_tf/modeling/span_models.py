@@ -101,8 +101,6 @@ class BeamSpanHead(base.AlbertLayer):
         start_positions: Int tensor `[B]`, the true starts; None in inference.
         num_starts: Number of most likely starts to keep in inference, K1.
         num_ends: Number of most likely ends to keep for each of them, K2.
-        seed: Int tensor `[2]` for dropout; None drops nothing.
-        fusion: How to compute, see `fused.Fusion`.
 
     Returns:
         Dict of `cls_logits` float32 `[B]`, larger where there is no answer,
@@ -125,26 +123,20 @@ class BeamSpanHead(base.AlbertLayer):
         super().__init__(config, **(kwargs | {"dtype": "float32"}))
         self.dropout_prob = dropout_prob
         dense, hidden = layers.dense, config.hidden_size
-        self.start_dense = dense(self, "start_dense", 1)
+        self.start_dense = dense(self, "start_dense", hidden, 1)
         self.end_dense_0 = dense(
-            self, "end_dense_0", hidden, layer_class=LinearInHalves
+            self, "end_dense_0", 2 * hidden, hidden, layer_class=LinearInHalves
         )
         self.end_layer_norm = LayerNorm(
             hidden, dtype="float32", name="end_layer_norm"
         )
-        self.end_dense_1 = dense(self, "end_dense_1", 1)
-        self.answer_dense_0 = dense(self, "answer_dense_0", hidden)
+        self.end_dense_1 = dense(self, "end_dense_1", hidden, 1)
+        self.answer_dense_0 = dense(self, "answer_dense_0", 2 * hidden, hidden)
         # TF1: the only linear layer without a bias.
-        self.answer_dense_1 = dense(self, "answer_dense_1", 1, use_bias=False)
+        self.answer_dense_1 = dense(
+            self, "answer_dense_1", hidden, 1, use_bias=False
+        )
         self.build((None, None, hidden))
-
-    def build(self, input_shape: Any) -> None:
-        hidden = self.config.hidden_size
-        for layer in (self.start_dense, self.end_dense_1, self.answer_dense_1):
-            layer.build((None, hidden))
-        for layer in (self.end_dense_0, self.answer_dense_0):
-            layer.build((None, 2 * hidden))
-        self.end_layer_norm.build((None, hidden))
 
     def call(
         self,
@@ -209,14 +201,7 @@ class BeamSpanHead(base.AlbertLayer):
         start and then multiplies; computing the two halves of the product
         separately gives the same sum without a tensor of twice the width.
 
-        Args:
-            sequence_output: Float32 tensor `[B, S, H]`.
-            starts: Int tensor `[B, K]`.
-            p_mask: As in the call of the layer.
-            fusion: As in the call of the layer.
-
-        Returns:
-            Float32 tensor `[B, K, S]`.
+        The starts are int `[B, K]`; the result is float32 `[B, K, S]`.
         """
         size = self.config.hidden_size
         kernel = ops.convert_to_tensor(self.end_dense_0.kernel)

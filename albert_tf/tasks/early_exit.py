@@ -58,8 +58,17 @@ class _Exits:
     """What is known of the examples of a batch after each layer.
 
     Attributes:
-        logits: Those of `run` so far; so is `num_layers`.
+        logits: Those of `run` so far.
+        num_layers: That of `run` so far.
     """
+
+    logits: tf.Tensor
+    num_layers: tf.Tensor
+    # Of the examples that are left: their numbers, their predictions, and how
+    # many layers in a row have predicted the same.
+    _examples: tf.Tensor
+    _prediction: tf.Tensor
+    _num_same: tf.Tensor
 
     def __init__(
         self,
@@ -79,7 +88,6 @@ class _Exits:
         self._layer += 1
         if self._layer == 1:
             self.logits = logits
-            # Numbers of the examples that are left.
             self._examples = tf.range(tf.shape(logits)[0])
             self.num_layers = tf.ones_like(self._examples)
             self._num_same = tf.zeros_like(self._examples)

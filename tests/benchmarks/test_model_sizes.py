@@ -1,14 +1,9 @@
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
 from albert_tf.config import AlbertConfig, published_config
-from albert_tf.modeling import summary
 from albert_tf.modeling.pretraining_model import PretrainingModel
-
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+from benchmarks import model_sizes
+from tests import tiny
 
 
 @pytest.mark.parametrize(
@@ -22,7 +17,7 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
     ],
 )
 def test_published_models_have_the_published_parameters(name, expected):
-    assert summary.encoder_parameters(published_config(name)) == expected
+    assert model_sizes.encoder_parameters(published_config(name)) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,17 +45,21 @@ def test_sharing_strategies_have_the_sizes_of_table_4(
         parameter_sharing=strategy,
     )
 
-    count = summary.encoder_parameters(config)
+    count = model_sizes.encoder_parameters(config)
 
     # The last is 109.08 million by the architecture, 108.49 without pooler.
     assert abs(count / 1e6 - millions) < 1.1
 
 
-def test_the_parts_add_up_to_the_built_model(tiny_config):
-    parts = [*summary.encoder_parts(tiny_config)]
-    parts += summary.head_parts(tiny_config)
+@pytest.mark.parametrize("strategy", ["all", "attention", "ffn", "none"])
+def test_the_parts_add_up_to_the_built_model(strategy):
+    config = tiny.config(
+        parameter_sharing=strategy, num_hidden_groups=2, inner_group_num=2
+    )
+    parts = model_sizes.encoder_parts(config)
+    parts += model_sizes.head_parts(config)
 
-    built = PretrainingModel(tiny_config).count_params()
+    built = PretrainingModel(config).count_params()
 
     assert sum(part.parameters for part in parts) == built
 
@@ -77,7 +76,7 @@ def test_operations_of_one_layer_by_hand():
 
     flops = {
         part.name: part.flops
-        for list_parts in (summary.encoder_parts, summary.head_parts)
+        for list_parts in (model_sizes.encoder_parts, model_sizes.head_parts)
         for part in list_parts(config, length=10)
     }
 
@@ -95,61 +94,11 @@ def test_operations_of_one_layer_by_hand():
 
 
 def test_sharing_saves_parameters_and_no_operations():
-    shared = summary.encoder_parts(published_config("base_v2"))
+    shared = model_sizes.encoder_parts(published_config("base_v2"))
     config = AlbertConfig(
         **published_config("base_v2").to_dict() | {"parameter_sharing": "none"}
     )
 
-    apart = summary.encoder_parts(config)
+    apart = model_sizes.encoder_parts(config)
 
     assert [part.flops for part in shared] == [part.flops for part in apart]
-
-
-def test_the_table_shows_training_as_three_forward_passes(capsys):
-    summary.main(["--config=base_v2", "--length=128"])
-
-    lines = capsys.readouterr().out.splitlines()
-    total = next(line for line in lines if line.startswith("total"))
-    _, parameters, forward, training = total.split()
-    assert parameters == f"{11_683_584 + 128_688 + 2 * 768 + 2:,}"
-    config = published_config("base_v2")
-    parts = [*summary.encoder_parts(config, 128)]
-    parts += summary.head_parts(config, 128)
-    millions = sum(part.flops for part in parts) / 1e6
-    assert float(forward) == pytest.approx(millions, abs=0.01)
-    assert float(training) == pytest.approx(3 * millions, abs=0.01)
-    assert any("11,683,584" in line for line in lines)
-
-
-def test_reads_a_file(tmp_path, capsys):
-    path = tmp_path / "albert_config.json"
-    published_config("large_v2").to_json_file(path)
-
-    summary.main([f"--config={path}"])
-
-    assert "17,683,968" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--config=huge"], "--config=huge is neither a file nor a published"),
-        (
-            ["--config=base_v2", "--length=0"],
-            "`--length` must be a whole number",
-        ),
-    ],
-)
-def test_bad_arguments_end_with_one_line(arguments, words):
-    with pytest.raises(SystemExit, match=f"error: {words}"):
-        summary.main(arguments)
-
-
-def test_does_not_import_tensorflow():
-    program = (
-        "import sys; from albert_tf.modeling import summary; "
-        "summary.main(['--config=base_v2']); "
-        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
-    )
-
-    subprocess.run([sys.executable, "-c", program], cwd=_ROOT, check=True)

@@ -1,21 +1,13 @@
 """Counts the parameters and operations of a model from its config.
 
-    python -m albert_tf.modeling.summary --config=base_v2 --length=512
-
 Counts by formula, without building weights or importing TensorFlow.
-
-Plain Python: no Keras.
 
 Source: Lan et al. 2020, tables 1 and 4, for the numbers of parameters.
 """
 
-import argparse
 import dataclasses
-import sys
-from collections.abc import Sequence
 
-from albert_tf import checks
-from albert_tf import config as config_lib
+from albert_tf.config import AlbertConfig
 
 # Paper: section 3.1 (as BERT): 15% of the tokens are predicted.
 MASKED_SHARE = 0.15
@@ -51,7 +43,7 @@ class Part:
 
 
 def encoder_parts(
-    config: config_lib.AlbertConfig, length: int = DEFAULT_LENGTH
+    config: AlbertConfig, length: int = DEFAULT_LENGTH
 ) -> list[Part]:
     """Returns the parts of an encoder with its pooler, from input to output.
 
@@ -99,7 +91,7 @@ def encoder_parts(
 
 
 def head_parts(
-    config: config_lib.AlbertConfig, length: int = DEFAULT_LENGTH
+    config: AlbertConfig, length: int = DEFAULT_LENGTH
 ) -> list[Part]:
     """Returns the heads of pretraining."""
     vocab, embedding = config.vocab_size, config.embedding_size
@@ -118,12 +110,8 @@ def head_parts(
     ]
 
 
-def encoder_parameters(config: config_lib.AlbertConfig) -> int:
-    """Returns the number of parameters without the pretraining heads.
-
-    >>> encoder_parameters(config_lib.published_config("base_v2"))
-    11683584
-    """
+def encoder_parameters(config: AlbertConfig) -> int:
+    """Returns the number of parameters without the pretraining heads."""
     return sum(part.parameters for part in encoder_parts(config))
 
 
@@ -133,71 +121,3 @@ def _linear(num_inputs: int, num_outputs: int) -> int:
 
 def _layer_norm(size: int) -> int:
     return 2 * size
-
-
-def format_table(config: config_lib.AlbertConfig, length: int) -> str:
-    """Returns the table that the command prints."""
-    encoder, heads = encoder_parts(config, length), head_parts(config, length)
-    rows = [
-        _row("part", "parameters", "MFLOPs forward", "MFLOPs training"),
-        *map(_part_row, encoder),
-        _part_row(_total("encoder with pooler", encoder)),
-        *map(_part_row, heads),
-        _part_row(_total("total", [*encoder, *heads])),
-    ]
-    note = (
-        f"MFLOPs: millions of operations a position, at {length} positions a "
-        f"sequence,\n{MASKED_SHARE:.0%} of them masked; training is forward "
-        "and backward."
-    )
-    return "\n".join([*rows, "", note])
-
-
-def _total(name: str, summands: Sequence[Part]) -> Part:
-    return Part(
-        name,
-        sum(part.parameters for part in summands),
-        sum(part.entries for part in summands),
-    )
-
-
-def _part_row(part: Part) -> str:
-    millions = part.flops / 1e6
-    return _row(
-        part.name,
-        f"{part.parameters:,}",
-        f"{millions:,.2f}",
-        f"{millions * TRAINING_FACTOR:,.2f}",
-    )
-
-
-def _row(name: str, *cells: str) -> str:
-    return f"{name:<23}" + "".join(f"{cell:>17}" for cell in cells)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command, with the given words in place of `sys.argv`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m albert_tf.modeling.summary",
-        description="Counts a model's parameters and operations.",
-    )
-    parser.add_argument(
-        "--config", required=True, help="base_v2, ..., or a JSON file"
-    )
-    parser.add_argument(
-        "--length",
-        type=int,
-        default=DEFAULT_LENGTH,
-        help="positions a sequence (default: %(default)s)",
-    )
-    values = parser.parse_args(arguments)
-    try:
-        checks.check_integer("--length", values.length, at_least=1)
-        config = config_lib.load_config(values.config, flag="config")
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
-    print(format_table(config, values.length))  # noqa: T201
-
-
-if __name__ == "__main__":
-    main()
