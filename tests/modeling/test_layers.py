@@ -52,7 +52,8 @@ def test_a_linear_layer_maps_vectors_of_any_place(shape):
 def test_dense_has_a_seeded_kernel_and_no_bias_at_first(tiny_config):
     parent = AttentionSublayer(tiny_config, seed=5, dtype="mixed_bfloat16")
     built = [
-        layers.dense(parent, name, 300) for name in ("query", "query", "key")
+        layers.dense(parent, name, 20, 300)
+        for name in ("query", "query", "key")
     ]
     for layer in built:
         layer.build((None, 20))
