@@ -1,10 +1,17 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.modeling import layers
+from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.attention import AttentionSublayer
 from albert_tf.modeling.pretraining_model import PretrainingModel
+from albert_tf.modeling.sequence_models import ClassifierModel
+from albert_tf.modeling.span_models import BeamSpanModel
+from tests import tiny
 
 
 def test_seeds_differ_by_name_and_by_parent():
@@ -93,3 +100,49 @@ def test_the_sentence_order_head_starts_by_the_config(tiny_config):
     assert head.output_weights.shape == (2, 8)
     # `initializer_range` is 0.5, not the 0.02 of the tasks.
     assert np.abs(head.output_weights).max() > 0.1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize(
+    ("make", "output"),
+    [
+        (AlbertModel, "sequence_output"),
+        (functools.partial(ClassifierModel, num_labels=3), "logits"),
+    ],
+)
+def test_keras_quantizes_all_matrices_of_linear_layers(make, output, dtype):
+    config = tiny.config(hidden_size=32, initializer_range=0.2)
+    model, batch = make(config, dtype=dtype), tiny.batch()
+    before = np.asarray(model(batch)[output], "float32")
+
+    model.quantize("int8")
+
+    kernels = [w for w in model.weights if w.name == "kernel"]
+    assert {kernel.dtype for kernel in kernels} == {"int8"}
+    assert len(kernels) == 8
+    after = np.asarray(model(batch)[output], "float32")
+    assert 0 < np.abs(after - before).max() < 0.1 * np.abs(before).max()
+
+
+def test_a_layer_whose_kernel_is_read_in_halves_is_not_quantized(tiny_config):
+    head = BeamSpanModel(tiny_config).beam_span_head
+
+    with pytest.raises(NotImplementedError, match="keeps it in float32"):
+        head.end_dense_0.quantize("int8")
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_lora_of_a_linear_layer_is_trained(tiny_config, tiny_batch, recompute):
+    model = AlbertModel(tiny_config)
+    before = np.asarray(model(tiny_batch)["sequence_output"])
+    [sublayer] = model.encoder.attention_sublayers
+    sublayer.query.enable_lora(2)
+
+    with tf.GradientTape() as tape:
+        output = model(tiny_batch, recompute=recompute)["sequence_output"]
+        loss = tf.reduce_sum(output**2 * tiny.floats(*output.shape))
+    np.testing.assert_allclose(output, before, atol=1e-6)
+    names = [v.name for v in sublayer.query.trainable_variables]
+    assert names == ["bias", "lora_kernel_a", "lora_kernel_b"]
+    gradient = tape.gradient(loss, sublayer.query.lora_kernel_b.value)
+    assert np.abs(gradient).max() > 0
