@@ -1,4 +1,4 @@
-"""Asks the demo's exported models in raw text, with TensorFlow alone.
+"""Asks the demo's exported models in raw text, with TensorFlow and its Text.
 
 Data flow: folders of SavedModels -> [this file] -> texts and answers.
 Floor: demo.
@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  The operations of the tokenizers.
 
 from albert_tf import files
 

@@ -39,6 +39,7 @@ MAX_FUNCTION_LINES = 60
 
 # Modules that a table over all tasks, or all tokenizers, tests.
 TESTED_TOGETHER = {
+    "export/export_config.py": "export/test_refusals.py",
     "text/base.py": "text/test_tokenizer.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }

@@ -13,9 +13,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.export import exported_text, ragged, signature
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.export import model_inputs, ragged, signature
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.exported_text import Ranges, TextGraph, Tokens
+from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
@@ -28,27 +31,28 @@ _WARMUP_TEXT = "The capital of France is [MASK]."
 
 
 def make_signatures(
+    config: ExportConfig,
+    known: Metadata,
     model: AlbertModel | PretrainingModel,
     weights: ExportedWeights,
-    text_graph: TextGraph,
-    *,
-    max_seq_length: int,
+    tokenizer: GraphTokenizer,
 ) -> list[Signature]:
     """Traces the signatures of a model with or without pretraining heads.
 
-    Only the structure of the model is used; its weights are `weights`. At most
-    `max_seq_length` tokens are made of raw text.
+    Only the structure of the model is used; its weights are `weights`.
     """
+    del known
     encoder = _Encoder(model, weights)
+    max_seq_length = config.seq_length
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        ids = exported_text.encode_pairs(
-            text_a, text_b, text_graph, max_seq_length=max_seq_length
+        ids = model_inputs.encode_pairs(
+            text_a, text_b, tokenizer, max_seq_length=max_seq_length
         )
         return encoder.tokens(**ids)
 
-    found = signature.text_and_token_signatures(
-        from_text, encoder.tokens, example=exported_text.EXAMPLE
+    signatures = signature.text_and_token_signatures(
+        from_text, encoder.tokens, example=model_inputs.EXAMPLE
     )
     ids = signature.id_inputs()
     if encoder.masked_lm_head is not None:
@@ -61,16 +65,16 @@ def make_signatures(
             ),
             warmup=signature.id_requests(mlm_positions=_WARMUP_POSITIONS),
         )
-        fill = _fill_mask(encoder, text_graph, max_seq_length=max_seq_length)
-        found += [mlm, fill]
+        fill = _fill_mask(encoder, tokenizer, max_seq_length=max_seq_length)
+        signatures += [mlm, fill]
     if encoder.sentence_order_head is not None:
         sop = Signature(
             name="sop",
             function=signature.trace(encoder.sop, **ids),
             warmup=signature.id_requests(),
         )
-        found.append(sop)
-    return found
+        signatures.append(sop)
+    return signatures
 
 
 class _Encoder:
@@ -118,10 +122,7 @@ def _vectors(sequence: tf.Tensor, pooled: tf.Tensor) -> Tensors:
 
 
 def _fill_mask(
-    encoder: _Encoder,
-    text_graph: TextGraph,
-    *,
-    max_seq_length: int,
+    encoder: _Encoder, tokenizer: GraphTokenizer, *, max_seq_length: int
 ) -> Signature:
     """Traces the signature `fill_mask`.
 
@@ -136,38 +137,33 @@ def _fill_mask(
 
     A row depends on its text alone: a server may put any texts together.
     """
-    num_top = min(_NUM_TOP, len(text_graph.tokens))
-    names = tf.constant(text_graph.tokens)
+    num_top = min(_NUM_TOP, len(tokenizer.tokens))
+    names = tf.constant(tokenizer.tokens)
 
     def fill(text: tf.Tensor) -> Tensors:
-        with tf.device("/device:CPU:0"):
-            tokens = _masked_tokens(text, text_graph, max_seq_length)
-            starts, sizes = tokens.rows()
+        with tf.device(CPU):
+            ids, row_splits = _masked_tokens(text, tokenizer)
+            sizes = row_splits[1:] - row_splits[:-1]
             sizes = tf.minimum(sizes, max_seq_length - 2)
-            inputs = exported_text.pack_ranges(
-                tokens.ids,
+            starts = row_splits[:-1]
+            inputs = model_inputs.pack_ranges(
+                ids,
                 Ranges(starts=starts, sizes=sizes),
                 Ranges(starts=starts, sizes=tf.zeros_like(sizes)),
                 is_pair=False,
-                special=text_graph.special_ids,
+                special=tokenizer.special_ids,
             )
             positions, num_masks, error = _positions(
-                tokens, text_graph, max_seq_length
+                ids == tokenizer.special_ids.mask, row_splits, max_seq_length
             )
         logits = encoder.mlm(mlm_positions=positions, **inputs)["mlm_logits"]
         # The model may have more outputs than the vocabulary has tokens.
-        logits = logits[:, :, : len(text_graph.tokens)]
+        logits = logits[:, :, : len(tokenizer.tokens)]
         values, ids = tf.math.top_k(tf.nn.softmax(logits), num_top)
-        number = tf.shape(positions)[1]
-        is_mask = (tf.range(number) < num_masks[:, None])[:, :, None]
-        rest = [[0, 0], [0, MAX_MASKS - number], [0, 0]]
-        pieces = tf.where(is_mask, tf.gather(names, ids), "")
-        pieces = tf.pad(pieces, rest, constant_values="")
-        values = tf.pad(tf.where(is_mask, values, 0.0), rest)
-        shape = [None, MAX_MASKS, num_top]
+        is_mask = (tf.range(MAX_MASKS) < num_masks[:, None])[:, :, None]
         return {
-            "top_pieces": tf.ensure_shape(pieces, shape),
-            "top_probabilities": tf.ensure_shape(values, shape),
+            "top_pieces": tf.where(is_mask, tf.gather(names, ids), ""),
+            "top_probabilities": tf.where(is_mask, values, 0.0),
             "num_masks": num_masks,
             "error": error,
         }
@@ -180,45 +176,42 @@ def _fill_mask(
 
 
 def _masked_tokens(
-    texts: tf.Tensor, text_graph: TextGraph, max_seq_length: int
-) -> Tokens:
-    """Tokenizes texts, with the id of `[MASK]` for each mask.
+    texts: tf.Tensor, tokenizer: GraphTokenizer
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the ids of texts, with that of `[MASK]` for each mask.
 
-    Of a part with more than `max_seq_length` tokens, the last may be missing.
+    They are int32 `[M]`, with row splits `[B + 1]`.
     """
     # Each text has one part more than masks.
     indices, parts, _ = tf.raw_ops.StringSplitV2(input=texts, sep=MASK)
     part_rows = tf.cast(indices[:, 0], tf.int32)
-    tokens = text_graph(parts, tf.fill(tf.shape(parts), max_seq_length))
-    starts, sizes = tokens.rows()
+    tokens = tokenizer(parts)
     has_mask = tf.cast(~ragged.is_last(part_rows), tf.int32)
-    sources, within = ragged.expand(sizes + has_mask)
+    sources, within = ragged.expand(tokens.rows.sizes + has_mask)
     # A part that is followed by a mask has one more place than tokens.
-    is_mask = within == tf.gather(sizes, sources)
-    place = tf.gather(starts, sources) + within
+    is_mask = within == tf.gather(tokens.rows.sizes, sources)
+    place = tf.gather(tokens.rows.starts, sources) + within
     place = tf.where(is_mask, ragged.size(tokens.ids), place)
-    mask_id = text_graph.special_ids.mask
-    return Tokens(
-        ids=ragged.gather_or(tokens.ids, place, mask_id),
-        row_ids=tf.gather(part_rows, sources),
-        num_rows=tf.shape(texts)[0],
+    ids = ragged.gather_or(tokens.ids, place, tokenizer.special_ids.mask)
+    return ids, ragged.row_splits(
+        tf.gather(part_rows, sources), ragged.size(texts)
     )
 
 
 def _positions(
-    tokens: Tokens, text_graph: TextGraph, max_seq_length: int
+    is_mask: tf.Tensor, row_splits: tf.Tensor, max_seq_length: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Finds the masks of each text.
+    """Finds the masks of each text among its tokens.
 
-    Returns their positions, int32 `[B, M]`, 0 for padding, where M is the
-    largest number; their numbers, int32 `[B]`, 0 for a text that is refused;
-    and, strings `[B]`, why it is refused, else "".
+    Returns their positions, int32 `[B, MAX_MASKS]`, 0 for padding; their
+    numbers, int32 `[B]`, 0 for a text that is refused; and, strings `[B]`, why
+    it is refused, else "".
     """
-    starts, _ = tokens.rows()
-    masks = ragged.indices(tokens.ids == text_graph.special_ids.mask)
-    rows = tf.gather(tokens.row_ids, masks)
-    places = masks - tf.gather(starts, rows) + 1
-    splits = ragged.row_splits(rows, tokens.num_rows)
+    masks = ragged.indices(is_mask)
+    rows = tf.gather(ragged.row_ids(row_splits), masks)
+    # Behind `[CLS]`.
+    places = masks - tf.gather(row_splits, rows) + 1
+    splits = ragged.row_splits(rows, ragged.size(row_splits) - 1)
     numbers = splits[1:] - splits[:-1]
     last = tf.where(numbers > 0, splits[1:] - 1, ragged.size(masks))
     last = ragged.gather_or(places, last, 0)
@@ -232,7 +225,7 @@ def _positions(
         ),
     )
     numbers = tf.where(error == "", numbers, 0)
-    number = tf.range(tf.reduce_max(tf.concat([numbers, [0]], 0)))  # [M]
+    number = tf.range(MAX_MASKS)
     source = splits[:-1, None] + number
     source = tf.where(number < numbers[:, None], source, ragged.size(masks))
     return ragged.gather_or(places, source, 0), numbers, error

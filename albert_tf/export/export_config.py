@@ -21,18 +21,13 @@ DEFAULT_SEQ_LENGTHS = {
     "squad": 384,
     "race": 512,
 }
-# Of SQuAD, version 1.1 only.
+# Of SQuAD, version 1.1 only: LiteRT has no beam search.
 LITERT_TASKS = ("encoder", "classifier", "squad")
-EXIT_TASKS = ("classifier", "race")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExportConfig:
-    """Settings of one export; every field is a flag of the same name.
-
-    Raises:
-        ValueError: A value is impossible, or two contradict each other.
-    """
+    """Settings of one export; every field is a flag of the same name."""
 
     init_checkpoint: str = setting(
         "",
@@ -148,56 +143,22 @@ class ExportConfig:
             check_integer("export_version", self.export_version, at_least=1)
         check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
         check_integer("exit_patience", self.exit_patience, at_least=0)
-        if self.tflite and self.task not in LITERT_TASKS:
+        if self.tflite and (
+            self.task not in LITERT_TASKS
+            or self.precision != "float32"
+            or self.exit_patience
+        ):
             raise ValueError(
-                f"`tflite` is available for {', '.join(LITERT_TASKS)}. "
-                f"Received: task={self.task!r}. Leave it out."
+                f"`tflite` is available for {', '.join(LITERT_TASKS)}, in "
+                "float32 and without `exit_patience`. Received: task="
+                f"{self.task}, precision={self.precision}, exit_patience="
+                f"{self.exit_patience}. Leave it out."
             )
-        if self.tflite and self.precision != "float32":
-            raise ValueError(
-                "`tflite` needs precision='float32'. Received: precision="
-                f"{self.precision!r}. Export twice."
-            )
-        self._check_meaning()
         if self.task == "race":
             self.choice_lengths()
         if self.task == "squad":
             self.window_lengths()
             self.span_limits()
-
-    def _check_meaning(self) -> None:
-        if self.vocab_file and not self.vocab_file.endswith(".txt"):
-            raise ValueError(
-                "`vocab_file` must end in .txt. Pass a SentencePiece model as "
-                f"--spm_model_file. Received: vocab_file={self.vocab_file!r}."
-            )
-        if self.labels and self.task != "classifier":
-            raise ValueError(
-                "`labels` can only be given for task=classifier. Received: "
-                f"labels={','.join(self.labels)}, task={self.task}."
-            )
-        if len({*self.labels}) < len(self.labels):
-            raise ValueError(
-                "`labels` must differ from one another. Received: "
-                f"labels={','.join(self.labels)}."
-            )
-        if self.null_from_cls and self.task != "squad":
-            raise ValueError(
-                "`null_from_cls` can only be given for task=squad. Received: "
-                f"task={self.task}."
-            )
-
-        if self.exit_patience and self.task not in EXIT_TASKS:
-            raise ValueError(
-                f"`exit_patience` is available for {', '.join(EXIT_TASKS)}. "
-                f"Received: exit_patience={self.exit_patience}, "
-                f"task={self.task}."
-            )
-        if self.exit_patience and self.tflite:
-            raise ValueError(
-                "`tflite` has no early exit. Received: exit_patience="
-                f"{self.exit_patience}. Leave one of them out."
-            )
 
     @property
     def seq_length(self) -> int:
@@ -205,13 +166,13 @@ class ExportConfig:
         return self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task]
 
     def choice_lengths(self) -> ChoiceLengths:
-        """Returns the lengths of a choice of RACE, checked."""
+        """Returns the lengths of a choice of RACE."""
         return ChoiceLengths(
             max_seq_length=self.seq_length, max_qa_length=self.max_qa_length
         )
 
     def window_lengths(self) -> WindowLengths:
-        """Returns the lengths of a window of SQuAD, checked."""
+        """Returns the lengths of a window of SQuAD."""
         return WindowLengths(
             max_seq_length=self.seq_length,
             doc_stride=self.doc_stride,
@@ -219,7 +180,7 @@ class ExportConfig:
         )
 
     def span_limits(self) -> SpanLimits:
-        """Returns which spans may answer a question of SQuAD, checked."""
+        """Returns which spans may answer a question of SQuAD."""
         return SpanLimits(
             n_best_size=self.n_best_size,
             max_answer_length=self.max_answer_length,

@@ -5,12 +5,14 @@ Data flow: checkpoint, vocabulary -> signatures -> [this file] -> D/<version>.
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import os
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from albert_tf import config as config_lib
@@ -19,20 +21,39 @@ from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import AlbertConfig
 from albert_tf.export import (
-    exported_tasks,
-    exported_text,
+    encoder_signatures,
+    model_inputs,
+    sequence_signatures,
     signature,
+    squad_signatures,
     version_folder,
 )
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.exported_text import TextGraph
-from albert_tf.export.sentencepiece_graph import SentencePieceGraph
+from albert_tf.export.graph_tokenizer import (
+    GraphTokenizer,
+    SentencePieceGraph,
+    WordPieceGraph,
+)
 from albert_tf.export.signature import Signature
-from albert_tf.export.wordpiece_graph import WordPieceGraph
+from albert_tf.tasks import head_flags
 
 CONFIG_FILE = "albert_config.json"
 LITERT_FILE = "model.tflite"
+_KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+# The heads of `checkpoints.load` that serve a task, the preferred one first.
+_HEADS = {
+    "encoder": ("pretraining",),
+    "classifier": ("classifier",),
+    "squad": ("span", "beam_span"),
+    "race": ("multiple_choice",),
+}
+_SIGNATURES: dict[str, Any] = {
+    "encoder": encoder_signatures.make_signatures,
+    "classifier": sequence_signatures.classifier_signatures,
+    "squad": squad_signatures.make_signatures,
+    "race": sequence_signatures.multiple_choice_signatures,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,17 +91,11 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     """Checks, before a model is trained, that it can be exported afterwards.
 
     The checkpoint is not read, and nothing is written.
-
-    Raises:
-        FileNotFoundError: The vocabulary is missing.
-        ValueError: The folder cannot be written, a length is impossible, or
-            the vocabulary cannot be exported or is too large for the model.
     """
     version_folder.check_writable(config.export_dir)
-    length = _seq_length(config, albert_config)
     # The lengths of the task are checked against this one.
-    config = dataclasses.replace(config, max_seq_length=length)
-    vocab_size = len(_load_text_graph(config).tokens)
+    config = _with_length(config, albert_config)
+    vocab_size = len(_load_tokenizer(config).tokens)
     if vocab_size != albert_config.vocab_size:
         raise ValueError(
             f"The vocabulary has {vocab_size} tokens, but the config has "
@@ -98,15 +113,6 @@ def export(
         config: Settings of the export.
         albert_config: Shape of the model, if it is known already; None for
             that of `config.albert_config_file` or beside the checkpoint.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ImportError: The checkpoint's format needs a package that is not
-            installed.
-        ValueError: The checkpoint is damaged or does not match its config,
-            the vocabulary is not the model's, there is no head for the task,
-            a setting is impossible, the version exists, or the graph has an
-            operation that TF Serving may not know.
     """
     version_folder.check_version(config.export_dir, config.export_version)
     # 1. The checkpoint; its config and vocabulary, unless others are given.
@@ -117,24 +123,28 @@ def export(
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    config = _complete(config, source, albert_config)
+    config = _with_vocabulary(_with_length(config, albert_config), source)
     # 2. Text to tokens.
-    text_graph = _load_text_graph(config)
+    tokenizer = _load_tokenizer(config)
     # 3. The model and copies of its weights.
-    model = exported_tasks.make_model(config, source, albert_config)
+    head = _find_head(config, source)
+    head_flags.check_patience(config.exit_patience, albert_config)
+    model = _make_model(head, config, source)
     left_out = load.assign(model, source.weights, config.init_checkpoint)
     weights = ExportedWeights(model.weights, precision=config.precision)
     # 4. The graph.
-    signatures = exported_tasks.make_signatures(
-        config, source.metadata, model, weights, text_graph
+    signatures = _SIGNATURES[config.task](
+        config, source.metadata, model, weights, tokenizer
     )
-    for one in signatures:
-        signature.check_operations(one.function, one.name)
     # 5. The files, which appear all at once.
+    module = tf.Module()
+    module.weights = weights.copies
     path = version_folder.write_version(
         config.export_dir,
         config.export_version,
-        lambda folder: _write(folder, weights, signatures, config, source),
+        lambda folder: _write(
+            folder, module, tokenizer, signatures, config, source
+        ),
         batching=version_folder.batching_parameters(config.task),
     )
     return ExportSummary(
@@ -164,37 +174,35 @@ def _notes(config: ExportConfig, source: Checkpoint) -> list[Note]:
     return notes
 
 
-def _complete(
-    config: ExportConfig, source: Checkpoint, albert_config: AlbertConfig
+def _with_length(
+    config: ExportConfig, albert_config: AlbertConfig
 ) -> ExportConfig:
-    """Fills in what the checkpoint and its model decide."""
+    """Returns the settings with the longest sequence made of raw text."""
+    longest = albert_config.max_position_embeddings
+    length = config.max_seq_length
+    if length is None:
+        length = min(config.seq_length, longest)
+    if not model_inputs.MIN_SEQ_LENGTH <= length <= longest:
+        raise ValueError(
+            f"`max_seq_length` must be from {model_inputs.MIN_SEQ_LENGTH} to "
+            f"the model's max_position_embeddings={longest} for an export. "
+            f"Received: max_seq_length={length}."
+        )
+    return dataclasses.replace(config, max_seq_length=length)
+
+
+def _with_vocabulary(config: ExportConfig, source: Checkpoint) -> ExportConfig:
     path = source.vocabulary
     is_wordpiece = path is not None and path.endswith(".txt")
     return dataclasses.replace(
         config,
-        max_seq_length=_seq_length(config, albert_config),
         do_lower_case=source.do_lower_case,
         spm_model_file=None if is_wordpiece else path,
         vocab_file=path if is_wordpiece else None,
     )
 
 
-def _seq_length(config: ExportConfig, albert_config: AlbertConfig) -> int:
-    """Returns the longest sequence made of raw text, checked."""
-    longest = albert_config.max_position_embeddings
-    length = config.max_seq_length
-    if length is None:
-        length = min(config.seq_length, longest)
-    if not exported_text.MIN_SEQ_LENGTH <= length <= longest:
-        raise ValueError(
-            f"`max_seq_length` must be from {exported_text.MIN_SEQ_LENGTH} to "
-            f"the model's max_position_embeddings={longest} for an export. "
-            f"Received: max_seq_length={length}."
-        )
-    return length
-
-
-def _load_text_graph(config: ExportConfig) -> TextGraph:
+def _load_tokenizer(config: ExportConfig) -> GraphTokenizer:
     do_lower_case = config.do_lower_case is not False
     if config.spm_model_file:
         return SentencePieceGraph(
@@ -208,32 +216,73 @@ def _load_text_graph(config: ExportConfig) -> TextGraph:
     )
 
 
+def _find_head(config: ExportConfig, source: Checkpoint) -> str:
+    heads = [
+        head
+        for head in _HEADS[config.task]
+        if meaning.CHECKPOINT_HEADS[head] & source.heads
+    ]
+    if not heads and config.task == "encoder":
+        return "encoder"
+    if not heads:
+        names = (meaning.CHECKPOINT_HEADS[head] for head in _HEADS[config.task])
+        raise ValueError(
+            f"{config.init_checkpoint!r} has no head for --task={config.task}. "
+            f"Expected: {' or '.join(itertools.chain(*names))}. Received: "
+            f"{', '.join(sorted(source.heads)) or 'none'}. Fine-tune it for "
+            "the task first, or pass --task=encoder."
+        )
+    return heads[0]
+
+
+def _make_model(
+    head: str, config: ExportConfig, source: Checkpoint
+) -> keras.Model:
+    """Makes a model with the heads of `source` and new weights."""
+    beams = {}
+    if head == "beam_span":
+        beams = {
+            "start_n_top": config.start_n_top,
+            "end_n_top": config.end_n_top,
+        }
+    return load.new_model(
+        head,
+        checkpoint.known_config(source),
+        source,
+        dtype=_KERAS_DTYPES[config.precision],
+        **beams,
+    )
+
+
 def _write(
     folder: str,
-    weights: ExportedWeights,
+    module: tf.Module,
+    tokenizer: GraphTokenizer,
     signatures: list[Signature],
     config: ExportConfig,
     source: Checkpoint,
 ) -> None:
     functions = {one.name: one.function for one in signatures}
-    module = tf.Module()
-    module.weights = weights.copies
+    served = tf.Module()
+    served.weights = module.weights
+    served.tokenizer = tokenizer.resource
     with tempfile.TemporaryDirectory() as temporary:
         checkpoint.known_config(source).to_json_file(
             os.path.join(temporary, CONFIG_FILE)
         )
         checkpoint.write_vocabulary(source, temporary)
-        module.assets = [
+        served.assets = [
             tf.saved_model.Asset(os.path.join(temporary, name))
             for name in sorted(os.listdir(temporary))
         ]
         with _without_progress_messages():
-            tf.saved_model.save(module, folder, signatures=functions)
-            if config.tflite:
-                content = to_litert(functions[signature.TOKENS], module)
-                path = os.path.join(folder, LITERT_FILE)
-                with files.atomic_write(path) as file:
-                    file.write(content)
+            tf.saved_model.save(served, folder, signatures=functions)
+    signature.check_operations(folder)
+    if config.tflite:
+        # LiteRT has no tokenizers.
+        content = to_litert(functions[signature.TOKENS], module)
+        with files.atomic_write(os.path.join(folder, LITERT_FILE)) as file:
+            file.write(content)
     requests = [
         (one.name, inputs) for one in signatures for inputs in one.warmup
     ]
@@ -246,15 +295,13 @@ def to_litert(function: Any, module: tf.Module) -> bytes:
     Inputs and outputs keep their names; batch and length are dynamic. Only
     LiteRT's own operations are used. `module` holds the weights. Returns the
     content of a `.tflite` file.
-
-    Raises:
-        ValueError: An operation has no counterpart in LiteRT.
     """
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function], module
     )
     try:
-        return bytes(converter.convert())
+        with _without_progress_messages():
+            return bytes(converter.convert())
     except Exception as error:
         # The message holds the whole graph; its first line is the reason.
         reason = str(error).strip().splitlines()[0]

@@ -7,15 +7,18 @@ for the ids; `tasks.race.examples.MultipleChoiceExample.choice_texts` and
 `tasks.race.examples`, whose texts and ids are equal, for the choices.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.checkpoints import meaning
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.export import exported_text, ragged, signature
+from albert_tf.export import model_inputs, ragged, signature
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedEncoder, ExportedWeights
-from albert_tf.export.exported_text import Ranges, TextGraph
+from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -67,14 +70,11 @@ def _classify_with(
 
 
 def classifier_signatures(
+    config: ExportConfig,
+    known: Metadata,
     model: ClassifierModel,
     weights: ExportedWeights,
-    text_graph: TextGraph,
-    *,
-    labels: Sequence[str],
-    known: Metadata,
-    max_seq_length: int,
-    exit_patience: int = 0,
+    tokenizer: GraphTokenizer,
 ) -> list[Signature]:
     """Traces the signatures of a classifier.
 
@@ -82,20 +82,27 @@ def classifier_signatures(
     ids give `logits` and `probabilities`. If a text has any number of labels,
     `prediction` is `[B, K]`: each label where it is predicted, else "". For
     regression there are no labels, and there is `score` `[B]` instead of
-    probabilities and prediction. `known` is what is known of the checkpoint:
-    the thresholds of its labels, the scale of its scores. At most
-    `max_seq_length` tokens are made of raw text. With `exit_patience`, texts
-    may leave the model early, and both signatures have `num_layers` `[B]`.
-
-    Raises:
-        ValueError: With `exit_patience`, a text has a number or several labels.
+    probabilities and prediction. With `exit_patience`, texts may leave the
+    model early, and both signatures have `num_layers` `[B]`.
     """
-    head_flags.check_single_label(
-        exit_patience, has_one_label=bool(labels) and not known.multi_label
+    head: Any = model.task_head
+    labels = meaning.find_labels(
+        known,
+        head.output_bias.shape[0],
+        where=config.init_checkpoint,
+        given=config.labels or None,
     )
-    classify = _classify_with(model, weights, exit_patience=exit_patience)
+    head_flags.check_single_label(
+        config.exit_patience,
+        has_one_label=bool(labels) and not known.multi_label,
+    )
+    classify = _classify_with(
+        model, weights, exit_patience=config.exit_patience
+    )
     names = tf.constant(list(labels), tf.string)
-    thresholds = tf.constant(known.thresholds or [_HALF] * len(labels))
+    thresholds = tf.constant(
+        config.thresholds or known.thresholds or [_HALF] * len(labels)
+    )
     to_probabilities = tf.sigmoid if known.multi_label else tf.nn.softmax
 
     def from_ids(**ids: tf.Tensor) -> Tensors:
@@ -108,8 +115,8 @@ def classifier_signatures(
         return outputs | {"probabilities": to_probabilities(outputs["logits"])}
 
     def from_text(text_a: tf.Tensor, text_b: tf.Tensor) -> Tensors:
-        ids = exported_text.encode_pairs(
-            text_a, text_b, text_graph, max_seq_length=max_seq_length
+        ids = model_inputs.encode_pairs(
+            text_a, text_b, tokenizer, max_seq_length=config.seq_length
         )
         outputs = from_ids(**ids)
         logits = outputs.pop("logits")
@@ -123,18 +130,16 @@ def classifier_signatures(
         return outputs | {"prediction": tf.gather(names, places[:, 0])}
 
     return signature.text_and_token_signatures(
-        from_text, from_ids, example=exported_text.EXAMPLE
+        from_text, from_ids, example=model_inputs.EXAMPLE
     )
 
 
 def multiple_choice_signatures(
+    config: ExportConfig,
+    known: Metadata,
     model: MultipleChoiceModel,
     weights: ExportedWeights,
-    text_graph: TextGraph,
-    *,
-    lengths: ChoiceLengths,
-    num_choices: int,
-    exit_patience: int = 0,
+    tokenizer: GraphTokenizer,
 ) -> list[Signature]:
     """Traces the signatures of a multiple-choice model.
 
@@ -142,11 +147,12 @@ def multiple_choice_signatures(
     `[B, C, S]` give `logits` and `probabilities`. With `exit_patience`,
     questions may leave the model early, and both have `num_layers` `[B]`.
     """
+    del known
     score = _classify_with(
         model.scorer,
         weights,
-        exit_patience=exit_patience,
-        num_choices=num_choices,
+        exit_patience=config.exit_patience,
+        num_choices=config.num_choices,
     )
 
     def from_text(
@@ -155,9 +161,9 @@ def multiple_choice_signatures(
         article, question, options = signature.same_batch(
             article=article, question=question, options=options
         )
-        with tf.device("/device:CPU:0"):
+        with tf.device(CPU):
             ids = _choice_inputs(
-                article, question, options, text_graph, lengths
+                article, question, options, tokenizer, config.choice_lengths()
             )
         outputs = score(**ids)
         logits = outputs.pop("logits")
@@ -179,8 +185,11 @@ def multiple_choice_signatures(
     return signature.text_and_token_signatures(
         from_text,
         from_ids,
-        example={**_WARMUP_TEXTS, "options": [_WARMUP_OPTION] * num_choices},
-        inner_shape=(num_choices,),
+        example={
+            **_WARMUP_TEXTS,
+            "options": [_WARMUP_OPTION] * config.num_choices,
+        },
+        inner_shape=(config.num_choices,),
     )
 
 
@@ -188,38 +197,26 @@ def _choice_inputs(
     article: tf.Tensor,
     question: tf.Tensor,
     options: tf.Tensor,
-    text_graph: TextGraph,
+    tokenizer: GraphTokenizer,
     lengths: ChoiceLengths,
 ) -> Tensors:
     """Makes the inputs of a model, int32 `[B x C, S]`.
 
     The end of question and option is kept, and the start of the article.
     """
-    choices = complete(question, options)
-    limits = tf.concat(
-        [
-            tf.fill(tf.shape(article), lengths.max_seq_length),
-            tf.fill(tf.shape(choices), exported_text.NO_LIMIT),
-        ],
-        0,
-    )
-    tokens = text_graph(tf.concat([article, choices], 0), limits)
-    starts, sizes = tokens.rows()
+    tokens = tokenizer(tf.concat([article, complete(question, options)], 0))
     num_articles, num_options = tf.unstack(tf.shape(options))
-    choice_sizes = sizes[num_articles:]
-    size_b = tf.minimum(choice_sizes, lengths.max_qa_length)
+    articles, choices = tokens.rows[:num_articles], tokens.rows[num_articles:]
+    size_b = tf.minimum(choices.sizes, lengths.max_qa_length)
     room = lengths.max_seq_length - examples.NUM_SPECIAL_TOKENS - size_b
-    size_a = tf.repeat(sizes[:num_articles], num_options)
-    return exported_text.pack_ranges(
+    return model_inputs.pack_ranges(
         tokens.ids,
         Ranges(
-            starts=tf.repeat(starts[:num_articles], num_options),
-            sizes=tf.minimum(size_a, room),
+            starts=tf.repeat(articles.starts, num_options),
+            sizes=tf.minimum(tf.repeat(articles.sizes, num_options), room),
         ),
-        Ranges(
-            starts=starts[num_articles:] + choice_sizes - size_b, sizes=size_b
-        ),
-        special=text_graph.special_ids,
+        Ranges(starts=choices.starts + choices.sizes - size_b, sizes=size_b),
+        special=tokenizer.special_ids,
     )
 
 
@@ -232,10 +229,12 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     """
     num_questions, num_options = tf.unstack(tf.shape(options))
     question = _with_blank(question)
-    codes, rows, sizes = ragged.decode(tf.repeat(question, num_options))
-    flat_options = tf.reshape(options, [num_questions * num_options])
-    option_codes, _, option_sizes = ragged.decode(flat_options)
-    option_starts = tf.cumsum(option_sizes, exclusive=True)
+    codes, splits = ragged.decode(tf.repeat(question, num_options))
+    rows = ragged.row_ids(splits)
+    option_codes, option_splits = ragged.decode(
+        tf.reshape(options, [num_questions * num_options])
+    )
+    option_sizes = option_splits[1:] - option_splits[:-1]
     is_blank = _is_blank(codes)
     lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
     total = tf.reduce_sum(tf.cast(lengths, tf.int64))
@@ -249,7 +248,8 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     )
     with tf.control_dependencies([check]):
         sources, within = ragged.expand(lengths)
-    place = tf.gather(tf.gather(option_starts, rows), sources) + within
+    new_rows = tf.gather(rows, sources)
+    place = tf.gather(option_splits, new_rows) + within
     in_option = tf.gather(is_blank, sources)
     place = tf.where(in_option, place, ragged.size(option_codes))
     completed = tf.where(
@@ -257,14 +257,17 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
         ragged.gather_or(option_codes, place, 0),
         tf.gather(codes, sources),
     )
-    new_sizes = tf.math.unsorted_segment_sum(lengths, rows, ragged.size(sizes))
-    return ragged.encode(completed, new_sizes)
+    return ragged.encode(
+        completed, ragged.row_splits(new_rows, ragged.size(option_sizes))
+    )
 
 
 def _with_blank(question: tf.Tensor) -> tf.Tensor:
-    codes, rows, sizes = ragged.decode(question)
+    codes, splits = ragged.decode(question)
     num_blanks = tf.math.unsorted_segment_sum(
-        tf.cast(_is_blank(codes), tf.int32), rows, ragged.size(sizes)
+        tf.cast(_is_blank(codes), tf.int32),
+        ragged.row_ids(splits),
+        ragged.size(question),
     )
     ending = tf.where(num_blanks > 0, "", _BLANK_AT_END)
     return tf.strings.join([question, ending])

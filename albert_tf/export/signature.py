@@ -4,17 +4,20 @@ A signature is a traced function with named inputs and outputs, and requests
 that warm it up. Inputs are checked in the graph, because the loader in C++
 does not check them.
 
-TF Serving's published images know the operations of their own TensorFlow only.
-A graph with any other operation does not load there, so it is not written.
+TF Serving's published images know the operations of their own TensorFlow and
+some of TensorFlow Text. A graph with any other operation does not load there,
+so it is not written.
 """
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 Tensors = dict[str, tf.Tensor]
 
@@ -43,7 +46,21 @@ _OPERATIONS = """
     Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum UpperBound
     Where While ZerosLike
 """
-ALLOWED_OPERATIONS = frozenset(_OPERATIONS.split())
+# Those that restore weights and vocabularies.
+_OPERATIONS_OF_LOADING = """
+    AssignVariableOp DisableCopyOnRead HashTableV2 LookupTableImportV2
+    MergeV2Checkpoints RestoreV2 SaveV2 Select SentencepieceOp ShardedFilename
+    StaticRegexFullMatch VarHandleOp VarIsInitializedOp
+"""
+# TF Serving is built with these of TensorFlow Text. It lacks, for instance,
+# `RoundRobinTrim`, `FastBertNormalize` and `FastSentencepieceTokenize`.
+_OPERATIONS_OF_TEXT = """
+    LookupTableFindV2 SentencepieceTokenizeWithOffsetsOp
+    WordpieceTokenizeWithOffsets
+"""
+ALLOWED_OPERATIONS = frozenset(
+    f"{_OPERATIONS} {_OPERATIONS_OF_LOADING} {_OPERATIONS_OF_TEXT}".split()
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,24 +137,22 @@ def trace(function: Callable[..., Tensors], **inputs: tf.TensorSpec) -> Any:
     )
 
 
-def check_operations(function: Any, name: str) -> None:
-    """Checks a concrete function and all functions that it calls.
-
-    Raises:
-        ValueError: It contains an operation that is not on the list; the
-            message names the signature, `name`, and the operation.
-    """
-    graph = function.graph.as_graph_def()
-    nodes = [graph.node, *(f.node_def for f in graph.library.function)]
-    found = {node.op for node in itertools.chain(*nodes)}
+def check_operations(folder: str) -> None:
+    """Checks that a SavedModel has only operations that TF Serving knows."""
+    path = os.path.join(folder, "saved_model.pb")
+    with open(path, "rb") as file:
+        model = saved_model_pb2.SavedModel.FromString(file.read())
+    graph = model.meta_graphs[0].graph_def
+    functions = graph.library.function
+    nodes = itertools.chain(graph.node, *(f.node_def for f in functions))
     # A call of a function is named like the function.
-    own = {one.signature.name for one in graph.library.function}
-    forbidden = sorted(found - own - ALLOWED_OPERATIONS)
+    known = ALLOWED_OPERATIONS.union(f.signature.name for f in functions)
+    forbidden = sorted({node.op for node in nodes} - known)
     if forbidden:
         raise ValueError(
-            f"Signature {name!r} contains {', '.join(forbidden)}, which TF "
-            "Serving may not know; nothing is written. Use the operations "
-            "listed in albert_tf/export/signature.py."
+            f"The graph contains {', '.join(forbidden)}, which TF Serving may "
+            "not know; nothing is written. Use the operations listed in "
+            "albert_tf/export/signature.py."
         )
 
 

@@ -16,17 +16,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import (
     code_point_table,
-    exported_text,
+    model_inputs,
     ragged,
     signature,
     span_search,
 )
 from albert_tf.export.code_point_table import PagedTable
-from albert_tf.export.exported_text import Ranges, TextGraph, Tokens
+from albert_tf.export.export_config import ExportConfig
+from albert_tf.export.exported_encoder import ExportedWeights
+from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer, Tokens
+from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Signature, Tensors
-from albert_tf.export.span_search import SpanScorer
+from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
+from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 from albert_tf.tasks.squad import predictions
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -45,12 +50,11 @@ _EXAMPLE = {
 
 
 def make_signatures(
-    scorer: SpanScorer,
-    text_graph: TextGraph,
-    *,
-    lengths: WindowLengths,
-    limits: SpanLimits,
-    null_threshold: float | None = None,
+    config: ExportConfig,
+    known: Metadata,
+    model: SpanModel | BeamSpanModel,
+    weights: ExportedWeights,
+    tokenizer: GraphTokenizer,
 ) -> list[Signature]:
     """Traces the signatures of a SQuAD model.
 
@@ -62,10 +66,27 @@ def make_signatures(
     `compares_null`: then, how much the score of no answer is above that of the
     best one. Ids give the outputs of the model.
 
-    There is no answer if the null score is at or above `null_threshold`; with
-    None, every question is answered.
+    There is no answer if the null score is at or above the threshold of
+    version 2.0; in version 1.1 every question is answered.
     """
-    reader = _Reader(scorer, text_graph, lengths, limits, null_threshold)
+    scorer: SpanScorer
+    null_from_cls = config.null_from_cls or bool(known.null_from_cls)
+    if isinstance(model, SpanModel):
+        scorer = LogitScorer(model, weights, null_from_cls=null_from_cls)
+    else:
+        scorer = BeamScorer(model, weights, tokenizer.special_ids.sep)
+    threshold: float | None = None
+    if null_from_cls or isinstance(model, BeamSpanModel):
+        threshold = config.null_score_diff_threshold
+        if threshold is None:
+            threshold = known.null_threshold or 0.0
+    reader = _Reader(
+        scorer,
+        tokenizer,
+        config.window_lengths(),
+        config.span_limits(),
+        threshold,
+    )
     return signature.text_and_token_signatures(
         reader.answer, scorer.outputs, example=_EXAMPLE
     )
@@ -90,16 +111,11 @@ class ContextWindows:
         """Int32 `[W]`, place of the first context token in the input."""
         return self.questions.sizes + 2
 
-    def slice(self, begin: tf.Tensor, end: tf.Tensor) -> "ContextWindows":
-        """Returns the windows from `begin` to before `end`."""
-        questions, contexts = (
-            Ranges(
-                starts=ranges.starts[begin:end], sizes=ranges.sizes[begin:end]
-            )
-            for ranges in (self.questions, self.contexts)
-        )
+    def __getitem__(self, windows: slice) -> "ContextWindows":
         return ContextWindows(
-            rows=self.rows[begin:end], questions=questions, contexts=contexts
+            rows=self.rows[windows],
+            questions=self.questions[windows],
+            contexts=self.contexts[windows],
         )
 
     def context_tokens(self, length: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -121,26 +137,28 @@ def split_contexts(tokens: Tokens, lengths: WindowLengths) -> ContextWindows:
     The windows equal those of `tasks.squad.windows`. The tokens are those of
     2 B texts: B questions, then their contexts.
     """
-    num_questions = tokens.num_rows // 2
-    starts, sizes = tokens.rows()
-    question_sizes = tf.minimum(sizes[:num_questions], lengths.max_query_length)
-    context_sizes = sizes[num_questions:]
+    num_questions = (ragged.size(tokens.row_splits) - 1) // 2
+    questions, contexts = (
+        tokens.rows[:num_questions],
+        tokens.rows[num_questions:],
+    )
+    question_sizes = tf.minimum(questions.sizes, lengths.max_query_length)
     room = lengths.max_seq_length - windows_lib.NUM_SPECIAL_TOKENS
     room -= question_sizes
     stride = tf.minimum(lengths.doc_stride, room)
-    num_more = -(-tf.maximum(context_sizes - room, 0) // stride)
+    num_more = -(-tf.maximum(contexts.sizes - room, 0) // stride)
     rows, numbers = ragged.expand(num_more + 1)
     begins = numbers * tf.gather(stride, rows)
     return ContextWindows(
         rows=rows,
         questions=Ranges(
-            starts=tf.gather(starts[:num_questions], rows),
+            starts=tf.gather(questions.starts, rows),
             sizes=tf.gather(question_sizes, rows),
         ),
         contexts=Ranges(
-            starts=tf.gather(starts[num_questions:], rows) + begins,
+            starts=tf.gather(contexts.starts, rows) + begins,
             sizes=tf.minimum(
-                tf.gather(room, rows), tf.gather(context_sizes, rows) - begins
+                tf.gather(room, rows), tf.gather(contexts.sizes, rows) - begins
             ),
         ),
     )
@@ -180,7 +198,7 @@ class _Reader:
     """Answers questions about contexts; see `make_signatures`."""
 
     scorer: SpanScorer
-    text_graph: TextGraph
+    tokenizer: GraphTokenizer
     lengths: WindowLengths
     limits: SpanLimits
     null_threshold: float | None
@@ -189,17 +207,12 @@ class _Reader:
         question, context = signature.same_batch(
             question=question, context=context
         )
-        limits = [self.lengths.max_query_length, exported_text.NO_LIMIT]
-        tokens = self.text_graph(
-            tf.concat([question, context], 0),
-            tf.repeat(limits, tf.shape(question)[0]),
-            with_offsets=True,
-        )
-        with tf.device("/device:CPU:0"):
+        tokens = self.tokenizer(tf.concat([question, context], 0))
+        with tf.device(CPU):
             windows = split_contexts(tokens, self.lengths)
             owners = best_windows(windows, ragged.size(tokens.ids))
         found = self._search_all(windows, tokens, owners)
-        with tf.device("/device:CPU:0"):
+        with tf.device(CPU):
             return self._choose(found, windows, tokens, context)
 
     def _search_all(
@@ -209,9 +222,7 @@ class _Reader:
 
         def search_some(begin: tf.Tensor, so_far: _WindowAnswers) -> Any:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, number)
-            found = self._search(
-                windows.slice(begin, end), begin, tokens, owners
-            )
+            found = self._search(windows[begin:end], begin, tokens, owners)
             joined = [
                 tf.concat([one, more], 0)
                 for one, more in zip(so_far, found, strict=True)
@@ -243,11 +254,11 @@ class _Reader:
         owners: tf.Tensor,
     ) -> _WindowAnswers:
         """Searches some windows, the first of which has number `first`."""
-        ids = exported_text.pack_ranges(
+        ids = model_inputs.pack_ranges(
             tokens.ids,
             windows.questions,
             windows.contexts,
-            special=self.text_graph.special_ids,
+            special=self.tokenizer.special_ids,
             min_length=self.scorer.min_length,
         )
         outputs = self.scorer.outputs(**ids)
@@ -338,8 +349,8 @@ def cut_out(
     there is no part. Returns the parts, strings `[B]`, and their starts and
     ends in the text, which are -1 if nothing is left.
     """
-    codes, _, sizes = ragged.decode(texts)
-    row_starts = tf.cumsum(sizes, exclusive=True)
+    codes, splits = ragged.decode(texts)
+    row_starts = splits[:-1]
     is_solid = PagedTable(_white_space()).lookup(codes) == 0
     ends = tf.maximum(starts, ends)
     first = ragged.next_true(is_solid, row_starts + starts)
@@ -349,7 +360,7 @@ def cut_out(
     sources, within = ragged.expand(lengths)
     parts = tf.gather(codes, tf.gather(first, sources) + within)
     return (
-        ragged.encode(parts, lengths),
+        ragged.encode(parts, ragged.sums_before(lengths)),
         tf.where(is_left, first - row_starts, -1),
         tf.where(is_left, stop - row_starts, -1),
     )

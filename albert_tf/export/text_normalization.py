@@ -15,16 +15,16 @@ import dataclasses
 import functools
 import itertools
 import unicodedata
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import code_point_table, ragged, text_cut
+from albert_tf.export import code_point_table, ragged
 from albert_tf.export.code_point_table import PagedTable, ReplacementTable
 from albert_tf.text import normalization
 
-_SPACE = ord(" ")
+SPACE = ord(" ")
 _SIGMA, _FINAL_SIGMA, _CAPITAL_SIGMA = "σςΣ"
 # Unassigned and private code points and surrogates: nothing changes them.
 _UNCHANGED_CATEGORIES = frozenset(("Cn", "Co", "Cs"))
@@ -60,49 +60,39 @@ class NormalizedText:
     raw_lengths: tf.Tensor
 
     @property
-    def num_rows(self) -> tf.Tensor:
-        """R, an int32 scalar."""
-        return ragged.size(self.raw_lengths)
+    def row_splits(self) -> tf.Tensor:
+        """Int32 `[R + 1]`, those of the code points."""
+        return ragged.row_splits(self.row_ids, ragged.size(self.raw_lengths))
 
     def raw_spans(
-        self,
-        starts: tf.Tensor,
-        ends: tf.Tensor,
-        row_ids: tf.Tensor,
-        sources: tf.Tensor | None = None,
+        self, starts: tf.Tensor, ends: tf.Tensor, row_ids: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Maps spans to spans of the raw text; see `TracedText.raw_spans`.
 
         Starts and ends, int32 `[M]`, are indices into `code_points`; an end is
-        one past the last character, and at most the end of the text. The spans
-        are in rows; `sources` is the text of each row, None for the same one.
-        Returns starts and ends, counted from the start of the raw text.
+        one past the last character. `row_ids` are the texts of the spans, which
+        are in order. Returns starts and ends, counted from the start of the raw
+        text.
         """
-        texts = row_ids if sources is None else tf.gather(sources, row_ids)
-        is_solid = self.code_points != _SPACE
-        solid = ragged.indices(is_solid)
-        count = ragged.count_before(is_solid)
-        first = tf.gather(count, starts)
-        last = tf.maximum(tf.gather(count, ends) - 1, 0)
-        is_empty = first > tf.gather(count, ends) - 1
-        row_ends = tf.gather(
-            ragged.row_splits(self.row_ids, self.num_rows), texts + 1
-        )
+        is_solid = self.code_points != SPACE
+        first = ragged.next_true(is_solid, starts)
+        last = ragged.previous_true(is_solid, ends)
+        row_splits = self.row_splits
         # A span of nothing but spaces lies where the next character starts.
+        is_empty = first > last
         here = tf.where(
-            ends == row_ends,
-            tf.gather(self.raw_lengths, texts),
+            ends == tf.gather(row_splits, row_ids + 1),
+            tf.gather(self.raw_lengths, row_ids),
             ragged.gather_or(self.raw_starts, ends, 0),
         )
-        raw_starts = ragged.gather_or(
-            self.raw_starts, ragged.gather_or(solid, first, 0), 0
-        )
-        raw_ends = ragged.gather_or(
-            self.raw_ends, ragged.gather_or(solid, last, 0), 0
-        )
+        raw_starts = ragged.gather_or(self.raw_starts, first, 0)
+        # One raw character may become several words: it ends before this span.
+        is_behind_word = last >= tf.gather(row_splits, row_ids)
+        raw_ends = ragged.gather_or(self.raw_ends, tf.maximum(last, 0), 0)
+        raw_ends = tf.where(is_behind_word, raw_ends, 0)
         return (
-            ragged.running_max(tf.where(is_empty, here, raw_starts), row_ids),
-            ragged.running_max(tf.where(is_empty, here, raw_ends), row_ids),
+            tf.where(is_empty, here, raw_starts),
+            tf.where(is_empty, tf.maximum(here, raw_ends), raw_ends),
         )
 
 
@@ -111,9 +101,6 @@ class SentencePieceNormalization:
 
     Args:
         do_lower_case: Whether text is lower-cased.
-
-    Attributes:
-        alphabet: The characters that normalized text can contain.
     """
 
     def __init__(self, *, do_lower_case: bool) -> None:
@@ -121,20 +108,17 @@ class SentencePieceNormalization:
         properties, spaces = _properties()
         replacements = dict.fromkeys(spaces, " ")
         replacements |= _replacements_of_sentencepiece(do_lower_case)
-        self._replacements = replacements
         self._table = ReplacementTable(replacements)
         self._properties = PagedTable(properties)
-        unchanged = {chr(c) for c in _may_change() if c not in replacements}
-        # A capital sigma can also become a final one.
-        self.alphabet = unchanged.union(_FINAL_SIGMA, *replacements.values())
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
         """Normalizes UTF-8 strings `[R]`."""
-        raw, raw_rows, raw_lengths = ragged.decode(texts)
-        kept = self._keep_single_spaces(raw, raw_rows)
+        raw, splits = ragged.decode(texts)
+        raw_rows = ragged.row_ids(splits)
+        row_starts = tf.gather(splits, raw_rows)
+        kept = self._keep_single_spaces(raw, raw_rows, row_starts)
         rows = tf.gather(raw_rows, kept)
-        row_starts = tf.cumsum(raw_lengths, exclusive=True)
-        origins = kept - tf.gather(row_starts, rows)
+        origins = kept - tf.gather(row_starts, kept)
         code_points, sources = self._table.apply(tf.gather(raw, kept))
         row_ids = tf.gather(rows, sources)
         if self._do_lower_case:
@@ -147,43 +131,19 @@ class SentencePieceNormalization:
             row_ids=row_ids,
             raw_starts=tf.gather(origins, sources),
             raw_ends=_raw_ends(code_points, sources, origins, rows),
-            raw_lengths=raw_lengths,
+            raw_lengths=splits[1:] - splits[:-1],
         )
 
-    def becoming(self, characters: Set[str]) -> np.ndarray:
-        """Finds the code points that can become any of some characters.
-
-        Returns uint8 `[NUM_CODE_POINTS]`, 1 for these.
-        """
-        values = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
-        values[[ord(c) for c in characters]] = 1
-        for code_point, text in self._replacements.items():
-            values[code_point] = not characters.isdisjoint(text)
-        if self._do_lower_case:
-            values[ord(_CAPITAL_SIGMA)] = not characters.isdisjoint(
-                (_SIGMA, _FINAL_SIGMA)
-            )
-        return values
-
-    @property
-    def spaces(self) -> np.ndarray:
-        """The code points that are white space, increasing."""
-        return np.array(sorted(_properties()[1]))
-
     def _keep_single_spaces(
-        self, raw: tf.Tensor, row_ids: tf.Tensor
+        self, raw: tf.Tensor, row_ids: tf.Tensor, row_starts: tf.Tensor
     ) -> tf.Tensor:
         """Returns the indices of words and of one space between two words."""
-        is_space = (self._properties.lookup(raw) & _IS_SPACE) > 0
-        solid = ragged.count_before(~is_space)[:-1]
-        number = tf.reduce_max(tf.concat([row_ids, [-1]], 0)) + 1
-        starts, _ = ragged.rows(row_ids, number)
-        # An empty row at the end would start behind the last character.
-        before = tf.gather(solid, tf.gather(starts, row_ids))
-        is_within = solid > before
-        ends_space = ~ragged.shift_left(is_space, True)
-        ends_space &= ~ragged.is_last(row_ids)
-        return ragged.indices(~is_space | (is_within & ends_space))
+        is_solid = (self._properties.lookup(raw) & _IS_SPACE) == 0
+        here = tf.range(ragged.size(raw))
+        follows_word = ragged.previous_true(is_solid, here) >= row_starts
+        precedes_word = ragged.shift_left(is_solid, False)
+        precedes_word &= ~ragged.is_last(row_ids)
+        return ragged.indices(is_solid | (follows_word & precedes_word))
 
 
 class WordPieceNormalization:
@@ -198,7 +158,6 @@ class WordPieceNormalization:
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
         replacements = _replacements_of_wordpiece(do_lower_case)
-        self._replacements = replacements
         self._table = ReplacementTable(replacements)
         properties, _ = _properties()
         properties = properties.copy()
@@ -209,9 +168,9 @@ class WordPieceNormalization:
 
     def __call__(self, texts: tf.Tensor) -> NormalizedText:
         """Normalizes UTF-8 strings `[R]`."""
-        raw, raw_rows, raw_lengths = ragged.decode(texts)
-        row_starts = tf.cumsum(raw_lengths, exclusive=True)
-        origins = tf.range(ragged.size(raw)) - tf.gather(row_starts, raw_rows)
+        raw, splits = ragged.decode(texts)
+        raw_rows = ragged.row_ids(splits)
+        origins = tf.range(ragged.size(raw)) - tf.gather(splits, raw_rows)
         if self._do_lower_case:
             is_final = _is_final_sigma(raw, raw_rows, self._properties)
             raw = tf.where(is_final, ord(_FINAL_SIGMA), raw)
@@ -224,23 +183,8 @@ class WordPieceNormalization:
             row_ids=row_ids,
             raw_starts=tf.gather(origins, sources),
             raw_ends=_raw_ends(code_points, sources, origins, raw_rows),
-            raw_lengths=raw_lengths,
+            raw_lengths=splits[1:] - splits[:-1],
         )
-
-    @property
-    def cut_bits(self) -> np.ndarray:
-        """What `TextCut` must know of each code point."""
-        bits = np.full(code_point_table.NUM_CODE_POINTS, text_cut.COUNTS)
-        for code_point, text in self._replacements.items():
-            if not text.strip():
-                bits[code_point] = text_cut.SEPARATES if text else 0
-            elif text == f" {text.strip()} ":
-                bits[code_point] |= text_cut.IS_WORD
-        bits[_SPACE] = text_cut.SEPARATES
-        # Behind these, a later character may decide what a capital sigma is.
-        properties, _ = _properties()
-        bits[properties == _IS_IGNORABLE] &= ~text_cut.COUNTS
-        return bits.astype(np.uint8)
 
     def _reorder_marks(
         self, code_points: tf.Tensor, row_ids: tf.Tensor
@@ -303,27 +247,24 @@ def _raw_ends(
 ) -> tf.Tensor:
     """Returns int32 `[N]`, as in `TracedText.ends`.
 
-    A raw character that vanishes belongs to the character before it.
-    `sources` `[N]` are indices into `origins` `[O]`, the places in the raw
-    text of the characters that the replacement table was applied to.
+    A raw character that vanishes belongs to the character before it, unless
+    that is a space. `sources` `[N]` are indices into `origins` `[O]`, the
+    places in the raw text of the characters that were replaced.
     """
     ends = tf.gather(origins, sources) + 1
-    # How many came from each origin and those before it.
-    _, num_here = ragged.rows(sources, ragged.size(origins))
-    so_far = tf.cumsum(num_here)
-    is_here = num_here > 0
-    before = so_far - 1
-    last_rows = ragged.gather_or(
-        tf.gather(origin_rows, sources),
-        tf.where(before < 0, ragged.size(sources), before),
-        -1,
+    splits = ragged.row_splits(sources, ragged.size(origins))
+    vanished = ragged.indices(splits[1:] == splits[:-1])
+    before = tf.gather(splits, vanished) - 1
+    vanished = tf.boolean_mask(vanished, before >= 0)
+    before = tf.boolean_mask(before, before >= 0)
+    same_row = tf.gather(origin_rows, vanished) == tf.gather(
+        origin_rows, tf.gather(sources, before)
     )
-    is_kept = ragged.gather_or(code_points, tf.maximum(before, 0), 0) != _SPACE
-    vanished = ragged.indices(~is_here & is_kept & (last_rows == origin_rows))
+    is_kept = same_row & (tf.gather(code_points, before) != SPACE)
+    vanished = tf.boolean_mask(vanished, is_kept)
+    before = tf.boolean_mask(before, is_kept)
     return tf.tensor_scatter_nd_max(
-        ends,
-        tf.gather(before, vanished)[:, None],
-        tf.gather(origins, vanished) + 1,
+        ends, before[:, None], tf.gather(origins, vanished) + 1
     )
 
 

@@ -65,11 +65,7 @@ def batching_parameters(task: str) -> str:
 def check_writable(export_dir: files.Path) -> str:
     """Checks that versions can be written to a folder, without creating it.
 
-    Returns:
-        The path as a string.
-
-    Raises:
-        ValueError: It is remote, not a folder, or not writable.
+    Returns its path as a string.
     """
     name = existing = files.check_local(export_dir)
     while not os.path.lexists(existing):
@@ -85,17 +81,13 @@ def check_writable(export_dir: files.Path) -> str:
 def next_version(export_dir: files.Path) -> int:
     """Returns the number after the highest version in a folder, from 1."""
     name = check_writable(export_dir)
-    found = os.listdir(name) if os.path.isdir(name) else []
-    versions = [int(n) for n in found if n.isascii() and n.isdigit()]
+    names = os.listdir(name) if os.path.isdir(name) else []
+    versions = [int(n) for n in names if n.isascii() and n.isdigit()]
     return 1 + max(versions, default=0)
 
 
 def check_version(export_dir: files.Path, version: int | None) -> None:
-    """Checks that a version can be written; None is the next free number.
-
-    Raises:
-        ValueError: The version exists; or see `check_writable`.
-    """
+    """Checks that a version can be written; None is the next free number."""
     name = check_writable(export_dir)
     path = os.path.join(name, str(version))
     if version is not None and os.path.lexists(path):
@@ -126,9 +118,6 @@ def write_version(
 
     Returns:
         The path of the version.
-
-    Raises:
-        ValueError: See `check_version`.
     """
     check_version(export_dir, version)
     name = check_writable(export_dir)

@@ -17,7 +17,7 @@ from albert_tf.text import normalization, special_tokens
 from albert_tf.text.base import Tokenizer
 
 _CONTINUATION = "##"
-_MAX_WORD_SIZE = 200
+MAX_WORD_SIZE = 200
 
 # `[PAD]`, `[unused7]`, `<S>`: no text is encoded to these, because text is
 # first split at punctuation.
@@ -111,7 +111,7 @@ class WordPieceTokenizer(Tokenizer):
         if word in self._ids:
             return [self._ids[word]], [0, len(word)]
         unknown = [self.special_ids.unk], [0, len(word)]
-        if len(word) > _MAX_WORD_SIZE:
+        if len(word) > MAX_WORD_SIZE:
             return unknown
         ids: list[int] = []
         cuts = [0]

@@ -79,6 +79,13 @@ def ask_saved_model(path: str) -> Send:
     with _quiet_import():
         import tensorflow as tf
 
+        try:
+            # The operations of the tokenizers, which TF Serving has.
+            import tensorflow_text  # noqa: F401
+        except ImportError as error:
+            advice = "Run: pip install tensorflow-text"
+            raise OSError(f"{error}. {advice}") from error
+
     model = tf.saved_model.load(path)
 
     def send(request: Request) -> Any:

@@ -235,6 +235,9 @@ def ask():
     """Asks the SavedModel in a folder in raw text; returns lists by output."""
 
     def run(folder, **texts):
+        # The operations of the tokenizers.
+        import tensorflow_text  # noqa: F401
+
         model = tf.saved_model.load(str(folder))
         inputs = {name: tf.constant(list(t)) for name, t in texts.items()}
         outputs = model.signatures["serving_default"](**inputs)

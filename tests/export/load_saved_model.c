@@ -1,8 +1,8 @@
 // Loads a SavedModel as TF Serving does, without Python, and asks it.
 //
-//     load_saved_model EXPORT_DIR -i INPUT... -o OUTPUT...
+//     load_saved_model EXPORT_DIR -l LIBRARY... -i INPUT... -o OUTPUT...
 //
-// An INPUT is a string tensor of the graph, an OUTPUT a tensor of it,
+// A LIBRARY holds operations that TensorFlow lacks and TF Serving has. An INPUT is a string tensor of the graph, an OUTPUT a tensor of it,
 // both by names like `serving_default_text_a:0`. The inputs of one request
 // after the other are read from standard input until it ends: of each input a
 // line with its shape, then its strings as netstrings, that is the number of
@@ -113,6 +113,13 @@ static void LoadModel(Model* model, const char* export_dir) {
   FindTensors(model->graph, &model->outputs);
   CheckHoldsStrings(&model->inputs);
   TF_DeleteSessionOptions(options);
+  TF_DeleteStatus(status);
+}
+
+static void LoadLibrary(const char* path) {
+  TF_Status* status = TF_NewStatus();
+  TF_LoadLibrary(path, status);
+  Check(status);
   TF_DeleteStatus(status);
 }
 
@@ -271,11 +278,13 @@ static bool Serve(const Model* model) {
 
 int main(int argc, char** argv) {
   const char* const usage =
-      "load_saved_model EXPORT_DIR -i INPUT... -o OUTPUT...";
+      "load_saved_model EXPORT_DIR -l LIBRARY... -i INPUT... -o OUTPUT...";
   Model model = {0};
   if (argc < 2 || argc % 2 != 0) Fail("usage", usage);
   for (int i = 2; i < argc; i += 2) {
-    if (strcmp(argv[i], "-i") == 0) {
+    if (strcmp(argv[i], "-l") == 0) {
+      LoadLibrary(argv[i + 1]);
+    } else if (strcmp(argv[i], "-i") == 0) {
       AddName(&model.inputs, argv[i + 1]);
     } else if (strcmp(argv[i], "-o") == 0) {
       AddName(&model.outputs, argv[i + 1]);

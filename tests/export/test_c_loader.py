@@ -14,11 +14,17 @@ import subprocess
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_text as tf_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf.export.signature import DEFAULT
 
 SOURCE = pathlib.Path(__file__).with_name("load_saved_model.c")
+# TF Serving has these built in.
+LIBRARIES = [
+    pathlib.Path(tf_text.__file__).parent / "python" / "ops" / name
+    for name in ("_sentencepiece_tokenizer.so", "_wordpiece_tokenizer.so")
+]
 TEXTS = ["", "The café.", "Two words, 1,234 \U0001f600", "a" * 3000]
 HARD_SIZES = [1, 2, 63, 64, 65, 511]
 LARGEST_SIZE = 100_000
@@ -26,6 +32,7 @@ RAW_TEXT = [
     ("encoder", DEFAULT),
     ("encoder", "fill_mask"),
     ("classifier", DEFAULT),
+    ("chinese", DEFAULT),
     ("squad_1", DEFAULT),
     ("squad_2", DEFAULT),
     ("race", DEFAULT),
@@ -72,6 +79,8 @@ class Loader:
         self.inputs = {n: t.name for n, t in definition.inputs.items()}
         self.outputs = {t.name: n for n, t in definition.outputs.items()}
         self._command = [program, folder]
+        for library in LIBRARIES:
+            self._command += ["-l", library]
         for value in self.inputs.values():
             self._command += ["-i", value]
         for value in self.outputs:
@@ -215,9 +224,14 @@ class Asked:
 
 
 @pytest.fixture(scope="module", params=RAW_TEXT, ids="-".join)
-def asked(request, program, exported):
+def asked(request, program, exported, export_task, tiny_chinese_vocabulary):
     name, signature = request.param
-    export = exported(name)
+    if name == "chinese":
+        export = export_task(
+            "classifier", tiny_chinese_vocabulary, tflite=False
+        )
+    else:
+        export = exported(name)
     folder = pathlib.Path(export.summary.path)
     return Asked(export, Loader(program, folder, signature))
 

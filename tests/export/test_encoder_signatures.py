@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import encoder_signatures
+from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.modeling.pretraining_model import PretrainingModel
 
 TEXTS = ["The house stood on a hill.", "", "a" * 300, "Café ½"]
+SETTINGS = ExportConfig(init_checkpoint="a", export_dir="b", max_seq_length=9)
 OTHERS = ["It was old.", "x", "b " * 300, ""]
 
 
@@ -19,32 +22,17 @@ def test_there_are_signatures_for_the_heads_that_the_model_has(
     weights = ExportedWeights(model.weights, precision="float32")
 
     found = encoder_signatures.make_signatures(
-        model, weights, tiny.graph, max_seq_length=9
+        SETTINGS, Metadata(), model, weights, tiny.graph
     )
 
     assert [one.name for one in found] == ["serving_default", "tokens", "sop"]
 
 
 def ids_of(texts, others, tokenizer, max_seq_length):
-    """As documented: `[CLS] a [SEP] b [SEP]`, in Python."""
-    special = tokenizer.special_ids
-    rows = []
-    for text_a, text_b in zip(texts, others, strict=True):
-        a, b = tokenizer.encode(text_a), tokenizer.encode(text_b)
-        while len(a) + len(b) > max_seq_length - (3 if b else 2):
-            (a if len(a) > len(b) else b).pop()
-        first = [special.cls, *a, special.sep]
-        rows.append((first, [*b, special.sep] if b else []))
-    length = max(len(a) + len(b) for a, b in rows)
-    batch = {
-        name: np.zeros((len(rows), length), np.int32)
-        for name in ("input_ids", "input_mask", "segment_ids")
-    }
-    for row, (a, b) in enumerate(rows):
-        batch["input_ids"][row, : len(a) + len(b)] = [*a, *b]
-        batch["input_mask"][row, : len(a) + len(b)] = 1
-        batch["segment_ids"][row, len(a) : len(a) + len(b)] = 1
-    return batch
+    """As in Python, padded to the longest."""
+    batch = tokenizer.batch(texts, others, max_seq_length=max_seq_length)
+    length = batch["input_mask"].sum(axis=1).max()
+    return {name: values[:, :length] for name, values in batch.items()}
 
 
 def test_raw_text_gives_what_the_model_gives_for_its_ids(exported_encoder):
@@ -158,7 +146,7 @@ def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny, tiny_config):
     bias.assign(np.where(np.arange(310) < 300, 0.0, 9.0))
     weights = ExportedWeights(model.weights, precision="float32")
     *_, fill_mask = encoder_signatures.make_signatures(
-        model, weights, tiny.graph, max_seq_length=9
+        SETTINGS, Metadata(), model, weights, tiny.graph
     )
 
     found = fill_mask.function(text=tf.constant(["[MASK]"]))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import squad_signatures
-from albert_tf.export.exported_text import Tokens
+from albert_tf.export import ragged, squad_signatures
+from albert_tf.export.graph_tokenizer import Tokens
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.data import SquadData
@@ -66,11 +66,9 @@ SIZES = [(2, 0), (0, 1), (1, 9), (9, 30), (3, 31), (4, 100)]
 def tokens_of(sizes):
     """Tokens of questions and contexts, numbered from 100."""
     lengths = [q for q, _ in sizes] + [c for _, c in sizes]
-    return Tokens(
-        ids=100 + tf.range(sum(lengths)),
-        row_ids=tf.repeat(tf.range(len(lengths)), lengths),
-        num_rows=tf.constant(len(lengths)),
-    )
+    ids = 100 + tf.range(sum(lengths))
+    splits = ragged.sums_before(tf.constant(lengths))
+    return Tokens(ids=ids, row_splits=splits, starts=ids, ends=ids)
 
 
 @pytest.mark.parametrize(
@@ -256,8 +254,10 @@ def test_chinese_questions(export_task, tiny_chinese_vocabulary, chinese_texts):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_real_questions(version, exported, shared_data):
-    pairs = real_pairs(shared_data, 40)
+def test_real_questions(version, exported, tiny, shared_data):
+    # Segmentations of equal score may have other answers.
+    pairs = [p for p in real_pairs(shared_data, 40) if not tiny.differences(p)]
+    assert len(pairs) > 30
 
     texts = check_equal(
         exported(f"squad_{version}"), pairs, is_version_2=version == 2

@@ -75,15 +75,16 @@ def test_spans_are_mapped_as_in_python():
     graph = SentencePieceNormalization(do_lower_case=True)
     traced = normalize_traced(text, do_lower_case=True)
     size = len(traced.text)
-    spans = [(a, b) for a in range(size + 1) for b in range(a, size + 1)]
     found = graph(tf.constant(["x y", text, ""]))
 
-    raw_spans = found.raw_spans(
-        tf.constant([a + 3 for a, _ in spans]),
-        tf.constant([b + 3 for _, b in spans]),
-        tf.ones(len(spans), tf.int32),
-    )
+    # One after the other, of any sizes.
+    for step in range(1, size + 1):
+        spans = [(a, min(a + step, size)) for a in range(0, size, step)]
+        raw_spans = found.raw_spans(
+            tf.constant([a + 3 for a, _ in spans]),
+            tf.constant([b + 3 for _, b in spans]),
+            tf.ones(len(spans), tf.int32),
+        )
 
-    assert [ends.numpy().tolist() for ends in raw_spans] == traced.raw_spans(
-        spans
-    ).tolist()
+        expected = traced.raw_spans(spans).tolist()
+        assert [ends.numpy().tolist() for ends in raw_spans] == expected

@@ -1,0 +1,362 @@
+"""The tokenizers of `text` as operations of a graph.
+
+Text is normalized by tables computed in Python; then TensorFlow Text splits it
+into tokens. Its operations run on the CPU, and TF Serving's images have them.
+
+Data flow: strings -> `text_normalization` -> [this file] -> ids and their
+places in the raw text.
+
+Source: `text.sentencepiece_tokenizer` and `text.wordpiece_tokenizer`; the
+results are equal, but for segmentations of equal score.
+"""
+
+import abc
+import dataclasses
+import itertools
+import unicodedata
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from albert_tf import files
+from albert_tf.export import code_point_table, ragged, signature
+from albert_tf.export.code_point_table import PagedTable, Sequences
+from albert_tf.export.ragged import Ranges
+from albert_tf.export.text_normalization import (
+    SPACE,
+    NormalizedText,
+    SentencePieceNormalization,
+    WordPieceNormalization,
+)
+from albert_tf.text import sentencepiece_tokenizer
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.wordpiece_tokenizer import (
+    MAX_WORD_SIZE,
+    WordPieceTokenizer,
+)
+
+CPU = "/device:CPU:0"
+_WORD_MARK = "▁"
+_COMMA = ord(",")
+# Texts of more characters lose the middles of their runs of unknown ones, of
+# which a few are kept at either end.
+_MANY, _FEW = 2_048, 32
+# In a replacement: the id that is replaced.
+_ITSELF = -1
+_MAX_BYTES_OF_CHARACTER = 4
+# Tokens have no spaces, so that this is none.
+_UNKNOWN_WORD = "  "
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """The tokens of R texts as a ragged batch; see `ragged`.
+
+    Args:
+        ids: Int32 `[M]`, the tokens of all texts.
+        row_splits: Int32 `[R + 1]`.
+        starts: Int32 `[M]`, first code point of each token in the raw text,
+            as in `Tokenizer.encode_with_offsets`.
+        ends: Int32 `[M]`, one past the last code point.
+    """
+
+    ids: tf.Tensor
+    row_splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+    @property
+    def rows(self) -> Ranges:
+        """The tokens of each text."""
+        return Ranges(
+            starts=self.row_splits[:-1],
+            sizes=self.row_splits[1:] - self.row_splits[:-1],
+        )
+
+
+class GraphTokenizer(abc.ABC):
+    """A tokenizer in a graph; it is traced once, for all signatures.
+
+    Args:
+        tokenizer: The tokenizer in Python; the results are equal.
+
+    Attributes:
+        special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
+        tokens: The token of each id.
+        resource: What a SavedModel has to track.
+    """
+
+    resource: Any
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.special_ids = tokenizer.special_ids
+        self.tokens = tuple(
+            map(tokenizer.id_to_token, range(tokenizer.vocab_size))
+        )
+        self._function = tf.function(
+            self._run,
+            autograph=False,
+            input_signature=[signature.strings(None)],
+        )
+
+    def __call__(self, texts: tf.Tensor) -> Tokens:
+        """Tokenizes UTF-8 strings `[R]`.
+
+        Bytes that are not UTF-8 count as U+FFFD, as in Python's
+        `decode(errors="replace")`.
+        """
+        ids, row_splits, starts, ends = self._function(texts)
+        return Tokens(ids=ids, row_splits=row_splits, starts=starts, ends=ends)
+
+    def _run(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        # A GPU would only slow these many small operations down.
+        with tf.device(CPU):
+            tokens = self._tokenize(texts)
+        return tokens.ids, tokens.row_splits, tokens.starts, tokens.ends
+
+    @abc.abstractmethod
+    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        """Tokenizes strings `[R]`."""
+
+
+class SentencePieceGraph(GraphTokenizer):
+    """The graph of a SentencePiece model.
+
+    Args:
+        model_file: A SentencePiece `.model`, or a `tokenizer.json`.
+        do_lower_case: Whether text is lower-cased.
+    """
+
+    def __init__(
+        self, model_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        tokenizer = SentencePieceTokenizer(
+            model_file, do_lower_case=do_lower_case
+        )
+        super().__init__(tokenizer)
+        self._normalization = SentencePieceNormalization(
+            do_lower_case=do_lower_case
+        )
+        self._foreign = PagedTable(_foreign_characters(tokenizer))
+        self._replacements = _Replacements(tokenizer)
+        with tf.device(CPU):
+            self.resource = tf_text.SentencepieceTokenizer(
+                sentencepiece_tokenizer.read_model(model_file)
+            )
+
+    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        text = self._normalization(texts)
+        kept = self._without_long_runs(text)
+        code_points = tf.gather(text.code_points, kept)
+        splits = ragged.row_splits(
+            tf.gather(text.row_ids, kept), ragged.size(texts)
+        )
+        found, *spans = self.resource.tokenize_with_offsets(
+            ragged.encode(code_points, splits)
+        )
+        row_splits = tf.cast(found.row_splits, tf.int32)
+        row_ids = ragged.row_ids(row_splits)
+        starts, ends = (
+            ragged.gather_or(
+                kept,
+                ragged.places_of_bytes(
+                    code_points, splits, span.values, row_ids
+                ),
+                ragged.size(text.code_points),
+            )
+            for span in spans
+        )
+        ids, sources, parts = self._replacements.apply(found.values)
+        starts, ends = self._replacements.divide(
+            text, (starts, ends), sources, parts
+        )
+        row_ids = tf.gather(row_ids, sources)
+        starts, ends = text.raw_spans(starts, ends, row_ids)
+        return Tokens(
+            ids=ids,
+            row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
+            starts=starts,
+            ends=ends,
+        )
+
+    def _without_long_runs(self, text: NormalizedText) -> tf.Tensor:
+        """Returns the indices of characters without the middles of long runs.
+
+        A run of unknown characters is one unknown token. For the time that it
+        needs, the operation would take the square of its length.
+        """
+        places = tf.range(ragged.size(text.code_points))
+
+        def drop() -> tf.Tensor:
+            is_known = self._foreign.lookup(text.code_points) == 0
+            row_starts = tf.gather(text.row_splits, text.row_ids)
+            row_ends = tf.gather(text.row_splits, text.row_ids + 1)
+            start = ragged.previous_true(is_known, places) + 1
+            end = ragged.next_true(is_known, places)
+            is_near = places - tf.maximum(start, row_starts) < _FEW
+            is_near |= tf.minimum(end, row_ends) - places <= _FEW
+            return ragged.indices(is_known | is_near)
+
+        longest = tf.reduce_max(tf.concat([text.raw_lengths, [0]], 0))
+        return tf.cond(longest > _MANY, drop, lambda: places)
+
+
+def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
+    """Returns 1 for each code point that is unknown, whatever is beside it."""
+    # Unassigned ones, private ones and surrogates are all the same to a model,
+    # which may have tokens for bytes.
+    are_unknown = tokenizer.special_ids.unk in tokenizer.encode("\ue000")
+    values = np.full(code_point_table.NUM_CODE_POINTS, are_unknown, np.uint8)
+    characters = [
+        chr(code_point)
+        for code_point in range(code_point_table.NUM_CODE_POINTS)
+        if unicodedata.category(chr(code_point)) not in ("Cn", "Co", "Cs")
+    ]
+    ids, lengths = tokenizer.encode_batch(characters)
+    last = np.append(0, ids)[np.cumsum(lengths)]
+    # Alone, such a character is the unknown token, behind a word mark.
+    is_unknown = (last == tokenizer.special_ids.unk) & (lengths > 0)
+    is_known = ~is_unknown | (lengths > 2)
+    values[[*map(ord, itertools.compress(characters, is_known))]] = 0
+    # The model may compose a known character of others.
+    tokens = "".join(map(tokenizer.id_to_token, range(tokenizer.vocab_size)))
+    known = {*tokens, *unicodedata.normalize("NFKD", tokens)}
+    values[[*map(ord, known)]] = 0
+    return values
+
+
+class _Replacements:
+    """Applies `SentencePieceTokenizer.replacements`, from ids to other ids."""
+
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
+        old_ids = [*tokenizer.replacements]
+        new_ids = [*tokenizer.replacements.values()]
+        self._old_ids = tf.constant(old_ids, tf.int32)
+        self._sequences = Sequences([(_ITSELF,), *new_ids])
+        numbers = np.zeros(tokenizer.vocab_size, np.int64)
+        numbers[old_ids] = np.arange(len(old_ids)) + 1
+        self._numbers = tf.constant(
+            numbers.astype(np.min_scalar_type(len(old_ids)))
+        )
+        # How many characters of its replacement precede each new id.
+        sizes = [0]
+        for ids in new_ids:
+            pieces = map(tokenizer.id_to_token, ids[:-1])
+            own_sizes = [len(p.removeprefix(_WORD_MARK)) for p in pieces]
+            sizes += itertools.accumulate([0, *own_sizes])
+        self._sizes = tf.constant(sizes)
+
+    def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Replaces ids.
+
+        Returns three int32 arrays with an entry for each new id: the id, the
+        index of the old id that it comes from, and its part, an index into the
+        concatenation of all replacements.
+        """
+        numbers = tf.cast(tf.gather(self._numbers, ids), tf.int32)
+        new_ids, sources, parts = self._sequences.apply(numbers)
+        kept = tf.gather(ids, sources)
+        return tf.where(new_ids == _ITSELF, kept, new_ids), sources, parts
+
+    def divide(
+        self,
+        text: NormalizedText,
+        spans: tuple[tf.Tensor, tf.Tensor],
+        sources: tf.Tensor,
+        parts: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Divides the span of a number and its comma among the new pieces.
+
+        `spans` are int32 `[M]`, starts and ends of the old pieces in the
+        normalized text; `sources` and `parts` come from `apply`. Returns the
+        starts and ends of the new pieces.
+        """
+        starts, ends = (tf.gather(span, sources) for span in spans)
+        same_before = ~ragged.is_first(sources)
+        same_after = ~ragged.is_last(sources)
+        is_divided = same_before | same_after
+        solid = ragged.next_true(text.code_points != SPACE, starts)
+        first = tf.where(is_divided, tf.minimum(solid, ends), starts)
+        comma = tf.maximum(
+            ragged.previous_true(text.code_points == _COMMA, ends), first
+        )
+        cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
+        starts = tf.where(same_before, cut, first)
+        ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)
+        return starts, ends
+
+
+class WordPieceGraph(GraphTokenizer):
+    """The graph of a WordPiece vocabulary.
+
+    Args:
+        vocab_file: Text file with one token per line.
+        do_lower_case: Whether text is lower-cased and loses its accents.
+    """
+
+    def __init__(
+        self, vocab_file: files.Path, *, do_lower_case: bool = True
+    ) -> None:
+        tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
+        super().__init__(tokenizer)
+        self._normalization = WordPieceNormalization(
+            do_lower_case=do_lower_case
+        )
+        with tf.device(CPU):
+            self.resource = tf.lookup.StaticHashTable(
+                tf.lookup.KeyValueTensorInitializer(
+                    self.tokens, tf.range(len(self.tokens), dtype=tf.int64)
+                ),
+                self.special_ids.unk,
+            )
+        self._wordpiece = tf_text.WordpieceTokenizer(
+            self.resource,
+            max_bytes_per_word=MAX_WORD_SIZE * _MAX_BYTES_OF_CHARACTER,
+            max_chars_per_token=max(map(len, self.tokens)),
+            token_out_type=tf.int32,
+        )
+
+    def _tokenize(self, texts: tf.Tensor) -> Tokens:
+        text = self._normalization(texts)
+        # From here on, each word is a row of its own.
+        is_solid = text.code_points != SPACE
+        kept = ragged.indices(is_solid)
+        is_start = ~ragged.shift_right(is_solid, False)
+        is_start |= ragged.is_first(text.row_ids)
+        is_start = tf.gather(is_start, kept)
+        splits = tf.concat([ragged.indices(is_start), tf.shape(kept)], 0)
+        code_points = tf.gather(text.code_points, kept)
+        is_long = splits[1:] - splits[:-1] > MAX_WORD_SIZE
+        words = tf.where(
+            is_long, _UNKNOWN_WORD, ragged.encode(code_points, splits)
+        )
+        # Most words, above all Chinese characters, occur again.
+        words, kinds = tf.unique(words)
+        found, *spans = self._wordpiece.tokenize_with_offsets(words)
+        kind_splits = tf.cast(found.row_splits, tf.int32)
+        word, within = ragged.expand(
+            tf.gather(kind_splits[1:] - kind_splits[:-1], kinds)
+        )
+        place = tf.gather(tf.gather(kind_splits, kinds), word) + within
+        starts, ends = (
+            ragged.places_of_bytes(
+                code_points, splits, tf.gather(span.values, place), word
+            )
+            for span in spans
+        )
+        ends = tf.where(
+            tf.gather(is_long, word), tf.gather(splits, word + 1), ends
+        )
+        row_ids = tf.gather(text.row_ids, tf.gather(kept, starts))
+        starts, ends = text.raw_spans(
+            tf.gather(kept, starts), tf.gather(kept, ends - 1) + 1, row_ids
+        )
+        return Tokens(
+            ids=tf.gather(found.values, place),
+            row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
+            starts=starts,
+            ends=ends,
+        )

@@ -1,0 +1,126 @@
+"""The inputs of a model, made of the tokens of texts.
+
+Data flow: strings -> `GraphTokenizer` -> `Tokens` -> [this file] -> input_ids,
+input_mask, segment_ids.
+
+Source: `text.special_tokens`; the results are equal.
+"""
+
+import tensorflow as tf
+
+from albert_tf.export import ragged, signature
+from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
+from albert_tf.export.ragged import Ranges
+from albert_tf.export.signature import Tensors
+from albert_tf.text.special_tokens import SpecialIds
+
+# `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
+_NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3
+# Room for the special tokens of a pair, and a token of each text.
+MIN_SEQ_LENGTH = 5
+# A typical request, for warming up.
+EXAMPLE = {
+    "text_a": "A first sentence.",
+    "text_b": "A second one, some words longer.",
+}
+
+
+def encode_pairs(
+    text_a: tf.Tensor,
+    text_b: tf.Tensor,
+    tokenizer: GraphTokenizer,
+    *,
+    max_seq_length: int,
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of pairs of texts.
+
+    Sequences that are too long lose tokens at the end of a text, one at a
+    time: of the longer text, or of the second if both are equally long.
+
+    Args:
+        text_a: Strings `[B]`.
+        text_b: Strings `[B]`; one without tokens makes no pair.
+        tokenizer: Tokenizer of both.
+        max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
+
+    Returns:
+        Int32 `[B, S]`, padded to the longest sequence: `input_ids`,
+        `input_mask` and `segment_ids`.
+    """
+    texts = signature.same_batch(text_a=text_a, text_b=text_b)
+    tokens = tokenizer(tf.concat(texts, 0))
+    with tf.device(CPU):
+        num_pairs = ragged.size(text_a)
+        first, second = tokens.rows[:num_pairs], tokens.rows[num_pairs:]
+        size_a, size_b = truncated_sizes(
+            first.sizes, second.sizes, max_seq_length
+        )
+        return pack_ranges(
+            tokens.ids,
+            Ranges(starts=first.starts, sizes=size_a),
+            Ranges(starts=second.starts, sizes=size_b),
+            is_pair=size_b > 0,
+            special=tokenizer.special_ids,
+        )
+
+
+def pack_ranges(
+    ids: tf.Tensor,
+    first: Ranges,
+    second: Ranges,
+    *,
+    is_pair: tf.Tensor | bool = True,
+    special: SpecialIds,
+    min_length: int = _NUM_SPECIAL,
+) -> Tensors:
+    """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
+
+    Args:
+        ids: Int32 `[M]`, the tokens of all texts.
+        first: The range a of each row.
+        second: The range b of each row, which may be empty.
+        is_pair: Whether there is a second `[SEP]`: bool `[R]`, or one for all
+            rows.
+        special: Ids of the special tokens.
+        min_length: Smallest length of the result.
+
+    Returns:
+        Int32 `[R, S]`, padded to the longest row: `input_ids`, `input_mask`
+        and `segment_ids`.
+    """
+    size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]
+    is_pair = tf.broadcast_to(is_pair, tf.shape(first.sizes))[:, None]
+    end_a = size_a + 1
+    end = end_a + tf.where(is_pair, size_b + 2, 1)
+    length = tf.reduce_max(tf.concat([end, [[min_length]]], 0))
+    place = tf.range(length)[None]  # [1, S]
+    is_a = (place > 0) & (place < end_a)
+    is_b = (place > end_a) & (place <= end_a + size_b)
+    source = tf.where(
+        is_a,
+        first.starts[:, None] + place - 1,
+        second.starts[:, None] + place - end_a - 1,
+    )
+    source = tf.where(is_a | is_b, source, ragged.size(ids))
+    input_ids = ragged.gather_or(ids, source, special.sep)
+    input_ids = tf.where(place == 0, special.cls, input_ids)
+    is_real = place < end
+    return {
+        "input_ids": tf.where(is_real, input_ids, special.pad),
+        "input_mask": tf.cast(is_real, tf.int32),
+        "segment_ids": tf.cast(is_real & (place > end_a), tf.int32),
+    }
+
+
+def truncated_sizes(
+    size_a: tf.Tensor, size_b: tf.Tensor, max_seq_length: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns how many tokens of each text are kept; `size_b` may be 0."""
+    room = max_seq_length - _NUM_SPECIAL_OF_PAIR
+    half = room // 2
+    alone = tf.minimum(size_a, max_seq_length - _NUM_SPECIAL)
+    beside = tf.minimum(size_a, tf.maximum(room - size_b, room - half))
+    return (
+        tf.where(size_b > 0, beside, alone),
+        tf.minimum(size_b, tf.maximum(room - size_a, half)),
+    )

@@ -1,0 +1,138 @@
+"""What an export refuses, and the words that name it."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.config import AlbertConfig
+from albert_tf.export import saved_model, version_folder
+from albert_tf.export.export_config import ExportConfig
+
+BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"export_dir": ""}, "--init_checkpoint and --export_dir must be"),
+        ({"task": "poetry"}, "`task` must be one of encoder.*task='poetry'"),
+        ({"precision": "int8"}, "`precision` must be one of float32, bfloat16"),
+        ({"export_version": 0}, "`export_version` must be .* at least 1"),
+        ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
+        ({"exit_patience": -1}, "`exit_patience` must be .*at least 0"),
+        ({"precision": "bfloat16", "tflite": True}, "in float32 .*=bfloat16"),
+        ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
+        (
+            {"task": "classifier", "exit_patience": 2, "tflite": True},
+            "without `exit_patience`.*exit_patience=2",
+        ),
+        (
+            {"task": "race", "max_seq_length": 64},
+            "must be greater than `max_qa_length`",
+        ),
+        (
+            {"task": "squad", "max_seq_length": 64},
+            "must be greater than `max_query_length`",
+        ),
+        ({"task": "squad", "n_best_size": 0}, "`n_best_size` must .* 1"),
+    ],
+)
+def test_impossible_settings(values, words):
+    with pytest.raises(ValueError, match=words):
+        ExportConfig(**{"init_checkpoint": "a", "export_dir": "b"} | values)
+
+
+def make_config(folder, vocabulary, **values):
+    return ExportConfig(
+        **{
+            "init_checkpoint": str(BASE),
+            "export_dir": str(folder),
+            "spm_model_file": str(vocabulary),
+        }
+        | values
+    )
+
+
+def base_config(**changes):
+    values = json.loads((BASE / "albert_config.json").read_text())
+    return AlbertConfig.from_dict(values | {"vocab_size": 300} | changes)
+
+
+def check_before_training(config, albert_config):
+    """The weights of a run are not there before it trains."""
+    run = {"init_checkpoint": "not/there"}
+    saved_model.check(dataclasses.replace(config, **run), albert_config)
+
+
+def export(config, albert_config):
+    saved_model.export(config, albert_config=albert_config)
+
+
+@pytest.mark.parametrize("check", [check_before_training, export])
+@pytest.mark.parametrize(
+    ("values", "changes", "words"),
+    [
+        ({"max_seq_length": 4}, {}, "from 5 to .*=64.*max_seq_length=4"),
+        ({"max_seq_length": 65}, {}, "from 5 to .*=64.*max_seq_length=65"),
+        ({"spm_model_file": None}, {}, "No vocabulary is given"),
+        ({}, {"vocab_size": 299}, "has 300 tokens.*vocab_size=299"),
+        ({}, {"vocab_size": 301}, "has 300 tokens.*vocab_size=301"),
+        ({"export_dir": __file__}, {}, "cannot be written"),
+        ({"export_dir": "gs://bucket"}, {}, "'gs://bucket' is a remote path"),
+    ],
+)
+def test_exports_that_cannot_succeed(
+    check, values, changes, words, tiny_spm_model, tmp_path
+):
+    config = make_config(tmp_path / "x", tiny_spm_model, **values)
+
+    with pytest.raises(ValueError, match=words):
+        check(config, base_config(**changes))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [("race", "`max_qa_length`"), ("squad", "`max_query_length`")],
+)
+def test_lengths_of_a_task_are_checked_before_training(
+    task, words, tiny_spm_model, tmp_path
+):
+    config = make_config(tmp_path, tiny_spm_model, task=task)
+
+    # The model takes 64 tokens.
+    with pytest.raises(ValueError, match=f"must be greater than {words}"):
+        check_before_training(config, base_config())
+
+
+@pytest.mark.parametrize(
+    ("task", "heads", "words"),
+    [
+        ("classifier", [], "no head for --task=classifier.*Received: none"),
+        (
+            "squad",
+            ["output_weights"],
+            "Expected: cls/squad or beam. Received: task",
+        ),
+    ],
+)
+def test_a_checkpoint_without_a_head_for_the_task(task, heads, words):
+    source = Checkpoint(arrays={name: np.zeros(3) for name in heads})
+    config = ExportConfig(init_checkpoint="a", export_dir="b", task=task)
+
+    with pytest.raises(ValueError, match=words):
+        saved_model._find_head(config, source)
+
+
+def test_a_version_is_not_written_over(tmp_path):
+    (tmp_path / "4").mkdir()
+
+    with pytest.raises(
+        ValueError, match="4 exists already.*Pass another.*export_version=4"
+    ):
+        version_folder.write_version(tmp_path, 4, os.listdir, batching="")
