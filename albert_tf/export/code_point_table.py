@@ -83,7 +83,7 @@ class ReplacementTable:
     """
 
     def __init__(self, replacements: Mapping[int, str]) -> None:
-        number_of = {(_ITSELF,): 0}
+        number_of: dict[tuple[int, ...], int] = {(_ITSELF,): 0}
         entries = np.zeros(NUM_CODE_POINTS, np.int64)
         for code_point, text in replacements.items():
             # Most replacements put a character between spaces.

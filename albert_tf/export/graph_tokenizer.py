@@ -31,8 +31,8 @@ from albert_tf.export.text_normalization import (
     WordPieceNormalization,
 )
 from albert_tf.text import sentencepiece_tokenizer
+from albert_tf.text.base import Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.tokenizer import Tokenizer
 from albert_tf.text.wordpiece_tokenizer import (
     MAX_WORD_SIZE,
     WordPieceTokenizer,

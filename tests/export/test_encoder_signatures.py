@@ -158,14 +158,6 @@ def test_outputs_beyond_the_vocabulary_are_no_tokens(tiny, tiny_config):
     np.testing.assert_allclose(probabilities, 1 / 300, rtol=0.5)
 
 
-def test_texts_without_a_mask(exported_encoder):
-    found = exported_encoder.ask("fill_mask", text=["none here", ""])
-
-    assert found["top_pieces"].shape == (2, 8, 5)
-    assert {*found["top_pieces"].flat} == {b""}
-    assert found["num_masks"].tolist() == [0, 0]
-
-
 REFUSED_TEXTS = {
     "[MASK]" * 9: "A text may have at most 8 [MASK].",
     "the house " * 50 + "[MASK]": "A [MASK] lies behind the cut of 48 tokens.",

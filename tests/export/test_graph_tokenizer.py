@@ -69,7 +69,8 @@ def in_texts_of_64(characters):
 def test_every_assigned_code_point(name, graph_of, text_maker):
     texts = in_texts_of_64(text_maker.assigned)
 
-    assert graph_of(name).differences(texts, max_ties=2) == []
+    # Letters that become `eee`.
+    assert graph_of(name).differences(texts, max_ties=6) == []
 
 
 @pytest.mark.parametrize(

@@ -64,24 +64,6 @@ def test_labels_and_probabilities(exported):
     )
 
 
-def test_any_number_of_labels(export_task):
-    exported = export_task(
-        "classifier", tflite=False, known=Metadata(multi_label=True)
-    )
-    texts_a, texts_b = zip(*PAIRS, strict=True)
-    found = exported.ask(text_a=texts_a, text_b=texts_b)
-
-    logits = label_logits(exported, PAIRS)
-    np.testing.assert_allclose(
-        found["probabilities"], 1 / (1 + np.exp(-logits)), atol=1e-5
-    )
-    expected = np.where(logits >= 0, exported.config.labels, "")
-    assert np.char.decode(found["prediction"].astype("S")).tolist() == (
-        expected.tolist()
-    )
-    assert len({*(expected != "").sum(axis=1)}) > 2
-
-
 def test_numbers(exported):
     texts_a, texts_b = zip(*PAIRS, strict=True)
     found = exported("regression").ask(text_a=texts_a, text_b=texts_b)
@@ -232,20 +214,6 @@ def test_real_questions(exported, shared_data):
     ]
 
     check_choices(exported("race"), examples)
-
-
-def test_texts_may_leave_early(exported):
-    export = exported("classifier").again(exit_patience=1, tflite=False)
-    texts_a, texts_b = zip(*PAIRS, strict=True)
-    found = export.ask(text_a=texts_a, text_b=texts_b)
-
-    # There are two layers, so all pass both.
-    assert found["num_layers"].tolist() == [2] * len(PAIRS)
-    full = exported("classifier").ask(text_a=texts_a, text_b=texts_b)
-    np.testing.assert_array_equal(found["prediction"], full["prediction"])
-    np.testing.assert_allclose(
-        found["probabilities"], full["probabilities"], atol=1e-5
-    )
 
 
 @pytest.mark.parametrize("name", ["classifier", "race"])

@@ -38,14 +38,6 @@ def test_a_version_appears_whole_beside_a_batching_configuration(tmp_path):
     assert os.listdir(served / "2") == ["file"]
 
 
-def test_a_batching_configuration_that_was_changed_is_kept(tmp_path):
-    path = tmp_path / version_folder.BATCHING_FILE
-    path.write_text("changed")
-    write_version(tmp_path, 1, _write_file)
-
-    assert path.read_text() == "changed"
-
-
 @pytest.mark.parametrize(
     ("task", "request_size", "batch_size", "is_split"),
     [
@@ -94,19 +86,6 @@ def test_two_exports_at_once_get_two_numbers(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["1", "2", "batching_parameters.txt"]
 
 
-def test_a_number_that_another_export_takes_last_is_the_next(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "1").mkdir()
-    _write_file(tmp_path / "1")
-    found = iter([1, 2])
-    monkeypatch.setattr(version_folder, "next_version", lambda _: next(found))
-
-    path = write_version(tmp_path, None, _write_file)
-
-    assert path == str(tmp_path / "2")
-
-
 def test_two_exports_at_once_of_one_number_are_not_mixed(tmp_path):
     def write(folder):
         write_version(tmp_path, 1, _write_file)
@@ -122,34 +101,6 @@ def test_a_folder_that_can_be_made_is_accepted_and_not_made(name, tmp_path):
     version_folder.check_writable(tmp_path / name)
 
     assert os.listdir(tmp_path) == []
-
-
-def test_a_relative_folder_is_below_the_current_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    assert version_folder.check_writable("served") == "served"
-
-    (tmp_path / "served").write_text("mine")
-    for use in (
-        version_folder.check_writable,
-        version_folder.next_version,
-        lambda path: write_version(path, 1, _write_file),
-    ):
-        with pytest.raises(ValueError, match="'served' is not a folder"):
-            use("served")
-        with pytest.raises(ValueError, match="'served' is not a folder"):
-            use("served/below")
-    assert (tmp_path / "served").read_text() == "mine"
-
-
-def test_a_folder_that_may_not_be_written_to_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-
-    with pytest.raises(
-        ValueError,
-        match="--export_dir=.*new cannot be written: .* not a folder that this",
-    ):
-        version_folder.check_writable(tmp_path / "new")
 
 
 def test_requests_are_read_back_by_the_published_definition(
