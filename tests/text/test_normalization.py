@@ -1,5 +1,3 @@
-import re
-import sys
 import unicodedata
 
 import pytest
@@ -33,29 +31,6 @@ def test_normalize_equals_the_reference(text, do_lower_case):
     assert normalization.normalize(
         text, do_lower_case=do_lower_case
     ) == reference_normalize(text, do_lower_case)
-
-
-@settings(deadline=None)
-@given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_takes_the_short_way_to_the_same_result(text):
-    # A character that normalization drops forces the long way.
-    long_way = normalization.normalize(text + "\u0301", do_lower_case=True)
-
-    assert normalization.normalize(text, do_lower_case=True) == (
-        long_way if text[-1:].strip() else long_way.rstrip()
-    )
-
-
-def test_half_a_surrogate_pair_becomes_the_replacement_character():
-    assert normalization.normalize("a\ud83db", do_lower_case=True) == "a\ufffdb"
-
-
-def test_lower_casing_never_changes_the_length_of_decomposed_text():
-    for code_point in range(sys.maxunicode + 1):
-        character = unicodedata.normalize("NFKD", chr(code_point))
-        assert len(character.lower()) == len(character) or (
-            unicodedata.combining(character[-1])
-        )
 
 
 @settings(deadline=None)
@@ -154,10 +129,3 @@ def test_spans_are_traced_to_the_raw_text(text, spans, expected):
 )
 def test_words_for_wordpiece(text, do_lower_case, words):
     assert normalization.split_words(text, do_lower_case=do_lower_case) == words
-
-
-def test_words_are_those_of_the_regular_expression():
-    # `str.split()` and `\S+` must agree on what white space is.
-    text = "a".join(map(chr, range(sys.maxunicode + 1)))
-
-    assert text.split() == re.findall(r"\S+", text)

@@ -47,25 +47,13 @@ def test_files_are_decompressed_as_their_names_say(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "other"])
-def test_damaged_data_is_an_error_that_names_the_file(tmp_path, suffix, damage):
+def test_damaged_data_is_an_error_that_names_the_file(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     data = compress(suffix, TEXT)
     middle = len(data) // 2
     changed = data[:middle] + bytes(9) + data[middle + 9 :]
-    path.write_bytes(
-        {"cut": data[:-9], "changed": changed, "other": TEXT}[damage]
-    )
 
-    with pytest.raises(ValueError, match=rf"a\{suffix}': .* is damaged or inc"):
-        read(path)
-
-
-def test_data_that_was_compressed_with_a_long_memory_is_read(tmp_path):
-    zstd = pytest.importorskip("backports.zstd")
-    path = tmp_path / "a.zst"
-    options = {zstd.CompressionParameter.window_log: 31}
-    with zstd.open(path, "wb", options=options) as file:
-        file.write(TEXT)
-
-    assert read(path) == TEXT
+    for damaged in (data[:-9], changed, TEXT):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"a\{suffix}': .* is damaged or"):
+            read(path)
