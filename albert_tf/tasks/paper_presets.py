@@ -84,8 +84,8 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
         ValueError: There is no such preset, or none for this task.
     """
     checks.check_choice("preset", preset, PRESETS)
-    found = PAPER_SETTINGS.get(_SAME_AS.get(task_name, task_name))
-    if found is None:
+    settings = PAPER_SETTINGS.get(_SAME_AS.get(task_name, task_name))
+    if settings is None:
         raise ValueError(
             f"The paper has no settings for the task {task_name!r}, only for "
             f"{', '.join(PAPER_SETTINGS)}. Leave --preset out and set "
@@ -94,6 +94,6 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
     if task_name == "race" and preset == "paper_v2":
         # TF1: the README, on the second version of the released checkpoints.
         return dataclasses.replace(
-            found, learning_rate=1e-5, albert_dropout=0.0
+            settings, learning_rate=1e-5, albert_dropout=0.0
         )
-    return found
+    return settings

@@ -304,15 +304,15 @@ def _parse_label(
     if labels:
         return _index(text, labels, where)
     try:
-        number = float(text)
+        target = float(text)
     except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+        target = math.nan
+    if not math.isfinite(target):
         raise ValueError(
             f"{where}: the label must be a number, because the task is a "
             f"regression. Received: {text!r}. Fix the row."
         )
-    return number
+    return target
 
 
 def _index(label: str, labels: Sequence[str], where: str) -> int:

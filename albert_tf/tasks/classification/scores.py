@@ -124,7 +124,7 @@ def best_thresholds(
         probabilities: Float `[N, K]`.
     """
     columns = zip(labels.T, probabilities.T, strict=True)
-    return tuple(_best_threshold(*own) for own in columns)
+    return tuple(_best_threshold(*column) for column in columns)
 
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
@@ -132,9 +132,9 @@ def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:
         return _HALF
     order = np.argsort(-probabilities, kind="stable")
     values = probabilities[order].astype(np.float64)
-    num_right = np.cumsum(labels[order])
-    # With the first n + 1 predicted: F1 = 2 right / (predicted + true).
-    f1 = 2 * num_right / (np.arange(1, len(values) + 1) + num_right[-1])
+    num_correct = np.cumsum(labels[order])
+    # With the first n + 1 predicted: F1 = 2 correct / (predicted + true).
+    f1 = 2 * num_correct / (np.arange(1, len(values) + 1) + num_correct[-1])
     below = np.append(values[1:], 0.0)
     thresholds = (values + below) / 2
     # There is no threshold between equal ones.

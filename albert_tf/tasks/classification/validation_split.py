@@ -82,8 +82,8 @@ def warn_of_repetitions(
     validation: Sequence[ClassificationExample],
 ) -> None:
     """Logs how many examples to evaluate have texts that are trained on."""
-    seen = {(one.text_a, one.text_b) for one in training}
-    repeated = sum((one.text_a, one.text_b) in seen for one in validation)
+    texts = {(row.text_a, row.text_b) for row in training}
+    repeated = sum((row.text_a, row.text_b) in texts for row in validation)
     if repeated:
         _logger.warning(
             "%d of the %d rows to evaluate have texts that are also trained "
