@@ -30,7 +30,6 @@ def test_a_checkpoint_is_converted_and_verified(run, tmp_path):
     assert f"read      {_BASE} (tf1)" in done.stdout
     assert "written   out (huggingface): 32 variables" in done.stdout
     assert "left out  global_step (the format cannot" in done.stdout
-    assert "left out  vocabulary (there is none beside" in done.stdout
     assert "masked_lm_logits differs by at most 0\n" in done.stdout
     assert os.listdir(tmp_path) == ["out"]
 
@@ -58,24 +57,9 @@ def test_a_warm_start_is_in_the_config(run, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--output_format=keras --output_path=", "Pass --output_path"),
         ("", "Pass --output_format"),
-        (
-            "--output_format=keras --input_path=nothing",
-            "no checkpoint 'nothing'",
-        ),
-        (
-            "--output_format=keras --spm_model_file=nothing.model",
-            "nothing.model",
-        ),
-        (
-            "--output_format=keras --albert_config_file=base_v2",
-            "was made with num_attention_heads=4 (now 12)",
-        ),
-        (
-            "--output_format=keras --albert_config_file=base_v3",
-            "base_v3",
-        ),
+        ("--output_format=keras --input_path=nothing", "no checkpoint 'noth"),
+        ("--output_format=keras --albert_config_file=base_v3", "base_v3"),
     ],
 )
 def test_what_cannot_be_converted_is_one_line(flags, words, run, tmp_path):

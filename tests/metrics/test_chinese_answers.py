@@ -11,9 +11,7 @@ from albert_tf.metrics import chinese_answers, squad
         ("《红楼梦》，曹雪芹。", [*"红楼梦曹雪芹"]),
         ("“A-B”……", ["ab", "…", "…"]),
         ("1990年3.5万人", ["1990", "年", "3.5", "万", "人"]),
-        ("约1,234.5元", ["约", "1,234.5", "元"]),
         ("The NBA球员 don't", ["the", "nba", "球", "员", "don't"]),
-        ("50%!", ["50", "%", "!"]),
         ("3d打印", ["3d", "打", "印"]),
         ("", []),
     ],
@@ -41,7 +39,6 @@ def test_exact_match_ignores_the_punctuation_of_cmrc():
         # All are shared, but only 2 in a row.
         ("大学北京", ["北京大学"], 2 * 2 / 8),
         ("北京", ["上海", "北京市"], 2 * 2 / 5),
-        ("北京", ["上海"], 0),
         ("1990年", ["1990"], 2 * 1 / 3),
     ],
 )
@@ -60,12 +57,3 @@ def test_the_longest_run_is_found_in_long_answers():
     words, wanted = ["的"] * 300 + ["x"], ["y"] + ["的"] * 250
 
     assert chinese_answers.overlap(words, wanted) == 250
-
-
-def test_no_answer_is_right_where_there_is_none():
-    scores = squad.score_optional_answers(
-        ["", "北京", "。"], [[], ["北京市"], []], language="zh"
-    )
-
-    assert scores.exact.tolist() == [1, 0, 1]
-    assert scores.f1.tolist() == [1, 0.8, 1]
