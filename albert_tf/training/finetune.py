@@ -17,9 +17,9 @@ import os
 import shutil
 import statistics
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import cast
 
-from albert_tf import files
+from albert_tf import checks, files
 from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
@@ -129,7 +129,13 @@ def _run_seeds(
 
         # 2. The best seed, and the results of all.
         best, results = _summarize(config, sets, scores, failures)
-        details = _details(scores, failures)
+        details = {
+            report.SEEDS_KEY: {
+                str(seed): {chance.DEGENERATE: 0.0, **own}
+                for seed, own in scores.items()
+            },
+            report.FAILED_SEEDS_KEY: {str(k): v for k, v in failures.items()},
+        }
 
         # 3. Evaluation, predictions, report.
         weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
@@ -191,21 +197,6 @@ def _summarize(
     return best, results | ({} if sound else {chance.DEGENERATE: 1.0})
 
 
-def _details(
-    scores: Mapping[int, Mapping[str, float]], failures: Mapping[int, str]
-) -> dict[str, Any]:
-    """Returns what the results say of each seed, as JSON values."""
-    return {
-        report.SEEDS_KEY: {
-            str(seed): {chance.DEGENERATE: 0.0, **own}
-            for seed, own in scores.items()
-        },
-        report.FAILED_SEEDS_KEY: {
-            str(seed): problem for seed, problem in failures.items()
-        },
-    }
-
-
 def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
     """Returns the seed with the best score, as `loop.TrainingLoop` has it.
 
@@ -235,14 +226,11 @@ def summary(
     ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
     0.6
 
-    The `scores` are those of the best weights of each seed. A score that one
-    of them lacks is left out.
+    A score that one of the seeds lacks is left out.
 
     Returns:
         `<key>`, the median; `<key>_std`, the sample standard deviation;
-        `<key>_best`, the score of the best seed; `num_seeds` that these are
-        computed from, `num_failed_seeds`, `best_seed`; and the `global_step`
-        of the best seed.
+        `<key>_best`, the score of the best seed, and its `global_step`.
     """
     results: dict[str, float] = {}
     for key in scores[best]:
@@ -329,15 +317,13 @@ def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
             tokenizer_hash=ours.get(run_folder.TOKENIZER),
         ),
     )
-    different = [
-        f"{name}={run[name]!r} (now {ours[name]!r})"
-        for name in sorted(run.keys() & ours.keys())
-        if name not in ("labels", run_folder.TOKENIZER)
-        and run[name] != ours[name]
-    ]
+    names = run.keys() & ours.keys() - {"labels", run_folder.TOKENIZER}
+    different = checks.differences(
+        *({name: one[name] for name in sorted(names)} for one in (run, ours))
+    )
     if different:
         _LOGGER.warning(
             "The weights of %s were trained with %s.",
             path,
-            ", ".join(different),
+            checks.listed(different),
         )

@@ -33,15 +33,7 @@ _EMPTY = "<p>No values were logged.</p>"
 _MAX_TEXT_CHARACTERS = 300
 _EVAL = "eval_"
 # Logged by evaluations, but not on the scale of the scores.
-_NOT_SCORES = frozenset(
-    [
-        "above_chance",
-        "constant_predictions",  # of earlier versions
-        "loss",
-        "mean_squared_error",
-        "null_threshold",
-    ]
-)
+_NOT_SCORES = frozenset(["loss", "mean_squared_error", "null_threshold"])
 
 _SIZE_INCHES = (7.5, 3.2)
 # Okabe and Ito's colours, which colour-blind readers can tell apart, with

@@ -254,20 +254,6 @@ def test_a_run_of_ones_own_predicts_without_its_training_file(
     assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
 
 
-def test_files_beside_the_folder_of_a_run_say_nothing_of_its_weights(
-    run, mail_files, tmp_path
-):
-    (tmp_path / "metadata.json").write_text('{"labels": ["a", "b"]}')
-
-    done = run(
-        *CUSTOM,
-        "--do_predict",
-        f"--predict_file={mail_files / 'test.jsonl'}",
-    )
-
-    assert "The labels are not known" in done.error
-
-
 def test_a_run_with_other_labels_leaves_the_folder_as_it_is(
     run, mail_run, mail_files, tmp_path
 ):
@@ -350,34 +336,6 @@ def test_the_best_of_several_seeds_is_exported(finish, glue, ask):
     found = ask_of_file(ask, folder, texts)
     wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
     np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
-
-
-def test_a_length_that_cannot_be_exported_is_refused_before_the_training(
-    run, mail_files, tmp_path
-):
-    done = run(
-        *CUSTOM,
-        "--label_column=folder",
-        f"--data_dir={mail_files}",
-        "--do_train",
-        "--max_seq_length=4",
-        "--export_dir=served",
-    )
-
-    assert "max_seq_length" in done.error
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_preset_fills_the_flags_that_are_not_given(sts_b_run):
-    _, folder = sts_b_run
-
-    given = (folder / "flags.txt").read_text().splitlines()
-    # The default is 5e-5.
-    assert "--learning_rate=2e-05" in given
-    # The paper has 512, which is too long for this model.
-    assert "--max_seq_length=32" in given
-    config = json.loads((folder / "albert_config.json").read_text())
-    assert config["hidden_dropout_prob"] == 0
 
 
 MNLI = ("--task_name=mnli", "--do_eval")

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from sentencepiece import sentencepiece_model_pb2
 from sklearn import metrics
 
 SCRIPT = "run_race.py"
@@ -218,11 +217,8 @@ def test_questions_may_leave_a_trained_model_early(run, finished_run, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--exit_patience=2", "smaller than the number of layers"),
         ("--exit_patience=2", "exit_patience=2, 2 layers"),
         ("--exit_patience=1 --strategy=tpu", "which a TPU does not have"),
-        ("--exit_patience=1 --use_tpu", "which a TPU does not have"),
-        ("--exit_patience=1 --tpu_name=local", "which a TPU does not have"),
     ],
 )
 def test_patience_that_cannot_be_had_is_refused_before_the_training(
@@ -232,21 +228,6 @@ def test_patience_that_cannot_be_had_is_refused_before_the_training(
 
     assert done.returncode == 1
     assert words in done.stderr
-
-
-def test_a_vocabulary_that_cannot_be_exported_is_refused_before_the_training(
-    run, tiny_spm_model, tmp_path
-):
-    model = sentencepiece_model_pb2.ModelProto.FromString(
-        tiny_spm_model.read_bytes()
-    )
-    model.normalizer_spec.remove_extra_whitespaces = False
-    (tmp_path / "odd.model").write_bytes(model.SerializeToString())
-
-    done = run("--spm_model_file=odd.model", "--export_dir=served")
-
-    assert "model 'odd.model' cannot be exported: remove" in done.error
-    assert [path.name for path in tmp_path.iterdir()] == ["odd.model"]
 
 
 def test_a_run_that_is_stopped_exports_nothing(

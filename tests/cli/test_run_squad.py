@@ -129,17 +129,6 @@ def test_every_question_has_a_prediction(version, finished_run):
     assert not (folder / "eval").exists()
 
 
-def test_questions_below_the_threshold_are_answered(finished_run):
-    _, folder = finished_run("v2")
-
-    threshold = read(folder / "eval_results.json")["null_threshold"]
-    odds = read(folder / "null_odds.json")
-    best = read(folder / "nbest_predictions.json")
-    for guid, text in read(folder / "predictions.json").items():
-        is_answered = odds[guid] < threshold
-        assert text == (best[guid][0]["text"] if is_answered else "")
-
-
 def ask_of_file(ask, model, path):
     """Asks a SavedModel the questions of a file; returns ids and answers."""
     rows = [
@@ -220,10 +209,6 @@ def predict(use, files, tmp_path):
     return run
 
 
-def test_prediction_alone_needs_no_other_file(finished_run, predict):
-    predict("v1", finished_run("v1")[1])
-
-
 @pytest.mark.parametrize("weights", ["run", "weights"])
 def test_the_threshold_is_that_of_the_run_of_the_weights(
     weights, finished_run, predict, tmp_path
@@ -241,30 +226,6 @@ def test_the_threshold_is_that_of_the_run_of_the_weights(
     found = read(folder / "predictions.json")
     for guid, odds in read(folder / "null_odds.json").items():
         assert bool(found[guid]) == (odds < threshold)
-
-
-def test_weights_without_metadata_have_an_unknown_threshold(
-    finished_run, predict, tmp_path
-):
-    _, trained = finished_run("v2")
-    shutil.copytree(trained / "best", tmp_path / "weights")
-    (tmp_path / "weights" / "metadata.json").unlink()
-
-    done, _ = predict("v2", tmp_path / "weights")
-
-    assert "The null threshold is not known; using 0.0" in done.stderr
-
-
-def test_a_run_that_is_only_used_has_its_threshold(
-    finished_run, use, files, tmp_path
-):
-    _, trained = finished_run("v2")
-    shutil.copytree(trained, tmp_path / "out")
-
-    done = use("v2", f"--predict_file={files / 'asked.json'}", "--do_predict")
-
-    assert "null threshold is not known" not in done.stderr
-    assert len(read(tmp_path / "out" / "predictions.json")) == 3
 
 
 def test_a_given_threshold_is_used_and_exported(

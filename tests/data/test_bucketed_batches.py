@@ -183,19 +183,6 @@ def test_compiled_batches_of_a_length_have_the_same_number_of_rows():
     assert sum(b.num_rows for b in plan) > 90
 
 
-def test_an_evaluation_of_one_record_is_filled_up(columns):
-    padding = dataclasses.replace(PADDING, is_compiled=True)
-    plan = bucketed_batches.plan_evaluation(
-        LENGTHS[:1], batch_size=2, padding=padding
-    )
-    (batch,) = bucketed_batches.evaluation_dataset(
-        columns, plan, ALONE, padding=padding
-    )
-
-    assert batch["example_weights"].numpy().sum() == 1
-    assert set(batch["label"].numpy()) == {0}
-
-
 def test_the_records_of_an_evaluation_are_not_kept(columns):
     columns = dataclasses.replace(columns)
     plan = bucketed_batches.plan_evaluation(

@@ -28,7 +28,6 @@ from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import ExampleSet, Sets
 from tests import tiny
 from tests.tasks.writing import write_predictions
 
@@ -493,32 +492,14 @@ def test_settings_are_json_and_name_task_length_and_vocabulary(data_case):
         assert dataclasses.replace(data, **change).settings != data.settings
 
 
-def test_the_scores_have_the_primary_metric(data_case):
-    data, examples, outputs = data_case
-
-    scores = data.scores(examples, outputs)
-
-    assert data.primary_metric in scores
-    assert {type(value) for value in scores.values()} == {float}
-
-
 def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
     data, examples, outputs = data_case
 
-    for scores in ({}, data.scores(examples, outputs)):
+    own = data.scores(examples, outputs)
+    assert data.primary_metric in own
+    assert {type(value) for value in own.values()} == {float}
+    for scores in ({}, own):
         assert write_predictions(data, examples, outputs, tmp_path, scores)
         sections = data.report_sections(examples, outputs, scores)
         for section in sections:
             assert section["title"]
-
-
-def test_all_sets_of_a_run_come_in_its_order():
-    train, main, other = (
-        ExampleSet(examples=[], data=name, name="") for name in "abc"
-    )
-
-    sets = Sets(train=train, evaluation=(main, other), prediction=(main,))
-
-    assert sets.all == (train, main, other, main)
-    assert sets.data == "a"
-    assert Sets(prediction=(other,)).data == "c"

@@ -72,16 +72,6 @@ def test_the_log_has_losses_and_evaluations_but_none_before_the_first_step(
     }
 
 
-def test_best_weights_that_a_kill_left_aside_are_put_back(job):
-    whole = job("whole")
-    scores = whole.run()
-    best = os.path.join(whole.output_dir, "best")
-    os.rename(best, f"{best}.0123abcd.replaced")
-
-    assert whole.run() == scores
-    assert os.path.isdir(best)
-
-
 # `tests/cli` has a quicker one, of runs that are killed.
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["one", "mirrored"])
@@ -429,14 +419,6 @@ def test_other_settings_than_in_training_are_reported(trained, predict, caplog):
     ("name", "content", "message"),
     [
         ("model.ckpt.data-00000-of-00001", b"1", "is damaged or incomplete"),
-        pytest.param(
-            "model.ckpt.index",
-            b"",
-            "is damaged or incomplete",
-            marks=pytest.mark.slow,
-        ),
-        ("model.ckpt.index", None, "There is no checkpoint"),
-        ("state.json", b'{"step": ', "state.json is damaged"),
         ("state.json", None, "No such file"),
     ],
 )
@@ -532,14 +514,12 @@ def test_batches_that_cannot_be_divided_stop_a_run_before_it_starts(
     assert not os.path.exists(odd.output_dir)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
         {"precision": "bfloat16"},
-        pytest.param(
-            {"precision": "float16", "jit_compile": True},
-            marks=pytest.mark.slow,
-        ),
+        {"precision": "float16", "jit_compile": True},
     ],
 )
 def test_other_precisions_and_xla_train(changes, job):

@@ -170,22 +170,6 @@ def test_an_empty_drawing_is_replaced_by_a_note(section, page):
     assert "<svg" not in text
 
 
-def test_a_single_evaluation_is_a_dot(drawing):
-    svg = drawing(_chart(held_out=[(300, 5.0)]))
-
-    assert not _lines(svg)
-    # One in the drawing, one in the legend.
-    assert len(list(svg.iter(f"{SVG}use"))) == 2
-
-
-def test_no_two_of_eight_curves_look_alike(drawing):
-    names = [f"score {number}" for number in range(8)]
-    svg = drawing(_chart(**{name: [(0, 1), (9, 2)] for name in names}))
-
-    styles = {style for style, _ in _styled_paths(svg) if "stroke: #" in style}
-    assert len(styles) == 8
-
-
 def test_bars_rise_with_their_values(drawing):
     svg = drawing(_bars(bars={"to 16": 2.0, "to 32": 8.0}, x_label="tokens"))
 
@@ -196,29 +180,6 @@ def test_bars_rise_with_their_values(drawing):
             heights.append(max(y) - min(y))
     assert heights[1] == pytest.approx(4 * heights[0], rel=0.01)
     assert {"to 16", "to 32", "records", "tokens"} <= set(_texts(svg))
-
-
-def test_of_many_bars_only_some_have_their_name_below(drawing):
-    bars = {f"to {number}": 1.0 for number in range(40)}
-
-    names = [t for t in _texts(drawing(_bars(bars=bars))) if t in bars]
-
-    assert names[:2] == ["to 0", "to 3"]
-    assert len(names) <= report.MAX_BAR_NAMES
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"title": "By type", "header": ["type"], "rows": [["who"]]},
-        {"title": "Threshold", "unit": "f1", "curves": {}, "x_label": "odds"},
-        {"title": "Counts", "unit": "n", "bars": {"yes": 1.0}},
-    ],
-)
-def test_a_task_describes_its_sections_as_dicts(values):
-    section = report.section_of(values)
-
-    assert values.items() <= dataclasses.asdict(section).items()
 
 
 def _log(loss, score):
@@ -288,14 +249,6 @@ def test_of_several_seeds_the_primary_metric_is_drawn_with_its_median(written):
     assert failed.rows == [("4", "It stuck.")]
 
 
-def test_failed_seeds_have_a_table_only_if_there_are_any(written):
-    results = {report.SEEDS_KEY: {"1": {}}, report.FAILED_SEEDS_KEY: {}}
-
-    _, sections = written({"1": _log(0.7, 0.5)}, results)
-
-    assert sections[-1].title == "Scores by seed"
-
-
 def test_lengths_are_counted_in_bins():
     lengths = np.array([1, 2, 3, 32, 32])
 
@@ -329,14 +282,6 @@ def test_confusions_have_labels_in_rows_and_errors_begin_with_the_worst():
         ("b", "one | two", "no", "yes", "0.0474"),  # 1 / (1 + e^3)
         ("a", "one | two", "no", "yes", "0.2689"),  # 1 / (1 + e)
     ]
-
-
-def test_classes_without_names_are_numbered():
-    confusions, _ = report.prediction_sections(
-        [Pair("a")], np.array([2]), np.eye(3)[[2]], ["low", "high"]
-    )
-
-    assert confusions.header == ("", "0", "1", "2")
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])

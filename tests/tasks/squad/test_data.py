@@ -10,7 +10,6 @@ import pytest
 
 from albert_tf.tasks.squad import data as data_lib
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad import windows
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import (
     BEAM_NAMES,
@@ -364,17 +363,6 @@ def test_the_chart_has_both_scores_over_the_thresholds(asked):
     assert chart["x_label"] == "null threshold"
 
 
-def test_a_long_curve_is_thinned(make_example, monkeypatch):
-    monkeypatch.setattr(data_lib, "MAX_POINTS", 5)
-    asked = [make_example(guid=f"q{i}") for i in range(50)]
-    found = [predicted("white", null_odds=float(i)) for i in range(50)]
-
-    points = data_lib.threshold_chart(asked, found)["curves"]["F1"]
-
-    assert len(points) == 5
-    assert (points[0], points[-1]) == ((0, 0), (50, 100))
-
-
 def test_the_worst_errors_are_wrong_and_were_sure(asked):
     found = [
         predicted("coal", probability=0.6),
@@ -395,25 +383,6 @@ def test_the_worst_errors_are_wrong_and_were_sure(asked):
         ("q2", "(none)"),
         ("q1", "(none)"),
     ]
-
-
-def test_contexts_are_encoded_once_for_records_and_scores(
-    ask, asked, monkeypatch
-):
-    encoded = []
-    encode = windows.encode_paragraphs
-    monkeypatch.setattr(windows, "QUESTIONS_PER_CALL", 1)
-    monkeypatch.setattr(
-        windows,
-        "encode_paragraphs",
-        lambda texts, by: encoded.extend(texts) or encode(texts, by),
-    )
-
-    data, questions, outputs = ask(asked[:2], ["white", "black"])
-    list(data.records(questions, is_training=False))
-    data.scores(questions, outputs)
-
-    assert len(encoded) == 1
 
 
 def test_word_tokens_work_too(ask, make_example, tmp_path):
