@@ -75,13 +75,7 @@ class Summary:
 
 
 def convert(config: ConversionConfig) -> Summary:
-    """Converts a checkpoint.
-
-    Raises:
-        ValueError: The input is damaged or does not match its config; the
-            format cannot express the model; the output exists; or
-            verification found a difference.
-    """
+    """Converts a checkpoint."""
     output = files.check_local(config.output_path)
     if os.path.isfile(output) or (os.path.isdir(output) and os.listdir(output)):
         raise ValueError(

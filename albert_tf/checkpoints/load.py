@@ -74,13 +74,6 @@ def load_checkpoint(
     Returns:
         Sorted names of the checkpoint's arrays that belong to heads that the
         model does not have.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: The format is not accepted; the checkpoint is damaged; a
-            variable is missing, unexpected, has the wrong shape or is not
-            finite; or the checkpoint's config gives the weights another
-            meaning.
     """
     source = read(
         path,
@@ -121,12 +114,6 @@ def load_model(
     Returns:
         An `AlbertModel`, `PretrainingModel`, `ClassifierModel`,
         `MultipleChoiceModel`, `SpanModel` or `BeamSpanModel`.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: The format is not accepted; the checkpoint is damaged, has
-            no config, does not have the head, or, without `head`, has the
-            heads of several tasks.
     """
     where = os.fspath(path)
     if where.endswith(".keras"):
@@ -197,10 +184,6 @@ def read(
             what is ambiguous in a Hugging Face folder.
         may_change_layers: Whether that model may have other layers.
         with_slots: Whether optimizer slots and the step are read, too.
-
-    Raises:
-        ValueError: The format is not accepted; the checkpoint is damaged; or
-            `albert_config` gives the weights another meaning.
     """
     format_name = recognise(path)
     if format_name == "huggingface":

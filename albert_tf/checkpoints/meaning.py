@@ -196,11 +196,6 @@ def with_vocabulary(
         do_lower_case: What the user says; None for what is known of the
             checkpoint. If the tokenizer that the model was trained with is
             known, it decides.
-
-    Raises:
-        ValueError: The vocabulary cannot be that of the model: it differs from
-            the one beside the checkpoint, from the one that the model was
-            trained with, or in its number of tokens.
     """
     if do_lower_case is None:
         do_lower_case = source.metadata.do_lower_case

@@ -98,18 +98,6 @@ def _prefix_in_state_file(folder: str) -> str:
     return os.path.join(folder, base)
 
 
-def read_shapes(path: files.Path) -> dict[str, tuple[int, ...]]:
-    """Returns the shape of every array by its full name, sorted.
-
-    Only the index is read. For the path and the errors, see `read`.
-    """
-    prefix = resolve(path)
-    with _name_damaged(prefix):
-        reader = tf.train.load_checkpoint(prefix)
-        shapes = reader.get_variable_to_shape_map()
-    return {name: tuple(shapes[name]) for name in sorted(shapes)}
-
-
 def read(
     path: files.Path, *, wanted: Callable[[str], bool] | None = None
 ) -> dict[str, np.ndarray]:
@@ -121,10 +109,6 @@ def read(
 
     Returns:
         The arrays by name, without `module/`.
-
-    Raises:
-        FileNotFoundError: There is no checkpoint at the path.
-        ValueError: It is damaged, or a folder has several.
     """
     prefix = resolve(path)
     with _name_damaged(prefix):

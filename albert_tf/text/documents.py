@@ -138,12 +138,7 @@ class Documents:
         self._bad_lines_before = bad_lines_before
 
     def __iter__(self) -> Iterator[Document]:
-        """Yields the documents.
-
-        Raises:
-            ValueError: There are more than `max_bad_lines` bad lines, or a
-                file is damaged; the message names it.
-        """
+        """Yields the documents."""
         self.num_bad_lines = 0
         for path in self.paths:
             with text_lines.open_read(path) as file:

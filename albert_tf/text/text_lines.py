@@ -27,11 +27,7 @@ def uncompressed_name(path: Path) -> str:
 
 @contextlib.contextmanager
 def open_read(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a local or remote file; its name says how it is compressed.
-
-    Raises:
-        ValueError: In the `with` block: compressed data is damaged or cut.
-    """
+    """Opens a local or remote file; its name says how it is compressed."""
     name = os.fspath(path)
     suffix = os.path.splitext(name)[1].lower()
     with storage.open_read(name) as raw:

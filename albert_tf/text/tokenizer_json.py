@@ -35,14 +35,7 @@ _LOWERED_BY = 100.0
 
 
 def read_model(path: files.Path) -> bytes:
-    """Returns the SentencePiece model that a `tokenizer.json` was made of.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ImportError: The protobuf that is installed is too old.
-        ValueError: It is damaged; or it describes another tokenizer than
-            ALBERT's, whose results a SentencePiece model need not give.
-    """
+    """Returns the SentencePiece model that a `tokenizer.json` was made of."""
     values, name = files.read_json_object(path), os.fspath(path)
     try:
         unmet = _unmet_conditions(values)

@@ -10,9 +10,9 @@ import itertools
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, load, meaning, tf1
+from albert_tf.checkpoints import load, meaning, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.conversion_config import FORMATS, ConversionConfig
+from albert_tf.checkpoints.conversion_config import FORMATS
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
@@ -21,7 +21,7 @@ from albert_tf.modeling.sequence_models import (
 )
 from albert_tf.modeling.span_models import SpanModel
 from tests import tiny
-from tests.checkpoints.weights import weights_of
+from tests.checkpoints.weights import convert, weights_of
 
 _TEXTS = ["The Snow fell, ALL night.", "Zoë walked home: 25, or 1,234 steps?"]
 _CONFIG = tiny.config(vocab_size=300, max_position_embeddings=32)
@@ -31,55 +31,36 @@ def _classifier(config, num_labels=3):
     return ClassifierModel(config, num_labels=num_labels, seed=1)
 
 
+_DROPOUT = {"hidden_dropout_prob": 0.1}
+_BOTH_DROPOUTS = _DROPOUT | {"attention_probs_dropout_prob": 0.1}
+_LABELS = ("bad", "so-so", "good")
+_SEVERAL = {"multi_label": True, "thresholds": (0.25, 0.5, 0.75)}
+_NUMBER = {"labels": (), "target_mean": 1e6, "target_scale": 0.5}
 # A model, its config, what is known of it, and formats that refuse it.
 _MODELS = {
     "cased": (
         _classifier,
         {"num_attention_heads": 4, "num_hidden_groups": 3},
-        {"do_lower_case": False, "labels": ("bad", "so-so", "good")},
+        {"do_lower_case": False, "labels": _LABELS},
         (),
     ),
-    "labels": (
-        _classifier,
-        {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1},
-        {
-            "labels": ("a", "b", "c"),
-            "multi_label": True,
-            "thresholds": (0.25, 0.5, 0.75),
-        },
-        (),
-    ),
+    "labels": (_classifier, _BOTH_DROPOUTS, {"labels": _LABELS} | _SEVERAL, ()),
     "relu": (
         _classifier,
-        {"hidden_act": "relu", "hidden_dropout_prob": 0.1},
+        _DROPOUT | {"hidden_act": "relu"},
         {"do_lower_case": True},
         ("keras_hub",),
     ),
     "regression": (
         lambda config: _classifier(config, num_labels=1),
         {"parameter_sharing": "none"},
-        {
-            "labels": (),
-            "task": "custom",
-            "target_mean": 1e6,
-            "target_scale": 0.5,
-        },
+        {"task": "custom"} | _NUMBER,
         (),
     ),
     "choice": (MultipleChoiceModel, {}, {"task": "race"}, ()),
     "spans": (SpanModel, {}, {"null_from_cls": True}, ()),
     "pretraining": (PretrainingModel, {}, {"do_lower_case": False}, ()),
 }
-
-
-def _convert(source, target, output_format):
-    return conversion.convert(
-        ConversionConfig(
-            input_path=str(source),
-            output_path=str(target),
-            output_format=output_format,
-        )
-    )
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +86,7 @@ def written(tmp_path_factory, tiny_spm_model):
             metadata=Metadata(**known),
         )
         tf1.write_ours(str(ours), source)
-        _convert(ours, folder / output_format, output_format)
+        convert(ours, folder / output_format, output_format)
         return folder / output_format
 
     return write
@@ -137,17 +118,27 @@ def _answers(path):
     )
 
 
-def _check(written, tmp_path, name, first, second):
+def _cases():
+    """All models between all formats; the quick ones are a tour of one."""
+    tour = {*itertools.pairwise((*FORMATS, FORMATS[0]))}
+    for name, *formats in itertools.product(_MODELS, FORMATS, FORMATS):
+        is_quick = name == "cased" and tuple(formats) in tour
+        marks = () if is_quick else pytest.mark.slow
+        yield pytest.param(name, *formats, marks=marks)
+
+
+@pytest.mark.parametrize(("name", "first", "second"), _cases())
+def test_every_model_answers_the_same(name, first, second, written, tmp_path):
     refusing = _MODELS[name][3]
     if first in refusing:
         pytest.skip(f"{first} does not hold this model")
     before = written(name, first)
     if second in refusing:
         with pytest.raises(ValueError, match="cannot express"):
-            _convert(before, tmp_path / "out", second)
+            convert(before, tmp_path / "out", second)
         return
 
-    summary = _convert(before, tmp_path / "out", second)
+    summary = convert(before, tmp_path / "out", second)
 
     old, meaning = _answers(before)
     new, new_meaning = _answers(tmp_path / "out")
@@ -164,33 +155,3 @@ def _check(written, tmp_path, name, first, second):
         np.testing.assert_allclose(
             new[output], old[output], atol=1e-5, err_msg=output
         )
-
-
-@pytest.mark.parametrize(
-    ("first", "second"), [*itertools.pairwise((*FORMATS, FORMATS[0]))]
-)
-def test_a_cased_classifier_answers_its_labels(
-    first, second, written, tmp_path
-):
-    _check(written, tmp_path, "cased", first, second)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("first", "second"), [*itertools.product(FORMATS, repeat=2)]
-)
-@pytest.mark.parametrize("name", _MODELS)
-def test_every_model_answers_the_same(name, first, second, written, tmp_path):
-    _check(written, tmp_path, name, first, second)
-
-
-def test_lower_casing_and_labels_change_the_answers(written, tmp_path):
-    """The comparison above would notice."""
-    path = written("cased", "keras")
-    (path / "metadata.json").rename(tmp_path / "metadata.json")
-    outputs, (names, *_) = _answers(path)
-    (tmp_path / "metadata.json").rename(path / "metadata.json")
-    cased, (known, *_) = _answers(path)
-
-    assert np.abs(cased["logits"] - outputs["logits"]).max() > 1e-3
-    assert (names, known) == (("0", "1", "2"), ("bad", "so-so", "good"))

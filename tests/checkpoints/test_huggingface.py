@@ -40,19 +40,11 @@ def folder(source, tmp_path):
     return tmp_path
 
 
-def test_kernels_are_stored_transposed_and_tied_weights_once(source, folder):
+def test_kernels_are_stored_transposed(source, folder):
     tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
-    config = json.loads((folder / "config.json").read_text())
 
-    name = "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn.weight"
-    ours = (
-        "bert/encoder/transformer/group_0/inner_group_0/"
-        "ffn_1/intermediate/dense/kernel"
-    )
-    np.testing.assert_array_equal(tensors[name], source.arrays[ours].T)
-    assert "predictions.decoder.weight" not in tensors
-    assert config["architectures"] == ["AlbertForPreTraining"]
-    assert "id2label" not in config
+    ours = source.arrays["bert/pooler/dense/kernel"]
+    np.testing.assert_array_equal(tensors["albert.pooler.weight"], ours.T)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +65,10 @@ def test_the_vocabulary_is_copied(
     huggingface.write(str(tmp_path), source)
 
     found = huggingface.read(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
 
     assert found.vocabulary == str(tmp_path / name)
     assert not found.do_lower_case
+    config = json.loads((tmp_path / "config.json").read_text())
     keys = ("pad_token_id", "bos_token_id", "eos_token_id")
     assert [config[key] for key in keys] == expected
 
@@ -109,69 +101,54 @@ def test_a_folder_may_have_a_tokenizer_json_only(
     assert tokens == expected
 
 
-def test_older_files_of_the_encoder_alone_are_read(source, folder):
-    def make_bare(tensors):
-        bare = starting(tensors, "albert.")
-        tensors.clear()
-        for name, array in bare.items():
-            tensors[name.removeprefix("albert.")] = array
-        tensors["embeddings.position_ids"] = np.arange(7)[None]
+def _make_bare(tensors):
+    """As older files of the encoder alone."""
+    bare = starting(tensors, "albert.")
+    tensors.clear()
+    for name, array in bare.items():
+        tensors[name.removeprefix("albert.")] = array
+    tensors["embeddings.position_ids"] = np.arange(7)[None]
 
-    _edit_tensors(folder, make_bare)
+
+def _copy_tied(tensors):
+    name = "albert.embeddings.word_embeddings.weight"
+    tensors["predictions.decoder.weight"] = tensors[name].copy()
+    tensors["predictions.decoder.bias"] = tensors.pop("predictions.bias")
+
+
+@pytest.mark.parametrize(
+    ("edit", "kept"), [(_make_bare, "bert/"), (_copy_tied, "")]
+)
+def test_other_names_of_the_same_tensors_are_read(edit, kept, source, folder):
+    _edit_tensors(folder, edit)
 
     found = huggingface.read(folder).arrays
 
-    check_same(found, starting(source.arrays, "bert/"))
+    check_same(found, starting(source.arrays, kept))
 
 
-def test_tied_copies_are_taken_once(source, folder):
-    def copy(tensors):
-        name = "albert.embeddings.word_embeddings.weight"
-        tensors["predictions.decoder.weight"] = tensors[name].copy()
-        tensors["predictions.decoder.bias"] = tensors.pop("predictions.bias")
-
-    _edit_tensors(folder, copy)
-    check_same(huggingface.read(folder).arrays, source.arrays)
-
-
-def test_files_in_several_parts_are_read(source, folder):
-    tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
-    (folder / _WEIGHTS).unlink()
+def _write_parts(folder, tensors):
+    """Writes tensors to two files with an index."""
     weight_map = {}
     for part, names in enumerate((sorted(tensors)[::2], sorted(tensors)[1::2])):
         file = f"model-{part}.safetensors"
-        safetensors.numpy.save_file(
-            {name: tensors[name] for name in names}, folder / file
-        )
+        kept = {name: tensors[name] for name in names}
+        safetensors.numpy.save_file(kept, folder / file)
         weight_map |= dict.fromkeys(names, file)
-    (folder / "model.safetensors.index.json").write_text(
-        json.dumps({"weight_map": weight_map})
-    )
+    index = json.dumps({"weight_map": weight_map})
+    (folder / "model.safetensors.index.json").write_text(index)
+
+
+def test_files_in_parts_are_read_unless_a_whole_one_is_there(source, folder):
+    tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
+    _write_parts(folder, {name: array + 1 for name, array in tensors.items()})
+    check_same(huggingface.read(folder).arrays, source.arrays)
+
+    _write_parts(folder, tensors)
+    (folder / _WEIGHTS).unlink()
 
     assert huggingface.is_folder(str(folder))
     check_same(huggingface.read(folder).arrays, source.arrays)
-
-
-def test_an_old_index_beside_the_one_file_is_not_read(source, folder):
-    tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
-    old = {name: array + 1 for name, array in tensors.items()}
-    safetensors.numpy.save_file(old, folder / "model-0.safetensors")
-    (folder / "model.safetensors.index.json").write_text(
-        json.dumps({"weight_map": dict.fromkeys(old, "model-0.safetensors")})
-    )
-
-    check_same(huggingface.read(folder).arrays, source.arrays)
-
-
-def test_half_precision_becomes_float32(source, folder):
-    def halve(tensors):
-        tensors |= {n: a.astype(np.float16) for n, a in tensors.items()}
-
-    _edit_tensors(folder, halve)
-
-    half = {n: a.astype(np.float16) for n, a in source.arrays.items()}
-    expected = {n: a.astype(np.float32) for n, a in half.items()}
-    check_same(huggingface.read(folder).arrays, expected)
 
 
 def test_bfloat16_is_the_upper_half_of_a_float32(folder):
@@ -198,30 +175,6 @@ def test_bfloat16_is_the_upper_half_of_a_float32(folder):
 
 
 # What the config means for us, and what ours says.
-
-
-def test_a_given_config_says_that_gelu_is_the_tanh_form(source, folder, caplog):
-    _edit_config(folder, hidden_act="gelu")
-    relu = dataclasses.replace(source.config, hidden_act="relu")
-
-    found = huggingface.read(folder, albert_config=source.config)
-
-    assert found.config == source.config
-    assert "hidden_act='gelu' is taken as gelu_new" in caplog.text
-    with pytest.raises(ValueError, match="pass.*--albert_config_file"):
-        huggingface.read(folder, albert_config=relu)
-
-
-def test_settings_that_only_transformers_has_are_noted(folder):
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps({"keep_accents": True, "remove_space": True})
-    )
-
-    notes = huggingface.read(folder).notes
-
-    assert [*map(str, notes)] == [
-        "left out  keep_accents=true (ALBERT's text normalization is built in)"
-    ]
 
 
 _HEAD = {

@@ -8,7 +8,7 @@ import keras_hub as theirs
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import conversion, keras_hub, tf1, variable_names
+from albert_tf.checkpoints import conversion, keras_hub, tf1
 from tests.checkpoints.weights import (
     PARITY,
     check_close,
@@ -22,45 +22,10 @@ _CLASSIFIER = {
 }
 
 
-@pytest.fixture
-def folder(source, tmp_path):
-    keras_hub.write(str(tmp_path), source)
-    return tmp_path
-
-
 def _edit(path, edit):
     values = json.loads(path.read_text())
     edit(values)
     path.write_text(json.dumps(values))
-
-
-def _with_config(source, **change):
-    config = dataclasses.replace(source.config, **change)
-    return dataclasses.replace(source, config=config)
-
-
-def test_a_classifier_is_read_back(source, tmp_path):
-    arrays = starting(source.arrays, "bert/") | _CLASSIFIER
-    keras_hub.write(str(tmp_path), dataclasses.replace(source, arrays=arrays))
-
-    check_same(keras_hub.read(tmp_path).arrays, arrays)
-    model = theirs.models.AlbertTextClassifier.from_preset(
-        str(tmp_path), preprocessor=None
-    )
-    assert model.num_classes == 3
-
-
-def test_what_keras_hub_has_no_place_for_is_noted(
-    source, tmp_path, tiny_spm_model
-):
-    source = dataclasses.replace(source, vocabulary=str(tiny_spm_model))
-
-    notes = keras_hub.write(str(tmp_path), source).notes
-
-    assert [*map(str, notes)] == [
-        "left out  lower-casing and removal of accents (its tokenizer does "
-        "neither: change the text before calling it)"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +33,6 @@ def test_what_keras_hub_has_no_place_for_is_noted(
     [
         ({}, None),
         ({"activation": "sigmoid"}, True),
-        ({"activation": "softmax", "dropout": 0.3}, None),
     ],
 )
 def test_what_a_preset_says_of_its_classifier_is_read(
@@ -80,24 +44,21 @@ def test_what_a_preset_says_of_its_classifier_is_read(
 
     found = keras_hub.read(tmp_path)
 
+    check_same(found.arrays, arrays)
     assert found.metadata.multi_label is multi_label
-    assert [*map(str, found.notes)] == [
-        "assumed   do_lower_case=true (the preset does not say, and KerasHub "
-        "itself keeps capitals)"
-    ]
 
 
 def test_equal_widths_travel_with_an_identity(tmp_path):
     source = tf1.read_folder(PARITY / "model_groups")
-    source = _with_config(source, hidden_act="gelu")
+    config = dataclasses.replace(source.config, hidden_act="gelu")
     arrays = starting(source.arrays, "bert/", "cls/predictions/")
-    source = dataclasses.replace(source, arrays=arrays)
+    source = dataclasses.replace(source, arrays=arrays, config=config)
     keras_hub.write(str(tmp_path), source)
 
     found = keras_hub.read(tmp_path)
 
     check_same(found.arrays, arrays)
-    assert found.config == source.config
+    assert found.config == config
 
 
 def test_keras_hub_gives_the_recorded_outputs(tmp_path):
@@ -140,10 +101,8 @@ def test_the_task_and_its_tokenizer_load(
     assert (found.vocabulary is not None) == has_tokenizer
     if has_tokenizer:
         assert model.preprocessor.tokenizer.vocabulary_size() == 300
-        assert (
-            pathlib.Path(found.vocabulary).read_bytes()
-            == tiny_spm_model.read_bytes()
-        )
+        written = pathlib.Path(found.vocabulary).read_bytes()
+        assert written == tiny_spm_model.read_bytes()
 
 
 def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
@@ -181,12 +140,3 @@ def test_a_preset_that_keras_hub_saved_answers_the_same(tmp_path):
         np.testing.assert_allclose(
             found[name], np.asarray(expected[name]), atol=1e-5
         )
-
-
-def test_an_unknown_variable_names_the_supported_version(folder, monkeypatch):
-    monkeypatch.setattr(
-        variable_names, "translate", lambda name, **columns: None
-    )
-
-    with pytest.raises(ValueError, match="unknown variable .*Install.*0.32"):
-        keras_hub.read(folder)

@@ -20,7 +20,7 @@ _SEVERAL = Metadata(
     target_mean=-3.0,
     target_scale=0.5,
 )
-_PLACES = ["", "best", "best/model.ckpt", "checkpoints/step-00000007/model"]
+_PLACES = ["", "best/model.ckpt", "checkpoints/step-00000007/model"]
 _MULTI = {"problem_type": "multi_label_classification"}
 
 
@@ -69,34 +69,24 @@ def test_the_thresholds_of_an_evaluation_are_known_label_by_label():
 
 
 @pytest.mark.parametrize(
-    ("labels", "results", "thresholds"),
+    ("labels", "results", "scores", "thresholds"),
     [
-        (
-            ("a", "b"),
-            {"threshold_of_a": 0.1, "threshold_of_b": 0.5},
-            (0.1, 0.5),
-        ),
+        (("a", "b"), {"a": 0.1, "b": 0.5}, {}, (0.1, 0.5)),
         # Of several seeds, those of the best one.
-        (
-            ("a",),
-            {"threshold_of_a": 9, "threshold_of_a_best": 0.5, "num_seeds": 2},
-            (0.5,),
-        ),
+        (("a",), {"a": 9, "a_best": 0.5}, {"num_seeds": 2}, (0.5,)),
         # A label may end like the result of the best seed.
-        (
-            ("a", "a_best"),
-            {"threshold_of_a": 0.25, "threshold_of_a_best": 0.75},
-            (0.25, 0.75),
-        ),
+        (("a", "a_best"), {"a": 0.25, "a_best": 0.75}, {}, (0.25, 0.75)),
     ],
 )
 @pytest.mark.parametrize("place", _PLACES)
 def test_weights_evaluated_later_have_the_thresholds_of_the_run(
-    place, labels, results, thresholds, tmp_path
+    place, labels, results, scores, thresholds, tmp_path
 ):
     known = Metadata(labels=labels, multi_label=True)
     metadata.write(_folder_of(tmp_path, place), known)
-    _write(tmp_path, "eval_results.json", results | {"null_threshold": 9.0})
+    results = {f"threshold_of_{name}": t for name, t in results.items()}
+    scores = scores | {"null_threshold": 9.0}
+    _write(tmp_path, "eval_results.json", results | scores)
 
     found = metadata.read(tmp_path / place)
 
@@ -110,59 +100,48 @@ def test_a_fact_beside_the_weights_comes_before_the_run_s(tmp_path):
     assert metadata.read(tmp_path / "best").null_threshold == 2
 
 
+_THRESHOLDS = {"metadata.json": {"thresholds": [0.25, 0.75]}}
+_CASED = {"tokenizer_config.json": {"do_lower_case": False}}
+_NUMBER = {"problem_type": "regression"}
+_CHOICE = {"architectures": ["AlbertForMultipleChoice"]}
+_SIGMOID = {"task.json": {"config": {"activation": "sigmoid"}}}
+_KERAS_HUB = {
+    "metadata.json": {"keras_version": "3", "tasks": []},
+    "albert_metadata.json": {"task": "race"},
+}
+
+
+def _config(*labels, **fields):
+    names = {str(number): label for number, label in enumerate(labels)}
+    return {"config.json": {"id2label": names} | fields}
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
         (
-            {
-                "config.json": {"id2label": {"1": "good", "0": "bad"}},
-                "tokenizer_config.json": {"do_lower_case": False},
-            },
-            Metadata(labels=("bad", "good"), do_lower_case=False),
+            _config("b", "a") | _CASED,
+            {"labels": ("b", "a"), "do_lower_case": False},
         ),
+        (_config("LABEL_0", "LABEL_1"), {}),
         (
-            {"config.json": {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}},
-            Metadata(),
-        ),
-        (
+            _config("a", "b", **_MULTI) | _THRESHOLDS,
             {
-                "config.json": _MULTI | {"id2label": {"0": "a", "1": "b"}},
-                "metadata.json": {"thresholds": [0.25, 0.75]},
+                "labels": ("a", "b"),
+                "multi_label": True,
+                "thresholds": (0.25, 0.75),
             },
-            Metadata(
-                labels=("a", "b"), multi_label=True, thresholds=(0.25, 0.75)
-            ),
         ),
         # A number has no label, whatever its name.
-        (
-            {
-                "config.json": {
-                    "problem_type": "regression",
-                    "id2label": {"0": "stars"},
-                }
-            },
-            Metadata(labels=()),
-        ),
-        ({"config.json": {"id2label": {"0": "stars"}}}, Metadata()),
-        (
-            {"config.json": {"architectures": ["AlbertForMultipleChoice"]}},
-            Metadata(task="race"),
-        ),
-        (
-            {"task.json": {"config": {"activation": "sigmoid"}}},
-            Metadata(multi_label=True),
-        ),
-        (
-            {
-                "metadata.json": {"keras_version": "3", "tasks": []},
-                "albert_metadata.json": {"task": "race"},
-            },
-            Metadata(task="race"),
-        ),
+        (_config("stars", **_NUMBER), {"labels": ()}),
+        (_config("stars"), {}),
+        (_config("LABEL_0", **_CHOICE), {"task": "race"}),
+        (_SIGMOID, {"multi_label": True}),
+        (_KERAS_HUB, {"task": "race"}),
     ],
 )
 def test_the_files_of_other_formats_are_read(files, expected, tmp_path):
     for name, values in files.items():
         _write(tmp_path, name, values)
 
-    assert metadata.read(tmp_path) == expected
+    assert metadata.read(tmp_path) == Metadata(**expected)

@@ -19,15 +19,10 @@ _DATA = ".data-00000-of-00001"
 # Where a checkpoint is.
 
 
-@pytest.mark.parametrize("ending", ["", ".index", ".meta", _DATA])
-def test_a_prefix_may_carry_a_file_ending(prefix, ending):
+@pytest.mark.parametrize("ending", ["", ".index", _DATA])
+def test_a_checkpoint_is_its_prefix_file_or_folder(prefix, ending):
     assert tf1.resolve(prefix + ending) == prefix
-
-
-def test_a_folder_stands_for_its_only_checkpoint(prefix):
-    folder = os.path.dirname(prefix)
-
-    assert tf1.resolve(folder) == prefix
+    assert tf1.resolve(os.path.dirname(prefix)) == prefix
 
 
 def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
@@ -41,30 +36,6 @@ def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
 
 
 # Reading and writing arrays.
-
-
-def test_what_is_written_is_read_back(tmp_path):
-    arrays = {
-        "a/b": np.arange(6, dtype="float32").reshape(2, 3),
-        "global_step": np.array(2**40, "int64"),
-    }
-    tf1.write(tmp_path / "new" / "model", arrays)
-
-    check_same(tf1.read(tmp_path / "new"), arrays)
-    assert tf1.read_shapes(tmp_path / "new") == {
-        "a/b": (2, 3),
-        "global_step": (),
-    }
-
-
-def test_writing_leaves_two_files_and_replaces_older_ones(prefix):
-    new = {"x": np.ones(3, "float32")}
-
-    tf1.write(prefix, new)
-
-    names = sorted(os.listdir(os.path.dirname(prefix)))
-    assert names == [f"model.ckpt-7{_DATA}", "model.ckpt-7.index"]
-    check_same(tf1.read(prefix), new)
 
 
 def test_a_failed_write_leaves_the_older_checkpoint(prefix, monkeypatch):
@@ -96,17 +67,17 @@ def chinese_model(chinese):
 
 
 def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
-    shapes = tf1.read_shapes(chinese)
+    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
     variables = variable_names.variables_by_tf1_name(chinese_model.weights)
 
     del shapes["global_step"]
-    assert shapes == {name: tuple(v.shape) for name, v in variables.items()}
+    assert shapes == {name: list(v.shape) for name, v in variables.items()}
 
 
 def test_the_released_graph_gives_the_same_outputs(
     chinese, chinese_model, tmp_path
 ):
-    shapes = tf1.read_shapes(chinese)
+    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
     seeded = {}
     for index, name in enumerate(sorted(shapes)):
         rng = np.random.default_rng(1000 + index)
@@ -185,15 +156,6 @@ def test_the_config_of_a_run_is_found(source, tmp_path, place):
         assert tf1.read_folder(path).config == source.config
 
 
-def test_a_checkpoint_alone_has_no_config(source, tmp_path):
-    tf1.write_ours(str(tmp_path), source)
-    (tmp_path / "albert_config.json").unlink()
-
-    found = tf1.read_folder(tmp_path)
-
-    assert (found.config, found.vocabulary) == (None, None)
-
-
 def test_the_original_gets_only_what_it_can_express(source, tmp_path):
     config = dataclasses.replace(source.config, parameter_sharing="none")
     unshared = Checkpoint(arrays=source.arrays, config=config)
@@ -202,19 +164,6 @@ def test_the_original_gets_only_what_it_can_express(source, tmp_path):
     written = json.loads((tmp_path / "albert_config.json").read_text())
     assert "parameter_sharing" not in written
     assert written["num_hidden_groups"] == config.num_hidden_layers
-
-
-def test_a_vocabulary_of_another_name_gets_one_that_is_found(
-    source, tmp_path, tiny_spm_model
-):
-    renamed = tmp_path / "vocabulary.spm"
-    renamed.write_bytes(tiny_spm_model.read_bytes())
-    source = dataclasses.replace(source, vocabulary=str(renamed))
-    tf1.write_ours(str(tmp_path), source)
-
-    found = tf1.read_folder(tmp_path)
-
-    assert found.vocabulary == str(tmp_path / "spiece.model")
 
 
 def test_of_several_vocabularies_none_is_taken(source, tmp_path):

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import os
 import shutil
 import threading
 
@@ -89,7 +88,7 @@ def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
     assert_equal(model.trainable_variables, saved.model.trainable_variables)
     assert load.global_step(path) == 7
     slot = "bert/pooler/dense/bias/adam_v"
-    assert slot in tf1.read_shapes(path)
+    assert slot in tf1.read(path)
 
 
 def test_only_the_newest_are_kept(make, tmp_path):
@@ -161,24 +160,6 @@ def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
     assert checkpointer.latest().endswith("step-00000005")
     checkpointer.save(10, STATE)
     assert checkpointer.latest().endswith("step-00000010")
-
-
-def test_a_failure_leaves_the_last_checkpoint_and_nothing_half_done(
-    make, tmp_path, monkeypatch
-):
-    saved = make(1)
-    saved.checkpointer.save(5, STATE)
-    saved.checkpointer.wait()
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(tf1, "write", fail)
-    saved.checkpointer.save(10, STATE)
-    with pytest.raises(OSError, match="No space left"):
-        saved.checkpointer.wait()
-
-    assert names_of(tmp_path / "run" / "checkpoints") == ["step-00000005"]
 
 
 def test_a_failure_is_raised_as_soon_as_it_is_known(make, monkeypatch):
@@ -254,9 +235,7 @@ def test_weights_that_are_not_trained_are_kept_without_slots(
     checkpointer.restore(checkpointer.latest())
 
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(frozen), before)
-    names = tf1.read_shapes(
-        os.path.join(checkpointer.latest(), run_checkpoints.MODEL_PREFIX)
-    )
+    names = tf1.read(checkpointer.latest())
     name = "bert/embeddings/word_embeddings"
     assert frozen.path.endswith("word_embeddings")
     assert name in names

@@ -1,4 +1,4 @@
-"""Arrays of models by TF1 name, and their comparison."""
+"""Arrays of models by TF1 name, their conversion and comparison."""
 
 import os
 import pathlib
@@ -7,7 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from albert_tf.checkpoints import variable_names
+from albert_tf.checkpoints import conversion, variable_names
+from albert_tf.checkpoints.conversion_config import ConversionConfig
 
 PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 
@@ -16,6 +17,18 @@ def weights_of(model):
     """Returns the weights of a model by TF1 name."""
     named = variable_names.variables_by_tf1_name(model.weights)
     return {name: np.asarray(variable) for name, variable in named.items()}
+
+
+def convert(input_path, output_path, output_format, **fields):
+    """Converts a checkpoint; returns the summary."""
+    return conversion.convert(
+        ConversionConfig(
+            input_path=str(input_path),
+            output_path=str(output_path),
+            output_format=output_format,
+            **fields,
+        )
+    )
 
 
 def starting(arrays, *prefixes):

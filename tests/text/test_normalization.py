@@ -45,55 +45,9 @@ def test_traced_words_equal_split_words(text, do_lower_case):
     )
 
 
-@settings(deadline=None)
-@given(st.lists(texts, max_size=5), st.booleans())
-def test_many_texts_are_traced_as_one_by_one(batch, do_lower_case):
-    rows = [traced_text(text, do_lower_case=do_lower_case) for text in batch]
-
-    found = normalization.trace_all(batch, [row.text for row in rows])
-
-    assert found.text == " ".join(row.text for row in rows)
-    assert found.raw_size == len(" ".join(batch))
-    assert len(found.starts) == len(found.ends) == len(found.text)
-    begins = normalization.starts_of([row.text for row in rows])
-    raw_begins = normalization.starts_of(batch)
-    for row, begin, raw_begin in zip(rows, begins, raw_begins, strict=True):
-        own = slice(begin, begin + len(row.text))
-        assert (found.starts[own] - raw_begin).tolist() == row.starts.tolist()
-        assert (found.ends[own] - raw_begin).tolist() == row.ends.tolist()
-        # The space before a text is that before the raw one.
-        if begin:
-            assert found.starts[begin - 1] == raw_begin - 1
-
-
 def raw_spans(traced, spans):
     """`TracedText.raw_spans` as a list of (start, end)."""
     return list(map(tuple, traced.raw_spans(spans).T.tolist()))
-
-
-def reference_raw_spans(traced, spans):
-    """`TracedText.raw_spans`, said again one by one."""
-    raw = [(0, 0)]
-    for start, end in spans:
-        solid = [i for i in range(start, end) if traced.text[i] != " "]
-        starts = [*traced.starts, traced.raw_size]
-        span = (starts[end], starts[end])
-        if solid:
-            span = (traced.starts[solid[0]], traced.ends[solid[-1]])
-        raw.append(tuple(map(max, span, raw[-1])))
-    return raw[1:]
-
-
-@settings(deadline=None)
-@given(texts, st.booleans(), st.data())
-def test_raw_spans_are_those_of_a_loop(text, do_lower_case, data):
-    traced = traced_text(text, do_lower_case=do_lower_case)
-    place = st.integers(0, len(traced.text))
-    spans = data.draw(
-        st.lists(st.tuples(place, place).map(lambda s: tuple(sorted(s))))
-    )
-
-    assert raw_spans(traced, spans) == reference_raw_spans(traced, spans)
 
 
 @pytest.mark.parametrize(
