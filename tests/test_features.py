@@ -1,5 +1,3 @@
-import pytest
-
 from albert_tf import features
 
 
@@ -35,20 +33,3 @@ def test_dynamic_records_hold_pairs_of_any_length():
         "segment_a_length": 1,
         "pair_label": 1,
     }
-
-
-def test_dynamic_records_may_leave_out_where_words_begin():
-    found = features.dynamic_pretraining_features(token_boundary=False)
-
-    assert [f.name for f in found] == [
-        "pair_ids",
-        "segment_a_length",
-        "pair_label",
-    ]
-
-
-def test_an_array_is_of_one_of_two_types():
-    with pytest.raises(
-        ValueError, match="`dtype of ids` must be one of int32, float32.*int64"
-    ):
-        features.ArraySpec(name="ids", dtype="int64")

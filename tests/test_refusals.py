@@ -3,7 +3,7 @@
 import pytest
 
 from albert_tf import files, storage
-from albert_tf.config import AlbertConfig, published_config
+from albert_tf.config import published_config
 
 
 def written(tmp_path, data):
@@ -19,7 +19,6 @@ def written(tmp_path, data):
         (files.expand_globs, " , ", "No input file is named"),
         (files.expand_globs, "a/b*.txt", r"No file matches 'a/b\*"),
         (files.shard_names, "train@0", "must have 1 to 99999 shards"),
-        (files.shard_names, "train@100000", "must have 1 to 99999 shards"),
         (storage.read_bytes, "s4://b/a", "'s4://b/a' cannot be read .*s4"),
         (published_config, "base_v3", "must be one of base_v1"),
     ],
@@ -33,11 +32,9 @@ def test_wrong_names_are_errors(call, argument, message):
     ("read", "data", "message"),
     [
         (files.read_text, b"Zo\xeb", r"values\.json' is not UTF-8 text"),
-        (storage.read_text, b"Zo\xeb", r"values\.json' is not UTF-8 text"),
         (files.read_json, b"{", "values.json is damaged: it is not JSON"),
         (files.read_json_object, b"3", "expected a JSON object, found int"),
         (files.read_json_lines, b"1\n{\n", "damaged: line 2 is not JSON"),
-        (AlbertConfig.from_json_file, b"[1]", "expected a JSON object"),
     ],
 )
 def test_damaged_files_are_errors_that_name_them(tmp_path, read, data, message):

@@ -56,22 +56,6 @@ def test_the_last_steps_are_as_precise_as_the_first(
     )
 
 
-def test_the_rate_stays_zero_after_the_last_step():
-    config = OptimizerConfig(num_train_steps=10, num_warmup_steps=0)
-
-    assert float(schedules.learning_rate(11, config)) == 0.0
-
-
-def test_power_zero_keeps_the_rate():
-    config = OptimizerConfig(
-        num_train_steps=10, num_warmup_steps=0, poly_power=0.0
-    )
-
-    rates = schedules.learning_rate(np.arange(10), config)
-
-    np.testing.assert_array_equal(rates, np.full(10, 0.00176, "float32"))
-
-
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
 )
