@@ -89,9 +89,7 @@ def static_pretraining_features(
     )
 
 
-def dynamic_pretraining_features(
-    *, token_boundary: bool = True
-) -> tuple[Feature, ...]:
+def dynamic_pretraining_features() -> tuple[Feature, ...]:
     """Returns the fields of an unmasked pair: masks are drawn at reading.
 
     `pair_ids` has segment A and then segment B in the order of the text,
@@ -99,14 +97,10 @@ def dynamic_pretraining_features(
     1 where a token starts a word. `segment_a_length` is where B begins (the
     whole length for a single segment). `pair_label` is 0 if B follows A, 1 if
     B comes from another document (next-sentence data).
-
-    Args:
-        token_boundary: Whether there is a field of this name.
     """
-    boundary = (_feature("token_boundary", None),) if token_boundary else ()
     return (
         _feature("pair_ids", None),
-        *boundary,
+        _feature("token_boundary", None),
         _feature("segment_a_length", 1),
         _feature("pair_label", 1),
     )

@@ -51,9 +51,6 @@ class InputShard:
 
     It delivers a batch for each of its replicas in turn: those of step 0, then
     those of step 1, and so on.
-
-    Raises:
-        ValueError: There is no such pipeline.
     """
 
     num_input_shards: int = 1
@@ -66,11 +63,7 @@ class InputShard:
         )
 
     def num_rows(self, batch_size: int) -> int:
-        """Returns the rows of a replica's batch, b, given the global size.
-
-        Raises:
-            ValueError: As `check_batch_size`.
-        """
+        """Returns the rows of a replica's batch, b, given the global size."""
         num_replicas = self.num_input_shards * self.replicas_per_shard
         check_batch_size(batch_size, num_replicas)
         return batch_size // num_replicas
@@ -129,11 +122,7 @@ def keyed_rng(seed: int, stream: int) -> np.random.Generator:
 
 
 def check_batch_size(batch_size: int, num_replicas: int) -> None:
-    """Checks that a batch can be divided evenly over the replicas.
-
-    Raises:
-        ValueError: It cannot.
-    """
+    """Checks that a batch can be divided evenly over the replicas."""
     if batch_size < 1 or batch_size % num_replicas:
         raise ValueError(
             "The batch size must be a multiple of the number of replicas, "
@@ -226,14 +215,10 @@ def _stop_reading(gate: tf.queue.FIFOQueue) -> None:
 
 @contextlib.contextmanager
 def failed_reads_raised() -> Iterator[None]:
-    """Raises the error of a failed `read` instead of TensorFlow's around it.
+    """Raises a ValueError of one line instead of TensorFlow's error.
 
-    Use it around what takes batches of `deliver` or of `graph_reading.py`.
-
-    Raises:
-        ValueError: The `read` of `deliver` raised a `ValueError`, or an error
-            of the file system; the message is that of `read`. Or a graph has
-            found that a record file is missing or damaged.
+    Use it around what takes batches of `deliver`, for the error that `read` has
+    raised; or of `graph_reading.py`, for a record file that was changed.
     """
     try:
         yield

@@ -108,10 +108,6 @@ def training_examples(
     Returns:
         A dataset of dicts of `records` string, `epochs` and `indices` int64,
         all `[b]`: the batches of the host's replicas in turn, step by step.
-
-    Raises:
-        ValueError: There are fewer files than hosts, or B is not a multiple
-            of the number of replicas.
     """
     num_files, num_hosts = len(files.paths), shard.num_input_shards
     if num_files < num_hosts:

@@ -185,11 +185,8 @@ def _to_batch(source: RecordSource, seed: int, read: Batch) -> Batch:
     )
     records = read["records"]
     if settings.masking == "dynamic":
-        dynamic_features = features.dynamic_pretraining_features(
-            token_boundary=settings.token_boundary
-        )
         batch = draw_batch(
-            _parse(records, dynamic_features),
+            _parse(records, features.dynamic_pretraining_features()),
             epochs=read["epochs"],
             indices=read["indices"],
             seed=seed,
@@ -322,8 +319,7 @@ def draw_batch(
 
     Args:
         pairs: The fields of `features.dynamic_pretraining_features`:
-            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]` (the
-            latter only if the sidecar has no `word_starts`),
+            `pair_ids` and `token_boundary` int64 ragged `[b, (n)]`,
             `segment_a_length` and `pair_label` int64 `[b, 1]`.
         epochs: int64 `[b]`, how often each example was seen before.
         indices: int64 `[b]`, which example each row is.
@@ -406,17 +402,8 @@ def _lay_out(
     if shard.settings.do_whole_word_mask:
         # Truncation may have cut a word; its rest counts as a word.
         is_start &= ~is_maskable | (position == 1) | (position == separator + 1)
-        if shard.word_starts is None:
-            boundary = tf.gather(pairs["token_boundary"].flat_values, source)
-        else:
-            boundary = tf.gather(_bits(shard.word_starts), ids)
+        boundary = tf.gather(pairs["token_boundary"].flat_values, source)
         is_start |= is_maskable & (boundary > 0)
     # Padding is 0 in every vocabulary, as in the original's records.
     special_or_padding = tf.where(is_real, special, 0)
     return tf.where(is_maskable, ids, special_or_padding), is_start
-
-
-def _bits(text: str) -> tf.Tensor:
-    """Returns int32 0 and 1 of bits in hexadecimal, the highest first."""
-    octets = np.frombuffer(bytes.fromhex(text), np.uint8)
-    return tf.constant(np.unpackbits(octets), tf.int32)

@@ -11,7 +11,6 @@ No TensorFlow.
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn
 
 import numpy as np
 
@@ -132,22 +131,8 @@ def _render(heading: str, tokens: Sequence[str], size_a: int) -> str:
     return "\n".join(lines)
 
 
-def _verified(source: record_source.RecordSource) -> str:
-    """Returns what the checks of `open_records` have found in order."""
-    if not source.shard.has_sidecar:
-        return f"{source.num_records} records agree; there is no sidecar"
-    return f"{source.num_records} records agree with their checksums"
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in the same way as other errors."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
-
-
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(
+    parser = argparse.ArgumentParser(
         prog="python -m albert_tf.data.inspect",
         description="Shows pretraining records as text.",
     )
@@ -194,13 +179,11 @@ def _find_tokenizer(
 
 
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
-    if arguments.n < 0:
-        raise ValueError(f"-n must not be negative. Received: {arguments.n}.")
     source = record_source.open_records(
         [arguments.file], verify=arguments.verify
     )
     if arguments.verify:
-        yield _verified(source)
+        yield f"{source.num_records} records agree with their checksums"
     tokenizer = _find_tokenizer(arguments, source)
     known = source.shard if source.shard.has_sidecar else tokenizer
     text = TokenText(tokenizer, known.special_ids.mask if known else None)
@@ -208,7 +191,7 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
         f"{arguments.file}: {source.num_records} records, "
         f"{source.shard.settings.masking} masks"
     )
-    shown = np.arange(min(arguments.n, source.num_records))
+    shown = np.arange(source.num_records)[: arguments.n]
     for number, data in zip(shown, source.get(shown), strict=True):
         yield f"\nrecord {number}: {render_record(data, source.shard, text)}"
 

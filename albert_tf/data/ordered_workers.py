@@ -48,9 +48,6 @@ def map_in_order(
         num_workers: At least 1.
         in_this_process: Whether this process does the work itself. Default:
             if `num_workers` is 1.
-
-    Raises:
-        ChildProcessError: A worker process died.
     """
     if num_workers == 1 if in_this_process is None else in_this_process:
         yield map(function, items)

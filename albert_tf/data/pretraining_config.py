@@ -139,22 +139,15 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
 
     def _check_combinations(self) -> None:
         """Refuses settings of which one would have no effect."""
-        is_static = self.masking == "static"
-        is_single = self.pair_objective == "none"
         for is_wrong, message in (
             (
                 self.random_next_sentence and self.pair_objective != "nsp",
                 "`random_next_sentence` means pair_objective='nsp'.",
             ),
             (
-                self.do_permutation and not is_static,
+                self.do_permutation and self.masking == "dynamic",
                 "`do_permutation` needs masking='static': dynamic masks do not "
                 "permute.",
-            ),
-            (
-                not self.token_boundary and is_static,
-                "`token_boundary` is a field of the original's records. Leave "
-                "it out only with masking='dynamic'.",
             ),
             (
                 self.reference_pairs and self.pair_objective != "sop",
@@ -167,7 +160,7 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
                 "excludes `keep_more_text`.",
             ),
             (
-                is_single and not self.keep_more_text,
+                self.pair_objective == "none" and not self.keep_more_text,
                 "Single segments are never cut off, so pair_objective='none' "
                 "needs `keep_more_text`.",
             ),

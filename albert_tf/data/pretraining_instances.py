@@ -312,9 +312,7 @@ def _dynamic_records(
     ids = token_ids[source]
     row_starts = borders[::2]
     records = example_codec.encode_examples(
-        features.dynamic_pretraining_features(
-            token_boundary=config.token_boundary
-        ),
+        features.dynamic_pretraining_features(),
         {
             "pair_ids": example_codec.Ragged(ids, row_starts),
             "token_boundary": example_codec.Ragged(

@@ -281,7 +281,6 @@ def _check_agreement(first: Shard, second: Shard) -> None:
             "max_seq_length": shard.settings.max_seq_length,
             "num_prediction_slots": shard.settings.num_prediction_slots,
             "pair_objective": shard.settings.pair_objective,
-            "token_boundary": shard.settings.token_boundary,
             "tokenizer_hash": shard.tokenizer_hash,
             **_mask_settings(shard),
         }

@@ -22,8 +22,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from albert_tf import checks, files, storage
 from albert_tf.data import corpus, record_files, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
@@ -34,7 +32,6 @@ from albert_tf.text.tokenizer import Tokenizer
 _LOGGER = logging.getLogger(__name__)
 
 _SHARD_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
-_NUM_CORPUS_FILES = 10
 # Longer lists of files are cut off in a sidecar.
 _MAX_CHARACTERS = 1000
 
@@ -101,20 +98,12 @@ def plan(
         origin={
             name: _shortened(value) for name, value in config.origin().items()
         },
-        corpus_files=[
-            [os.path.basename(path), storage.size(path)]
-            for path in contents.paths[:_NUM_CORPUS_FILES]
-        ],
-        num_corpus_files=len(contents.paths),
         corpus_sha256=contents.sha256,
         duplicates=contents.duplicates,
         tokenizer_hash=tokenizer.hash,
         vocab_size=tokenizer.vocab_size,
         special_ids=tokenizer.special_ids,
         forbidden_ids=tokenizer.forbidden_ids.tolist(),
-        word_starts=None
-        if config.token_boundary
-        else np.packbits(tokenizer.word_starts).tobytes().hex(),
     )
     shares = _shares(len(contents.block_sizes), len(paths))
     by_path = dict(zip(paths, shares, strict=True))

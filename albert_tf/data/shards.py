@@ -67,12 +67,6 @@ class RecordSettings:
         "order are drawn each time a record is read.",
         choices=MASKINGS,
     )
-    token_boundary: bool = setting(
-        True,
-        "Whether records say where words begin. Without it, those of "
-        "--masking=dynamic are a third smaller, and readers take it from the "
-        "sidecar, which then says which tokens begin a word.",
-    )
     max_predictions_per_seq: int = setting(
         20, "Largest number of tokens masked in a record."
     )
@@ -194,12 +188,6 @@ class Shard:
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
-        word_starts: For each token, whether it starts a word, as bits in
-            hexadecimal, the first one the highest; only of records without
-            `token_boundary`.
-        corpus_files: Name (without folder) and size of the first few text
-            files.
-        num_corpus_files: Number of text files.
         corpus_sha256: Digest of the documents that were read from them.
         duplicates: Documents that were left out of the whole corpus, because
             it has them several times; None if none were looked for.
@@ -219,9 +207,6 @@ class Shard:
     vocab_size: int = _UNKNOWN
     special_ids: SpecialIds = _UNKNOWN
     forbidden_ids: Sequence[int] = ()
-    word_starts: str | None = None
-    corpus_files: Sequence[Sequence[str | int]] = ()
-    num_corpus_files: int = 0
     corpus_sha256: str | None = None
     duplicates: Duplicates | None = None
     blocks: Sequence[int] = (0, 1)

@@ -38,7 +38,6 @@ def make_shard(path="train", **changes):
         "vocab_size": VOCAB_SIZE,
         "special_ids": SPECIAL_IDS,
         "forbidden_ids": [*range(FIRST_ID)],
-        "corpus_files": [["corpus.txt", 99]],
         "blocks": [0, 1],
         "part": [0, 1],
     }

@@ -118,7 +118,6 @@ def test_the_sidecar_says_what_made_the_file(build, tmp_path, vocab_file):
     assert made_by.sha256 == hashlib.sha256(content).hexdigest()
     assert made_by.tokenizer_hash == report.config.load_tokenizer().hash
     assert made_by.special_ids.mask == 4
-    assert made_by.corpus_files[0][0] == "corpus.txt"
     num_records = len(record_files.RecordFile(tmp_path / "out"))
     assert made_by.counts.records == num_records == report.counts.records
     assert report.counts.documents == 12
@@ -441,8 +440,7 @@ def test_many_inputs_make_short_sidecars_and_short_errors(build, tmp_path):
         (tmp_path / f"in-{number:04}.txt").write_text("a b\nc d\n")
     names = ",".join(str(path) for path in tmp_path.glob("in-*.txt"))
     build("out", input_file=names)
-    assert shards.read(tmp_path / "out").num_corpus_files == 2000
-    assert (tmp_path / "out.json").stat().st_size < 6000
+    assert (tmp_path / "out.json").stat().st_size < 4000
 
     (tmp_path / "in-2000.txt").write_text("d d\nc d\n")
     with pytest.raises(ValueError, match="made by another build") as caught:

@@ -7,14 +7,12 @@ from scipy import stats
 
 from albert_tf.data import (
     bucketed_batches,
-    builder,
     input_pipeline,
     record_columns,
     record_source,
 )
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
-from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.features import ArraySpec
 from tests.data.records import (
     CLS,
@@ -271,49 +269,6 @@ def test_the_recorded_records_come_out_as_batches(shared_data):
     assert weights.sum() == 861
     assert (lengths * weights).sum() == 94212
     assert (labels * weights).sum() / 861 == pytest.approx(0.5551684)
-
-
-@pytest.fixture
-def build(tiny_spm_model, tiny_corpus, tmp_path):
-    """A function that builds dynamic records, and opens them."""
-
-    def build_records(name, **settings):
-        path = str(tmp_path / name)
-        builder.build(
-            PretrainingDataConfig(
-                input_file=str(tiny_corpus),
-                output_file=path,
-                spm_model_file=str(tiny_spm_model),
-                masking="dynamic",
-                max_seq_length=32,
-                max_predictions_per_seq=6,
-                **settings,
-            )
-        )
-        return record_source.open_records(path)
-
-    return build_records
-
-
-def test_where_words_begin_follows_from_the_vocabulary(build):
-    full, small = build("full"), build("small", token_boundary=False)
-
-    for source in (full, small):
-        assert source.shard.settings.token_boundary == (source is full)
-    _assert_equal(_training(full, 40), _training(small, 40))
-    sizes = [
-        sum(map(len, source.get(np.arange(source.num_records))))
-        for source in (full, small)
-    ]
-    assert sizes[1] < 0.75 * sizes[0]
-
-
-def test_records_with_and_without_words_are_not_mixed(build, tmp_path):
-    build("full")
-    build("small", token_boundary=False)
-
-    with pytest.raises(ValueError, match="differ: token_boundary="):
-        record_source.open_records(str(tmp_path / "*"))
 
 
 def test_a_pair_is_laid_out_in_order_or_swapped():

@@ -67,10 +67,6 @@ def test_an_impossible_value_is_an_error_that_names_the_field(field, value):
     ("settings", "message"),
     [
         (
-            {"token_boundary": False},
-            "Leave it out only with masking='dynamic'",
-        ),
-        (
             {"masking": "dynamic", "do_permutation": True},
             "`do_permutation` needs",
         ),
