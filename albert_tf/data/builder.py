@@ -42,107 +42,7 @@ _FEW_MASKED = 0.75
 _MANY_LONE = 0.1
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BuildReport:
-    """What a build did in these seconds; `str` gives a summary to print.
-
-    `counts` is of all shards, `built` of those that this run built;
-    `kept_files` are those that were already finished. `num_bad_lines` is the
-    number of lines that were skipped; `duplicates` are the documents that were
-    left out.
-    """
-
-    config: PretrainingDataConfig
-    counts: BuildCounts
-    built: BuildCounts
-    kept_files: tuple[str, ...]
-    seconds: float
-    num_bad_lines: int = 0
-    duplicates: Duplicates | None = None
-
-    def __str__(self) -> str:
-        counts = self.counts
-        max_seq_length = self.config.max_seq_length
-        mean_length = counts.record_tokens / max(1, counts.records)
-        values = {
-            "documents": f"{counts.documents:,}",
-            "sentences": f"{counts.sentences:,}",
-            "tokens": f"{counts.tokens:,}",
-            "unknown tokens": f"{self.unknown_share:.2%}",
-            "tokens left out": self._left_out(),
-            "records": f"{counts.records:,}",
-            "chunks without a pair": f"{counts.chunks_without_pair:,}",
-            "label 1": self._label_balance(),
-            "mean length": f"{mean_length:.1f} of {max_seq_length}",
-            "padding": f"{1 - mean_length / max_seq_length:.1%}",
-            "masked tokens": self._masked_share(),
-            "tokens a second": self._speed(),
-        }
-        if self.config.draws_unrelated:
-            values["lone documents"] = f"{self.lone_share:.1%} of the tokens"
-        if self.duplicates:
-            values["duplicates left out"] = (
-                f"{self.duplicates.documents:,} documents, "
-                f"{self.duplicates.characters:,} characters"
-            )
-        if self.num_bad_lines:
-            values["bad lines skipped"] = f"{self.num_bad_lines:,}"
-        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
-        lines += [f"{name:<22} {text}" for name, text in values.items()]
-        return "\n".join(lines)
-
-    @property
-    def unknown_share(self) -> float:
-        """Share of the text's tokens that are unknown."""
-        return self.counts.unknown_tokens / max(1, self.counts.tokens)
-
-    @property
-    def lone_share(self) -> float:
-        """Share of the text's tokens that are in a block of one document."""
-        return self.counts.lone_tokens / max(1, self.counts.tokens)
-
-    @property
-    def left_out_share(self) -> float:
-        """Share of the text, of all copies, that is in no record."""
-        num_read = self.counts.tokens * self.config.dupe_factor
-        return self.counts.tokens_left_out / max(1, num_read)
-
-    @property
-    def masked_share(self) -> float:
-        """Share of the tokens in static records that are to be predicted."""
-        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
-
-    def _left_out(self) -> str:
-        num_copies = self.config.dupe_factor
-        copies = f"{num_copies} copies" if num_copies > 1 else "the text"
-        return (
-            f"{self.counts.tokens_left_out:,} of {copies} "
-            f"({self.left_out_share:.1%})"
-        )
-
-    def _label_balance(self) -> str:
-        objective = self.config.pair_objective
-        if objective == "none":
-            return "no pairs"
-        if objective == "sop" and self.config.masking == "dynamic":
-            return "half, drawn when read"
-        share = self.counts.label_1_records / max(1, self.counts.records)
-        return f"{share:.1%}"
-
-    def _masked_share(self) -> str:
-        if self.config.masking == "dynamic":
-            return "drawn when read"
-        return f"{self.masked_share:.1%}"
-
-    def _speed(self) -> str:
-        if not self.built.records:
-            return "nothing to build"
-        read = self.built.tokens / self.seconds
-        written = self.built.record_tokens / self.seconds
-        return f"{read:,.0f} read, {written:,.0f} written"
-
-
-def build(config: PretrainingDataConfig) -> BuildReport:
+def build(config: PretrainingDataConfig) -> "BuildReport":
     """Builds record files, each with its sidecar.
 
     The records depend on the corpus, the vocabulary and
@@ -264,6 +164,106 @@ class BlockReader:
 
 def _add_counts(shards: list[Shard]) -> BuildCounts:
     return sum((shard.counts for shard in shards), start=BuildCounts())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BuildReport:
+    """What a build did in these seconds; `str` gives a summary to print.
+
+    `counts` is of all shards, `built` of those that this run built;
+    `kept_files` are those that were already finished. `num_bad_lines` is the
+    number of lines that were skipped; `duplicates` are the documents that were
+    left out.
+    """
+
+    config: PretrainingDataConfig
+    counts: BuildCounts
+    built: BuildCounts
+    kept_files: tuple[str, ...]
+    seconds: float
+    num_bad_lines: int = 0
+    duplicates: Duplicates | None = None
+
+    def __str__(self) -> str:
+        counts = self.counts
+        max_seq_length = self.config.max_seq_length
+        mean_length = counts.record_tokens / max(1, counts.records)
+        values = {
+            "documents": f"{counts.documents:,}",
+            "sentences": f"{counts.sentences:,}",
+            "tokens": f"{counts.tokens:,}",
+            "unknown tokens": f"{self.unknown_share:.2%}",
+            "tokens left out": self._left_out(),
+            "records": f"{counts.records:,}",
+            "chunks without a pair": f"{counts.chunks_without_pair:,}",
+            "label 1": self._label_balance(),
+            "mean length": f"{mean_length:.1f} of {max_seq_length}",
+            "padding": f"{1 - mean_length / max_seq_length:.1%}",
+            "masked tokens": self._masked_share(),
+            "tokens a second": self._speed(),
+        }
+        if self.config.draws_unrelated:
+            values["lone documents"] = f"{self.lone_share:.1%} of the tokens"
+        if self.duplicates:
+            values["duplicates left out"] = (
+                f"{self.duplicates.documents:,} documents, "
+                f"{self.duplicates.characters:,} characters"
+            )
+        if self.num_bad_lines:
+            values["bad lines skipped"] = f"{self.num_bad_lines:,}"
+        lines = [f"{path} is finished; it is kept" for path in self.kept_files]
+        lines += [f"{name:<22} {text}" for name, text in values.items()]
+        return "\n".join(lines)
+
+    @property
+    def unknown_share(self) -> float:
+        """Share of the text's tokens that are unknown."""
+        return self.counts.unknown_tokens / max(1, self.counts.tokens)
+
+    @property
+    def lone_share(self) -> float:
+        """Share of the text's tokens that are in a block of one document."""
+        return self.counts.lone_tokens / max(1, self.counts.tokens)
+
+    @property
+    def left_out_share(self) -> float:
+        """Share of the text, of all copies, that is in no record."""
+        num_read = self.counts.tokens * self.config.dupe_factor
+        return self.counts.tokens_left_out / max(1, num_read)
+
+    @property
+    def masked_share(self) -> float:
+        """Share of the tokens in static records that are to be predicted."""
+        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+
+    def _left_out(self) -> str:
+        num_copies = self.config.dupe_factor
+        copies = f"{num_copies} copies" if num_copies > 1 else "the text"
+        return (
+            f"{self.counts.tokens_left_out:,} of {copies} "
+            f"({self.left_out_share:.1%})"
+        )
+
+    def _label_balance(self) -> str:
+        objective = self.config.pair_objective
+        if objective == "none":
+            return "no pairs"
+        if objective == "sop" and self.config.masking == "dynamic":
+            return "half, drawn when read"
+        share = self.counts.label_1_records / max(1, self.counts.records)
+        return f"{share:.1%}"
+
+    def _masked_share(self) -> str:
+        if self.config.masking == "dynamic":
+            return "drawn when read"
+        return f"{self.masked_share:.1%}"
+
+    def _speed(self) -> str:
+        if not self.built.records:
+            return "nothing to build"
+        read = self.built.tokens / self.seconds
+        written = self.built.record_tokens / self.seconds
+        return f"{read:,.0f} read, {written:,.0f} written"
 
 
 def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:

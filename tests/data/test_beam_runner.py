@@ -221,18 +221,6 @@ def test_finished_shards_are_kept_and_the_others_are_built(build, tmp_path):
 
 
 @pytest.mark.beam
-def test_halves_of_two_machines_are_one_build(build):
-    _, expected = build("whole")
-
-    report, first = build("one", runner="beam", shards="0-1,4")
-    _, second = build("two", shards="2-3")
-
-    assert {**first, **second} == expected
-    assert len(first) == 9 and len(second) == 6
-    assert not report.kept_files
-
-
-@pytest.mark.beam
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_the_error_of_a_worker_is_raised(build, tmp_path, capfd, num_workers):
     bad = tmp_path / "bad.txt"

@@ -290,19 +290,6 @@ def test_a_new_file_changes_no_other_record(build, tmp_path, text):
     assert records(old, new) == records(both)
 
 
-def test_equal_files_get_other_draws(build, tmp_path, text):
-    (tmp_path / "copy.txt").write_text(text.read_text())
-
-    build("one")
-    report = build("two", input_file=f"{text},{tmp_path}/copy.txt")
-
-    once, twice = records(tmp_path / "one"), records(tmp_path / "two")
-    assert report.counts.documents == 24
-    assert len(twice) > 1.5 * len(once)
-    assert len(set(twice)) > 0.9 * len(twice)
-    assert set(once) < set(twice)
-
-
 def test_shards_are_named_by_their_number(build, tmp_path):
     build("whole")
 
@@ -335,19 +322,6 @@ def test_shards_of_several_machines_are_those_of_one(
 
     assert contents["a"] | contents["b"] == contents["one"]
     assert len(contents["a"]) == 9 and len(contents["b"]) == 6
-
-
-@pytest.mark.parametrize("pair_objective", ["nsp", "sop"])
-def test_a_block_of_one_document_is_counted(build, tmp_path, pair_objective):
-    lone = tmp_path / "lone.txt"
-    lone.write_text("a b c d\nb c\nd a a\n" * 5)
-
-    counts = build(
-        "out", input_file=str(lone), pair_objective=pair_objective
-    ).counts
-
-    assert counts.lone_tokens == counts.tokens == 45
-    assert build("text").counts.lone_tokens == 0
 
 
 def test_a_corpus_that_moved_is_the_same(build, tmp_path, text):
@@ -414,51 +388,17 @@ def test_files_for_which_no_record_is_left_are_empty(build, tmp_path, caplog):
     assert "2 of 3 files have no record" in caplog.text
 
 
-def test_a_last_block_without_a_pair_does_not_fail(build, tmp_path, text):
-    text.write_text(text.read_text() + "\na b c\n")
-
-    report = build(*"abcdefg")
-
-    assert (tmp_path / "g").read_bytes() == b""
-    assert report.counts.sentences == 49
-    assert build(*"abcdefg").kept_files == tuple(
-        str(tmp_path / name) for name in "abcdefg"
-    )
-
-
-def test_inputs_that_are_one_file_count_once(build, tmp_path, text):
-    os.symlink(text, tmp_path / "link.txt")
-
-    report = build("out", input_file=f"{text},{tmp_path}/./*.txt")
-
-    # The vocabulary matches the pattern, too: 9 lines.
-    assert report.counts.sentences == 48 + len(TOKENS)
-
-
 def test_many_inputs_make_short_sidecars_and_short_errors(build, tmp_path):
-    for number in range(2000):
+    for number in range(300):
         (tmp_path / f"in-{number:04}.txt").write_text("a b\nc d\n")
     names = ",".join(str(path) for path in tmp_path.glob("in-*.txt"))
     build("out", input_file=names)
     assert (tmp_path / "out.json").stat().st_size < 4000
 
-    (tmp_path / "in-2000.txt").write_text("d d\nc d\n")
+    (tmp_path / "in-0300.txt").write_text("d d\nc d\n")
     with pytest.raises(ValueError, match="made by another build") as caught:
         build("out", input_file=f"{tmp_path}/in-*.txt")
     assert len(str(caught.value)) < 500
-
-
-def test_bad_lines_are_skipped_and_reported(build, tmp_path):
-    lines = tmp_path / "c4.json"
-    good = '{"body": "A b c? D a b! C c?"}\n'
-    lines.write_text(good + "{\n" + good)
-
-    report = build(
-        "out", input_file=str(lines), text_field="body", max_bad_lines=1
-    )
-
-    assert report.counts.documents == 2
-    assert report.num_bad_lines == 1
 
 
 def test_records_are_built_where_there_is_no_tensorflow(
@@ -484,17 +424,6 @@ def test_records_are_built_where_there_is_no_tensorflow(
 
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.json").exists()
-
-
-def test_every_shard_has_an_index_that_opens_it(build, tmp_path, monkeypatch):
-    build("a", "b")
-    whole = [record_files.RecordFile(tmp_path / name) for name in "ab"]
-    records = [file.get(n) for file in whole for n in range(len(file))]
-    monkeypatch.setattr(record_files, "_scan", None)
-
-    source = record_source.open_records([str(tmp_path / n) for n in "ab"])
-
-    assert source.get(np.arange(source.num_records)) == records
 
 
 def test_a_record_file_appears_when_its_index_is_there(

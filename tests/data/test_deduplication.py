@@ -274,24 +274,6 @@ def test_workers_and_machines_make_the_same_bytes(
     assert blocks != [0, 1] and part == [0, 1]
 
 
-def test_a_file_that_is_there_twice_makes_the_shards_of_one(build, tmp_path):
-    _, expected = build("one", input_file=f"{tmp_path}/a.txt")
-    (tmp_path / "a2.txt").write_bytes((tmp_path / "a.txt").read_bytes())
-
-    _, found = build("two", input_file=f"{tmp_path}/a.txt,{tmp_path}/a2.txt")
-
-    assert found == expected
-
-
-def test_without_it_nothing_is_left_out(build, tmp_path):
-    report, _ = build("out", deduplicate="none")
-
-    assert report.counts.documents == 65
-    assert report.duplicates is None
-    assert "duplicates" not in str(report)
-    assert shards.read(tmp_path / "out-00000-of-00004").duplicates is None
-
-
 def test_a_finished_build_is_kept_if_text_and_settings_are_the_same(
     build, tmp_path
 ):

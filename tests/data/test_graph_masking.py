@@ -221,19 +221,6 @@ def test_absorbing_counters_gives_the_published_splitmix64_outputs():
     assert outputs.numpy().tolist() == _SPLITMIX_OF_1234567
 
 
-def test_draws_are_uniform_and_so_is_every_bit():
-    values = graph_masking.uniform(_bits()).numpy()
-
-    counts, _ = np.histogram(values, bins=64, range=(0, 1))
-    assert values.min() >= 0
-    assert values.max() < 1
-    assert stats.chisquare(counts).pvalue > 1e-3
-    bits = _bits().numpy().reshape(-1)
-    for place in range(64):
-        ones = int(((bits >> np.uint64(place)) & np.uint64(1)).sum())
-        assert stats.binomtest(ones, bits.size).pvalue > 1e-5
-
-
 def _joint_pvalue(first, second, bins=16):
     table, _, _ = np.histogram2d(
         first.reshape(-1), second.reshape(-1), bins=bins, range=[[0, 1]] * 2
@@ -250,14 +237,3 @@ def test_neighbouring_rows_counters_streams_and_seeds_are_independent():
     assert _joint_pvalue(values[:, :-1], values[:, 1:]) > 1e-3
     assert _joint_pvalue(values, other_stream) > 1e-3
     assert _joint_pvalue(values, other_seed) > 1e-3
-
-
-def test_epoch_and_index_do_not_stand_in_for_each_other():
-    grid = tf.range(300, dtype=tf.int64)
-    epochs, indices = tf.meshgrid(grid, grid)
-
-    keys = graph_masking.example_keys(
-        7, tf.reshape(epochs, [-1]), tf.reshape(indices, [-1])
-    )
-
-    assert len(set(keys.numpy().tolist())) == 300 * 300

@@ -50,21 +50,6 @@ def test_a_static_record_is_shown_with_its_masks(
     )
 
 
-@pytest.mark.parametrize(
-    ("objective", "words"),
-    [("sop", "swapped"), ("nsp", "B comes from elsewhere")],
-)
-def test_labels_are_told_in_words(capsys, write_records, objective, words):
-    path = write_records(
-        "a",
-        [masked_record(label=1)],
-        max_predictions_per_seq=3,
-        pair_objective=objective,
-    )
-
-    assert f"label 1: {words}\n" in _run(capsys, path)[1]
-
-
 def test_a_dynamic_record_is_shown_unmasked(capsys, write_records):
     path = write_records("a", [dynamic_record(9)], masking="dynamic")
 
@@ -76,14 +61,6 @@ def test_a_dynamic_record_is_shown_unmasked(capsys, write_records):
         "  A (3) | 9 11 12\n"
         "  B (2) | 13 14\n"
     )
-
-
-def test_only_as_many_records_as_asked_for_are_shown(capsys, write_records):
-    path = write_records("a", [static_record(n) for n in range(50, 55)])
-
-    assert _run(capsys, path)[1].count("record ") == 3
-    assert _run(capsys, path, "-n", 4)[1].count("record ") == 4
-    assert _run(capsys, path, "-n", 9)[1].count("record ") == 5
 
 
 def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
@@ -107,15 +84,6 @@ def test_the_vocabulary_of_the_build_is_found_if_it_has_not_changed(
 
     (tmp_path / "vocab.txt").unlink()
     assert "[MASK:5]" in _run(capsys, path)[1]
-
-
-def test_a_given_vocabulary_must_be_there(capsys, write_records):
-    path = write_records("a", [static_record(9)])
-
-    code, _, err = _run(capsys, path, "--vocab_file=nothing.txt")
-
-    assert code == 1
-    assert "nothing.txt" in err
 
 
 def test_another_vocabulary_than_that_of_the_build_is_refused(

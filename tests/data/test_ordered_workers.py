@@ -103,14 +103,6 @@ def test_an_error_in_a_worker_reaches_the_caller():
         list(results)
 
 
-def test_a_dead_worker_is_an_error_that_says_what_to_do():
-    with (
-        ordered_workers.map_in_order(die, [3], num_workers=2) as results,
-        pytest.raises(ChildProcessError, match="Run the command again"),
-    ):
-        list(results)
-
-
 @pytest.mark.parametrize(
     ("function", "items"),
     [

@@ -233,16 +233,6 @@ def test_records_are_a_function_of_block_and_seed(tokenizer, masking):
     assert first[0].framed != reseeded[0].framed
 
 
-def test_a_block_without_tokens_has_no_records(tokenizer):
-    block = corpus.Block(
-        number=0, documents=[Document(text="\u200b", is_split=True)]
-    )
-
-    (part,) = pretraining_instances.build_block(block, tokenizer, config())
-
-    assert part.framed == b"" and part.counts.documents == 0
-
-
 @pytest.mark.parametrize("masking", ["static", "dynamic"])
 def test_records_are_dealt_to_parts_one_after_the_other(tokenizer, masking):
     # More records than are encoded at a time.

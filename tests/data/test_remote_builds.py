@@ -137,18 +137,6 @@ def test_a_build_with_other_settings_is_refused(folder, is_finished):
     assert find(folder) == before
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_of_the_user_is_not_overwritten(folder, suffix):
-    write(f"{folder}/records/{NAMES[1]}{suffix}", "mine")
-
-    with pytest.raises(
-        ValueError, match=rf"{NAMES[1]}{suffix}' (exists|is in)"
-    ):
-        build(folder)
-
-    assert find(folder) == {f"{NAMES[1]}{suffix}": b"mine"}
-
-
 def test_a_stopped_build_leaves_whole_shards_and_goes_on(folder, monkeypatch):
     build_block = pretraining_instances.build_block
 
@@ -197,13 +185,3 @@ def test_of_two_builds_at_once_one_is_refused(
         digest = hashlib.sha256(found[name])
         assert found[f"{name}.index"].endswith(digest.digest())
         assert digest.hexdigest().encode() in found[f"{name}.json"]
-
-
-def test_a_corpus_without_a_pair_leaves_none_of_its_files(folder):
-    write(f"{folder}/lone.txt", "a b c d\n\nb c\n")
-
-    with pytest.raises(ValueError, match="2 sentences: a pair needs two"):
-        build(folder, input_file=f"{folder}/lone.txt")
-
-    assert not storage.exists(f"{folder}/records/{NAMES[0]}")
-    assert not storage.exists(f"{folder}/records/{NAMES[0]}.json")

@@ -155,14 +155,6 @@ def test_tokens_in_several_segments_are_counted_once():
     assert pairs.num_tokens == 6 + 8 + 1
 
 
-def test_no_pairs_have_no_tokens():
-    pairs, _ = segment_pairs.sentence_order_pairs(
-        block([50]), rng(), budget=20, short_prob=0.0
-    )
-
-    assert pairs.num_distinct_tokens() == pairs.num_tokens == 0
-
-
 def test_half_of_the_pairs_in_order_are_swapped_and_labelled():
     pairs = pairs_of(*[(0, 3, 3, 5)] * 4000)
     unrelated = segment_pairs.Pairs(
