@@ -110,12 +110,6 @@ CONTRACT = {
 }
 
 
-RAW_TEXT = [
-    (name, signature)
-    for name, signatures in CONTRACT.items()
-    for signature, (inputs, _) in signatures.items()
-    if "input_ids" not in inputs
-]
 TEXTS = [
     "The house stood on a hill.",
     "Where did the old man sit? By the river.",
@@ -214,21 +208,6 @@ def test_ids_give_what_the_model_gives(name, exported):
         np.testing.assert_allclose(
             found[output][kept], values[kept], rtol=0, atol=1e-5
         )
-
-
-@pytest.mark.parametrize(("name", "signature"), RAW_TEXT)
-def test_no_texts(name, signature, exported):
-    inputs, outputs = CONTRACT[name][signature]
-    none = {
-        name: tf.zeros([0, *shape], tf.string)
-        for name, (_, _, *shape) in inputs.items()
-    }
-
-    found = exported(name).ask(signature, **none)
-
-    for output, (_, _, *shape) in outputs.items():
-        assert found[output].shape[0] == 0
-        assert found[output].shape[-1] == (0, *shape)[-1]
 
 
 @pytest.mark.parametrize("name", ["classifier", "squad_1", "race"])

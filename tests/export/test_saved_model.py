@@ -149,20 +149,6 @@ def test_another_config_file_is_read(tiny_spm_model, tmp_path):
         saved_model.export(config)
 
 
-def test_another_vocabulary_than_that_beside_the_checkpoint(
-    base, tiny_chinese_vocabulary, tmp_path
-):
-    config = ExportConfig(
-        init_checkpoint=str(base),
-        export_dir=str(tmp_path / "x"),
-        vocab_file=str(tiny_chinese_vocabulary),
-    )
-
-    with pytest.raises(ValueError, match=r"checkpoint, .*/beside\.model"):
-        saved_model.export(config)
-    assert not (tmp_path / "x").exists()
-
-
 @pytest.fixture
 def run(tiny_config, tiny_spm_model, tmp_path, write_checkpoint):
     """A cased classifier of three labels, as a run leaves it."""

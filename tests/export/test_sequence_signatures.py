@@ -64,14 +64,6 @@ def test_labels_and_probabilities(exported):
     )
 
 
-def test_numbers(exported):
-    texts_a, texts_b = zip(*PAIRS, strict=True)
-    found = exported("regression").ask(text_a=texts_a, text_b=texts_b)
-
-    logits = label_logits(exported("regression"), PAIRS)
-    np.testing.assert_allclose(found["score"], logits[:, 0], atol=1e-4)
-
-
 def test_several_labels_of_a_text(export_task):
     thresholds = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
     known = Metadata(
