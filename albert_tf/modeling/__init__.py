@@ -8,8 +8,12 @@ Every layer and model takes the `config` of the whole model, unless it takes
 sizes; the `seed` of its initial weights; `dtype`, a Keras dtype policy; and a
 `name`. Checkpoints identify the variables of heads by their names.
 
-Two arguments are handed down from the call of a model to all its layers:
-`seed`, an int tensor `[2]`, decides the dropout masks; without one, a layer
-drops nothing. `fusion` says what is compiled, see `fused.Fusion`; without one,
-nothing is. `site` is the number of the first dropout of a call.
+A model is called on a dict of tensors, of which it ignores those that it does
+not know, and with the call arguments of `AlbertModel`. Its encoder starts with
+the weights of an `AlbertModel` of the same seed.
+
+Two of these arguments are handed down to all layers: `seed`, an int tensor
+`[2]`, decides the dropout masks; without one, a layer drops nothing. `fusion`
+says what is compiled, see `fused.Fusion`; without one, nothing is. `site` is
+the number of the first dropout in a layer.
 """

@@ -42,7 +42,7 @@ class AlbertModel(base.BaseModel):
             a real token, 0 for padding (default: all 1); `segment_ids`
             (default: all 0). Also `packed_at`, int `[B]`, if sequences shall
             share rows while they are encoded, see `packing`; the outputs are
-            the same. Other entries are ignored.
+            the same.
         training: Whether to drop values at the rates of the config.
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.

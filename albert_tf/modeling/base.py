@@ -149,10 +149,7 @@ def encoder_specs(rank: int = 2) -> dict[str, Spec]:
 
 
 class BaseModel(AlbertLayer, keras.Model):
-    """A model with a config, which all its layers share.
-
-    It is called on a dict of tensors, which are checked first.
-    """
+    """A model that is called on a dict of tensors, which are checked first."""
 
     def input_specs(self) -> dict[str, Spec]:
         """Returns what the model can be called with, by name."""
@@ -167,10 +164,7 @@ class BaseModel(AlbertLayer, keras.Model):
 
     @property
     def input(self) -> Any:
-        """The symbolic inputs of the model, to build a Functional model with.
-
-        Those that the model has been called on; new ones before.
-        """
+        """The symbolic inputs that the model was called on, or new ones."""
         if self._inbound_nodes:
             return super().input
         specs = self.input_specs()

@@ -140,16 +140,15 @@ class LayerNorm(base.SerializableLayer):
         self.size = self.input_width = size
 
     def build(self, input_shape: Any = None) -> None:
-        self.beta = self._add_float32("beta", "zeros")
-        self.gamma = self._add_float32("gamma", "ones")
-
-    def _add_float32(self, name: str, initializer: str) -> keras.Variable:
-        return self.add_weight(
-            name=name,
-            shape=(self.size,),
-            initializer=initializer,
-            dtype="float32",
-            autocast=False,
+        self.beta, self.gamma = (
+            self.add_weight(
+                name=name,
+                shape=(self.size,),
+                initializer=initializer,
+                dtype="float32",
+                autocast=False,
+            )
+            for name, initializer in (("beta", "zeros"), ("gamma", "ones"))
         )
 
     def call(
@@ -166,9 +165,7 @@ class OutputLayer(base.SerializableLayer):
 
     Args:
         units: Number of logits, K.
-        hidden_size: H.
         stddev: Standard deviation of the initial weights.
-        name: Name of the layer. Checkpoints identify the variables by it.
 
     Call arguments:
         inputs: Float tensor `[..., H]`.
@@ -219,14 +216,9 @@ class OutputLayer(base.SerializableLayer):
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:
-    """Returns the vectors at the given positions of each sequence.
+    """Returns the vectors `[B, P, H]` of a sequence `[B, S, H]` at positions.
 
-    Args:
-        sequence: Float tensor `[B, S, H]`.
-        positions: Int tensor `[B, P]`, 0 to S - 1.
-
-    Returns:
-        Float tensor `[B, P, H]`.
+    The positions are int `[B, P]`, 0 to S - 1.
     """
     batch, length, width = ops.shape(sequence)
     starts = ops.arange(batch, dtype=positions.dtype)[:, None] * length

@@ -62,9 +62,7 @@ class BeamSpanSums(NamedTuple):
 def example_weights(batch: Mapping[str, Any]) -> Any:
     """Returns float32 `[B]`: 0 for rows that only pad a batch, else 1.
 
-    Args:
-        batch: Has `input_ids` `[B, ...]`, and `example_weights` if some rows
-            may be padding.
+    A batch has `example_weights` if some of its rows may be padding.
     """
     if "example_weights" in batch:
         return batch["example_weights"]

@@ -23,15 +23,9 @@ def encode_packed(
 ) -> Any:
     """Encodes sequences that share rows, as if each had a row of its own.
 
-    Args:
-        encode: Function of ids, segment ids, attention mask and position ids.
-        packed_at: As for `PackedRows`.
-        input_ids: Int tensor `[B, S]`.
-        input_mask: As for `PackedRows`.
-        segment_ids: Int tensor `[B, S]`.
-
-    Returns:
-        What `encode` returns, float tensors `[B, S, ...]`.
+    `encode` is a function of ids, segment ids, attention mask and position ids.
+    Of what it returns for the rows, the vectors of each sequence are returned,
+    `[B, S, ...]`.
     """
     rows = PackedRows(packed_at, input_mask)
     encoded = encode(

@@ -83,18 +83,13 @@ class MaskedLmHead(base.AlbertLayer):
 class PretrainingModel(base.BaseModel):
     """An `AlbertModel` with one head for each pretraining objective.
 
-    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
-    not described here are those of `AlbertModel`.
-
     Args:
         objectives: `mlm` (masked LM), `sop` (sentence order), or both; only
             the heads of these exist.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel` and, for `mlm`,
-            `masked_lm_positions` `[B, P]`. Other entries are ignored, so
-            that a whole batch can be passed.
-        **options: `depth` and `recompute`, as for `AlbertModel`.
+            `masked_lm_positions` `[B, P]`.
 
     Returns:
         Dict of float32 tensors: for `mlm`, `masked_lm_logits` `[B, P, V]`;

@@ -20,9 +20,6 @@ from albert_tf.modeling.layers import OutputLayer
 class ClassifierModel(base.BaseModel):
     """An `AlbertModel` with a linear layer over its pooled output.
 
-    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
-    not described here are those of `AlbertModel`.
-
     Args:
         num_labels: Number of labels, K; 1 for regression.
         dropout_prob: Dropout rate of the pooled output in training.
@@ -30,8 +27,7 @@ class ClassifierModel(base.BaseModel):
             in training, for early exit.
 
     Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
-        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
+        inputs: Dict of the inputs of `AlbertModel`.
 
     Returns:
         Dict of `logits`, float32 `[B, K]`; in regression, the numbers. With
@@ -102,9 +98,7 @@ class MultipleChoiceModel(base.BaseModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
-    in the softmax of the loss. The weights start as those of
-    `ClassifierModel(config, num_labels=1, seed=seed)`. Arguments that are not
-    described here are those of `AlbertModel`.
+    in the softmax of the loss.
 
     Args:
         dropout_prob: Dropout rate of the pooled output in training.
@@ -112,8 +106,7 @@ class MultipleChoiceModel(base.BaseModel):
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
-            `[B, C, S]` with C choices a question. Other entries are ignored.
-        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
+            `[B, C, S]` with C choices a question.
 
     Returns:
         Dict of `logits`, float32 `[B, C]`, and, as for `ClassifierModel`,

@@ -30,12 +30,8 @@ class SpanModel(base.BaseModel):
     As in the reference, nothing is masked: positions of the question and of
     padding have logits too, and the head has no dropout.
 
-    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
-    not described here are those of `AlbertModel`.
-
     Call arguments:
-        inputs: Dict of the inputs of `AlbertModel`. Other entries are ignored.
-        **options: `depth`, `recompute` and `fusion`, as for `AlbertModel`.
+        inputs: Dict of the inputs of `AlbertModel`.
 
     Returns:
         Dict of `start_logits` and `end_logits`, float32 `[B, S]`.
@@ -235,9 +231,6 @@ class BeamSpanHead(base.AlbertLayer):
 class BeamSpanModel(base.BaseModel):
     """An `AlbertModel` with a `BeamSpanHead`.
 
-    The encoder starts as `AlbertModel(config, seed=seed)`. Arguments that are
-    not described here are those of `AlbertModel`.
-
     Args:
         start_n_top: Number of most likely starts kept in inference, K1.
         end_n_top: Number of ends kept for each of them, K2.
@@ -247,16 +240,13 @@ class BeamSpanModel(base.BaseModel):
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
             where no answer can start or end; with teacher forcing, also
-            `start_positions`, int `[B]`. Other entries are ignored.
+            `start_positions`, int `[B]`.
         teacher_forcing: Whether ends are scored given the true start, as the
             loss needs, instead of the most likely starts, as prediction
             needs; None for the value of `training`.
-        **options: `depth` and `recompute`, as for `AlbertModel`.
 
     Returns:
-        Dict of what `BeamSpanHead` returns: `cls_logits`, and either
-        `start_log_probs`, `end_log_probs`, or `start_top_log_probs`,
-        `start_top_index`, `end_top_log_probs`, `end_top_index`.
+        What `BeamSpanHead` returns.
     """
 
     default_name = "beam_span_model"
@@ -324,13 +314,8 @@ class BeamSpanModel(base.BaseModel):
 def masked_log_probs(logits: Any, p_mask: Any) -> Any:
     """Returns log probabilities over the positions that are allowed.
 
-    Args:
-        logits: Float32 tensor `[..., S]`.
-        p_mask: Tensor that broadcasts to it, 1 for a position that is
-            forbidden, 0 for one that is allowed.
-
-    Returns:
-        Float32 tensor `[..., S]`, `FORBIDDEN_LOGIT` where forbidden.
+    `p_mask` is 1 where a position is forbidden, 0 where it is allowed; it
+    broadcasts to the logits, float32 `[..., S]`.
     """
     p_mask = ops.cast(p_mask, "float32")
     masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask

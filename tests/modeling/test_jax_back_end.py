@@ -124,7 +124,7 @@ from albert_tf.modeling.fused import fusion as fusion_lib
 
 fusion_lib.SMALLEST_SIZE = 0
 config = albert_tf.AlbertConfig(
-    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=3,
+    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=2,
     num_attention_heads=2, intermediate_size=64, initializer_range=0.2,
     hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
@@ -152,13 +152,17 @@ def gradient(dtype, recompute, fusion):
     assert {one.dtype for one in found} == {np.dtype("float32")}
     return np.concatenate([np.ravel(one) for one in found])
 
+fusion = fused.Fusion(jax.jit)
 wanted = gradient("float32", False, None)
-for dtype in "float32", "mixed_bfloat16":
-    for recompute in False, True:
-        for fusion in None, fused.Fusion(jax.jit):
-            found = gradient(dtype, recompute, fusion)
-            change = found - wanted
-            print(np.linalg.norm(change) / np.linalg.norm(wanted))
+for case in (
+    ("float32", True, None),
+    ("float32", True, fusion),
+    ("float32", False, fusion),
+    ("mixed_bfloat16", False, None),
+    ("mixed_bfloat16", True, fusion),
+):
+    change = gradient(*case) - wanted
+    print(np.linalg.norm(change) / np.linalg.norm(wanted))
 """
 
 
@@ -172,8 +176,6 @@ def test_gradients_in_every_precision_recomputed_or_compiled_or_not():
     )
 
     changes = [float(line) for line in process.stdout.splitlines()]
-    same, *others = changes[:4]
-    assert same == 0
-    assert max(others) < 1e-5
-    assert len(changes[4:]) == 4
-    assert max(changes[4:]) < 0.05
+    assert len(changes) == 5
+    assert max(changes[:3]) < 1e-5
+    assert max(changes[3:]) < 0.05

@@ -215,6 +215,7 @@ for num_calls in (4, 24):
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_calls():
     process = subprocess.run(
         [sys.executable, "-c", _PEAKS],
