@@ -127,16 +127,3 @@ def test_a_json_text_that_is_too_long_is_cut_at_white_space(
     path.write_text(json.dumps({"text": text}))
 
     assert [document.text for document in read(path)] == parts
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("na\u00efve", 5),
-        ("\u4f60\u597d", 8),
-        # A foreign name in a text of another script.
-        ("from \u5317\u4eac", 7),
-    ],
-)
-def test_sizes_grow_with_the_number_of_tokens(text, size):
-    assert documents.Document(text=text, is_split=True).size == size

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from albert_tf.text import special_tokens
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from albert_tf.text.tokenizer import Vocabulary, load_tokenizer
+from albert_tf.text.tokenizer import load_tokenizer
 
 BOTH = pytest.mark.parametrize("kind", ["comma", "wordpiece"])
 texts = st.text(max_size=40) | st.text(
@@ -132,12 +132,3 @@ def test_the_hash_depends_on_content_and_case_only(
     assert load(copy, do_lower_case=False).hash != tokenizer.hash
     assert SentencePieceTokenizer(tiny_spm_model).hash != tokenizer.hash
     assert len(tokenizer.hash) == 64
-
-
-def test_a_model_wins_over_a_vocabulary_that_is_not_even_read(tiny_spm_model):
-    loaded = Vocabulary(
-        spm_model_file=str(tiny_spm_model), vocab_file="nowhere.txt"
-    ).load_tokenizer()
-
-    assert isinstance(loaded, SentencePieceTokenizer)
-    assert loaded.do_lower_case
