@@ -165,6 +165,6 @@ def test_a_finished_run_says_so_and_changes_nothing(
     again = start_run("run", *flags).wait()
 
     assert again.returncode == 0, again.stderr
-    assert "Training is finished." in again.stderr
+    assert "Training is finished after 4 steps." in again.stderr
     assert again.stdout == first.stdout
     assert left_by(tmp_path / "run") == before
