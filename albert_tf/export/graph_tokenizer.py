@@ -7,7 +7,7 @@ Data flow: strings -> `text_normalization` -> [this file] -> ids and their
 places in the raw text.
 
 Source: `text.sentencepiece_tokenizer` and `text.wordpiece_tokenizer`; the
-results are equal, but for segmentations of equal score.
+results are equal, but for segmentations of equal score, to float32.
 """
 
 import abc
