@@ -13,8 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 Model = sentencepiece_model_pb2.ModelProto
 PIECES = Model.SentencePiece
-# In all texts of the shared data and in a million of random characters, and in
-# 20,000 hard texts.
+# Of 20,000 texts: real ones and random characters, and hard ones.
 MAX_TIES, MAX_TIES_OF_HARD_TEXTS = 10, 40
 MAX_SECONDS = 5
 HARD_CASES = [
