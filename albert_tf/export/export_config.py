@@ -23,6 +23,12 @@ DEFAULT_SEQ_LENGTHS = {
 }
 # Of SQuAD, version 1.1 only: LiteRT has no beam search.
 LITERT_TASKS = ("encoder", "classifier", "squad")
+# Settings that change answers, and would have no effect on other tasks.
+_TASKS_OF_SETTINGS = {
+    "exit_patience": ("classifier", "race"),
+    "labels": ("classifier",),
+    "null_from_cls": ("squad",),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,6 +149,12 @@ class ExportConfig:
             check_integer("export_version", self.export_version, at_least=1)
         check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
         check_integer("exit_patience", self.exit_patience, at_least=0)
+        for name, tasks in _TASKS_OF_SETTINGS.items():
+            if getattr(self, name) and self.task not in tasks:
+                raise ValueError(
+                    f"--{name} is for --task={' or '.join(tasks)} only. "
+                    f"Received: task={self.task}."
+                )
         if self.tflite and (
             self.task not in LITERT_TASKS
             or self.precision != "float32"

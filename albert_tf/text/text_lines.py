@@ -34,6 +34,11 @@ def open_read(path: Path) -> Iterator[IO[bytes]]:
         if suffix not in _COMPRESSED_NAMES:
             yield raw
             return
+        if not storage.size(name):
+            raise ValueError(
+                f"{name!r} is empty, which no compressed file is. Copy it "
+                "again."
+            )
         try:
             yield _decompressed(raw, name, suffix)
         except Exception as error:
@@ -97,6 +102,8 @@ def numbered_lines(
             which is then skipped; if None, such a line is a ValueError.
     """
     for number, line in enumerate(file, start=1):
+        if number == 1 and b"\0" in line:
+            raise ValueError(f"{name} is not a text file: it has zero bytes.")
         try:
             text = line.decode("utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:

@@ -266,6 +266,12 @@ def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
             f"vocab_size={config.albert_config.vocab_size}. Pass the "
             "vocabulary and the --albert_config_file of the same checkpoint."
         )
+    for name in ("best_metric", "early_stopping_patience"):
+        if getattr(config, name) and sets.train and not sets.evaluation:
+            raise ValueError(
+                f"`{name}` needs evaluations. Pass --do_eval. Received: "
+                f"{name}={getattr(config, name)!r}."
+            )
     if config.num_seeds > 1 and not (sets.train and sets.evaluation):
         raise ValueError(
             "`num_seeds` above 1 needs training and evaluation, which selects "

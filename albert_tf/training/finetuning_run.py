@@ -46,7 +46,7 @@ class Result(NamedTuple):
 def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
     """Returns the output directory of a run that trains with one seed."""
     train = sets.train.columns.digest if sets.train else None
-    evaluation = sets.evaluation[0].columns.digest if sets.evaluation else None
+    evaluation = sets.evaluation[0].digest if sets.evaluation else None
     return run_folder.finetuning_folder(config, sets.data, train, evaluation)
 
 

@@ -150,6 +150,11 @@ class PretrainingConfig(RunConfig):
                 "`continue_from` and `init_checkpoint` both name weights to "
                 "start from. Leave one out."
             )
+        if self.best_metric and not self.do_eval:
+            raise ValueError(
+                "`best_metric` needs evaluations. Pass --do_eval with "
+                f"--eval_file. Received: best_metric={self.best_metric!r}."
+            )
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "There is nothing to do. Pass --do_train with --input_file, "

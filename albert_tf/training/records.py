@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import logging
 from typing import Any
 
@@ -34,6 +35,18 @@ class RecordSet(ExampleSet):
     """A set of examples and their records."""
 
     columns: RecordColumns
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of examples and records.
+
+        The answers that an evaluation of SQuAD compares with are in the
+        examples only.
+        """
+        digest = hashlib.sha256(self.columns.digest.encode())
+        for example in self.examples:
+            digest.update(repr(example).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     @property
     def labels(self) -> np.ndarray | None:
@@ -76,7 +89,7 @@ def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
     """Returns what must be the same in all workers, by use."""
     return {
         "train": sets.train and sets.train.columns.digest,
-        "eval": [one.columns.digest for one in sets.evaluation],
+        "eval": [one.digest for one in sets.evaluation],
         "predict": [len(one.examples) for one in sets.prediction],
     }
 

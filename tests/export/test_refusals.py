@@ -25,6 +25,9 @@ BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
         ({"export_version": 0}, "`export_version` must be .* at least 1"),
         ({"num_choices": 1}, "`num_choices` must be .* at least 2.*=1"),
         ({"exit_patience": -1}, "`exit_patience` must be .*at least 0"),
+        ({"exit_patience": 2}, "--exit_patience is for .*classifier or race"),
+        ({"labels": ("a", "b")}, "--labels is for --task=classifier only"),
+        ({"null_from_cls": True}, "--null_from_cls is for --task=squad only"),
         ({"precision": "bfloat16", "tflite": True}, "in float32 .*=bfloat16"),
         ({"task": "race", "tflite": True}, "`tflite` is available for encoder"),
         (

@@ -21,6 +21,8 @@ def read(path, **settings):
         ("a.jsonl", b'{"text": "One."}\nTwo.', r"a\.jsonl', line 2 is no JSON"),
         ("a.jsonl", b'{"body": "One."}', "line 1 is no JSON object.*'text'"),
         ("a.jsonl", b'{"text": "\\ud800"}', "line 1 is no JSON.*surrogates"),
+        ("a.txt", b"One.\0\n", r"a\.txt is not a text file"),
+        ("a.txt.gz", b"", r"a\.txt\.gz' is empty, which no compressed"),
         ("a.txt.bz2", bz2.compress(b"One.\n")[:-4], r"bz2': the compressed"),
         ("a.parquet", b"One.", r"a\.parquet' is not a Parquet file"),
         ("a.xml", b"One.", r"a\.xml', after page 0: damaged, or no XML"),
@@ -71,7 +73,7 @@ def test_a_missing_package_is_an_error_that_names_its_extra(
 ):
     monkeypatch.setitem(sys.modules, module, None)
     path = tmp_path / name
-    path.write_bytes(b"")
+    path.write_bytes(b"One.")
 
     with pytest.raises(ImportError, match=rf"{name}' .*{package}.*`data`"):
         read(path)

@@ -481,6 +481,14 @@ def test_training_without_evaluation_leaves_its_last_weights(job):
             "`num_seeds` above 1 needs training and evaluation",
         ),
         (
+            {"evaluation": (), "early_stopping_patience": 2},
+            "`early_stopping_patience` needs evaluations",
+        ),
+        (
+            {"evaluation": (), "best_metric": "loss"},
+            "`best_metric` needs evaluations",
+        ),
+        (
             {"train": None, "num_seeds": 2},
             "`num_seeds` above 1 needs training and evaluation",
         ),

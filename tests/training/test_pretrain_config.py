@@ -22,6 +22,7 @@ from albert_tf.training.pretrain_config import PretrainingConfig
             "Pass --read_order=files, or copy.*eval_file='a,gs://a/b'",
         ),
         ({"do_train": False}, "There is nothing to do. Pass --do_train"),
+        ({"best_metric": "masked_lm_loss"}, "`best_metric` needs evaluations"),
         ({"masked_lm_prob": 0.0}, "`masked_lm_prob` must be"),
         (
             {"length_schedule": "65@0,64@5"},

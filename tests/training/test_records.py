@@ -139,3 +139,13 @@ def test_a_sample_is_some_of_the_records_and_always_the_same(monkeypatch):
     assert part.num_records == 7
     assert rows(part) < rows(columns)
     assert records.sample(columns).digest == part.digest
+
+
+def test_answers_that_no_record_holds_are_part_of_what_is_evaluated(small):
+    [evaluated] = make_sets(small).evaluation
+    changed = [*evaluated.examples[:-1], ("another answer",)]
+    other = dataclasses.replace(evaluated, examples=changed)
+
+    assert other.columns.digest == evaluated.columns.digest
+    assert other.digest != evaluated.digest
+    assert make_sets(small).evaluation[0].digest == evaluated.digest

@@ -7,6 +7,7 @@ Source: google-research/albert, `run_classifier.py`; gluebenchmark.com.
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -53,4 +54,6 @@ def digits(number: np.floating) -> str:
 
 
 def _row(fields: Iterable[str]) -> bytes:
-    return ("\t".join(fields) + "\n").encode()
+    # An id of a JSON line or of a quoted CSV may have what ends a field.
+    cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
+    return ("\t".join(cells) + "\n").encode()

@@ -30,3 +30,11 @@ def test_earlier_files_stay_if_writing_fails(tmp_path):
 
     assert [path.name for path in tmp_path.iterdir()] == ["CoLA.tsv"]
     assert (tmp_path / "CoLA.tsv").read_text() == "earlier"
+
+
+def test_an_id_cannot_break_its_row(tmp_path):
+    with prediction_files.open_files(tmp_path, "CoLA.tsv") as write:
+        write([], {"index": "a\tb\nc", "prediction": "1"})
+
+    table = (tmp_path / "CoLA.tsv").read_text("utf-8")
+    assert table == "index\tprediction\na b c\t1\n"
