@@ -22,7 +22,7 @@ Path = str | os.PathLike[str]
 # Bytes of a file's name in a temporary name made of it: with the rest, at most
 # 255, the limit of file systems.
 _STEM_SIZE = 200
-_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<number>\d+)", re.DOTALL)
+_SHARDS = re.compile(r"(?P<stem>.*[^/])@(?P<count>\d+)", re.DOTALL)
 _MAX_SHARDS = 99_999
 _PARTIAL = re.compile(r"(?P<stem>.*)\.[0-9a-f]{8}\.partial", re.DOTALL)
 _REPLACED = re.compile(r"(?P<name>.*)\.[0-9a-f]{8}\.replaced", re.DOTALL)
@@ -52,16 +52,13 @@ def shard_names(name: str) -> list[str]:
 
     Another name stands for itself.
     """
-    found = _SHARDS.fullmatch(name)
-    if found is None:
+    match = _SHARDS.fullmatch(name)
+    if match is None:
         return [name]
-    number = int(found["number"])
-    if not 1 <= number <= _MAX_SHARDS:
-        raise ValueError(
-            f"{name!r} must have 1 to {_MAX_SHARDS} shards. Received: "
-            f"{found['number']}."
-        )
-    return [f"{found['stem']}-{i:05}-of-{number:05}" for i in range(number)]
+    count = int(match["count"])
+    if not 1 <= count <= _MAX_SHARDS:
+        raise ValueError(f"{name!r} must have 1 to {_MAX_SHARDS} shards.")
+    return [f"{match['stem']}-{i:05}-of-{count:05}" for i in range(count)]
 
 
 def expand_globs(
@@ -87,14 +84,15 @@ def expand_globs(
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
-    found: dict[object, str] = {}
+    first_names: dict[object, str] = {}
     for pattern in filter(None, map(str.strip, patterns)):
         is_served = glob_remote is not None and is_remote(pattern)
         for name in _matches(pattern, glob_remote if is_served else None):
-            found.setdefault(name if is_served else _identity(name), name)
-    if not found:
+            key = name if is_served else _identity(name)
+            first_names.setdefault(key, name)
+    if not first_names:
         raise FileNotFoundError("No input file is named. Pass at least one.")
-    return list(found.values())
+    return list(first_names.values())
 
 
 def _matches(
@@ -171,13 +169,13 @@ def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
 
 def object_of(values: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     """Returns the object under a key of a JSON file; empty if it has none."""
-    found = values.get(key)
-    if not isinstance(found, dict | None):
+    inner = values.get(key)
+    if not isinstance(inner, dict | None):
         raise ValueError(
             f"{os.fspath(path)} is damaged: expected a JSON object as "
-            f"{key!r}, found {type(found).__name__}. Restore or correct it."
+            f"{key!r}, found {type(inner).__name__}. Restore or correct it."
         )
-    return found or {}
+    return inner or {}
 
 
 def read_json_lines(path: Path) -> list[Any]:
@@ -226,8 +224,9 @@ def find_partials(path: Path) -> list[str]:
     They are names by `partial_name`, without their folder.
     """
     folder, name = os.path.split(check_local(path))
-    found = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
-    matches = map(_PARTIAL.fullmatch, found)
+    folder = folder or "."
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    matches = map(_PARTIAL.fullmatch, names)
     return [m[0] for m in matches if m and m["stem"] == _stem(name)]
 
 
@@ -397,12 +396,11 @@ def clean_up(folder: Path) -> None:
     place. Whatever is incomplete is removed. Only where no other process is
     writing.
     """
-    for found in os.listdir(check_local(folder)):
-        path = os.path.join(folder, found)
-        replaced = _REPLACED.fullmatch(found)
-        if replaced and not os.path.exists(
-            os.path.join(folder, replaced["name"])
-        ):
-            os.replace(path, os.path.join(folder, replaced["name"]))
-        elif replaced or _PARTIAL.fullmatch(found):
+    for name in os.listdir(check_local(folder)):
+        path = os.path.join(folder, name)
+        replaced = _REPLACED.fullmatch(name)
+        original = os.path.join(folder, replaced["name"]) if replaced else ""
+        if replaced and not os.path.exists(original):
+            os.replace(path, original)
+        elif replaced or _PARTIAL.fullmatch(name):
             remove(path)

@@ -137,12 +137,12 @@ def _send(system: Any, source: str, name: str, path: str) -> None:
 
 def _glob(pattern: str) -> list[str]:
     with _file(pattern, "read") as (system, name):
-        found = system.glob(name, detail=True)
+        matches = system.glob(name, detail=True)
         # A host before the path is no part of what was found.
         start = pattern.removesuffix(name) if pattern.endswith(name) else None
         return [
             system.unstrip_protocol(match) if start is None else start + match
-            for match, facts in found.items()
+            for match, facts in matches.items()
             if facts["type"] == "file" and _hidden(match) <= _hidden(name)
         ]
 

@@ -48,7 +48,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
     """Returns the records of the file, and the number of labels."""
-    from albert_tf.data import record_columns
+    from albert_tf.data import bucketed_batches
     from albert_tf.tasks.classification import glue
     from albert_tf.tasks.classification.data import ClassificationData
     from albert_tf.text.tokenizer import load_tokenizer
@@ -65,7 +65,7 @@ def read_records(arguments: argparse.Namespace) -> tuple[Any, int]:
         tokenizer=load_tokenizer(spm_model_file=arguments.spm_model_file),
         max_seq_length=arguments.max_seq_length,
     )
-    columns = record_columns.collect(
+    columns = bucketed_batches.collect(
         data.records(examples[: arguments.examples], is_training=False),
         data.array_specs,
         max_seq_length=arguments.max_seq_length,

@@ -12,13 +12,9 @@ whose functions these are.
 import functools
 import importlib.util
 import logging
-import os
 import re
 import shlex
-import signal
-import sys
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -38,7 +34,6 @@ from albert_tf.data.shards import Shard
 from albert_tf.text.tokenizer import Tokenizer
 
 _BAD_LINES = "bad_lines"
-_SECONDS_BETWEEN_LOOKS = 0.5
 # How Beam quotes the error of a worker, and what it adds.
 _QUOTED_ERROR = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 _ADDITION = re.compile(r" \[while running .*", re.DOTALL)
@@ -68,16 +63,15 @@ def run(
     ) as results:
         (num_bad_lines,) = results
     tags = record_files.for_all(storage.version_tag, chosen)
-    kept: list[Shard] = []
-    built: list[Shard] = []
-    for shard, before, after in zip(
-        record_files.for_all(_read_shard, chosen),
-        tags_before,
-        tags,
-        strict=True,
-    ):
-        (kept if before == after else built).append(shard)
-    return BuildResult(kept, built, num_bad_lines)
+    written = record_files.for_all(_read_shard, chosen)
+    shards_and_tags = [*zip(written, tags_before, tags, strict=True)]
+    return BuildResult(
+        kept=[shard for shard, before, now in shards_and_tags if before == now],
+        built=[
+            shard for shard, before, now in shards_and_tags if before != now
+        ],
+        num_bad_lines=num_bad_lines,
+    )
 
 
 def _run_pipeline(
@@ -87,11 +81,10 @@ def _run_pipeline(
 
     This process must have no other use.
     """
-    os.setpgid(0, 0)  # It will end with its workers.
     _silence()
     import apache_beam as beam
 
-    options, runner = _options_and_runner(config)
+    options, runner = _options_and_runner(config.beam_options or "")
     pipeline = beam.Pipeline(runner=runner, options=options)
     contents = (
         pipeline
@@ -129,8 +122,8 @@ def _check_installed() -> None:
 def _survey(
     numbered: tuple[int, str], config: PretrainingDataConfig
 ) -> tuple[int, FileContents]:
-    number, path = numbered
-    return number, corpus.survey_file(path, config, config.hashing())
+    place, path = numbered
+    return place, corpus.survey_file(path, config, config.hashing())
 
 
 def _plan(
@@ -192,7 +185,7 @@ def _read_shard(path: str) -> Shard:
     return shard
 
 
-def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:
+def _options_and_runner(beam_options: str) -> tuple[Any, Any]:
     """Returns the options of the pipeline, and the runner of this machine.
 
     The runner is None if the options name another.
@@ -200,79 +193,11 @@ def _options_and_runner(config: PretrainingDataConfig) -> tuple[Any, Any]:
     from apache_beam.options import pipeline_options
     from apache_beam.runners.portability import fn_api_runner
 
-    options = pipeline_options.PipelineOptions(
-        shlex.split(config.beam_options or "")
-    )
+    options = pipeline_options.PipelineOptions(shlex.split(beam_options))
     runner = options.view_as(pipeline_options.StandardOptions).runner
     # Beam's own DirectRunner may fetch another runner from the network.
-    if runner not in (None, "DirectRunner"):
-        return options, None
-    direct = options.view_as(pipeline_options.DirectOptions)
-    if config.num_workers > 1:
-        direct.direct_num_workers = config.num_workers
-        direct.direct_running_mode = "multi_processing"
-        _watch_workers()
-    return options, fn_api_runner.FnApiRunner()
-
-
-def _watch_workers() -> None:
-    """Lets this process end if one of its workers dies.
-
-    Beam itself would wait for it for ever.
-    """
-    from apache_beam.portability import python_urns
-    from apache_beam.runners.portability.fn_api_runner import worker_handlers
-
-    class WatchedWorkerHandler(worker_handlers.SubprocessSdkWorkerHandler):
-        """Starts a worker, and notices its end."""
-
-        def __init__(self, _: bytes, *arguments: Any) -> None:
-            python = shlex.quote(sys.executable)
-            path = shlex.quote(os.pathsep.join(sys.path))
-            code = shlex.quote(f"import {__name__} as m; m.run_worker()")
-            super().__init__(
-                f"exec env PYTHONPATH={path} {python} -c {code}"
-                # It prints the tracebacks of errors that it also reports.
-                " 2>/dev/null".encode(),
-                *arguments,
-            )
-            self._is_stopped = threading.Event()
-
-        def start_worker(self) -> None:
-            super().start_worker()
-            threading.Thread(target=self._watch, daemon=True).start()
-
-        def _watch(self) -> None:
-            self.worker_thread.join()
-            if not self._is_stopped.is_set():
-                os.killpg(0, signal.SIGKILL)
-
-        def close(self) -> None:
-            self._is_stopped.set()
-            super().close()
-
-    worker_handlers.WorkerHandler.register_environment(
-        python_urns.SUBPROCESS_SDK, bytes
-    )(WatchedWorkerHandler)
-
-
-def run_worker() -> None:
-    """Runs a worker process until it ends, or its parent does.
-
-    Beam's own worker builds on after its parent was killed.
-    """
-    threading.Thread(
-        target=_end_with, args=(os.getppid(),), daemon=True
-    ).start()
-    from apache_beam.runners.worker import sdk_worker_main
-
-    sdk_worker_main.main([])
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
-    os._exit(1)
+    is_here = runner in (None, "DirectRunner")
+    return options, fn_api_runner.FnApiRunner() if is_here else None
 
 
 def finish(pipeline: Any) -> Any:

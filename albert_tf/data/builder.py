@@ -117,13 +117,13 @@ def run_here(
     blocks = corpus.read_requested(
         shard_building.requests(unfinished, contents), config
     )
-    numbers = {number for s in unfinished for number in range(*s.blocks)}
+    block_numbers = {b for s in unfinished for b in range(*s.blocks)}
     with (
         ordered_workers.map_in_order(
             build_block, blocks, num_workers=config.num_workers
         ) as results,
         tqdm.tqdm(
-            total=sum(contents.block_sizes[number] for number in numbers),
+            total=sum(contents.block_sizes[block] for block in block_numbers),
             unit="char",
             unit_scale=True,
             disable=None,  # Off where stderr is not a terminal.
@@ -154,11 +154,11 @@ class BlockReader:
 
     def parts(self, shard: Shard) -> Iterator[BlockPart]:
         """Yields the records of a shard; shards must come in order."""
-        for number in range(*shard.blocks):
-            if number != self._newest:
+        for block in range(*shard.blocks):
+            if block != self._newest:
                 self._parts = []  # Two blocks need twice the memory.
-                self._parts, self._newest = next(self._results), number
-                self._progress.update(self._block_sizes[number])
+                self._parts, self._newest = next(self._results), block
+                self._progress.update(self._block_sizes[block])
             yield self._parts[shard.part[0]]
 
 

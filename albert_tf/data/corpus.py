@@ -152,9 +152,9 @@ class CorpusContents:
         """`Block.copy` of the blocks that have an equal one before them."""
         seen: collections.Counter[bytes] = collections.Counter()
         copies = {}
-        for number, digest in enumerate(self.block_digests or ()):
+        for block, digest in enumerate(self.block_digests or ()):
             if seen[digest]:
-                copies[number] = seen[digest]
+                copies[block] = seen[digest]
             seen[digest] += 1
         return copies
 
@@ -167,22 +167,22 @@ class CorpusContents:
         by_file = itertools.groupby(
             sorted(num_parts),
             # Files without a block are passed over.
-            lambda number: bisect.bisect(self.first_blocks, number) - 1,
+            lambda block: bisect.bisect(self.first_blocks, block) - 1,
         )
         return [
             FileRequest(
                 self.paths[file],
-                [self._request(n, file, num_parts[n]) for n in numbers],
+                [self._request(b, file, num_parts[b]) for b in blocks],
                 self.selections[file] if self.selections else None,
             )
-            for file, numbers in by_file
+            for file, blocks in by_file
         ]
 
-    def _request(self, number: int, file: int, num_parts: int) -> BlockRequest:
+    def _request(self, block: int, file: int, num_parts: int) -> BlockRequest:
         return BlockRequest(
-            number=number - self.first_blocks[file],
-            digest=self.block_digests[number] if self.block_digests else None,
-            copy=self._copies.get(number, 0),
+            number=block - self.first_blocks[file],
+            digest=self.block_digests[block] if self.block_digests else None,
+            copy=self._copies.get(block, 0),
             num_parts=num_parts,
         )
 
@@ -250,8 +250,8 @@ def _selected(
     for block in read_blocks(documents):
         if block.digest not in selection.block_digests[block.number :][:1]:
             raise _changed(path)
-        for number, document in enumerate(block.documents, start=first):
-            if not selection.is_left_out[number]:
+        for place, document in enumerate(block.documents, start=first):
+            if not selection.is_left_out[place]:
                 yield document
         first += len(block.documents)
 
@@ -293,19 +293,19 @@ def survey_file(
     """Reads a file of the corpus once; for arguments, see `survey`."""
     sizes, digests = [], []
     documents = Documents(settings, [path])
-    measuring = hashing.measuring() if hashing else None
+    measures = Measures(hashing) if hashing else None
     for block in read_blocks(documents):
         sizes.append(block.size)
         digests.append(block.digest)
-        if measuring:
+        if measures is not None:
             for document in block.documents:
-                measuring.add(document)
+                measures.add(document)
     return FileContents(
         path=path,
         block_sizes=sizes,
         block_digests=digests,
         num_bad_lines=documents.num_bad_lines,
-        measures=measuring.measures() if measuring else None,
+        measures=measures,
     )
 
 

@@ -21,7 +21,6 @@ Leskovec, Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
 """
 
 import array
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -49,24 +48,6 @@ _CJK = "".join(f"{chr(a)}-{chr(b - 1)}" for a, b in documents.CJK_RANGES)
 _WORD = re.compile(rf"(?=\w)[{_CJK}]|[^\W{_CJK}]+")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Measures:
-    """What has to be known of the documents of some files, in their order.
-
-    Args:
-        sizes: Size of each, uint32 [N].
-        characters: Characters of each, uint32 [N].
-        hashes: Hashes of each, uint64 [N, number of hashes].
-    """
-
-    sizes: np.ndarray
-    characters: np.ndarray
-    hashes: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-
 class Hashing:
     """Computes the hashes of documents by a method of `METHODS`, not "none"."""
 
@@ -80,10 +61,6 @@ class Hashing:
         """Hashes of a document."""
         return self._bands[0] if self._bands else 1
 
-    def measuring(self) -> "Measuring":
-        """Returns what measures the documents of a file."""
-        return Measuring(self)
-
     def hashes(self, document: Document) -> Sequence[int]:
         """Returns the hashes of a document, 64 bits each."""
         text = document.text.casefold()
@@ -96,8 +73,8 @@ class Hashing:
         return [_hash(band.tobytes()) for band in bands]
 
 
-class Measuring:
-    """Measures documents one by one; made by `Hashing.measuring`."""
+class Measures:
+    """What has to be known of the documents of a file, in their order."""
 
     def __init__(self, hashing: Hashing) -> None:
         self._hashing = hashing
@@ -105,20 +82,30 @@ class Measuring:
         self._characters = array.array("I")
         self._hashes = array.array("Q")
 
+    def __len__(self) -> int:
+        return len(self._sizes)
+
     def add(self, document: Document) -> None:
         """Measures the next document."""
         self._sizes.append(document.size)
         self._characters.append(len(document.text))
         self._hashes.extend(self._hashing.hashes(document))
 
-    def measures(self) -> Measures:
-        """Returns what was measured."""
+    @property
+    def sizes(self) -> np.ndarray:
+        """Size of each document, uint32 [N]."""
+        return np.array(self._sizes, np.uint32)
+
+    @property
+    def characters(self) -> np.ndarray:
+        """Characters of each, uint32 [N]."""
+        return np.array(self._characters, np.uint32)
+
+    @property
+    def hashes(self) -> np.ndarray:
+        """Hashes of each, uint64 [N, number of hashes]."""
         hashes = np.array(self._hashes, np.uint64)
-        return Measures(
-            sizes=np.array(self._sizes, np.uint32),
-            characters=np.array(self._characters, np.uint32),
-            hashes=hashes.reshape(-1, self._hashing.num_hashes),
-        )
+        return hashes.reshape(-1, self._hashing.num_hashes)
 
 
 def find_duplicates(hashes: Sequence[np.ndarray]) -> np.ndarray:

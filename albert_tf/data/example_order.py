@@ -223,12 +223,12 @@ def failed_reads_raised() -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        if found := _FAILED_READ.search(error.message):
-            raise ValueError(found[1]) from error
-        found = _CHANGED_FILE.search(error.message)
+        if failure := _FAILED_READ.search(error.message):
+            raise ValueError(failure[1]) from error
+        change = _CHANGED_FILE.search(error.message)
         is_missing = isinstance(error, tf.errors.NotFoundError)
-        if found or (is_missing and "IteratorGetNext" in error.message):
-            problem = found[0] if found else "no such file"
+        if change or (is_missing and "IteratorGetNext" in error.message):
+            problem = change[0] if change else "no such file"
             raise ValueError(
                 "A record file is missing, damaged, or was changed after it "
                 f"was opened ({problem}). Pass --verify_records to find it, "

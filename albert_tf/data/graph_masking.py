@@ -258,7 +258,7 @@ def _fill_up(
     `turn` is the priority of the next span to look at.
     """
     return tf.while_loop(
-        lambda chosen, left, turn, found: found,
+        lambda chosen, left, turn, goes_on: goes_on,
         functools.partial(_take_next, spans),
         (chosen, left, turn, tf.constant(True)),
     )[0]
@@ -269,7 +269,7 @@ def _take_next(
     chosen: tf.Tensor,
     left: tf.Tensor,
     turn: tf.Tensor,
-    found: tf.Tensor,
+    goes_on: tf.Tensor,
 ) -> tuple[tf.Tensor, ...]:
     """Takes the next span that fits in each row; tells if any row had one."""
     fitting = _longest_fit(spans, left)
@@ -280,15 +280,15 @@ def _take_next(
     )
     priority = tf.where(possible, spans.priority, _LAST)
     first = tf.argmin(priority, axis=1, output_type=tf.int32)[:, None]
-    found = tf.reduce_any(possible, axis=1, keepdims=True)
+    has_span = tf.reduce_any(possible, axis=1, keepdims=True)
     end = first + tf.gather(fitting.num_words, first, batch_dims=1)
     word = tf.range(tf.shape(chosen)[1])[None]
-    added = found & (word >= first) & (word < end)
+    added = has_span & (word >= first) & (word < end)
     return (
         chosen | added,
         left - _sum_where(added, spans.size(1)),
         tf.reduce_min(priority, axis=1),
-        tf.reduce_any(found),
+        tf.reduce_any(has_span),
     )
 
 

@@ -29,7 +29,7 @@ import tensorflow as tf
 
 from albert_tf.data import graph_masking
 from albert_tf.data.example_order import InputShard
-from albert_tf.data.record_files import RecordFiles
+from albert_tf.data.record_source import RecordSource
 from albert_tf.files import is_remote
 
 # Files of a host that are read at the same time.
@@ -44,7 +44,7 @@ _READ_SIZE = 2**20
 
 
 class _Files(NamedTuple):
-    """`RecordFiles` as tensors, which functions share: string and int64."""
+    """The files of a source as tensors, which functions share."""
 
     paths: tf.Tensor
     counts: tf.Tensor
@@ -79,8 +79,8 @@ class _Order:
         """Returns the numbers of the files of each lane, int64, in order."""
         numbers = tf.range(self.num_files, dtype=tf.int64)
         order = _shuffled(self.key(epoch, _FILE_STREAM), numbers)
-        own = order[self.shard.shard_index :: self.shard.num_input_shards]
-        return [own[lane :: self.num_lanes] for lane in range(self.num_lanes)]
+        host = order[self.shard.shard_index :: self.shard.num_input_shards]
+        return [host[lane :: self.num_lanes] for lane in range(self.num_lanes)]
 
     def sizes(self, epoch: tf.Tensor) -> tf.Tensor:
         """Returns the number of records of each lane, int64."""
@@ -89,7 +89,7 @@ class _Order:
 
 
 def training_examples(
-    files: RecordFiles,
+    source: RecordSource,
     shard: InputShard,
     *,
     batch_size: int,
@@ -99,7 +99,7 @@ def training_examples(
     """Returns the endless examples of a host from a place on.
 
     Args:
-        files: The files of all hosts.
+        source: The files of all hosts.
         shard: The host. The order depends on the number of hosts.
         batch_size: B, examples of a step over all replicas.
         seed: Seed of the order.
@@ -109,7 +109,7 @@ def training_examples(
         A dataset of dicts of `records` string, `epochs` and `indices` int64,
         all `[b]`: the batches of the host's replicas in turn, step by step.
     """
-    num_files, num_hosts = len(files.paths), shard.num_input_shards
+    num_files, num_hosts = len(source.counts), shard.num_input_shards
     if num_files < num_hosts:
         raise ValueError(
             "Each host reads files of its own, so there must be at least "
@@ -118,7 +118,7 @@ def training_examples(
         )
     with tf.init_scope():
         order = _Order(
-            files=_as_tensors(files),
+            files=_as_tensors(source),
             num_files=num_files,
             shard=shard,
             seed=seed,
@@ -136,7 +136,7 @@ def training_examples(
 
 
 def evaluation_examples(
-    files: RecordFiles, shard: InputShard, *, batch_size: int, num_steps: int
+    source: RecordSource, shard: InputShard, *, batch_size: int, num_steps: int
 ) -> tf.data.Dataset:
     """Returns the examples of some steps, in the order of the files.
 
@@ -145,40 +145,39 @@ def evaluation_examples(
     see `training_examples`.
     """
     num_rows = shard.num_rows(batch_size)
-    num_records = sum(files.counts)
-    numbers = tf.data.Dataset.range(len(files.paths))
-    read = functools.partial(_read, _as_tensors(files))
+    numbers = tf.data.Dataset.range(len(source.counts))
+    read = functools.partial(_read, _as_tensors(source))
     in_order = numbers.flat_map(_not_converted(read))
     places = tf.data.Dataset.range(num_steps * batch_size)
     examples = tf.data.Dataset.zip(places, in_order.repeat())
     batches = examples.batch(num_rows, drop_remainder=True).enumerate()
     num_replicas = shard.num_input_shards * shard.replicas_per_shard
 
-    def is_own(number: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
-        host = number % num_replicas // shard.replicas_per_shard
+    def is_of_shard(batch: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        host = batch % num_replicas // shard.replicas_per_shard
         return host == shard.shard_index
 
     def named(
         _: tf.Tensor, batch: tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]
     ) -> dict[str, tf.Tensor]:
         places, (records, indices) = batch
-        epochs = places // num_records
+        epochs = places // source.num_records
         return {"records": records, "epochs": epochs, "indices": indices}
 
-    own = batches.filter(_not_converted(is_own))
-    return own.map(_not_converted(named))
+    of_shard = batches.filter(_not_converted(is_of_shard))
+    return of_shard.map(_not_converted(named))
 
 
-def _as_tensors(files: RecordFiles) -> _Files:
+def _as_tensors(source: RecordSource) -> _Files:
     # Other hosts do not know the working directory.
     paths = [
-        path if is_remote(path) else os.path.abspath(path)
-        for path in files.paths
+        shard.path if is_remote(shard.path) else os.path.abspath(shard.path)
+        for shard in source.shards
     ]
     return _Files(
         tf.constant(paths),
-        tf.constant(files.counts, tf.int64),
-        tf.constant(files.first_numbers, tf.int64),
+        tf.constant(source.counts, tf.int64),
+        tf.constant(source.first_numbers, tf.int64),
     )
 
 
@@ -208,11 +207,11 @@ def _read_epoch(
     """Returns the examples of an epoch from a window on, one by one."""
     size = order.lane_size
     lanes = tuple(
-        _read_lane(order.files, own, num_skipped=first_window * size)
+        _read_lane(order.files, lane, num_skipped=first_window * size)
         .batch(size)
         .prefetch(1)
         .concatenate(_nothing())
-        for own in order.lanes(epoch)
+        for lane in order.lanes(epoch)
     )
     num_windows = -(-tf.reduce_max(order.sizes(epoch)) // size)
     key = order.key(epoch, _RECORD_STREAM)
@@ -234,14 +233,14 @@ def _read_epoch(
 
 
 def _read_lane(
-    files: _Files, own: tf.Tensor, *, num_skipped: tf.Tensor
+    files: _Files, lane: tf.Tensor, *, num_skipped: tf.Tensor
 ) -> tf.data.Dataset:
     """Returns records and their numbers, of files one after the other."""
-    ends = tf.cumsum(tf.gather(files.counts, own))
+    ends = tf.cumsum(tf.gather(files.counts, lane))
     is_skipped = ends <= num_skipped
     num_files = tf.math.count_nonzero(is_skipped)
     before = tf.reduce_max(tf.where(is_skipped, ends, 0))
-    numbers = tf.data.Dataset.from_tensor_slices(own).skip(num_files)
+    numbers = tf.data.Dataset.from_tensor_slices(lane).skip(num_files)
     read = _not_converted(functools.partial(_read, files))
     return numbers.flat_map(read).skip(num_skipped - before)
 

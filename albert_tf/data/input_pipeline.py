@@ -75,7 +75,7 @@ def training_dataset(
 
     if by_files:
         examples = graph_reading.training_examples(
-            source.files,
+            source,
             shard,
             batch_size=global_batch_size,
             seed=seed,
@@ -126,7 +126,7 @@ def evaluation_dataset(
 
     if by_files:
         examples = graph_reading.evaluation_examples(
-            source.files, shard, batch_size=batch_size, num_steps=num_steps
+            source, shard, batch_size=batch_size, num_steps=num_steps
         )
     else:
         examples = _examples(

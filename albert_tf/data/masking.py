@@ -36,11 +36,14 @@ matching are parallel on average".
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from albert_tf.data.shards import RecordSettings
-from albert_tf.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:  # Reading records needs no tokenizer.
+    from albert_tf.text.base import Tokenizer
 
 MASK_PROBABILITY = 0.8
 KEEP_PROBABILITY = 0.1
@@ -72,7 +75,7 @@ def mask_rows(
     is_maskable: np.ndarray,
     is_word_start: np.ndarray,
     config: RecordSettings,
-    tokenizer: Tokenizer,
+    tokenizer: "Tokenizer",
 ) -> dict[str, np.ndarray]:
     """Masks tokens of a batch of rows.
 

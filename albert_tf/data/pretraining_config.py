@@ -59,7 +59,9 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
         "The first one stays.",
         choices=deduplication.METHODS,
     )
-    num_workers: int = setting(1, "Number of processes that build records.")
+    num_workers: int = setting(
+        1, "Number of processes of the local runner that build records."
+    )
     runner: str = setting(
         "local",
         "What runs the build. local: this machine; beam: an Apache Beam "
@@ -69,8 +71,8 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
     beam_options: str | None = setting(
         None,
         "Options of the Beam pipeline, such as "
-        "'--runner=FlinkRunner --flink_master=host:8081'. Default: this "
-        "machine, with --num_workers processes.",
+        "'--runner=FlinkRunner --flink_master=host:8081'. Default: one "
+        "process of this machine, to try the pipeline.",
     )
     short_seq_prob: float = setting(
         0.1, "Share of documents that are cut into shorter sequences."
@@ -143,6 +145,11 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
             (
                 self.random_next_sentence and self.pair_objective != "nsp",
                 "`random_next_sentence` means pair_objective='nsp'.",
+            ),
+            (
+                self.runner == "beam" and self.num_workers > 1,
+                "The local runner has workers; those of a Beam pipeline are "
+                "named by `beam_options`, so `num_workers` must be 1.",
             ),
             (
                 self.do_permutation and self.masking == "dynamic",

@@ -17,7 +17,6 @@ from albert_tf import features
 from albert_tf.data import (
     corpus,
     example_codec,
-    fitted_pairs,
     masking,
     record_files,
     segment_pairs,
@@ -106,15 +105,15 @@ def build_block(
         else:
             encoded = _dynamic_records(batch, tokens.ids, tokenizer, config)
         for part in range(num_parts):
-            own = slice((part - first) % num_parts, None, num_parts)
+            rows = slice((part - first) % num_parts, None, num_parts)
             framed[part].append(
-                record_files.frame_records(encoded.records[own])
+                record_files.frame_records(encoded.records[rows])
             )
             counts[part] += BuildCounts(
-                records=len(encoded.records[own]),
-                label_1_records=int(batch.label[own].sum()),
-                record_tokens=int(encoded.lengths[own].sum()),
-                masked_tokens=int(encoded.num_masked[own].sum()),
+                records=len(encoded.records[rows]),
+                label_1_records=int(batch.label[rows].sum()),
+                record_tokens=int(encoded.lengths[rows].sum()),
+                masked_tokens=int(encoded.num_masked[rows].sum()),
             )
     return [
         BlockPart(framed=b"".join(framed[part]), counts=counts[part])
@@ -142,6 +141,43 @@ def tokenize(
     )
 
 
+def divide_sentences(
+    block: segment_pairs.TokenBlock, final_ids: np.ndarray, *, max_length: int
+) -> segment_pairs.TokenBlock:
+    """Divides sentences that are too long, or alone in their document.
+
+    They are divided after tokens that end a sentence, and where this is not
+    enough, into equal parts.
+
+    Args:
+        block: The tokens.
+        final_ids: Ids of the tokens that end a sentence.
+        max_length: Tokens that a sentence may have.
+    """
+    lengths = np.diff(block.sentence_starts)
+    num_sentences = np.diff(block.document_starts)
+    is_alone = np.repeat(num_sentences == 1, num_sentences)
+    added = []
+    for sentence in np.flatnonzero(is_alone | (lengths > max_length)):
+        first, end = block.sentence_starts[sentence : sentence + 2].tolist()
+        is_final = np.isin(block.ids[first:end], final_ids)
+        # An ellipsis, and marks like `?!`, are one end.
+        ends = np.flatnonzero(is_final[:-1] & ~is_final[1:])
+        borders = [first, *(first + 1 + ends).tolist(), end]
+        for start, stop in zip(borders[:-1], borders[1:], strict=True):
+            size = stop - start
+            num_parts = -(-size // max_length)
+            added += [start + size * k // num_parts for k in range(num_parts)]
+    starts = np.union1d(block.sentence_starts, np.array(added, np.int64))
+    return segment_pairs.TokenBlock(
+        ids=block.ids,
+        sentence_starts=starts,
+        document_starts=np.searchsorted(
+            starts, block.sentence_starts[block.document_starts]
+        ),
+    )
+
+
 def draw_pairs(
     tokens: segment_pairs.TokenBlock,
     rng: np.random.Generator,
@@ -156,7 +192,7 @@ def draw_pairs(
     """
     if config.keep_more_text and config.pair_objective != "none":
         final_ids = {tokenizer.token_to_id(token) for token in _FINAL_TOKENS}
-        tokens = fitted_pairs.divide_sentences(
+        tokens = divide_sentences(
             tokens,
             np.array([*final_ids - {tokenizer.special_ids.unk}], np.int32),
             # So that two always fit.
@@ -186,19 +222,20 @@ def _draw_copy(
     without_pair = 0
     is_swapped_when_read = False
     if config.pair_objective == "none":
-        pairs = fitted_pairs.single_segments(
+        pairs = segment_pairs.single_segments(
             tokens, rng, budget=budget, short_prob=short_prob
         )
     elif config.pair_objective == "nsp":
-        draw_next = (
-            fitted_pairs.next_sentence_pairs
-            if config.keep_more_text
-            else segment_pairs.next_sentence_pairs
+        pairs = segment_pairs.next_sentence_pairs(
+            tokens,
+            rng,
+            budget=budget,
+            short_prob=short_prob,
+            is_fitted=bool(config.keep_more_text),
         )
-        pairs = draw_next(tokens, rng, budget=budget, short_prob=short_prob)
     else:
         if config.keep_more_text:
-            pairs, without_pair = fitted_pairs.sentence_order_pairs(
+            pairs, without_pair = segment_pairs.fitted_order_pairs(
                 tokens, rng, budget=budget, short_prob=short_prob
             )
         else:

@@ -253,20 +253,6 @@ class RemoteRecordFile:
 AnyRecordFile = RecordFile | RemoteRecordFile
 
 
-class RecordFiles(NamedTuple):
-    """Files in their order, of whose records the numbers are counted up.
-
-    Args:
-        paths: Their paths.
-        counts: The number of records of each, at least one.
-        first_numbers: The number of the first record of each.
-    """
-
-    paths: list[str]
-    counts: list[int]
-    first_numbers: list[int]
-
-
 def _check_record(
     path: str, number: int, record: bytes, entry: tuple[int, int, int]
 ) -> None:

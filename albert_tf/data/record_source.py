@@ -22,7 +22,6 @@ from albert_tf.data import example_codec, masking, record_files, shards
 from albert_tf.data.record_files import (
     AnyRecordFile,
     RecordFile,
-    RecordFiles,
     RemoteRecordFile,
 )
 from albert_tf.data.shards import MASK_SETTINGS, Shard
@@ -50,6 +49,8 @@ class RecordSource:
             sidecar, or else the first one; with the mask settings that
             `open_records` was given.
         shards: All files.
+        counts: The number of records of each file, at least one.
+        first_numbers: The number of the first record of each file.
         num_records: N; records are numbered from 0 to N - 1.
         fingerprint: Hexadecimal digest of the content of all files in their
             order, so that a run can detect that its data changed.
@@ -59,8 +60,10 @@ class RecordSource:
         self.shards = [shard for shard, _ in opened]
         self.shard = _first_with_sidecar(self.shards)
         self._files = [records for _, records in opened]
-        self._first_numbers = [0, *itertools.accumulate(map(len, self._files))]
-        self.num_records = self._first_numbers[-1]
+        self.counts = [len(records) for records in self._files]
+        *self.first_numbers, self.num_records = itertools.accumulate(
+            self.counts, initial=0
+        )
         digests = [shard.sha256 for shard in self.shards]
         self.fingerprint = hashlib.sha256(
             "\n".join(digests).encode()
@@ -81,22 +84,14 @@ class RecordSource:
         """How masks are drawn when records are read; empty for static ones."""
         return _mask_settings(self.shard)
 
-    @property
-    def files(self) -> RecordFiles:
-        """The files, for those who read them by themselves."""
-        return RecordFiles(
-            [file.path for file in self._files],
-            list(map(len, self._files)),
-            self._first_numbers[:-1],
-        )
-
     def get(self, indices: np.ndarray) -> list[bytes]:
         """Returns the serialized records with these numbers, in this order."""
         records = []
         for index in map(int, indices):
-            place = bisect.bisect_right(self._first_numbers, index) - 1
-            number = index - self._first_numbers[place]
-            records.append(self._files[place].get(number))
+            file = bisect.bisect_right(self.first_numbers, index) - 1
+            records.append(
+                self._files[file].get(index - self.first_numbers[file])
+            )
         return records
 
 

@@ -6,8 +6,19 @@ The tokens of a block are in one array, sentence after sentence, document after
 document. A segment is a span of it, so a pair is four integers and a label; no
 tokens are copied here.
 
-What does not fit into a record is cut off here, as in the original;
-`fitted_pairs` leaves out less.
+The original fills a record with sentences until it is full, and cuts off the
+excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
+sentence whose end is nearest to the end of the record, and the excess, 3% of
+the text, is cut off in the same way; padding is 4%. Sentences that are too long
+are divided beforehand. The first record of a document is
+shortened by a random number of tokens, at most as many as its last record has
+room for. So every copy of the corpus is cut in other places, and the number of
+records hardly grows.
+
+Pairs are not simply cut after so many tokens, which would leave out nothing:
+the first segment would then often end in mid-sentence if the two are swapped,
+and never if they are not. Single segments have no label to give away, so they
+are.
 
 Source: Lan et al. 2020, section 3.1; google-research/albert,
 `create_pretraining_data.create_instances_from_document`.
@@ -15,15 +26,18 @@ Source: Lan et al. 2020, section 3.1; google-research/albert,
 
 import bisect
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-RANDOM_NEXT_PROBABILITY = 0.5
-
+_RANDOM_NEXT_PROBABILITY = 0.5
 _SWAP_PROBABILITY = 0.5
 _SHORTEST_TARGET = 2
+# As often as the original tries to find another document.
+_NUM_TRIES = 10
+_NO_LIMIT = sys.maxsize
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,36 +121,70 @@ class Pair(NamedTuple):
     label: int
 
 
-class Chunker:
+class _Chunker:
     """A block as Python lists, which are faster to iterate over than arrays."""
 
     def __init__(self, block: TokenBlock, rng: np.random.Generator) -> None:
         self.sentence_starts: list[int] = block.sentence_starts.tolist()
-        self.document_starts: list[int] = block.document_starts.tolist()
-        self.rng = rng
+        self._document_starts: list[int] = block.document_starts.tolist()
+        self._rng = rng
 
-    def chunk_end(self, first: int, end: int, target: int) -> int:
-        """Returns where sentences from `first` on reach `target` tokens.
+    def documents(
+        self, budget: int, short_prob: float
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Yields (document, first sentence, end sentence, target).
 
-        The end of the document, `end`, limits the chunk.
+        The target is how many tokens the pairs of the document shall have.
         """
-        wanted = self.sentence_starts[first] + target
-        return bisect.bisect_left(self.sentence_starts, wanted, first + 1, end)
+        # TF1: drawn once for each document and pass, not for each chunk.
+        num_documents = len(self._document_starts) - 1
+        short = self._rng.random(num_documents) < short_prob
+        drawn = self._rng.integers(_SHORTEST_TARGET, budget + 1, num_documents)
+        targets = np.where(short, drawn, budget).tolist()
+        for document, target in enumerate(targets):
+            first, last = self._document_starts[document : document + 2]
+            yield document, first, last, target
 
-    def fitting_end(self, first: int, end: int, limit: int) -> int:
-        """Returns where sentences from `first` on, up to `end`, stop fitting.
+    def chunk_end(
+        self, first: int, last: int, target: int, limit: int = _NO_LIMIT
+    ) -> int:
+        """Returns where a chunk of sentences ends that begins with `first`.
 
-        Together they have at most `limit` tokens; there may be none.
+        It ends with the sentence that reaches `target` tokens, or with the
+        document, `last`; but not after the sentence whose end is nearest to
+        `limit` tokens. It has at least one sentence.
         """
-        allowed = self.sentence_starts[first] + limit
-        return (
-            bisect.bisect_right(self.sentence_starts, allowed, first, end + 1)
-            - 1
+        starts = self.sentence_starts
+        begin = starts[first]
+        end = bisect.bisect_left(starts, begin + target, first + 1, last)
+        # The most sentences that have at most `limit` tokens.
+        nearest = (
+            bisect.bisect_right(starts, begin + limit, first, last + 1) - 1
         )
+        if nearest < last:
+            room = limit - self.num_tokens(first, nearest)
+            nearest += self.num_tokens(nearest, nearest + 1) <= 2 * room
+        return min(max(nearest, first + 1), end)
+
+    def first_limit(
+        self, first: int, last: int, budget: int, target: int
+    ) -> int:
+        """Draws how many tokens the first record of a document may have.
+
+        See the top of this file.
+        """
+        if target < budget:
+            return budget  # The target, which is random, moves all borders.
+        unused = -self.num_tokens(first, last) % budget
+        return budget - self.below(unused + 1)
 
     def num_tokens(self, first: int, end: int) -> int:
         """Returns the tokens of the sentences from `first` to `end - 1`."""
         return self.sentence_starts[end] - self.sentence_starts[first]
+
+    def draw_middle(self, first: int, end: int) -> int:
+        """Draws where the sentences of a chunk are divided."""
+        return first + 1 + self.below(max(1, end - first - 1))
 
     def adjacent(self, first: int, middle: int, end: int) -> Pair:
         """Returns a pair of neighbours, which meet at sentence `middle`."""
@@ -145,26 +193,40 @@ class Chunker:
             starts[first], starts[middle], starts[middle], starts[end], 0
         )
 
-    def unrelated(self, first: int, a_end: int, begin: int, end: int) -> Pair:
-        """Returns a pair of A and of sentences from another document."""
+    def unrelated(
+        self,
+        document: int,
+        first: int,
+        a_end: int,
+        target: int,
+        limit: int = _NO_LIMIT,
+    ) -> Pair:
+        """Returns a pair of A and of sentences drawn from another document."""
         starts = self.sentence_starts
+        a_length = self.num_tokens(first, a_end)
+        room = limit - a_length
+        for _ in range(_NUM_TRIES):
+            begin, last = self._elsewhere(document)
+            if self.num_tokens(begin, begin + 1) <= room:
+                break
+        end = self.chunk_end(begin, last, target - a_length, room)
         return Pair(starts[first], starts[a_end], starts[begin], starts[end], 1)
 
-    def elsewhere(self, document: int) -> tuple[int, int]:
+    def _elsewhere(self, document: int) -> tuple[int, int]:
         """Draws a sentence of another document, if there is another.
 
         Returns the sentence, and where its document ends.
         """
         other = document
-        if len(self.document_starts) > 2:
-            other = self.below(len(self.document_starts) - 2)
+        if len(self._document_starts) > 2:
+            other = self.below(len(self._document_starts) - 2)
             other += other >= document
-        begin, last = self.document_starts[other : other + 2]
+        begin, last = self._document_starts[other : other + 2]
         return begin + self.below(last - begin), last
 
     def below(self, end: int) -> int:
         """Draws a whole number from 0 to `end - 1`."""
-        return int(self.rng.random() * end)
+        return int(self._rng.random() * end)
 
 
 def sentence_order_pairs(
@@ -194,17 +256,52 @@ def sentence_order_pairs(
     """
     # Differs: the reference always does what `reference_pairs` does, so that
     # the topic gives away a third of the labels (issue 234 there).
-    chunker = Chunker(block, rng)
+    chunker = _Chunker(block, rng)
     pairs, without_pair = [], 0
-    for document, first, end, target in _chunks(chunker, budget, short_prob):
-        if end - first > 1:
-            middle = first + 1 + chunker.below(end - first - 1)
-            pairs.append(chunker.adjacent(first, middle, end))
-        elif reference_pairs:
-            pairs.append(_unrelated(chunker, document, first, end, target))
-        else:
+    for document, first, last, target in chunker.documents(budget, short_prob):
+        while first < last:
+            end = chunker.chunk_end(first, last, target)
+            if end - first > 1:
+                middle = chunker.draw_middle(first, end)
+                pairs.append(chunker.adjacent(first, middle, end))
+            elif reference_pairs:
+                pairs.append(chunker.unrelated(document, first, end, target))
+            else:
+                without_pair += 1
+            first = end
+    return _to_arrays(pairs), without_pair
+
+
+def fitted_order_pairs(
+    block: TokenBlock,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    short_prob: float,
+) -> tuple[Pairs, int]:
+    """Draws sentence-order pairs with fitted ends.
+
+    A last sentence that is left alone is paired with the one before it, which
+    is then in two pairs. Arguments and results are those of
+    `sentence_order_pairs`; no sentence has more than half of `budget`, and only
+    documents of one sentence give no pair.
+    """
+    chunker = _Chunker(block, rng)
+    pairs, without_pair = [], 0
+    for _, first, last, target in chunker.documents(budget, short_prob):
+        if last - first == 1:
             without_pair += 1
-    return to_arrays(pairs), without_pair
+            continue
+        limit = chunker.first_limit(first, last, budget, target)
+        while first < last:
+            end = chunker.chunk_end(first, last, target, limit)
+            # Two sentences always fit.
+            end = max(end, min(first + 2, last))
+            start = min(first, end - 2)
+            middle = chunker.draw_middle(start, end)
+            pairs.append(chunker.adjacent(start, middle, end))
+            first, limit = end, budget
+    return _to_arrays(pairs), without_pair
 
 
 def next_sentence_pairs(
@@ -213,6 +310,7 @@ def next_sentence_pairs(
     *,
     budget: int,
     short_prob: float,
+    is_fitted: bool,
 ) -> Pairs:
     """Draws next-sentence pairs in one pass: half of the Bs are unrelated.
 
@@ -220,29 +318,57 @@ def next_sentence_pairs(
     (of the same document if there is no other); the sentences that it replaces
     begin the next chunk. A chunk of one sentence always gets such a B.
 
-    Arguments are those of `sentence_order_pairs`; pairs are not truncated.
+    Arguments are those of `sentence_order_pairs`, and whether ends are fitted;
+    pairs are not truncated.
     """
-    chunker = Chunker(block, rng)
-    targets = draw_targets(chunker, budget, short_prob)
+    chunker = _Chunker(block, rng)
+    limit = budget if is_fitted else _NO_LIMIT
     pairs = []
-    for document, target in enumerate(targets):
-        first, last = chunker.document_starts[document : document + 2]
+    for document, first, last, target in chunker.documents(budget, short_prob):
         while first < last:
-            end = chunker.chunk_end(first, last, target)
-            if end - first > 1:
-                a_end = first + 1 + chunker.below(end - first - 1)
-                is_next = rng.random() >= RANDOM_NEXT_PROBABILITY
-            else:
-                a_end, is_next = end, False
-            if is_next:
-                pairs.append(chunker.adjacent(first, a_end, end))
-                first = end
-            else:
+            end = chunker.chunk_end(first, last, target, limit)
+            is_alone, a_end = end - first == 1, first + 1
+            # A fitted chunk draws, even if there is only one place.
+            if is_fitted or not is_alone:
+                a_end = chunker.draw_middle(first, end)
+            if is_alone or rng.random() < _RANDOM_NEXT_PROBABILITY:
                 pairs.append(
-                    _unrelated(chunker, document, first, a_end, target)
+                    chunker.unrelated(document, first, a_end, target, limit)
                 )
                 first = a_end
-    return to_arrays(pairs)
+            else:
+                pairs.append(chunker.adjacent(first, a_end, end))
+                first = end
+    return _to_arrays(pairs)
+
+
+def single_segments(
+    block: TokenBlock,
+    rng: np.random.Generator,
+    *,
+    budget: int,
+    short_prob: float,
+) -> Pairs:
+    """Cuts single segments in one pass, for masked-LM training alone.
+
+    They are cut after `budget` tokens, wherever that is. Arguments are those
+    of `sentence_order_pairs`, but sentences may be of any length; the pairs
+    have no B and label 0.
+    """
+    chunker = _Chunker(block, rng)
+    starts = chunker.sentence_starts
+    pairs = []
+    for _, sentence, last, target in chunker.documents(budget, short_prob):
+        start = starts[sentence]
+        limit = chunker.first_limit(sentence, last, budget, target)
+        while start < starts[last]:
+            sentence = bisect.bisect_left(
+                starts, start + target, sentence, last
+            )
+            end = min(start + limit, starts[sentence])
+            pairs.append(Pair(start, end, end, end, 0))
+            start, limit = end, budget
+    return _to_arrays(pairs)
 
 
 def swap_half(pairs: Pairs, rng: np.random.Generator) -> Pairs:
@@ -298,39 +424,7 @@ def truncate(
     )
 
 
-def draw_targets(chunker: Chunker, budget: int, short_prob: float) -> list[int]:
-    """Draws how many tokens the pairs of each document shall have."""
-    # TF1: drawn once for each document and pass, not for each chunk.
-    num_documents = len(chunker.document_starts) - 1
-    short = chunker.rng.random(num_documents) < short_prob
-    drawn = chunker.rng.integers(_SHORTEST_TARGET, budget + 1, num_documents)
-    return np.where(short, drawn, budget).tolist()
-
-
-def _chunks(
-    chunker: Chunker, budget: int, short_prob: float
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yields (document, first sentence, end sentence, target) of each chunk."""
-    for document, target in enumerate(
-        draw_targets(chunker, budget, short_prob)
-    ):
-        first, last = chunker.document_starts[document : document + 2]
-        while first < last:
-            end = chunker.chunk_end(first, last, target)
-            yield document, first, end, target
-            first = end
-
-
-def _unrelated(
-    chunker: Chunker, document: int, first: int, a_end: int, target: int
-) -> Pair:
-    begin, last = chunker.elsewhere(document)
-    wanted = target - chunker.num_tokens(first, a_end)
-    end = chunker.chunk_end(begin, last, wanted)
-    return chunker.unrelated(first, a_end, begin, end)
-
-
-def to_arrays(pairs: Sequence[Pair]) -> Pairs:
+def _to_arrays(pairs: Sequence[Pair]) -> Pairs:
     """Returns pairs as columns."""
     columns = np.array(pairs, np.int64).reshape(-1, len(Pair._fields)).T
     a_start, a_end, b_start, b_end, label = columns

@@ -66,7 +66,7 @@ def chosen(config: PretrainingDataConfig, paths: list[str]) -> list[str]:
     """Returns the record files that are built here, in order."""
     if config.shards is None:
         return paths
-    numbers: set[int] = set()
+    shard_numbers: set[int] = set()
     for text in config.shards.split(","):
         match = _SHARD_RANGE.fullmatch(text)
         first, last = match.groups() if match else ("0", "-1")
@@ -77,8 +77,8 @@ def chosen(config: PretrainingDataConfig, paths: list[str]) -> list[str]:
                 f"0-511 or 3,7, up to {len(paths) - 1}. Received: "
                 f"shards={config.shards!r}."
             )
-        numbers.update(named)
-    return [path for number, path in enumerate(paths) if number in numbers]
+        shard_numbers.update(named)
+    return [paths[shard] for shard in sorted(shard_numbers)]
 
 
 def plan(

@@ -72,11 +72,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
-        found = self._processor.encode(self._normalize(text))
+        model_ids = self._processor.encode(self._normalize(text))
         return [
             token_id
-            for found_id in found
-            for token_id in self.replacements.get(found_id, (found_id,))
+            for model_id in model_ids
+            for token_id in self.replacements.get(model_id, (model_id,))
         ]
 
     def encode_batch(
@@ -104,19 +104,20 @@ class SentencePieceTokenizer(Tokenizer):
         if not texts:
             return *self.encode_batch([]), np.zeros((2, 0), np.int32)
         rows = [self._normalize(text) for text in texts]
-        found = [self._processor.encode(r, return_type="numpy") for r in rows]
+        encode = self._processor.encode
+        row_ids = [encode(row, return_type="numpy") for row in rows]
         spans = [
             start + self._find_spans(row, ids)
             for start, row, ids in zip(
-                normalization.starts_of(rows), rows, found, strict=True
+                normalization.starts_of(rows), rows, row_ids, strict=True
             )
         ]
         traced = normalization.trace_all(texts, rows)
-        ids = np.concatenate(found)
+        ids = np.concatenate(row_ids)
         offsets = traced.raw_spans(
             self._divide_spans(traced.text, ids, np.concatenate(spans))
         )
-        lengths = np.fromiter(map(len, found), np.int64, len(found))
+        lengths = np.fromiter(map(len, row_ids), np.int64, len(row_ids))
         ids, lengths = self._replace(ids, lengths)
         offsets -= normalization.starts_of(texts).repeat(lengths)
         return ids, lengths, offsets.astype(np.int32)

@@ -96,11 +96,11 @@ def _leave_out(code: Any, hidden: set[str]) -> None:
     code.nodes = [node for node in kept if node is not None]
 
 
-def _without_lists(found: Iterable[Any]) -> Iterator[Any]:
+def _without_lists(nodes: Iterable[Any]) -> Iterator[Any]:
     from mwparserfromhell.nodes import Tag, Text
 
     in_list = False
-    for node in found:
+    for node in nodes:
         if isinstance(node, Tag) and node.wiki_markup in _LIST_MARKS:
             in_list = True
         elif not in_list:

@@ -116,11 +116,11 @@ class WordPieceTokenizer(Tokenizer):
         ids: list[int] = []
         cuts = [0]
         while cuts[-1] < len(word):
-            found = self._longest_token(word, cuts[-1])
-            if found is None:
+            token = self._longest_token(word, cuts[-1])
+            if token is None:
                 return unknown
-            ids.append(found[0])
-            cuts.append(found[1])
+            ids.append(token[0])
+            cuts.append(token[1])
         return ids, cuts
 
     def _longest_token(self, word: str, start: int) -> tuple[int, int] | None:

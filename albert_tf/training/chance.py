@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from albert_tf.data.record_columns import RecordColumns
+from albert_tf.data.bucketed_batches import RecordColumns
 from albert_tf.tasks.task import Outputs
 
 # Shorter runs are trials, and smaller sets say little; neither is compared.

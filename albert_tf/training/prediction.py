@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, record_columns
-from albert_tf.data.bucketed_batches import Padding
-from albert_tf.data.record_columns import RecordColumns
+from albert_tf.data import bucketed_batches
+from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.tasks.task import (
     Batch,
     Examples,
@@ -78,7 +77,7 @@ class Predictor:
         data = examples.data
         with metric_log.progress_bar(total=None, unit="record") as bar:
             for chunk in examples.chunks(CHUNK_SIZE):
-                columns = record_columns.collect(
+                columns = bucketed_batches.collect(
                     data.records(chunk, is_training=False),
                     data.array_specs,
                     max_seq_length=self._padding.max_seq_length,

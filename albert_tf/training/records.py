@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, record_columns
-from albert_tf.data.bucketed_batches import Padding
-from albert_tf.data.record_columns import RecordColumns
+from albert_tf.data import bucketed_batches
+from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import devices
 from albert_tf.training.phases import Phase
@@ -66,7 +65,7 @@ def make_sets(
     """
 
     def make(examples: ExampleSet, *, is_training: bool) -> RecordSet:
-        columns = record_columns.collect(
+        columns = bucketed_batches.collect(
             examples.data.records(examples.examples, is_training=is_training),
             examples.data.array_specs,
             max_seq_length=config.max_seq_length,
@@ -128,7 +127,7 @@ def sample(columns: RecordColumns) -> RecordColumns:
         for i, n in zip(chosen, columns.lengths[chosen].tolist(), strict=True)
     )
     longest = int(columns.lengths.max())
-    return record_columns.collect(rows, columns.specs, max_seq_length=longest)
+    return bucketed_batches.collect(rows, columns.specs, max_seq_length=longest)
 
 
 def padding_for(

@@ -3,12 +3,6 @@
 import dataclasses
 import gzip
 import importlib.util
-import os
-import pathlib
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +11,6 @@ from albert_tf.data import beam_runner, builder, shard_building
 from albert_tf.data.corpus import survey
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORDS = list("abcdefgh")
 
 
@@ -148,12 +141,11 @@ def test_every_runner_writes_the_same_bytes(build):
     assert len(expected) == 15
     assert build("local 2", num_workers=2)[1] == expected
 
-    for name, num_workers in [("in memory", 1), ("processes", 2)]:
-        found, files = build(name, runner="beam", num_workers=num_workers)
+    beam, files = build("beam", runner="beam")
 
-        assert files == expected
-        assert found.counts == found.built == report.counts
-        assert not found.kept_files
+    assert files == expected
+    assert beam.counts == beam.built == report.counts
+    assert not beam.kept_files
 
 
 @pytest.mark.beam
@@ -170,29 +162,21 @@ def test_every_runner_leaves_the_same_duplicates_out(build, tmp_path, method):
     report, expected = build("local", deduplicate=method, **settings)
     assert report.duplicates.documents == 400
     assert report.counts.documents == 900
-    for name, num_workers in [("in memory", 1), ("processes", 2)]:
-        found, files = build(
-            name,
-            runner="beam",
-            num_workers=num_workers,
-            deduplicate=method,
-            **settings,
-        )
 
-        assert files == expected
-        assert found.duplicates == report.duplicates
+    beam, files = build("beam", runner="beam", deduplicate=method, **settings)
+
+    assert files == expected
+    assert beam.duplicates == report.duplicates
 
 
 @pytest.mark.beam
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_text_and_records_may_be_remote(build, corpus, tmp_path, num_workers):
+def test_text_and_records_may_be_remote(build, corpus, tmp_path):
     _, expected = build("local")
     remote = {
         "input_file": f"file://{corpus}/*.txt*",
         "vocab_file": f"file://{corpus}/vocab",
         "output_file": f"file://{tmp_path}/remote/train@5",
         "runner": "beam",
-        "num_workers": num_workers,
     }
 
     assert not build("empty", **remote)[0].kept_files
@@ -221,18 +205,12 @@ def test_finished_shards_are_kept_and_the_others_are_built(build, tmp_path):
 
 
 @pytest.mark.beam
-@pytest.mark.parametrize("num_workers", [1, 2])
-def test_the_error_of_a_worker_is_raised(build, tmp_path, capfd, num_workers):
+def test_the_error_of_a_worker_is_raised(build, tmp_path, capfd):
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"a b\n\xff\n")
 
     with pytest.raises(ValueError, match=r"bad.txt, line 2: not UTF-8.*=0\.$"):
-        build(
-            "out",
-            runner="beam",
-            num_workers=num_workers,
-            input_file=str(bad),
-        )
+        build("out", runner="beam", input_file=str(bad))
 
     assert capfd.readouterr().err == ""
     assert not list((tmp_path / "out").iterdir())
@@ -257,101 +235,3 @@ def test_bad_lines_are_counted_over_all_files(build, tmp_path):
 def test_options_of_the_pipeline_are_beams(build):
     with pytest.raises(ValueError, match="NoSuchRunner"):
         build("out", runner="beam", beam_options="--runner=NoSuchRunner")
-
-
-def children(pid):
-    command = ["ps", "-o", "pid=", "--ppid", str(pid)]
-    found = subprocess.run(command, capture_output=True, text=True)
-    return sorted(map(int, found.stdout.split()))
-
-
-@pytest.mark.beam
-@pytest.mark.parametrize("victim", ["worker", "command"])
-def test_a_build_whose_process_was_killed_goes_on(
-    build, corpus, tmp_path, victim
-):
-    _, expected = build("expected", masking="static", dupe_factor=9)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    command = subprocess.Popen(
-        [
-            *(sys.executable, str(ROOT / "create_pretraining_data.py")),
-            *(f"--input_file={corpus}/*.txt*", "--output_file=train@5"),
-            *(f"--vocab_file={corpus}/vocab", "--max_seq_length=128"),
-            *("--masking=static", "--dupe_factor=9"),
-            *("--runner=beam", "--num_workers=2"),
-        ],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not list(folder.glob("train-*.partial")):
-        assert command.poll() is None, command.stderr.read()
-        time.sleep(0.05)
-    (*_, supervisor) = children(command.pid)
-    workers = children(supervisor)
-    assert len(workers) == 2
-    os.kill(workers[0] if victim == "worker" else command.pid, signal.SIGKILL)
-
-    with command:
-        _, error = command.communicate(timeout=60)
-
-    if victim == "worker":
-        assert command.returncode == 1
-        assert error.startswith("error: A worker process died")
-        assert error.count("\n") == 1
-    deadline = time.monotonic() + 20
-    while any(os.path.exists(f"/proc/{pid}") for pid in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    _, files = build(
-        "out", masking="static", dupe_factor=9, runner="beam", num_workers=2
-    )
-    assert files == expected
-
-
-_PARENT = """
-import subprocess, sys
-worker = subprocess.Popen([sys.executable, "-c", sys.argv[1]])
-print(worker.pid, flush=True)
-sys.stdin.read()
-"""
-# Beam's own part of a worker sleeps.
-_WORKER = """
-import sys, time, types
-name = "apache_beam.runners.worker"
-fake = types.ModuleType(name)
-fake.sdk_worker_main = types.SimpleNamespace(main=lambda _: time.sleep(60))
-for known in ("apache_beam", "apache_beam.runners", name):
-    sys.modules[known] = fake
-from albert_tf.data import beam_runner
-beam_runner.run_worker()
-"""
-
-
-def is_running(pid):
-    found = subprocess.run(
-        ["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True
-    )
-    return found.stdout.strip() not in ("", "Z")
-
-
-def test_a_worker_ends_with_its_parent():
-    parent = subprocess.Popen(
-        [sys.executable, "-c", _PARENT, _WORKER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    worker = parent.stdout.readline().strip()
-    assert worker
-    time.sleep(1)
-    assert is_running(worker)
-
-    with parent:
-        parent.kill()
-
-    deadline = time.monotonic() + 20
-    while is_running(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

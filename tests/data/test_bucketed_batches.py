@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, example_order, record_columns
+from albert_tf.data import bucketed_batches, example_order
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
 from albert_tf.data.example_order import InputShard
 from albert_tf.features import ArraySpec
@@ -29,7 +29,7 @@ def columns():
         {"ids": np.full(length, index), "label": np.array(index)}
         for index, length in enumerate(LENGTHS)
     )
-    return record_columns.collect(records, SPECS, max_seq_length=S)
+    return bucketed_batches.collect(records, SPECS, max_seq_length=S)
 
 
 def make_order(batch_size=4, seed=7, lengths=LENGTHS):
@@ -208,3 +208,91 @@ def test_the_batch_must_divide_over_the_replicas():
         bucketed_batches.plan_evaluation(
             LENGTHS, batch_size=3, padding=PADDING, num_replicas=2
         )
+
+
+COLUMN_SPECS = (
+    ArraySpec(name="ids", dtype="int32", is_sequence=True),
+    ArraySpec(name="choices", dtype="int32", shape=(2,), is_sequence=True),
+    ArraySpec(name="free", dtype="float32", is_sequence=True, pad_value=1),
+    ArraySpec(name="label", dtype="int32"),
+    ArraySpec(name="scores", dtype="float32", shape=(3,)),
+)
+
+
+def make_records(number=5, seed=0, largest=70_000):
+    rng = np.random.default_rng(seed)
+    for _ in range(number):
+        length = int(rng.integers(1, 8))
+        yield {
+            "ids": rng.integers(0, 200, length),
+            "choices": rng.integers(-3, largest, (2, length)),
+            "free": rng.integers(0, 2, length).astype(np.float32),
+            "label": np.array(rng.integers(0, 1000)),
+            "scores": rng.normal(size=3).astype(np.float32),
+        }
+
+
+def collect(records, specs=COLUMN_SPECS, max_seq_length=7):
+    return bucketed_batches.collect(
+        records, specs, max_seq_length=max_seq_length
+    )
+
+
+@pytest.mark.parametrize("chunk_size", [2, 1024])
+def test_a_batch_holds_the_records_and_their_padding(chunk_size, monkeypatch):
+    monkeypatch.setattr(bucketed_batches, "_CHUNK_SIZE", chunk_size)
+    records = list(make_records())
+    columns = collect(records)
+
+    batch = columns.padded([3, 0], 8)
+
+    assert columns.num_records == 5
+    for row, index in enumerate([3, 0]):
+        record = records[index]
+        length = len(record["ids"])
+        assert columns.lengths[index] == length
+        for spec in COLUMN_SPECS:
+            found = batch[spec.name][row]
+            wanted = record[spec.name]
+            assert found.dtype == spec.dtype
+            if spec.is_sequence:
+                assert found.shape == (*spec.shape, 8)
+                assert (found[..., length:] == spec.pad_value).all()
+                found = found[..., :length]
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_columns_take_the_smallest_type_that_loses_nothing():
+    columns = collect(make_records())
+
+    types = {name: v.dtype.name for name, v in columns.values.items()}
+    assert types == {
+        "ids": "uint8",
+        "choices": "int32",
+        "free": "uint8",
+        "label": "uint16",
+        "scores": "float32",
+    }
+
+
+def test_a_field_is_given_for_all_records():
+    records = list(make_records())
+
+    labels = collect(records).field("label")
+
+    assert labels.dtype == np.int32
+    assert labels.tolist() == [int(record["label"]) for record in records]
+
+
+def test_the_digest_is_that_of_all_values():
+    digests = {
+        collect(records).digest
+        for records in (
+            make_records(),
+            make_records(),
+            make_records(4),
+            make_records(seed=1),
+        )
+    }
+
+    assert len(digests) == 3

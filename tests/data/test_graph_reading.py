@@ -50,7 +50,7 @@ def source(request, write_records):
 def examples(source, count, shard=_ALONE, start=0, seed=7, rows=2):
     """Returns the numbers and epochs of so many steps of one host."""
     dataset = graph_reading.training_examples(
-        source.files,
+        source,
         shard,
         batch_size=rows * shard.num_input_shards,
         seed=seed,
@@ -100,7 +100,7 @@ def test_an_epoch_has_every_record_once(source):
 def test_a_window_has_records_of_several_files_in_random_order(source):
     window = examples(source, 6)[0]
 
-    starts = source.files.first_numbers
+    starts = source.first_numbers
     files = np.searchsorted(starts, window, side="right")
     assert len(set(files)) >= 3
     assert window != sorted(window)
@@ -123,7 +123,7 @@ def test_hosts_read_files_of_their_own(source):
         parts = [of_epoch(stream, epoch) for stream in streams]
         assert sorted(sum(parts, [])) == list(range(_NUM_RECORDS))
         files = [
-            set(np.searchsorted(source.files.first_numbers, part, "right"))
+            set(np.searchsorted(source.first_numbers, part, "right"))
             for part in parts
         ]
         assert not set.intersection(*files)
@@ -229,7 +229,7 @@ def test_fewer_files_than_hosts_are_an_error(source):
     ids=["damaged", "short", "long", "empty", "missing"],
 )
 def test_files_that_were_changed_are_an_error(change, message, source):
-    path = pathlib.Path(source.files.paths[1])
+    path = pathlib.Path(source.shards[1].path)
     if change:
         path.write_bytes(change(path.read_bytes()))
     else:

@@ -8,7 +8,6 @@ from scipy import stats
 from albert_tf.data import (
     bucketed_batches,
     input_pipeline,
-    record_columns,
     record_source,
 )
 from albert_tf.data.bucketed_batches import BucketedOrder, Padding
@@ -146,7 +145,7 @@ def train(request):
         return plain
     records = [{"ids": np.arange(length)} for length in range(1, 60)]
     specs = (ArraySpec(name="ids", dtype="int32", is_sequence=True),)
-    columns = record_columns.collect(records, specs, max_seq_length=60)
+    columns = bucketed_batches.collect(records, specs, max_seq_length=60)
 
     def bucketed(count, shard=_ALONE, start_step=0):
         dataset = bucketed_batches.training_dataset(

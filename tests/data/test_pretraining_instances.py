@@ -129,6 +129,42 @@ def test_sentences_and_documents_without_a_token_are_dropped(tokenizer):
     assert tokens.document_starts.tolist() == [0, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("documents", "max_length", "starts", "borders"),
+    [
+        # Where a sentence ends (9): after 3 and 5 tokens; the second sentence
+        # is short enough.
+        (
+            [[[1, 2, 9, 9, 3, 9], [1, 9, 2, 9]], [[4], [1, 2, 3, 9, 5]]],
+            4,
+            [0, 4, 6, 10, 11, 15, 16],
+            [0, 3, 6],
+        ),
+        # A sentence that is alone in its document.
+        ([[[1, 9, 2, 9]], [[1, 2, 3]]], 9, [0, 2, 4, 7], [0, 2, 3]),
+        # Into equal parts if no sentence ends.
+        ([[[1] * 10, [2]]], 4, [0, 3, 6, 10, 11], [0, 4]),
+    ],
+)
+def test_sentences_that_are_too_long_are_divided(
+    documents, max_length, starts, borders
+):
+    sentences = [tokens for document in documents for tokens in document]
+    tokens = segment_pairs.TokenBlock(
+        ids=np.concatenate(sentences).astype(np.int32),
+        sentence_starts=np.cumsum([0, *map(len, sentences)]),
+        document_starts=np.cumsum([0, *map(len, documents)]),
+    )
+
+    divided = pretraining_instances.divide_sentences(
+        tokens, np.array([9]), max_length=max_length
+    )
+
+    assert divided.ids is tokens.ids
+    assert divided.sentence_starts.tolist() == starts
+    assert divided.document_starts.tolist() == borders
+
+
 @pytest.mark.parametrize("permute", [False, True])
 def test_static_records_agree_with_themselves(tokenizer, permute):
     columns, counts = build(text_block(), tokenizer, do_permutation=permute)

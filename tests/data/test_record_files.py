@@ -253,12 +253,12 @@ def test_remote_and_local_files_may_be_mixed(local, remote):
 
     source = record_source.open_by_length(patterns, [8])[8]
 
-    assert source.files.paths == [
+    assert [shard.path for shard in source.shards] == [
         f"{local}/b.tfrecord",
         f"{remote}/a.tfrecord",
         f"{remote}/c.tfrecord",
     ]
-    assert source.files.first_numbers == [0, 3, 7]
+    assert source.first_numbers == [0, 3, 7]
 
 
 @pytest.mark.parametrize(

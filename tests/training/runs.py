@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf import features, files
 from albert_tf.checkpoints import run_checkpoints, tf1
 from albert_tf.config import AlbertConfig
-from albert_tf.data import builder, pretraining_config, record_columns
+from albert_tf.data import bucketed_batches, builder, pretraining_config
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.modeling import losses
 from albert_tf.modeling.layers import OutputLayer
@@ -416,7 +416,7 @@ def build_records(folder, *, num_documents, seed, **changes):
 def columns(number):
     """The records of some sentences."""
     data = WordData()
-    return record_columns.collect(
+    return bucketed_batches.collect(
         data.records(sentences(number), is_training=False),
         data.array_specs,
         max_seq_length=S,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_tf.data import record_columns
+from albert_tf.data import bucketed_batches
 from albert_tf.features import ArraySpec
 from albert_tf.training import chance
 
@@ -22,7 +22,7 @@ def columns(**fields):
         {"input_ids": np.ones(100)} | {name: v[i] for name, v in fields.items()}
         for i in range(number)
     )
-    return record_columns.collect(rows, tuple(specs), max_seq_length=100)
+    return bucketed_batches.collect(rows, tuple(specs), max_seq_length=100)
 
 
 def compare(labels, outputs):

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import files
-from albert_tf.data import record_columns
+from albert_tf.data import bucketed_batches
 from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import prediction, results
 from albert_tf.training.records import RecordSet
@@ -36,7 +36,7 @@ def evaluator(job):
         arrays = {
             n: np.ones(3) for n in ("input_ids", "input_mask", "segment_ids")
         }
-        columns = record_columns.collect(
+        columns = bucketed_batches.collect(
             (arrays | {"label_ids": np.array(one)} for one in labels),
             Data.array_specs,
             max_seq_length=3,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import bucketed_batches, record_columns
+from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import BucketedOrder
 from albert_tf.data.example_order import InputShard
 from albert_tf.tasks.finetuning import (
@@ -238,7 +238,7 @@ def test_what_is_compiled_computes_the_same(tpu, monkeypatch):
 
 
 def test_batches_of_a_fine_tuning_have_one_shape(tpu):
-    columns = record_columns.collect(
+    columns = bucketed_batches.collect(
         runs.WordData().records(runs.sentences(11), is_training=True),
         runs.WordData.array_specs,
         max_seq_length=S,
