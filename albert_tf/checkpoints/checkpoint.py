@@ -18,8 +18,7 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import metadata, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text import sentencepiece_tokenizer, tokenizer
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
@@ -123,6 +122,8 @@ class Checkpoint:
 
     def load_tokenizer(self) -> Tokenizer:
         """Loads the tokenizer of a checkpoint that has a vocabulary."""
+        from albert_tf.text import tokenizer
+
         is_wordpiece = str(self.vocabulary).endswith(".txt")
         return tokenizer.load_tokenizer(
             spm_model_file=None if is_wordpiece else self.vocabulary,
@@ -157,6 +158,8 @@ def write_vocabulary(
         name = name or (own if "vocab" in own else WORDPIECE_FILE)
         shutil.copyfile(path, os.path.join(folder, name))
         return
+    from albert_tf.text import sentencepiece_tokenizer
+
     name = name or (own if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(sentencepiece_tokenizer.read_model(path))

@@ -73,14 +73,6 @@ _ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
 )
 
 
-def is_folder(path: str) -> bool:
-    """Returns whether a path is a Hugging Face folder with safetensors."""
-    return any(
-        os.path.isfile(os.path.join(path, name))
-        for name in (_WEIGHTS_FILE, _INDEX_FILE)
-    )
-
-
 # Reading.
 
 

@@ -49,12 +49,6 @@ _CLASSIFIERS = (
 )
 
 
-def is_folder(path: str) -> bool:
-    """Returns whether a path is a preset folder."""
-    config = os.path.join(path, CONFIG_FILE)
-    return "registered_name" in files.read_json_object(config, missing_ok=True)
-
-
 def read(path: files.Path) -> Checkpoint:
     """Reads a folder."""
     folder = files.check_local(path)

@@ -1,10 +1,12 @@
 """Loads a checkpoint of any format: into a model, or as a new model.
 
 `load_checkpoint` sets all weights of a model, or none. `load_model` builds the
-model that a checkpoint belongs to. The format is recognised by the files.
+model that a checkpoint belongs to. The format is recognised by the files; a
+module of another format, or of a model, is imported where it is needed.
 """
 
 import dataclasses
+import importlib
 import logging
 import os
 import re
@@ -15,23 +17,9 @@ import keras
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import (
-    checkpoint,
-    huggingface,
-    keras_hub,
-    meaning,
-    tf1,
-    variable_names,
-)
+from albert_tf.checkpoints import checkpoint, meaning, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.pretraining_model import PretrainingModel
-from albert_tf.modeling.sequence_models import (
-    ClassifierModel,
-    MultipleChoiceModel,
-)
-from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
 
 _LOGGER = logging.getLogger(__name__)
 _OTHER_FORMATS = (
@@ -40,15 +28,18 @@ _OTHER_FORMATS = (
 )
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
-# By kind of model, as in `meaning.CHECKPOINT_HEADS`.
-_MODELS: Mapping[str, Any] = {
-    "encoder": AlbertModel,
-    "pretraining": PretrainingModel,
-    "classifier": ClassifierModel,
-    "multiple_choice": MultipleChoiceModel,
-    "span": SpanModel,
-    "beam_span": BeamSpanModel,
+# By kind of model, as in `meaning.CHECKPOINT_HEADS`: its module and class.
+_MODELS = {
+    "encoder": ("albert_model", "AlbertModel"),
+    "pretraining": ("pretraining_model", "PretrainingModel"),
+    "classifier": ("sequence_models", "ClassifierModel"),
+    "multiple_choice": ("sequence_models", "MultipleChoiceModel"),
+    "span": ("span_models", "SpanModel"),
+    "beam_span": ("span_models", "BeamSpanModel"),
 }
+# A Hugging Face folder has one of these.
+_SAFETENSORS = {"model.safetensors", "model.safetensors.index.json"}
+_PRESET_CONFIG = "config.json"
 
 
 def load_checkpoint(
@@ -150,7 +141,9 @@ def new_model(
         ] or [*_OBJECTIVES.values()]
     if head == "classifier":
         arguments["num_labels"] = len(source.arrays.get("output_bias", [0]))
-    model: keras.Model = _MODELS[head](config, **arguments)
+    module_name, class_name = _MODELS[head]
+    module = importlib.import_module(f"albert_tf.modeling.{module_name}")
+    model: keras.Model = getattr(module, class_name)(config, **arguments)
     return model
 
 
@@ -187,8 +180,12 @@ def read(
     """
     format_name = recognise(path)
     if format_name == "huggingface":
+        from albert_tf.checkpoints import huggingface
+
         source = huggingface.read(path, albert_config=albert_config)
     elif format_name == "keras_hub":
+        from albert_tf.checkpoints import keras_hub
+
         source = keras_hub.read(path)
     else:
         source = tf1.read_folder(path, with_slots=with_slots)
@@ -210,11 +207,14 @@ def recognise(path: files.Path) -> str:
     Checkpoints of our own runs are TF1 checkpoints.
     """
     name = files.check_local(path)
-    if huggingface.is_folder(name):
+    is_folder = os.path.isdir(name)
+    names = os.listdir(name) if is_folder else [name]
+    if is_folder and _SAFETENSORS.intersection(names):
         return "huggingface"
-    if keras_hub.is_folder(name):
+    if is_folder and "registered_name" in files.read_json_object(
+        os.path.join(name, _PRESET_CONFIG), missing_ok=True
+    ):
         return "keras_hub"
-    names = os.listdir(name) if os.path.isdir(name) else [name]
     others = [name for name in names if name.endswith(_OTHER_FORMATS)]
     is_tf1 = any(other.endswith(".index") for other in names)
     if others and not is_tf1 and not os.path.isfile(f"{name}.index"):

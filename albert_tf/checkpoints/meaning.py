@@ -17,7 +17,7 @@ from albert_tf.checkpoints import metadata
 from albert_tf.checkpoints.checkpoint import Checkpoint, known_config
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
 # By kind of model, the heads of a checkpoint that it can load.

@@ -16,7 +16,6 @@ from typing import Any
 
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
-from albert_tf.text import tokenizer_json
 
 METADATA_FILE = "metadata.json"
 PRESET_METADATA_FILE = "albert_metadata.json"
@@ -232,6 +231,8 @@ def _lower_cases(folder: str) -> bool | None:
     if has_other or not os.path.isfile(path):
         settings = _read_json(folder, "tokenizer_config.json")
         return settings.get("do_lower_case")
+    from albert_tf.text import tokenizer_json
+
     # This file decides where it is the vocabulary, if it is one of ALBERT's.
     with contextlib.suppress(ValueError):
         return tokenizer_json.lower_cases(path)

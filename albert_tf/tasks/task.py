@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.features import ArraySpec
-from albert_tf.text.tokenizer import Tokenizer
+from albert_tf.text.base import Tokenizer
 
 if TYPE_CHECKING:
     import keras
