@@ -7,14 +7,13 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from absl import flags
 
 from albert_tf import checks, files, settings
-from albert_tf.checkpoints.metadata import of_best_seed
+from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -22,7 +21,7 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags, paper_presets
 from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.task import SPLITS, Sets
+from albert_tf.tasks.task import SPLITS, Sets, TrainedWeights
 from albert_tf.text import tokenizer
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig
@@ -84,7 +83,6 @@ def run(
     task: ModuleType,
     task_config_class: type,
     export_task: str,
-    read_earlier: Callable[[FlagValues], dict[str, Any]] | None = None,
 ) -> int:
     """Reads the examples, then trains, evaluates, predicts and exports.
 
@@ -93,8 +91,6 @@ def run(
         task: The module of the task's sets, such as `tasks.squad.sets`.
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
-        read_earlier: Returns further arguments of `task.read_sets`: what an
-            earlier run has left.
 
     Returns:
         The exit code.
@@ -114,13 +110,14 @@ def run(
         )
     _check_patience(values, task_config, run_values)
 
-    # 2. The examples.
+    # 2. The weights in use, and the examples.
+    weights = _find_weights(values)
     sets = task.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
         tokenizer=shared.load_tokenizer(),
         max_seq_length=values.max_seq_length,
-        **(read_earlier(values) if read_earlier else {}),
+        weights=weights,
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
@@ -156,10 +153,34 @@ def run(
         export = dataclasses.replace(
             export,
             init_checkpoint=_weights_in_use(config),
-            **task.export_settings(task_config, sets, of_best_seed(scores)),
+            **task.export_settings(
+                task_config, sets, metadata.of_best_seed(scores)
+            ),
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0
+
+
+def _find_weights(values: FlagValues) -> TrainedWeights:
+    """Finds the weights to use, or those of the run that the training resumes.
+
+    The latter may not exist yet.
+    """
+    path: str | None
+    if values.do_train:
+        path = run_checkpoints.trained_weights(values.output_dir)
+    else:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    if path is None:
+        return TrainedWeights()
+    run = run_folder.fingerprint_of_weights(path)
+    return TrainedWeights(
+        path=path,
+        metadata=metadata.read(path),
+        settings=run.get(run_folder.SETTINGS, {}),
+    )
 
 
 def _check_patience(

@@ -14,14 +14,10 @@ or JSON lines: train.tsv, dev.tsv, test.tsv in --data_dir, or files by name:
         --text_columns=subject,body --label_column=folder ...
 """
 
-from typing import Any
-
-from albert_tf.checkpoints import metadata
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.classification import sets
 from albert_tf.tasks.classification.config import ClassificationConfig
-from albert_tf.training import run_folder
 
 
 def main() -> None:
@@ -50,29 +46,7 @@ def run(values: FlagValues) -> int:
         task=sets,
         task_config_class=ClassificationConfig,
         export_task="classifier",
-        read_earlier=_read_kept,
     )
-
-
-def _read_kept(values: FlagValues) -> dict[str, Any]:
-    """Reads what earlier runs have left: further arguments of `read_sets`."""
-    of_run = run_folder.read_fingerprint(values.output_dir)
-    labels = of_run.get(run_folder.SETTINGS, {}).get("labels")
-    arguments = {"kept_labels": labels}
-    if values.do_train:
-        return arguments
-    try:
-        path = run_folder.weights_to_use(
-            values.output_dir, values.init_checkpoint, is_training=False
-        )
-    except ValueError:
-        # The run itself says that there are no weights.
-        return arguments
-    settings = run_folder.fingerprint_of_weights(path)
-    return arguments | {
-        "kept": metadata.read(path),
-        "kept_settings": settings.get(run_folder.SETTINGS),
-    }
 
 
 if __name__ == "__main__":

@@ -9,13 +9,9 @@ The questions of --predict_file are also evaluated if all their answers are
 known; --eval_file names another file to evaluate.
 """
 
-from typing import Any
-
-from albert_tf.checkpoints import metadata, run_checkpoints
 from albert_tf.cli import finetuning, program
 from albert_tf.cli.flags import FlagValues
 from albert_tf.tasks.squad import sets
-from albert_tf.training import run_folder
 
 
 def main() -> None:
@@ -45,20 +41,7 @@ def run(values: FlagValues) -> int:
         task=sets,
         task_config_class=sets.SquadConfig,
         export_task="squad",
-        read_earlier=_read_threshold,
     )
-
-
-def _read_threshold(values: FlagValues) -> dict[str, Any]:
-    """Reads the null threshold that was tuned for the weights in use."""
-    if values.do_train:
-        path = run_checkpoints.trained_weights(values.output_dir)
-    else:
-        path = run_folder.weights_to_use(
-            values.output_dir, values.init_checkpoint, is_training=False
-        )
-    threshold = metadata.read(path).null_threshold if path else None
-    return {"saved_threshold": threshold}
 
 
 if __name__ == "__main__":

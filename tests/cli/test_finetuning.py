@@ -137,7 +137,8 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
         ),
         # Without training, there is no warm-up to fit into the steps.
         (
-            "--nodo_train --do_eval --warmup_step=500 --start_warmup_step=9",
+            "--nodo_train --do_eval --init_checkpoint=base --warmup_step=500 "
+            "--start_warmup_step=9",
             {"num_train_steps": 5},
             {"num_warmup_steps": 0, "start_warmup_step": 0},
         ),

@@ -23,7 +23,7 @@ from albert_tf.tasks.classification.config import (
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.classification.table_stream import TableStream
-from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
+from albert_tf.tasks.task import SPLITS, ExampleSet, Sets, TrainedWeights
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -35,19 +35,18 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    kept_labels: Sequence[str] | None,
-    kept: Metadata,
-    kept_settings: Mapping[str, Any],
+    weights: TrainedWeights,
 ) -> Sets:
     """Reads the examples of a custom task; see `sets.read_sets`."""
+    kept = weights.metadata
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
     if "train" not in uses:
         config = dataclasses.replace(
             config, multi_label=config.multi_label or bool(kept.multi_label)
         )
-        _check_fits_weights(config, uses, kept, kept_settings)
-    labels = _find_labels(config, uses, kept, kept_labels)
+        _check_fits_weights(config, uses, kept, weights.settings)
+    labels = _find_labels(config, uses, kept.labels)
     examples = _read_examples(config, uses, labels)
     data = ClassificationData(
         name=config.name,
@@ -150,32 +149,18 @@ def _find_file(config: ClassificationConfig, use: str) -> str:
 def _find_labels(
     config: ClassificationConfig,
     uses: Sequence[str],
-    kept: Metadata,
-    of_run: Sequence[str] | None,
+    known: tuple[str, ...] | None,
 ) -> tuple[str, ...]:
     """Returns all labels, in the order of the logits; none for regression.
 
-    They are those of the flag; else, if the run does not train, those of the
-    weights in use; else those of the training file. `of_run` are those of the
-    run in the output directory, which must be the same.
+    They are those of the flag; else, if the run does not train, the `known`
+    ones, of the weights in use; else those of the training file.
     """
-    labels = config.labels
-    if not labels and not config.regression:
-        known = kept.labels if of_run is None else tuple(of_run)
-        if known is not None and "train" not in uses:
-            return known
-        labels = _read_labels(config, uses)
-    if of_run is not None and tuple(of_run) != labels:
-        trained, given = (
-            checks.listed(map(repr, names)) if names else "numbers (regression)"
-            for names in (of_run, labels)
-        )
-        raise ValueError(
-            f"The labels are {given}, but the run in --output_dir was trained "
-            f"with {trained}. Pass another --output_dir, or the file that this "
-            "run was trained on."
-        )
-    return labels
+    if config.labels or config.regression:
+        return config.labels
+    if known is not None and "train" not in uses:
+        return known
+    return _read_labels(config, uses)
 
 
 def _read_labels(

@@ -11,13 +11,18 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.config import CUSTOM, ClassificationConfig
 from albert_tf.tasks.classification.glue import SetFile
-from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
+from albert_tf.tasks.task import (
+    NO_WEIGHTS,
+    SPLITS,
+    ExampleSet,
+    Sets,
+    TrainedWeights,
+)
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,9 +36,7 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    kept_labels: Sequence[str] | None = None,
-    kept: Metadata | None = None,
-    kept_settings: Mapping[str, Any] | None = None,
+    weights: TrainedWeights = NO_WEIGHTS,
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.
 
@@ -41,9 +44,7 @@ def read_sets(
     diagnostic set if it is there.
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
-    `kept_labels` are those of the run in the output directory; None if there
-    is no run. `kept` is what is known of the weights in use, `kept_settings`
-    are the `ClassificationData.settings` that they were trained with.
+    `weights` are those in use.
     """
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
@@ -54,9 +55,7 @@ def read_sets(
             uses,
             tokenizer=tokenizer,
             max_seq_length=max_seq_length,
-            kept_labels=kept_labels,
-            kept=kept or Metadata(),
-            kept_settings=kept_settings or {},
+            weights=weights,
         )
     dataset = glue.GLUE_DATASETS[config.name]
     data = ClassificationData(

@@ -23,7 +23,13 @@ from albert_tf.tasks.race.examples import (
     ChoiceLengths,
     MultipleChoiceExample,
 )
-from albert_tf.tasks.task import SPLITS, ExampleSet, Sets
+from albert_tf.tasks.task import (
+    NO_WEIGHTS,
+    SPLITS,
+    ExampleSet,
+    Sets,
+    TrainedWeights,
+)
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -78,11 +84,13 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
+    weights: TrainedWeights = NO_WEIGHTS,
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
     """
+    del weights
     from albert_tf.tasks.race.data import MultipleChoiceData
 
     lengths = ChoiceLengths(

@@ -17,7 +17,7 @@ from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import ExampleSet, Sets
+from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets, TrainedWeights
 from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -108,13 +108,12 @@ def read_sets(
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
-    saved_threshold: float | None = None,
+    weights: TrainedWeights = NO_WEIGHTS,
 ) -> Sets:
     """Reads the questions of a run, and checks that they can be used.
 
     `uses` is what the run does, of `train`, `eval` and `predict`.
-    `saved_threshold` is the null threshold that the run of the weights in use
-    has chosen.
+    The null threshold is that of the weights in use, unless another is chosen.
     """
     data = SquadData(
         tokenizer=tokenizer,
@@ -127,7 +126,7 @@ def read_sets(
         metric_language=config.metric_language,
         version_2_with_negative=config.version_2_with_negative,
         null_score_diff_threshold=config.null_score_diff_threshold,
-        saved_threshold=saved_threshold,
+        saved_threshold=weights.metadata.null_threshold,
     )
     train = evaluation = prediction = None
     if "train" in uses:

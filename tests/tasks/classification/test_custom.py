@@ -6,6 +6,7 @@ import pytest
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.task import TrainedWeights
 
 
 @pytest.fixture
@@ -45,8 +46,9 @@ def read(words, tmp_path, monkeypatch):
             uses,
             tokenizer=words,
             max_seq_length=12,
-            kept=kept,
-            kept_settings=kept_settings,
+            weights=TrainedWeights(
+                metadata=kept or Metadata(), settings=kept_settings or {}
+            ),
         )
 
     return make

@@ -5,6 +5,7 @@ import pytest
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import examples, sets
 from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.task import TrainedWeights
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 TABLE = CUSTOM | {"label_column": "kind", "train_file": "train.tsv"}
@@ -89,18 +90,6 @@ def test_flags_that_cannot_be_used(values, message):
         ("predict", PREDICT | {"label_column": None}, {}, "and --label_colu"),
         (
             "train",
-            TABLE,
-            {"kept_labels": ["spam", "ham"]},
-            "are 'ham', 'spam', but the run .* with 'spam', 'ham'. Pass anot",
-        ),
-        (
-            "predict",
-            PREDICT | {"labels": ("a", "b")},
-            {"kept_labels": []},
-            r"trained with numbers \(regression\)",
-        ),
-        (
-            "train",
             TABLE | {"positive_label": "good"},
             {},
             "one of two labels. Received: 'good', and the labels 'ham', 'spam'",
@@ -122,14 +111,14 @@ def test_flags_that_cannot_be_used(values, message):
         (
             "predict",
             PREDICT | MULTI_LABEL,
-            {"kept": Metadata(task="custom", labels=("a", "b"))},
+            {"metadata": Metadata(task="custom", labels=("a", "b"))},
             "were trained with one label a row",
         ),
         *(
             (
                 "predict",
                 PREDICT | {"text_columns": columns},
-                {"kept_settings": {"text_columns": trained}},
+                {"settings": {"text_columns": trained}},
                 "were trained with --text_columns=te",
             )
             for trained, columns in (
@@ -142,7 +131,7 @@ def test_flags_that_cannot_be_used(values, message):
             (
                 "eval",
                 TABLE | {"validation_share": 0.5},
-                {"kept_settings": {"task": "custom"} | settings},
+                {"settings": {"task": "custom"} | settings},
                 rf"with {trained}, not \[0.5, 0\]",
             )
             for settings, trained in (
@@ -165,7 +154,7 @@ def test_tables_that_cannot_be_used(
             [use],
             tokenizer=words,
             max_seq_length=12,
-            **known,
+            weights=TrainedWeights(**known),
         )
 
 

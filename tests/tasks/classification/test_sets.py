@@ -1,7 +1,9 @@
 import pytest
 
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.task import TrainedWeights
 
 CUSTOM = {"task_name": "custom", "text_columns": ("text",)}
 
@@ -16,13 +18,13 @@ def folder(tmp_path):
 
 @pytest.fixture
 def read(words):
-    def make(*uses, kept_labels=None, **values):
+    def make(*uses, kept=None, **values):
         return sets_lib.read_sets(
             ClassificationConfig(**values),
             uses,
             tokenizer=words,
             max_seq_length=12,
-            kept_labels=kept_labels,
+            weights=TrainedWeights(metadata=Metadata(labels=kept)),
         )
 
     return make
@@ -94,13 +96,13 @@ def test_a_table_is_found_in_its_folder(read, folder):
     [
         ({"data_dir": "."}, None, ("ham", "spam")),
         ({"train_file": "train.tsv"}, None, ("ham", "spam")),
-        # Those of a run that is in the folder, in its order.
-        ({"data_dir": "."}, ["spam", "ham", "é"], ("spam", "ham", "é")),
-        ({}, ["spam", "ham"], ("spam", "ham")),
+        # Those of the weights in use, in their order.
+        ({"data_dir": "."}, ("spam", "ham", "é"), ("spam", "ham", "é")),
+        ({}, ("spam", "ham"), ("spam", "ham")),
         # A run of a regression has none.
-        ({}, [], ()),
+        ({}, (), ()),
         ({"labels": ("a", "b")}, None, ("a", "b")),
-        ({"labels": ("a", "b")}, ["a", "b"], ("a", "b")),
+        ({"labels": ("a", "b")}, ("a", "b"), ("a", "b")),
         ({"regression": True}, None, ()),
     ],
 )
@@ -111,7 +113,7 @@ def test_labels_of_a_table_that_is_predicted(
 
     sets = read(
         "predict",
-        kept_labels=kept,
+        kept=kept,
         predict_file="test.jsonl",
         label_column="kind",
         **CUSTOM | values,
