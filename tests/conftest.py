@@ -1,10 +1,12 @@
 """Fixtures that every test may use."""
 
+import functools
 import os
 import pathlib
 
 import pytest
 import tensorflow as tf
+from absl import flags
 
 from albert_tf.text import vocabulary_training
 
@@ -49,3 +51,21 @@ def tiny_spm_model(
         )
     )
     return pathlib.Path(summary.model_file)
+
+
+@pytest.fixture
+def parse():
+    """Parses flags in this process, apart from absl's own FLAGS."""
+
+    def parse_flags(define_flags, *arguments):
+        values = flags.FlagValues()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in filter(lambda n: n.startswith("DEFINE_"), dir(flags)):
+                define = getattr(flags, name)
+                define = functools.partial(define, flag_values=values)
+                patch.setattr(flags, name, define)
+            define_flags()
+        assert values(["command", *arguments]) == ["command"]
+        return values
+
+    return parse_flags

@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "albert_tf"
 
@@ -244,7 +246,8 @@ for was, now in zip(before, state()):
 """
 
 
-def test_importing_the_library_has_no_effect(tmp_path):
+@pytest.mark.slow
+def test_importing_the_library_has_no_effect():
     libraries = sorted({"tensorflow", "keras", "sklearn", "sentencepiece"})
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

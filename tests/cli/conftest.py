@@ -1,30 +1,18 @@
-"""Commands run as a user runs them, without imports for each.
+"""What the tests of the commands share: servers, and what a run needs."""
 
-One process imports TensorFlow and then forks a child for each command; the
-child runs the script from its first line, in the given folder and with the
-given flags. Two commands share nothing but the imports. Another process, in
-which slow libraries cannot be imported, does so for commands that must end
-before they are needed.
-"""
-
-import contextlib
 import functools
 import json
 import os
-import pathlib
-import re
-import signal
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from absl import flags
 
+from tests.cli import processes, workers
+from tests.cli.processes import ROOT
 from tests.test_layout import SLOW_IMPORTS
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = {
     "vocab_size": 300,
     "embedding_size": 8,
@@ -38,135 +26,22 @@ CONFIG = {
 }
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 TIMING_KEYS = {"sequences_per_second", "tokens_per_second", "waiting_share"}
-_LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
-_DEFINITIONS = (
-    "DEFINE_alias",
-    "DEFINE_bool",
-    "DEFINE_enum",
-    "DEFINE_float",
-    "DEFINE_integer",
-    "DEFINE_list",
-    "DEFINE_string",
+# What the commands import once the flags are known to be good.
+_MODULES = (
+    "albert_tf.training.finetune",
+    "albert_tf.training.pretrain",
+    "albert_tf.export.saved_model",
+    "matplotlib.figure",
 )
-
-# TensorFlow starts its threads at the first operation, so before it a process
-# may fork. The server answers each command with two lines: the process id of
-# the child, and how the child ended.
-_SERVER = """
-import importlib, json, os, runpy, signal, sys
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-
-# A shell may have started the tests with Ctrl-C ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-def run(job):
-    null = os.open(os.devnull, os.O_RDONLY)
-    files = [os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-             for name in ("stdout", "stderr")]
-    for target, file in enumerate([null, *files]):
-        os.dup2(file, target)
-    sys.stdin = open(0)
-    os.chdir(job["folder"])
-    sys.argv = job["command"]
-    try:
-        exec(job["before"], {})
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as end:
-        return end.code or 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        return 1
-    return 0
-
-print("ready", flush=True)
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        code = run(json.loads(line))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
-class Done(subprocess.CompletedProcess):
-    """A command that has ended."""
-
-    @property
-    def error(self):
-        """The line of error of a failed command; only log lines precede it."""
-        assert (self.returncode, self.stdout) == (1, ""), self
-        *log, message = self.stderr.splitlines()
-        assert all(_LOG_LINE.match(line) for line in log), log
-        assert message.startswith("error: ")
-        return message
-
-
-class Command:
-    """A command that is running.
-
-    Args:
-        server: The process that forks.
-        output: Folder for what the command prints.
-        job: What the server receives.
-    """
-
-    def __init__(self, server, output, job):
-        self._server = server
-        self._files = output / "stdout", output / "stderr"
-        job |= {"stdout": str(self._files[0]), "stderr": str(self._files[1])}
-        server.stdin.write(json.dumps(job) + "\n")
-        server.stdin.flush()
-        self._process_id = int(server.stdout.readline())
-
-    def kill(self, number=signal.SIGKILL):
-        """Sends a signal."""
-        os.kill(self._process_id, number)
-
-    def wait(self):
-        """Waits for the end; returns the exit code and what was printed."""
-        code = int(self._server.stdout.readline())
-        texts = (file.read_text("utf-8") for file in self._files)
-        return Done((), code, *texts)
-
-
-@contextlib.contextmanager
-def _starter(modules, path, tmp_path_factory, **environment):
-    """A function that starts commands where the modules are imported."""
-    # As a user's shell has it, whatever other tests have set.
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-    with subprocess.Popen(
-        [sys.executable, "-c", _SERVER, *modules],
-        env=clean | {"PYTHONPATH": path} | environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout.readline() == "ready\n"
-
-        def start(script, *flags, folder, before=""):
-            job = {
-                "command": [str(ROOT / script), *map(str, flags)],
-                "folder": str(folder),
-                "before": before,
-            }
-            return Command(server, tmp_path_factory.mktemp("output"), job)
-
-        yield start
-        server.stdin.close()
 
 
 @pytest.fixture(scope="session")
 def start_script(tmp_path_factory):
     """Starts a command: script, flags, `folder`, code to run `before`."""
-    with _starter(
-        ["albert_tf.training.pretrain"],
+    with processes.serve(
+        _MODULES,
         str(ROOT),
-        tmp_path_factory,
+        tmp_path_factory.mktemp("output"),
         TF_CPP_MIN_LOG_LEVEL="3",
     ) as start:
         yield start
@@ -179,8 +54,26 @@ def run_script(start_script):
 
 
 @pytest.fixture(scope="session")
+def run_alone(run_script):
+    """As `run_script`, for what must end well."""
+
+    def run(*command, **options):
+        done = run_script(*command, **options)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_workers(start_script):
+    """Runs a command in several workers; see `workers.run`."""
+    return functools.partial(workers.run, start_script)
+
+
+@pytest.fixture(scope="session")
 def run_before_imports(tmp_path_factory):
-    """As `run_script`, for commands that need no slow library."""
+    """As `run_script`, where slow libraries cannot be imported."""
     folder = tmp_path_factory.mktemp("without_slow_libraries")
     for name in SLOW_IMPORTS:
         text = f"raise RuntimeError('{name} is imported too early')\n"
@@ -190,27 +83,9 @@ def run_before_imports(tmp_path_factory):
         for path in (ROOT / "albert_tf" / "cli").glob("*.py")
     ]
     path = f"{folder}:{ROOT}"
-    with _starter(modules, path, tmp_path_factory) as start:
+    output = tmp_path_factory.mktemp("output")
+    with processes.serve(modules, path, output) as start:
         yield lambda *command, **options: start(*command, **options).wait()
-
-
-@pytest.fixture
-def parse():
-    """Parses flags in this process, apart from absl's own FLAGS."""
-
-    def parse_flags(define_flags, *arguments):
-        values = flags.FlagValues()
-        with pytest.MonkeyPatch.context() as patch:
-            for name in _DEFINITIONS:
-                define = functools.partial(
-                    getattr(flags, name), flag_values=values
-                )
-                patch.setattr(flags, name, define)
-            define_flags()
-        values(["command", *arguments])
-        return values
-
-    return parse_flags
 
 
 @pytest.fixture
@@ -295,6 +170,7 @@ def pretraining_flags(workshop):
         "--learning_rate=0.01",
         "--save_checkpoints_steps=5",
         "--log_steps=2",
+        "--deterministic",
     )
 
 

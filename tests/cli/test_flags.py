@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import pathlib
 import re
 
 import pytest
@@ -13,8 +12,8 @@ from albert_tf.settings import setting
 from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.race.sets import RaceConfig
 from albert_tf.tasks.squad.sets import SquadConfig
+from tests.cli.processes import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = importlib.util.spec_from_file_location(
     "generate_flags", ROOT / "docs" / "generate_flags.py"
 )
@@ -126,39 +125,26 @@ def define_flags():
     flags.define_for_training()
 
 
-GIVEN = ("--albert_config_file=base_v2", "--output_dir=run")
-
-
 def test_use_tpu_is_a_strategy_and_master_a_name(parse):
-    values = parse(define_flags, *GIVEN, "--use_tpu", "--master=grpc://there")
+    given = ("--albert_config_file=base_v2", "--output_dir=run", "--use_tpu")
+    values = parse(define_flags, *given, "--master=grpc://there")
 
     assert flags.read_for_training(values)["strategy"] == "tpu"
     assert values.tpu_name == "grpc://there"
 
 
-def test_training_needs_a_config_and_a_directory(parse):
-    with pytest.raises(
-        ValueError, match="--albert_config_file and --output_dir must be given"
-    ):
-        flags.read_for_training(parse(define_flags))
-
-
-@pytest.fixture(scope="module")
-def flags_of():
-    """The flags of a command, by name."""
-    return lambda command: {
-        flag["name"]: flag for flag in generate_flags.flags_of(command)
-    }
+def defaults_of(command):
+    """The defaults of the flags of a command."""
+    found = generate_flags.flags_of(command)
+    return {flag["name"]: flag["default"] for flag in found}
 
 
 @pytest.mark.parametrize("command", ORIGINAL_DEFAULTS)
-def test_the_original_s_flags_have_their_defaults(command, flags_of):
+def test_the_original_s_flags_have_their_defaults(command):
     pairs = ORIGINAL_DEFAULTS[command].split()
+
     wanted = dict(pair.split("=") for pair in pairs)
-
-    found = flags_of(command)
-
-    assert {name: found[name]["default"] for name in wanted} == wanted
+    assert wanted.items() <= defaults_of(command).items()
 
 
 # Reading examples may import these, which take a second; reading flags may not.
@@ -171,7 +157,7 @@ sys.modules |= dict.fromkeys(["scipy", "sklearn"])
 
 @pytest.mark.parametrize("command", generate_flags.COMMANDS)
 def test_help_answers_before_any_slow_import_and_is_the_page_of_flags(
-    command, flags_of, run_before_imports, tmp_path
+    command, run_before_imports, tmp_path
 ):
     page = generate_flags.PAGE.read_text(encoding="utf-8")
     section = generate_flags.section(command)
@@ -184,13 +170,7 @@ def test_help_answers_before_any_slow_import_and_is_the_page_of_flags(
     assert (shown.returncode, shown.stderr) == (0, "")
     assert f"\n{ROOT / command}.py:\n  --" in shown.stdout
     names = set(re.findall(r"^  --(?:\[no\])?(\w+): ", shown.stdout, re.M))
-    assert names == set(flags_of(command))
-
-
-def test_a_wrong_flag_is_one_line_before_any_slow_import(refuse):
-    message = refuse("run_squad.py", "--no_such_flag=1", before=NO_SCIPY)
-
-    assert "no_such_flag" in message
+    assert names == set(defaults_of(command))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 KILL, TERMINATE = signal.SIGKILL, signal.SIGTERM
 KILLED = -KILL
+NUM_STEPS = 200
 LONGEST_PAUSE = 0.2
 
 # Small blocks, so that a small corpus has some for each output file.
@@ -22,14 +23,13 @@ corpus.BLOCK_CHARACTERS = 20_000
 def start_run(start_script, pretraining_flags, tmp_path):
     """Starts a run in a folder by its name."""
 
-    def start(name, num_steps):
+    def start(name):
         return start_script(
             "run_pretraining.py",
             *pretraining_flags,
-            "--deterministic",
             "--log_steps=7",
             "--save_checkpoints_steps=20",
-            f"--num_train_steps={num_steps}",
+            f"--num_train_steps={NUM_STEPS}",
             f"--output_dir={name}",
             folder=tmp_path,
         )
@@ -48,28 +48,22 @@ def wait_for_log(folder, step):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    ("num_steps", "signals"),
-    [
-        (60, [KILL]),
-        pytest.param(
-            200, [KILL, TERMINATE, KILL, KILL], marks=pytest.mark.slow
-        ),
-    ],
-)
-def test_a_killed_run_ends_as_an_unbroken_one(
-    num_steps, signals, start_run, logged, tmp_path
+# `test_run_pretraining.py` has a quicker one.
+@pytest.mark.slow
+def test_a_run_that_is_killed_at_any_moment_ends_as_an_unbroken_one(
+    start_run, logged, tmp_path
 ):
-    unbroken = start_run("unbroken", num_steps).wait()
+    signals = [KILL, TERMINATE, KILL, KILL]
+    unbroken = start_run("unbroken").wait()
     assert unbroken.returncode == 0, unbroken.stderr
 
     story = []
     # One moment in each part of the run, from its start to near its end.
     for part, number in enumerate(signals):
-        moment = int((part + random.random()) / len(signals) * num_steps * 0.8)
+        moment = int((part + random.random()) / len(signals) * NUM_STEPS * 0.8)
         pause = random.uniform(0, LONGEST_PAUSE)
         story.append(f"{number.name} {pause:.3f} s after step {moment}")
-        command = start_run("killed", num_steps)
+        command = start_run("killed")
         wait_for_log(tmp_path / "killed", moment)
         time.sleep(pause)
         command.kill(number)
@@ -80,7 +74,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
             assert "a checkpoint is saved" in done.stderr, story
     # A run that was killed early has saved nothing yet.
     saved = any((tmp_path / "killed" / "checkpoints").glob("step-*"))
-    last = start_run("killed", num_steps).wait()
+    last = start_run("killed").wait()
 
     assert last.returncode == 0, (story, last.stderr)
     resumes = "Resuming from killed/checkpoints/step-" in last.stderr
@@ -89,7 +83,7 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     killed_log = logged(tmp_path / "killed" / "metrics.jsonl")
     unbroken_log = logged(tmp_path / "unbroken" / "metrics.jsonl")
     assert killed_log == unbroken_log, story
-    assert killed_log[-1]["step"] == num_steps
+    assert killed_log[-1]["step"] == NUM_STEPS
     results = [
         (tmp_path / name / "eval_results.json").read_bytes()
         for name in ("killed", "unbroken")

@@ -35,7 +35,6 @@ def losses(pretraining_flags, workshop, run_script, logged, tmp_path):
             "--train_batch_size=16",
             f"--num_train_steps={NUM_STEPS}",
             "--log_steps=1",
-            "--deterministic",
             "--nodo_eval",
             f"--output_dir={name}",
             *flags,

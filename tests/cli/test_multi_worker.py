@@ -52,39 +52,46 @@ def finetuning_flags(table_flags, config_flag):
     )
 
 
-def run_stopped_and_resumed(script, flags, folder, *, step):
-    """Runs two workers to the end, the second stopped in between."""
-    flags = (*flags, "--output_dir=two")
-    hooks = {1: (workers.STEP, step, "SIGTERM")}
-    ends = workers.run(script, flags, folder, hooks=hooks)
-    assert [one.code for one in ends] == [3, 3], ends
-    # A signal to the second stops both.
-    assert all("a checkpoint is saved" in one.said for one in ends)
-    assert not (folder / "two" / "eval_results.json").exists()
-    ends = workers.run(script, flags, folder)
-    assert [one.code for one in ends] == [0, 0], ends
-    assert all("accuracy = " in one.said for one in ends)
+@pytest.fixture
+def compare_one_and_two(run_alone, run_workers, tmp_path):
+    """Runs alone, and in two workers, of which the second is stopped.
+
+    Returns the folders and the results.
+    """
+
+    def run(script, flags, *, step):
+        one, two = tmp_path / "one", tmp_path / "two"
+        run_alone(script, *flags, "--output_dir=one", folder=tmp_path)
+        flags = (*flags, "--output_dir=two")
+        hooks = {1: (workers.STEP, step, "SIGTERM")}
+        ends = run_workers(script, flags, tmp_path, hooks=hooks)
+        assert [end.code for end in ends] == [3, 3], ends
+        # A signal to the second stops both.
+        assert all("a checkpoint is saved" in end.said for end in ends)
+        assert not (two / "eval_results.json").exists()
+        ends = run_workers(script, flags, tmp_path)
+        assert [end.code for end in ends] == [0, 0], ends
+        assert all("accuracy = " in end.stdout for end in ends)
+        results = [
+            json.loads((folder / "eval_results.json").read_text())
+            for folder in (one, two)
+        ]
+        return one, two, results
+
+    return run
 
 
 @pytest.mark.slow
 def test_two_workers_pretrain_and_evaluate_like_one(
-    pretraining_flags, config_flag, logged, tmp_path
+    pretraining_flags, config_flag, compare_one_and_two, logged
 ):
-    flags = (*pretraining_flags, config_flag, "--deterministic")
-    workers.run_alone(
-        "run_pretraining.py", (*flags, "--output_dir=one"), tmp_path
-    )
-    one, two = tmp_path / "one", tmp_path / "two"
+    flags = (*pretraining_flags, config_flag)
 
-    run_stopped_and_resumed("run_pretraining.py", flags, tmp_path, step=4)
+    one, two, results = compare_one_and_two("run_pretraining.py", flags, step=4)
 
     assert (two / "checkpoints" / "step-00000004").exists()
     events = [path for path in two.iterdir() if path.name.startswith("events")]
     assert len(events) == 2  # the chief's, of both runs
-    results = [
-        json.loads((folder / "eval_results.json").read_text())
-        for folder in (one, two)
-    ]
     assert results[1] == pytest.approx(results[0], rel=1e-4)
     logs = [logged(folder / "metrics.jsonl") for folder in (one, two)]
     for ours, theirs in zip(*logs, strict=True):
@@ -102,18 +109,16 @@ def losses_flags(pretraining_flags, config_flag):
     return (
         *pretraining_flags,
         config_flag,
-        "--deterministic",
         f"--num_train_steps={NUM_STEPS}",
         "--log_steps=1",
     )
 
 
 @pytest.fixture
-def losses_alone(losses_flags, logged, tmp_path):
+def losses_alone(losses_flags, run_alone, logged, tmp_path):
     """The log of such a run in one process."""
-    workers.run_alone(
-        "run_pretraining.py", (*losses_flags, "--output_dir=one"), tmp_path
-    )
+    flags = (*losses_flags, "--output_dir=one")
+    run_alone("run_pretraining.py", *flags, folder=tmp_path)
     return logged(tmp_path / "one" / "metrics.jsonl")
 
 
@@ -129,16 +134,16 @@ def assert_equal_logs(ours, theirs, *, rel):
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_another_number_of_workers(
-    losses_flags, losses_alone, logged, tmp_path
+    losses_flags, losses_alone, run_workers, logged, tmp_path
 ):
     flags = (*losses_flags, "--output_dir=many")
     hooks = {3: (workers.STEP, 7, "SIGTERM")}
 
-    ends = workers.run(
+    ends = run_workers(
         "run_pretraining.py", flags, tmp_path, number=4, hooks=hooks
     )
     assert [one.code for one in ends] == [3] * 4, ends
-    ends = workers.run("run_pretraining.py", flags, tmp_path, number=2)
+    ends = run_workers("run_pretraining.py", flags, tmp_path, number=2)
     assert [one.code for one in ends] == [0] * 2, ends
 
     log = logged(tmp_path / "many" / "metrics.jsonl")
@@ -148,18 +153,18 @@ def test_a_run_goes_on_with_another_number_of_workers(
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_run_goes_on_as_if_it_had_not_been(
-    victim, losses_flags, logged, tmp_path
+    victim, losses_flags, run_workers, logged, tmp_path
 ):
     step = int(np.random.default_rng().integers(2, NUM_STEPS))
     hooks = {victim: (workers.STEP, step, "SIGKILL")}
     for output_dir in ("unbroken", "broken"):
         flags = (*losses_flags, f"--output_dir={output_dir}")
         if output_dir == "broken":
-            ends = workers.run(
+            ends = run_workers(
                 "run_pretraining.py", flags, tmp_path, hooks=hooks
             )
             assert {one.code for one in ends} == {-9, 1}, (step, ends)
-        ends = workers.run("run_pretraining.py", flags, tmp_path)
+        ends = run_workers("run_pretraining.py", flags, tmp_path)
         assert [one.code for one in ends] == [0, 0], ends
 
     logs = [
@@ -171,21 +176,12 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(
 
 @pytest.mark.slow
 def test_two_workers_fine_tune_and_evaluate_like_one(
-    finetuning_flags, logged, tmp_path
+    finetuning_flags, compare_one_and_two, logged
 ):
-    workers.run_alone(
-        "run_classifier.py", (*finetuning_flags, "--output_dir=one"), tmp_path
+    one, two, results = compare_one_and_two(
+        "run_classifier.py", finetuning_flags, step=33
     )
 
-    run_stopped_and_resumed(
-        "run_classifier.py", finetuning_flags, tmp_path, step=33
-    )
-
-    one, two = tmp_path / "one", tmp_path / "two"
-    results = [
-        json.loads((folder / "eval_results.json").read_text())
-        for folder in (one, two)
-    ]
     seeds = [result.pop("seeds") for result in results]
     # Why one has failed names its folder.
     failed = [result.pop("failed_seeds").keys() for result in results]

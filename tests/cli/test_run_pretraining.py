@@ -3,14 +3,20 @@
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
+from albert_tf.cli import flags, run_pretraining
+from albert_tf.config import published_config
 from albert_tf.data import shards
+from albert_tf.training.pretrain_config import PretrainingConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = "run_pretraining.py"
@@ -22,6 +28,7 @@ SCORES = [
     "global_step",
 ]
 LOG_LINE = re.compile(r"\d\d:\d\d:\d\d \w+")
+NUM_STEPS = 10
 # A checkpoint of the tiny model takes 76 kB.
 NUM_BYTES_FOR_THREE = 280_000
 
@@ -35,12 +42,8 @@ def first_run(pretraining_flags, tmp_path_factory):
     folder = tmp_path_factory.mktemp("first")
     name = "my rüns/first one"
     done = subprocess.run(
-        [
-            sys.executable,
-            ROOT / SCRIPT,
-            *pretraining_flags,
-            f"--output_dir={name}",
-        ],
+        [sys.executable, ROOT / SCRIPT, *pretraining_flags]
+        + [f"--output_dir={name}"],
         cwd=folder,
         # As a user's shell has it, whatever other tests have set.
         env={k: v for k, v in os.environ.items() if not k.startswith("TF_")},
@@ -83,38 +86,20 @@ def results_of(folder):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--albert_config_file=", ["--albert_config_file must be given"]),
-        ("--input_file=nowhere/x", ["No file matches 'nowhere/x'"]),
-        ("--eval_file=nowhere/*", ["No file matches 'nowhere/*'"]),
-        ("--albert_config_file=base_v3", ["base_v3", "base_v2"]),
-        ("--num_train_steps=1", ["num_warmup_steps=2", "num_train_steps=1"]),
-        ("--preemption_exit_code=256", ["--preemption_exit_code=256", "255"]),
+        ("--albert_config_file=", "--albert_config_file must be given"),
+        ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
+        ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
+        ("--albert_config_file=base_v3", "base_v3"),
+        ("--num_train_steps=1", "num_warmup_steps=2"),
+        ("--preemption_exit_code=256", "--preemption_exit_code=256"),
     ],
 )
 def test_bad_flags_are_one_line_before_tensorflow_is_imported(
     flags, words, pretraining_flags, refuse
 ):
-    message = refuse(
-        SCRIPT, *pretraining_flags, "--output_dir=run", *flags.split()
-    )
+    given = (*pretraining_flags, "--output_dir=run", flags)
 
-    for word in words:
-        assert word in message
-
-
-@pytest.fixture
-def faults(finished_run, workshop, tmp_path):
-    """A folder of files that each have one fault."""
-    config = json.loads((workshop / "config.json").read_text())
-    for name, change in {
-        "vocabulary": {"vocab_size": 301},
-        "shape": {"hidden_size": 20},
-    }.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(config | change))
-    copy_records(workshop, tmp_path / "other", tokenizer_hash="abc")
-    shutil.copytree(finished_run / "best", tmp_path / "damaged")
-    data = tmp_path / "damaged" / "model.ckpt.data-00000-of-00001"
-    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
+    assert words in refuse(SCRIPT, *given)
 
 
 def copy_records(workshop, path, **facts):
@@ -125,51 +110,33 @@ def copy_records(workshop, path, **facts):
     pathlib.Path(shards.sidecar_path(path)).write_text(json.dumps(values))
 
 
+# Tests of the library have the other reasons.
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--albert_config_file=vocabulary.json", ["300", "vocab_size=301"]),
-        ("--eval_file=other", ["different tokenizers"]),
+        ("--albert_config_file=larger.json", "vocab_size=301"),
+        ("--init_checkpoint=damaged", "is damaged or incomplete"),
+        ("--output_dir=.", "contains files but no run.json"),
         (
-            "--init_checkpoint={run}/best --albert_config_file=shape.json",
-            ["is of shape [16], but must be [20]"],
+            "--output_dir=finished --learning_rate=0.02",
+            "learning_rate=0.01 (now 0.02)",
         ),
-        (
-            "--depth_schedule=2@5",
-            ["`depth_schedule` must begin at step 0", "='2@5'"],
-        ),
-        ("--init_checkpoint=damaged", ["is damaged", "Checksum"]),
-        ("--nodo_train", ["no trained weights in 'run'"]),
-        (
-            "--nodo_train --output_dir={run} --init_checkpoint={run}/"
-            "checkpoints/step-00000005",
-            ["has the results of its own run", "another --output_dir"],
-        ),
-        ("--output_dir=.", ["contains files but no run.json"]),
-        ("--output_dir=shape.json", ["shape.json' is a file"]),
-        (
-            "--output_dir={run} --learning_rate=0.02",
-            ["belongs to another run", "learning_rate=0.01 (now 0.02)"],
-        ),
-        (
-            "--output_dir={run} --objectives=sop,mlm",
-            ["objectives=['mlm', 'sop'] (now ['sop', 'mlm'])"],
-        ),
-        ("--output_dir={run} --input_file={eval}", ["with records.32="]),
     ],
 )
 def test_inputs_that_cannot_be_used_are_one_line(
-    flags, words, run, faults, finished_run, workshop, tmp_path
+    flags, words, run, finished_run, workshop, tmp_path
 ):
     before = sorted(finished_run.rglob("*"))
+    (tmp_path / "finished").symlink_to(finished_run)  # its name has a space
+    config = json.loads((workshop / "config.json").read_text())
+    config["vocab_size"] = 301
+    (tmp_path / "larger.json").write_text(json.dumps(config))
+    shutil.copytree(finished_run / "best", tmp_path / "damaged")
+    data = tmp_path / "damaged" / "model.ckpt.data-00000-of-00001"
+    data.write_bytes(bytes(byte ^ 255 for byte in data.read_bytes()))
 
-    link = tmp_path / "finished"  # its name has a space
-    link.symlink_to(finished_run)
-    evaluated = workshop / "eval.tf_record"
-    done = run(*flags.format(run="finished", eval=evaluated).split())
+    assert words in run(*flags.split()).error
 
-    for word in words:
-        assert word in done.error
     assert not (tmp_path / "run").exists()
     assert sorted(finished_run.rglob("*")) == before
 
@@ -180,12 +147,12 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(run, small_disk):
     done = run(f"--output_dir={folder}", "--nodo_eval", "--num_train_steps=50")
 
     assert "No space left on device" in done.error
-    checkpoints = sorted(path.name for path in folder.glob("checkpoints/*"))
-    assert checkpoints == ["step-00000000", "step-00000005", "step-00000010"]
-    newest = folder / "checkpoints" / checkpoints[-1]
-    after = run("--nodo_train", f"--init_checkpoint={newest}")
-    assert after.returncode == 0, after.stderr
-    assert "global_step = 10" in after.stdout
+    checkpoints = sorted(folder.glob("checkpoints/*"))
+    names = ["step-00000000", "step-00000005", "step-00000010"]
+    assert [path.name for path in checkpoints] == names
+    newest = tf.train.load_checkpoint(str(checkpoints[-1] / "model.ckpt"))
+    for name in newest.get_variable_to_shape_map():
+        newest.get_tensor(name)
 
 
 def test_a_run_is_quiet_but_for_its_own_log_and_its_scores(first_run):
@@ -217,24 +184,20 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
     assert first_run[0].stdout.splitlines() == printed
 
 
-def test_a_recipe_is_a_file_of_flags(run, tmp_path):
-    done = run(
+def test_a_recipe_is_a_file_of_flags(parse):
+    values = parse(
+        run_pretraining.define_flags,
         f"--flagfile={ROOT / 'recipes' / 'budget.flags'}",
         # Flags after it replace its values.
-        "--depth_schedule=1@0,2@60%",
-        "--num_train_steps=10",
-        "--num_warmup_steps=2",
+        "--num_train_steps=20000",
     )
 
-    assert done.returncode == 0, done.stderr
-    flags = (tmp_path / "run" / "flags.txt").read_text().splitlines()
-    assert {
-        "--optimizer=adamw",
-        "--learning_rate=0.0004",
-        "--train_batch_size=32",
-        "--num_train_steps=10",
-    } <= set(flags)
-    assert "A new phase after step 6: {'depth': 2" in done.stderr
+    config = flags.read(
+        PretrainingConfig, values, albert_config=published_config("base_v2")
+    )
+    assert config.optimizer == "adamw"
+    assert config.learning_rate == 0.0004
+    assert (config.num_train_steps, config.num_warmup_steps) == (20_000, 2000)
 
 
 def test_evaluation_alone_reads_google_s_checkpoints(
@@ -255,47 +218,53 @@ def test_evaluation_alone_reads_google_s_checkpoints(
     assert results_of(tmp_path / "run")["global_step"] == 125000
 
 
-# A run that presses Ctrl-C after its second step.
-PRESS_CTRL_C = """
+# A run to which something happens after a step.
+BREAK = """
 import os, signal
 from albert_tf.training import loop
 record = loop.TrainingLoop._record
-def press(self, *arguments):
+def stop(self, *arguments):
     record(self, *arguments)
-    if self.state.step == 2:
-        for _ in range({times}):
-            os.kill(os.getpid(), signal.SIGINT)
-loop.TrainingLoop._record = press
+    if self.state.step == {step}:
+        os.kill(os.getpid(), signal.{name})
+loop.TrainingLoop._record = stop
 """
 
 
-@pytest.mark.parametrize(
-    ("times", "flag", "code"),
-    [
-        (1, "", 3),
-        (1, "--preemption_exit_code=0", 0),
-        (2, "", 130),
-    ],
-)
-def test_control_c_saves_and_pressed_twice_ends_at_once(
-    times, flag, code, run, tmp_path
-):
+# `tests/training/test_loop.py` presses twice, which ends at once.
+def test_control_c_saves_a_checkpoint(run, tmp_path):
     done = run(
         "--num_train_steps=100000",
         "--nodo_eval",
-        *filter(None, [flag]),
-        before=PRESS_CTRL_C.format(times=times),
+        "--preemption_exit_code=7",
+        before=BREAK.format(step=2, name="SIGINT"),
     )
 
-    assert (done.returncode, done.stdout) == (code, "")
-    *log, last = done.stderr.splitlines()
-    assert all(LOG_LINE.match(line) for line in log)
-    checkpoints = sorted(
-        path.name for path in tmp_path.glob("run/checkpoints/*")
-    )
-    if times == 2:
-        assert last == "error: interrupted"
-        assert checkpoints == ["step-00000000"]
-    else:
-        assert "Stopped after step 2; a checkpoint is" in last
-        assert checkpoints == ["step-00000000", "step-00000002"]
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "Stopped after step 2; a checkpoint is" in done.stderr
+    checkpoints = [path.name for path in tmp_path.glob("run/checkpoints/*")]
+    assert sorted(checkpoints) == ["step-00000000", "step-00000002"]
+
+
+# `test_kill_and_resume.py` kills at moments of the clock.
+def test_a_killed_run_ends_as_an_unbroken_one(
+    finished_run, run, logged, tmp_path
+):
+    step = random.randrange(1, NUM_STEPS)
+    killed = run(before=BREAK.format(step=step, name="SIGKILL"))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    # An early one may have saved nothing yet.
+    saved = any(tmp_path.glob("run/checkpoints/step-*"))
+
+    done = run()
+
+    assert done.returncode == 0, done.stderr
+    resumes = "Resuming from run/checkpoints/step-" in done.stderr
+    assert resumes == saved, step
+    logs = [
+        logged(folder / "metrics.jsonl")
+        for folder in (finished_run, tmp_path / "run")
+    ]
+    assert logs[0] == logs[1], step
+    assert logs[0][-1]["step"] == NUM_STEPS
+    assert results_of(tmp_path / "run") == results_of(finished_run)

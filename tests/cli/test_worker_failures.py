@@ -46,8 +46,10 @@ def flags(pretraining_flags):
         (1, (workers.FIRST_CHECK, 1, "SIGTERM")),
     ],
 )
-def test_a_worker_that_dies_ends_all(victim, hook, flags, tmp_path):
-    ends = workers.run(SCRIPT, flags, tmp_path, hooks={victim: hook})
+def test_a_worker_that_dies_ends_all(
+    victim, hook, flags, run_workers, tmp_path
+):
+    ends = run_workers(SCRIPT, flags, tmp_path, hooks={victim: hook})
 
     assert_all_end(ends, victim)
     if victim:
@@ -55,25 +57,27 @@ def test_a_worker_that_dies_ends_all(victim, hook, flags, tmp_path):
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_the_error_of_a_worker_is_that_of_all(victim, flags, tmp_path):
+def test_the_error_of_a_worker_is_that_of_all(
+    victim, flags, run_workers, tmp_path
+):
     hooks = {victim: (workers.WRITE, 3, "fail")}
 
-    ends = workers.run(SCRIPT, flags, tmp_path, hooks=hooks)
+    ends = run_workers(SCRIPT, flags, tmp_path, hooks=hooks)
 
     assert ends[victim].last_line == "error: a file: No space left on device"
     assert_all_end(ends, victim, f"Worker {victim} (127.0.0.1:")
     assert_all_end(ends, victim, "has failed: [Errno 28] No space left")
 
 
-def test_one_of_four_that_dies_ends_all(flags, tmp_path):
+def test_one_of_four_that_dies_ends_all(flags, run_workers, tmp_path):
     hooks = {2: (workers.STEP, 3, "SIGKILL")}
 
-    ends = workers.run(SCRIPT, flags, tmp_path, number=4, hooks=hooks)
+    ends = run_workers(SCRIPT, flags, tmp_path, number=4, hooks=hooks)
 
     assert_all_end(ends, 2)
 
 
-def test_a_worker_that_does_not_come_ends_all(flags, tmp_path):
+def test_a_worker_that_does_not_come_ends_all(flags, run_workers, tmp_path):
     script = tmp_path / "soon.py"
     script.write_text(
         "from albert_tf.cli import run_pretraining\n"
@@ -82,7 +86,7 @@ def test_a_worker_that_does_not_come_ends_all(flags, tmp_path):
         "run_pretraining.main()\n"
     )
 
-    ends = workers.run(script, flags, tmp_path, number=3, absent={2})
+    ends = run_workers(script, flags, tmp_path, number=3, absent={2})
 
     for one in ends:
         assert one.code == 1, ends
@@ -90,10 +94,12 @@ def test_a_worker_that_does_not_come_ends_all(flags, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_other_flags_end_all_before_the_first_step(flags, tmp_path):
+def test_other_flags_end_all_before_the_first_step(
+    flags, run_workers, tmp_path
+):
     own_flags = {1: ("--learning_rate=0.02",)}
 
-    ends = workers.run(SCRIPT, flags, tmp_path, own_flags=own_flags)
+    ends = run_workers(SCRIPT, flags, tmp_path, own_flags=own_flags)
 
     assert_all_end(ends, None, "Worker 1 (127.0.0.1:")
     assert_all_end(ends, None, "learning_rate=0.01 (now 0.02)")
@@ -109,7 +115,7 @@ def disks(tmp_path):
 
 
 def test_other_records_end_all_before_the_first_step(
-    flags, workshop, disks, tmp_path
+    flags, workshop, disks, run_workers, tmp_path
 ):
     # Each worker reads its own folder, by the same name.
     for folder, source in zip(disks, ("train", "eval"), strict=True):
@@ -121,18 +127,18 @@ def test_other_records_end_all_before_the_first_step(
             (folder / f"records{end}").write_bytes(text)
     flags = (*flags, "--input_file=records", f"--output_dir={tmp_path / 'run'}")
 
-    ends = workers.run(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
+    ends = run_workers(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
 
     assert_all_end(ends, None, "differs from the chief in records=")
     assert_all_end(ends, None, "All workers need the same files.")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_chief_that_refuses_the_folder_ends_all(flags, tmp_path):
+def test_a_chief_that_refuses_the_folder_ends_all(flags, run_workers, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(json.dumps({"task": "other"}))
 
-    ends = workers.run(SCRIPT, flags, tmp_path)
+    ends = run_workers(SCRIPT, flags, tmp_path)
 
     assert_all_end(ends, None, "'run' belongs to another run")
     assert "Worker 0 (127.0.0.1:" in ends[1].last_line
@@ -143,28 +149,28 @@ def test_a_chief_that_refuses_the_folder_ends_all(flags, tmp_path):
     [(True, "newest checkpoint=10 (now -1)"), (False, "run.json=True (now F")],
 )
 def test_folders_that_are_not_shared_end_all(
-    chief_has_run, words, flags, disks, tmp_path
+    chief_has_run, words, flags, disks, run_alone, run_workers, tmp_path
 ):
     if chief_has_run:
-        workers.run_alone(SCRIPT, flags, disks[0])
+        run_alone(SCRIPT, *flags, folder=disks[0])
 
-    ends = workers.run(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
+    ends = run_workers(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
 
     assert_all_end(ends, None, words)
     assert_all_end(ends, None, "must be a folder that all workers share.")
 
 
 def test_other_weights_of_the_same_name_end_all(
-    table_flags, model_flags, disks, tmp_path
+    table_flags, model_flags, disks, run_alone, run_workers, tmp_path
 ):
     flags = (*table_flags, *model_flags)
     for number, disk in enumerate(disks):
         weights = (f"--random_seed={number}", "--output_dir=weights")
-        workers.run_alone("run_classifier.py", (*flags, *weights), disk)
+        run_alone("run_classifier.py", *flags, *weights, folder=disk)
     run = tmp_path / "run"
     start = ("--init_checkpoint=weights", f"--output_dir={run}")
 
-    ends = workers.run(
+    ends = run_workers(
         "run_classifier.py",
         (*flags, *start),
         tmp_path,
@@ -176,7 +182,7 @@ def test_other_weights_of_the_same_name_end_all(
     assert not (run / "run.json").exists()
 
 
-def test_workers_of_mpi_and_slurm_train(flags, tmp_path):
+def test_workers_of_mpi_and_slurm_train(flags, run_workers, tmp_path):
     hosts = workers.free_addresses(2)
     mpi = [
         {"OMPI_COMM_WORLD_RANK": f"{rank}", "OMPI_COMM_WORLD_SIZE": "2"}
@@ -197,6 +203,6 @@ def test_workers_of_mpi_and_slurm_train(flags, tmp_path):
     ):
         given = (*flags, *own, f"--output_dir=run-{own[0][10:]}")
 
-        ends = workers.run(SCRIPT, given, tmp_path, environments=variables)
+        ends = run_workers(SCRIPT, given, tmp_path, environments=variables)
 
         assert [one.code for one in ends] == [0, 0], ends

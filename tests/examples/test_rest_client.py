@@ -1,6 +1,4 @@
 import base64
-import socket
-import threading
 
 import pytest
 import rest_client
@@ -69,9 +67,7 @@ def test_the_command_prints_the_outputs(rest_server, run_main):
     [
         ('{"text_a": 1}', "error: no such input"),
         ("{", "error: the instance is not JSON: Expecting property name"),
-        ("[" * 100_000, "error: the instance is not JSON: maximum recursion"),
         ('[{"text_a": "x"}]', r"error: .* a JSON object .* Received: \[{"),
-        ("null", "error: .* a JSON object .* Received: null"),
     ],
 )
 def test_an_error_is_one_line(rest_server, run_main, instance, message):
@@ -85,9 +81,7 @@ def test_an_error_is_one_line(rest_server, run_main, instance, message):
     ("answer", "message"),
     [
         ((502, "sorry"), "HTTP Error 502: Bad Gateway"),
-        ((404, {}), "HTTP Error 404: Not Found"),
         ((200, {"outputs": 1}), "albert is not a model of TF Serving.*outputs"),
-        ((200, [1]), "albert is not a model of TF Serving.*1"),
     ],
 )
 def test_another_server_is_one_line(rest_server, run_main, answer, message):
@@ -101,28 +95,9 @@ def test_another_server_is_one_line(rest_server, run_main, answer, message):
     ("address", "message"),
     [
         ("http://localhost:1/v1/models/a", "no answer .*: .Errno.* refused$"),
-        ("http://localhost:x/v1/models/a", "no answer from .*port"),
         ("localhost", "no answer from localhost: unknown url type"),
-        ("", "unknown url type"),
     ],
 )
 def test_no_server_is_one_line(run_main, address, message):
     with pytest.raises(SystemExit, match=f"^error: {message}"):
         run_main(rest_client, f"--address={address}", "{}")
-
-
-def test_a_port_that_does_not_speak_http_is_one_line(run_main):
-    with socket.create_server(("localhost", 0)) as server:
-        thread = threading.Thread(target=_greet, args=[server])
-        thread.start()
-        address = f"http://localhost:{server.getsockname()[1]}/v1/models/a"
-        with pytest.raises(SystemExit, match=r"^error: no answer .*not HTTP"):
-            run_main(rest_client, f"--address={address}", "{}")
-        thread.join()
-
-
-def _greet(server):
-    connection, _ = server.accept()
-    with connection:
-        connection.recv(1_000)
-        connection.sendall(b"not HTTP\r\n\r\n")
