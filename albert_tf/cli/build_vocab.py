@@ -29,7 +29,3 @@ def run(values: flags.FlagValues) -> None:
     print(
         vocabulary_training.train(flags.read(VocabularyTrainingConfig, values))
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -39,7 +39,3 @@ def run(values: flags.FlagValues) -> None:
         print(note)
     for name, difference in summary.differences.items():
         print(f"{name} differs by at most {difference:.3g}")
-
-
-if __name__ == "__main__":
-    main()

@@ -28,7 +28,3 @@ def define_flags() -> None:
 def run(values: flags.FlagValues) -> None:
     """Builds the records and prints the counts."""
     print(builder.build(flags.read(PretrainingDataConfig, values)))
-
-
-if __name__ == "__main__":
-    main()

@@ -29,7 +29,3 @@ def run(values: flags.FlagValues) -> None:
         from albert_tf.export import saved_model
 
     print(saved_model.export(config))
-
-
-if __name__ == "__main__":
-    main()

@@ -17,6 +17,7 @@ from albert_tf.cli import program
 
 Config = TypeVar("Config")
 FlagValues = flags.FlagValues
+_KINDS = {bool: "bool", int: "integer", float: "float", str: "string"}
 
 
 def define(config_class: type, **defaults: Any) -> None:
@@ -32,29 +33,17 @@ def define(config_class: type, **defaults: Any) -> None:
         if text is None:
             continue
         default = defaults.get(field.name, field.default)
-        _define(field, types[field.name], default, text)
-
-
-def _define(
-    field: "dataclasses.Field[Any]", annotation: Any, default: Any, text: str
-) -> None:
-    choices = settings.choices_of(field)
-    # `int | None` is the flag of an int.
-    kinds = set(typing.get_args(annotation)) - {type(None)} or {annotation}
-    if choices and typing.get_origin(annotation) is not tuple:
-        flags.DEFINE_enum(field.name, default, choices, text)
-    elif typing.get_origin(annotation) is tuple:
-        flags.DEFINE_list(field.name, list(default) or None, text)
-    elif kinds == {bool}:
-        flags.DEFINE_bool(field.name, default, text)
-    elif kinds == {int}:
-        flags.DEFINE_integer(field.name, default, text)
-    elif kinds == {float}:
-        flags.DEFINE_float(field.name, default, text)
-    elif kinds == {str}:
-        flags.DEFINE_string(field.name, default or None, text)
-    else:
-        raise TypeError(f"There is no flag of the type {annotation}.")
+        annotation = types[field.name]
+        choices = settings.choices_of(field)
+        if typing.get_origin(annotation) is tuple:
+            flags.DEFINE_list(field.name, list(default) or None, text)
+        elif choices:
+            flags.DEFINE_enum(field.name, default, choices, text)
+        else:
+            # `int | None` is the flag of an int.
+            kind = (*typing.get_args(annotation), annotation)[0]
+            definition = getattr(flags, f"DEFINE_{_KINDS[kind]}")
+            definition(field.name, None if default == "" else default, text)
 
 
 def read(

@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
@@ -152,34 +153,28 @@ def print_scores(scores: dict[str, float]) -> None:
 
 
 class _ConsoleHandler(logging.Handler):
-    """Writes short lines, time and message, above a progress bar."""
+    """Writes `12:34:56 message` to stderr, above a progress bar.
+
+    From warnings on, the level stands before the message.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one record to stderr."""
+        """Writes the line of a record."""
+        level = ""
+        if record.levelno >= logging.WARNING:
+            level = f"{record.levelname.lower()}: "
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         try:
-            tqdm.tqdm.write(self.format(record), file=sys.stderr)
+            line = f"{clock} {level}{record.getMessage()}"
+            tqdm.tqdm.write(line, file=sys.stderr)
         except Exception:
             self.handleError(record)
 
 
-class _ConsoleFormatter(logging.Formatter):
-    """`12:34:56 message`, with the level before it from warnings on."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Returns the line of a record."""
-        level = ""
-        if record.levelno >= logging.WARNING:
-            level = f"{record.levelname.lower()}: "
-        time = self.formatTime(record, "%H:%M:%S")
-        return f"{time} {level}{record.getMessage()}"
-
-
 def _set_up_logging() -> None:
     level = converter.absl_to_standard(absl_logging.get_verbosity())
-    handler = _ConsoleHandler()
-    handler.setFormatter(_ConsoleFormatter())
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [_ConsoleHandler()]
     logging.getLogger("albert_tf").setLevel(level)
     # Other libraries log every start at INFO.
     root.setLevel(level if _is_debugging() else max(level, logging.WARNING))

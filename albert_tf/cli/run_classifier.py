@@ -47,7 +47,3 @@ def run(values: FlagValues) -> int:
         task_config_class=ClassificationConfig,
         export_task="classifier",
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -43,7 +43,3 @@ def run(values: cli_flags.FlagValues) -> int:
         return int(values.preemption_exit_code)
     program.print_scores(scores)
     return 0
-
-
-if __name__ == "__main__":
-    main()

@@ -47,7 +47,3 @@ def run(values: FlagValues) -> int:
         task_config_class=sets.RaceConfig,
         export_task="race",
     )
-
-
-if __name__ == "__main__":
-    main()

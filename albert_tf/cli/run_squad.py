@@ -42,7 +42,3 @@ def run(values: FlagValues) -> int:
         task_config_class=sets.SquadConfig,
         export_task="squad",
     )
-
-
-if __name__ == "__main__":
-    main()
