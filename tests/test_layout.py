@@ -121,17 +121,6 @@ def _may_import(part, other):
     return is_neighbour or FLOORS[other] < FLOORS[part]
 
 
-def test_only_the_commands_know_flags():
-    wrong = [
-        f"{_name(path)} imports {name}"
-        for path in MODULES
-        for name in _imports(path)
-        if name.startswith(("absl.flags", "absl.app")) and _part(path) != "cli"
-    ]
-
-    assert not wrong
-
-
 def test_scripts_only_start_their_command():
     for script in SCRIPTS:
         command = f"albert_tf.cli.{script.stem}"

@@ -131,11 +131,15 @@ def _plain(values):
 def workshop(tmp_path_factory, run_before_imports, tiny_corpus, tiny_spm_model):
     """A folder with what a pretraining needs.
 
-    `config.json` has 300 tokens, 32 positions and dropout; `train.tf_record`
-    and `eval.tf_record` have dynamic masks. Read it; write elsewhere.
+    `config.json` has 300 tokens, 32 positions and dropout, `plain.json` no
+    dropout; `train.tf_record` and `eval.tf_record` have dynamic masks. Read it;
+    write elsewhere.
     """
     folder = tmp_path_factory.mktemp("workshop")
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    dropout = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    plain = CONFIG | dict.fromkeys(dropout, 0.0)
+    (folder / "plain.json").write_text(json.dumps(plain))
     for name, seed in {"train": 1, "eval": 2}.items():
         done = run_before_imports(
             "create_pretraining_data.py",

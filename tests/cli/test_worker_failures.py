@@ -1,13 +1,10 @@
 """Where one of several workers fails, all end, soon and with one clear line."""
 
 import json
-import logging
 
 import pytest
 
 from tests.cli import workers
-
-_LOGGER = logging.getLogger(__name__)
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +21,6 @@ def assert_all_end(ends, victim=None, words="error: "):
             assert words in one.last_line, ends
             assert one.said.count("\nerror: ") == 1, ends
             assert "Traceback" not in one.said, ends
-            _LOGGER.info("worker %d ended after %s s", index, one.seconds)
             assert one.seconds < MOST_SECONDS, ends
 
 
