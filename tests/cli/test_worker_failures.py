@@ -30,25 +30,28 @@ def flags(pretraining_flags):
 
 
 @pytest.mark.parametrize(
-    ("victim", "hook"),
+    ("number", "victim", "hook"),
     [
-        (0, (workers.FIRST_CHECK, 1, "SIGKILL")),
-        (1, (workers.STEP, 3, "SIGKILL")),
-        (1, (workers.STEP, 3, "SIGSTOP")),
-        (0, (workers.STEP, 3, "SIGSTOP")),
+        (2, 0, (workers.FIRST_CHECK, 1, "SIGKILL")),
+        (2, 1, (workers.STEP, 3, "SIGKILL")),
+        (2, 1, (workers.STEP, 3, "SIGSTOP")),
+        (2, 0, (workers.STEP, 3, "SIGSTOP")),
+        (4, 2, (workers.STEP, 3, "SIGKILL")),
         # In the thread that writes.
-        (0, (workers.SAVE, 2, "SIGKILL")),
+        (2, 0, (workers.SAVE, 2, "SIGKILL")),
         # Before the training, which handles it, SIGTERM ends a process.
-        (1, (workers.FIRST_CHECK, 1, "SIGTERM")),
+        (2, 1, (workers.FIRST_CHECK, 1, "SIGTERM")),
     ],
 )
 def test_a_worker_that_dies_ends_all(
-    victim, hook, flags, run_workers, tmp_path
+    number, victim, hook, flags, run_workers, tmp_path
 ):
-    ends = run_workers(SCRIPT, flags, tmp_path, hooks={victim: hook})
+    hooks = {victim: hook}
+
+    ends = run_workers(SCRIPT, flags, tmp_path, number=number, hooks=hooks)
 
     assert_all_end(ends, victim)
-    if victim:
+    if victim and number == 2:
         assert_all_end(ends, victim, f"/job:worker/replica:0/task:{victim}")
 
 
@@ -63,14 +66,6 @@ def test_the_error_of_a_worker_is_that_of_all(
     assert ends[victim].last_line == "error: a file: No space left on device"
     assert_all_end(ends, victim, f"Worker {victim} (127.0.0.1:")
     assert_all_end(ends, victim, "has failed: [Errno 28] No space left")
-
-
-def test_one_of_four_that_dies_ends_all(flags, run_workers, tmp_path):
-    hooks = {2: (workers.STEP, 3, "SIGKILL")}
-
-    ends = run_workers(SCRIPT, flags, tmp_path, number=4, hooks=hooks)
-
-    assert_all_end(ends, 2)
 
 
 def test_a_worker_that_does_not_come_ends_all(flags, run_workers, tmp_path):
