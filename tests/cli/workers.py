@@ -41,13 +41,14 @@ class End:
         code: Its exit code; None if it did not end, and was killed.
         stdout: What it has printed.
         said: What it has said on stderr.
-        seconds: From the first hook of any worker to its end.
+        seconds: To its end, from the first hook of any worker, or else from
+            the start.
     """
 
     code: int | None
     stdout: str
     said: str
-    seconds: float | None
+    seconds: float
 
     @property
     def last_line(self):
@@ -93,7 +94,7 @@ def run(
     """
     hooks, own_flags = dict(hooks), dict(own_flags)
     addresses = free_addresses(number)
-    commands = {}
+    commands, start = {}, time.time()
     for index in set(range(number)) - set(absent):
         task = {"type": "worker", "index": index}
         text = json.dumps({"cluster": {"worker": addresses}, "task": task})
@@ -111,30 +112,27 @@ def run(
             **own,
         )
     stopped = {i for i, hook in hooks.items() if hook[-1] == "SIGSTOP"}
-    _wait([one for index, one in commands.items() if index not in stopped])
+    _wait([one for i, one in commands.items() if i not in stopped], start)
     codes = [one.code for one in commands.values()]
     for one in commands.values():
         if one.code is None:
             one.kill()
-    return _ends(list(commands.values()), codes)
+    return _ends(list(commands.values()), codes, start)
 
 
-def _wait(commands):
-    start = time.time()
+def _wait(commands, start):
     while time.time() - start < TIMEOUT and any(
         one.code is None for one in commands
     ):
         time.sleep(0.1)
 
 
-def _ends(commands, codes):
-    found = []
-    lines = [x for one in commands for x in one.stderr.splitlines()]
+def _ends(commands, codes, start):
+    ends = [one.wait() for one in commands]
+    lines = [line for done in ends for line in done.stderr.splitlines()]
     hooks = [float(x.split()[1]) for x in lines if x.startswith("HOOK ")]
-    for one, code in zip(commands, codes, strict=True):
-        seconds = None
-        if code is not None and hooks:
-            seconds = round(one.end_time - min(hooks), 1)
-        done = one.wait()
-        found.append(End(code, done.stdout, done.stderr, seconds))
-    return found
+    first = min(hooks, default=start)
+    return [
+        End(code, done.stdout, done.stderr, round(one.end_time - first, 1))
+        for one, code, done in zip(commands, codes, ends, strict=True)
+    ]
