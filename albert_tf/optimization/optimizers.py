@@ -303,9 +303,7 @@ class AlbertLamb(AlbertAdamW):
 
     Excluded weights (see `is_excluded`) are neither decayed nor adapted.
 
-    Args:
-        learning_rate: A float, or a Keras learning-rate schedule.
-        **kwargs: Arguments of `AlbertAdamW`.
+    Its arguments are those of `AlbertAdamW`.
     """
 
     def _trust_ratio(

@@ -116,9 +116,9 @@ class TaskData(Protocol):
     ) -> list[dict[str, Any]]:
         """Returns the task's own sections of `report.html`; may be empty.
 
-        Each is a table (`title`, `header`, `rows` of text), a chart (`title`,
-        `unit`, `curves` of points by name, `x_label`) or bars (`title`,
-        `unit`, `bars` by name). `scores` are those of `open_predictions`.
+        Each is a table (`title`, `header`, `rows` of text) or a chart (`title`,
+        `unit`, `curves` of points by name, `x_label`). `scores` are those of
+        `open_predictions`.
         """
 
 

@@ -22,7 +22,7 @@ def strategy_name(config: RunConfig) -> str:
     """
     if config.strategy != "auto":
         return config.strategy
-    if config.has_cluster or "TF_CONFIG" in os.environ:
+    if config.cluster or "TF_CONFIG" in os.environ:
         return "multi_worker"
     if config.tpu_name:
         return "tpu"
@@ -35,9 +35,6 @@ def create_strategy(config: RunConfig) -> tf.distribute.Strategy:
 
     `one` is the first device; `mirrored` all GPUs of this machine (all
     logical CPUs if it has none); `tpu` a TPU.
-
-    Raises:
-        ValueError: The TPU cannot be used.
     """
     name = strategy_name(config)
     if name == "tpu":
@@ -110,8 +107,8 @@ def num_input_pipelines(strategy: tf.distribute.Strategy) -> int:
         return int(strategy.extended.num_hosts)
     if strategy.num_replicas_in_sync == 1:
         return 1
-    own = len(strategy.extended.worker_devices)
-    return strategy.num_replicas_in_sync // own
+    num_local_devices = len(strategy.extended.worker_devices)
+    return strategy.num_replicas_in_sync // num_local_devices
 
 
 def check_batch_sizes(
@@ -123,9 +120,6 @@ def check_batch_sizes(
         config: Settings of the run.
         num_replicas: Number of replicas.
         **is_used: By name of a batch size, whether there are such batches.
-
-    Raises:
-        ValueError: A batch cannot be divided evenly.
     """
     for name in [name for name, used in is_used.items() if used]:
         num_micro_batches = 1

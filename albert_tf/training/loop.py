@@ -4,14 +4,14 @@ Data flow: batches -> `step.TrainStep` -> log lines, checkpoints, scores.
 Everything the loop remembers between two steps is a `RunState`. It is saved
 with the weights, so that a killed run continues exactly where it stopped.
 
-A run of several phases (`phases.py`) takes batches and depth of the phase that
-a step is in. Evaluations are always of the whole model. Those before the last
-phase are logged and nothing else: they select no best weights.
+A run of several phases (`pretrain_config.py`) takes batches and depth of the
+phase that a step is in. Evaluations are always of the whole model. Those before
+the last phase are logged and nothing else: they select no best weights.
 """
 
+import bisect
 import contextlib
 import dataclasses
-import functools
 import logging
 import math
 import signal
@@ -24,12 +24,9 @@ import tensorflow as tf
 
 from albert_tf.tasks.task import Batch
 from albert_tf.training import devices, metric_log, ranking
-from albert_tf.training import phases as phases_lib
 from albert_tf.training import step as step_lib
-from albert_tf.training.phases import Phase
-from albert_tf.training.run_config import RunConfig
-from albert_tf.training.run_state import DivergenceDetector, RunState
-from albert_tf.training.train import Training
+from albert_tf.training.run_config import Phase, RunConfig
+from albert_tf.training.train import DivergenceDetector, RunState, Training
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
@@ -110,6 +107,9 @@ class TrainingLoop:
         self._has_signal = False
         self._is_new = training.is_new
         self.state = training.state
+        self._bar = metric_log.progress_bar(
+            total=config.num_train_steps, done=self.state.step
+        )
 
     def run(self, *, evaluates_start: bool = False) -> bool:
         """Trains; returns whether the run is finished.
@@ -121,19 +121,13 @@ class TrainingLoop:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
             TrainingDiverged: With `on_divergence="stop"`, or after
                 `MAX_ROLLBACKS` rollbacks.
-            ValueError: There is no score `best_metric`.
         """
-        with (
-            self._handle_signals(),
-            metric_log.progress_bar(
-                total=self._config.num_train_steps, done=self.state.step
-            ) as bar,
-        ):
+        with self._handle_signals(), self._bar:
             if self._is_new:
                 self._start(evaluates_start)
-            phase: Phase | None = None
-            batches: Iterator[Batch] = iter(())
+            batches: Iterator[Batch] | None = None
             while not self._is_finished():
+                # 1. A signal stops the run between two updates.
                 if self._workers.any(self._has_signal):
                     if not self._is_checkpoint_due():
                         self._save()
@@ -141,16 +135,40 @@ class TrainingLoop:
                 # What could not be saved ends the run now, not at the next
                 # save.
                 self._checkpointer.raise_failure()
-                if phase != (wanted := self._next_phase()):
-                    phase = wanted
-                    examples_read = self._examples_read(phase)
-                    batches = iter(self._batches_from(phase, examples_read))
+
+                # 2. Batches of the phase.
+                if self._next_index() != self.state.phase:
+                    self._enter_next_phase()
+                    batches = None
+                if batches is None:
+                    batches = iter(
+                        self._batches_from(self._phase, self._examples_read())
+                    )
+
+                # 3. Updates.
+                state, num_steps = self.state, self._num_steps_of_call()
+                start = time.perf_counter()
+                rows, loss_scale = self._train_step.run(
+                    batches,
+                    tf.constant(state.step, tf.int64),
+                    tf.constant(num_steps, tf.int32),
+                    tf.constant(state.learning_rate_multiplier, tf.float32),
+                    tf.constant(state.loss_scale, tf.float32),
+                    self._phase.depth,
+                )
+                values = rows.numpy()  # waits for the device
+                seconds = (time.perf_counter() - start) / num_steps
+                state.loss_scale = loss_scale.numpy().tolist()
+
+                # 4. Log, evaluation, checkpoint.
                 try:
-                    self._run_updates(wanted, batches, bar)
+                    for row in values:
+                        self._record(row, seconds)
                 except TrainingDiverged as problem:
                     self._roll_back(problem)
-                    bar.n = self.state.step
-                    phase = None
+                    batches = None
+                    continue
+                self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
         self._report_end()
         return self._is_finished()
@@ -213,90 +231,80 @@ class TrainingLoop:
         return self.state.step >= self._config.num_train_steps
 
     def _is_finished(self) -> bool:
-        return self._is_at_end() or self._stops_early()
-
-    def _stops_early(self) -> bool:
-        return 0 < self._patience <= self.state.evaluations_since_best
+        stops_early = 0 < self._patience <= self.state.evaluations_since_best
+        return self._is_at_end() or stops_early
 
     def _is_checkpoint_due(self) -> bool:
         interval = self._config.save_checkpoints_steps
         return self._is_finished() or self.state.step % interval == 0
 
-    def _next_phase(self) -> Phase:
-        """Returns the phase of the next step; starts it if it is new."""
-        state, index = self.state, self._next_index()
-        phase = self._phases[index]
-        if index != state.phase:
-            state.phase = index
-            # The loss of other examples or of another depth has no level yet.
-            state.detector = DivergenceDetector()
-            _LOGGER.info(
-                "A new phase after step %d: %s",
-                state.step,
-                self._phase_fields(),
-            )
-        return phase
+    @property
+    def _phase(self) -> Phase:
+        return self._phases[self.state.phase]
 
     def _next_index(self) -> int:
-        return phases_lib.index_at(self._phases, self.state.step)
+        """Returns the index of the phase of the next step."""
+        starts = [phase.first_step for phase in self._phases]
+        return bisect.bisect_right(starts, self.state.step) - 1
+
+    def _enter_next_phase(self) -> None:
+        self.state.phase = self._next_index()
+        # The loss of other examples or of another depth has no level yet.
+        self.state.detector = DivergenceDetector()
+        _LOGGER.info(
+            "A new phase after step %d: %s",
+            self.state.step,
+            self._phase_fields(),
+        )
 
     def _phase_fields(self) -> dict[str, int]:
-        return phases_lib.changing_fields(self._phases, self.state.phase)
+        """Returns the values of the phase that not all phases share."""
+        return {
+            name: value
+            for name, value in vars(self._phase).items()
+            if name != "first_step"
+            and any(getattr(other, name) != value for other in self._phases)
+        }
 
-    def _examples_read(self, phase: Phase) -> int:
-        """Returns the number of examples read of the length of a phase."""
-        return self.state.examples_read.get(str(phase.max_seq_length), 0)
+    def _examples_read(self) -> int:
+        """Returns the number of examples read of the length of the phase."""
+        return self.state.examples_read.get(str(self._phase.max_seq_length), 0)
 
-    def _run_updates(
-        self, phase: Phase, batches: Iterator[Batch], bar: Any
-    ) -> None:
-        """Runs updates up to the next log line, checkpoint or phase at most."""
-        state, config = self.state, self._config
-        later = [other.first_step for other in self._phases[state.phase + 1 :]]
-        count = min(
+    def _num_steps_of_call(self) -> int:
+        """Counts up to the next log line, checkpoint or phase at most."""
+        step, config = self.state.step, self._config
+        later = [p.first_step for p in self._phases[self.state.phase + 1 :]]
+        return min(
             self._steps_per_call,
-            config.log_steps - state.step % config.log_steps,
+            config.log_steps - step % config.log_steps,
             config.save_checkpoints_steps
-            - state.step % config.save_checkpoints_steps,
-            min([*later, config.num_train_steps]) - state.step,
+            - step % config.save_checkpoints_steps,
+            min([*later, config.num_train_steps]) - step,
         )
-        start = time.perf_counter()
-        rows, loss_scale = self._train_step.run(
-            batches,
-            tf.constant(state.step, tf.int64),
-            tf.constant(count, tf.int32),
-            tf.constant(state.learning_rate_multiplier, tf.float32),
-            tf.constant(state.loss_scale, tf.float32),
-            phase.depth,
-        )
-        values = rows.numpy()  # waits for the device
-        seconds = (time.perf_counter() - start) / count
-        state.loss_scale = loss_scale.numpy().tolist()
-        for row in values:
-            self._record(row, seconds, phase, bar)
+
+    def _end_call(self) -> None:
+        """Logs the rest of a phase; evaluates and saves when due."""
+        state = self.state
         ends_phase = self._is_at_end() or self._next_index() != state.phase
         if ends_phase and state.window:
-            self._write_window(bar)
+            self._write_window()
         if self._is_checkpoint_due():
             self._evaluate()
             if self._is_finished() and state.window:
                 # The evaluation has ended the run early.
-                self._write_window(bar)
+                self._write_window()
             self._save()
 
-    def _record(
-        self, row: np.ndarray, seconds: float, phase: Phase, bar: Any
-    ) -> None:
+    def _record(self, row: np.ndarray, seconds: float) -> None:
         """Checks one step and adds it to the log window; logs when due."""
         state = self.state
-        state.examples_read[str(phase.max_seq_length)] = (
-            self._examples_read(phase) + phase.batch_size
+        state.examples_read[str(self._phase.max_seq_length)] = (
+            self._examples_read() + self._phase.batch_size
         )
         totals = dict(
             zip(self._train_step.result_names, row.tolist(), strict=True)
         )
-        values = {"examples": totals["examples"], "tokens": totals["tokens"]}
-        values |= {k: v for k, v in totals.items() if k == "waiting_seconds"}
+        values = {name: totals[name] for name in ("examples", "tokens")}
         values["seconds"] = seconds
         is_finite = np.isfinite(totals["gradient_norm"])
         # After an overflow of float16 the update was skipped and the scale
@@ -310,17 +318,17 @@ class TrainingLoop:
         for name, value in values.items():
             state.window[name] = state.window.get(name, 0.0) + value
         if not state.step % self._config.log_steps:
-            self._write_window(bar)
-        bar.update()
+            self._write_window()
+        self._bar.update()
 
-    def _write_window(self, bar: Any) -> None:
+    def _write_window(self) -> None:
         """Logs the steps since the last log line."""
         line = metric_log.window_line(self.state.window) | self._phase_fields()
         self.state.window = {}
         self._log.write(self.state.step, line)
         shown = {k: f"{line[k]:.4g}" for k in _SHOWN if k in line}
-        bar.set_postfix(shown)
-        if bar.disable and self._workers.is_chief:
+        self._bar.set_postfix(shown)
+        if self._bar.disable and self._workers.is_chief:
             text = ", ".join(f"{k} {v}" for k, v in shown.items())
             _LOGGER.info("Step %d: %s", self.state.step, text)
 
@@ -356,8 +364,9 @@ class TrainingLoop:
         path = self._checkpointer.latest()
         if path is None:
             raise problem
-        restore = functools.partial(self._checkpointer.restore, path)
-        state = RunState.from_dict(self._workers.run_in_all(restore))
+        state = RunState.from_dict(
+            self._workers.run_in_all(self._checkpointer.restore, path)
+        )
         state.skipped_batches = bad.data_position + 1 - state.step
         state.learning_rate_multiplier = (
             bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
@@ -365,6 +374,7 @@ class TrainingLoop:
         state.num_rollbacks = bad.num_rollbacks + 1
         state.examples_read = bad.examples_read
         self.state = state
+        self._bar.n = state.step
         self._log.rewind(state.step)
         incident = {
             "event": "rollback",
@@ -411,6 +421,4 @@ class TrainingLoop:
         self, write: Callable[[int, Mapping[str, Any]], None], values: Any
     ) -> None:
         """Has the chief write; if its disk is full, all workers end."""
-        self._workers.run_in_chief(
-            functools.partial(write, self.state.step, values)
-        )
+        self._workers.run_in_chief(write, self.state.step, values)

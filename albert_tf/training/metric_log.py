@@ -16,12 +16,8 @@ _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
 # Totals of a window that are not divided by its number of updates.
-_COUNTED = ("updates", "seconds", "waiting_seconds", "examples", "tokens")
-TIMING_KEYS = (
-    "sequences_per_second",
-    "tokens_per_second",
-    "waiting_share",
-)
+_COUNTED = ("updates", "seconds", "examples", "tokens")
+TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
 
 
 class MetricLog:
@@ -84,17 +80,13 @@ class MetricLog:
 
 def window_line(window: Mapping[str, float]) -> dict[str, float]:
     """Returns the means over a window, and rates per second."""
-    seconds = window["seconds"]
     line = {
         name: value / window["updates"]
         for name, value in window.items()
         if name not in _COUNTED
     }
-    line["sequences_per_second"] = window["examples"] / seconds
-    line["tokens_per_second"] = window["tokens"] / seconds
-    if "waiting_seconds" in window:
-        # Of the time, what was spent on waiting for batches.
-        line["waiting_share"] = window["waiting_seconds"] / seconds
+    line["sequences_per_second"] = window["examples"] / window["seconds"]
+    line["tokens_per_second"] = window["tokens"] / window["seconds"]
     return line
 
 

@@ -24,14 +24,14 @@ from albert_tf.tasks.task import Batch, Task
 from albert_tf.training import (
     devices,
     loop,
-    phases,
     pretrain_config,
     run_folder,
     train,
 )
 from albert_tf.training import workers as workers_lib
-from albert_tf.training.phases import Phase
 from albert_tf.training.pretrain_config import PretrainingConfig
+from albert_tf.training.run_config import Phase
+from albert_tf.training.run_folder import RunFolder
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,12 +45,6 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
     Returns:
         Scores of the best checkpoint on the evaluation records, empty without
         evaluation; None if a signal stopped the training.
-
-    Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: Files, settings or the output directory do not fit one
-            another.
-        TrainingDiverged: See `loop.TrainingLoop`.
     """
     train.make_deterministic(config)
     # 1. Devices: first, so that what fails in one worker ends all.
@@ -66,10 +60,28 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
-        _check_start(config, folder, workers)
+        devices.check_batch_sizes(
+            config,
+            strategy.num_replicas_in_sync,
+            train_batch_size=config.do_train,
+            eval_batch_size=config.do_eval,
+        )
+        workers.check_same(
+            folder.fingerprint, "All workers need the same files."
+        )
+        if config.do_train:
+            workers.run_in_chief(folder.check)
+        else:
+            workers.run_in_chief(_weights_to_evaluate, config, folder)
 
         # 4. Model and losses.
-        task = _make_task(config, strategy)
+        with strategy.scope():
+            task = PretrainingTask(
+                config.albert_config,
+                objectives=config.objectives,
+                seed=config.random_seed,
+                dtype=config.dtype_policy,
+            )
         evaluator = None
         if eval_records:
             evaluator = _evaluator(config, eval_records, task, strategy)
@@ -111,48 +123,15 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         return scores
 
 
-def _check_start(
-    config: PretrainingConfig,
-    folder: run_folder.RunFolder,
-    workers: workers_lib.Workers,
-) -> None:
-    """Checks batch sizes, the output directory and the weights to use."""
-    devices.check_batch_sizes(
-        config,
-        workers.strategy.num_replicas_in_sync,
-        train_batch_size=config.do_train,
-        eval_batch_size=config.do_eval,
-    )
-    workers.check_same(folder.fingerprint, "All workers need the same files.")
-    workers.run_in_chief(
-        folder.check
-        if config.do_train
-        else functools.partial(_weights_to_evaluate, config, folder)
-    )
-
-
-def _make_task(
-    config: PretrainingConfig, strategy: tf.distribute.Strategy
-) -> PretrainingTask:
-    with strategy.scope():
-        return PretrainingTask(
-            config.albert_config,
-            objectives=config.objectives,
-            seed=config.random_seed,
-            dtype=config.dtype_policy,
-        )
-
-
 def _output_folder(
     config: PretrainingConfig,
     train_records: TrainRecords,
     eval_records: RecordSource | None,
     strategy: tf.distribute.Strategy,
-) -> run_folder.RunFolder:
-    sources = [*train_records.values(), *filter(None, [eval_records])]
-    tokenizers = [source.shard.tokenizer_hash for source in sources]
+) -> RunFolder:
+    tokenizers = _tokenizer_hashes(train_records, eval_records)
     by_files = config.read_order == "files"
-    return run_folder.RunFolder(
+    return RunFolder(
         path=config.output_dir,
         fingerprint=run_folder.fingerprint(
             config,
@@ -168,10 +147,10 @@ def _output_folder(
             },
             # Percents mean other steps when a run becomes longer.
             **{
-                name: phases.in_steps(
+                name: pretrain_config.in_steps(
                     getattr(config, name), config.num_train_steps
                 )
-                for name in phases.SCHEDULES
+                for name in pretrain_config.SCHEDULES
             },
             read_order=config.read_order,
             # Among which the files are divided.
@@ -182,24 +161,27 @@ def _output_folder(
             continue_from=config.continue_from
             and os.path.realpath(config.continue_from),
             eval_records=eval_records and _evaluated(config, eval_records),
-            best_metric=config.best_metric or _primary_metric(config),
-            settings={
-                run_folder.TOKENIZER: next(filter(None, tokenizers), None)
-            },
+            best_metric=config.best_metric or config.primary_metric,
+            settings={run_folder.TOKENIZER: next(iter(tokenizers), None)},
         ),
     )
 
 
-def _primary_metric(config: PretrainingConfig) -> str:
-    return pretrain_config.PRIMARY_METRICS[config.objectives[0]]
+def _tokenizer_hashes(
+    train_records: TrainRecords, eval_records: RecordSource | None
+) -> list[str]:
+    """Returns those of the records, each once, as far as they are known."""
+    sources = [*train_records.values(), *filter(None, [eval_records])]
+    hashes = [source.shard.tokenizer_hash for source in sources]
+    return list(dict.fromkeys(filter(None, hashes)))
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
     """Returns what identifies the records that are evaluated, and how."""
-    number = _num_evaluated(config, records)
+    num_evaluated = _num_evaluated(config, records)
     evaluated = records.fingerprint
-    if number < records.num_records:
-        evaluated = f"the first {number} of {evaluated}"
+    if num_evaluated < records.num_records:
+        evaluated = f"the first {num_evaluated} of {evaluated}"
     if records.mask_settings:
         evaluated += f" with the masks {records.mask_settings}"
     return evaluated
@@ -208,8 +190,9 @@ def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
 def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
     if config.max_eval_steps is None:
         return records.num_records
-    most = config.max_eval_steps * config.eval_batch_size
-    return min(most, records.num_records)
+    return min(
+        config.max_eval_steps * config.eval_batch_size, records.num_records
+    )
 
 
 def _training_batches(
@@ -258,19 +241,11 @@ class Evaluator:
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Returns the scores over all batches.
-
-        Raises:
-            ValueError: There is no batch.
-        """
+        """Returns the scores over all batches."""
         names = self._task.total_names
         totals = np.zeros(len(names))
-        count = 0
         for batch in self._batches:
             totals += self._batch_totals(batch).numpy().astype(np.float64)
-            count += 1
-        if not count:
-            raise ValueError("There are no records to evaluate.")
         return self._task.evaluation_scores(
             dict(zip(names, totals.tolist(), strict=True))
         )
@@ -296,13 +271,12 @@ def _evaluator(
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
 ) -> Evaluator:
-    if (number := _num_evaluated(config, records)) < records.num_records:
+    num_evaluated = _num_evaluated(config, records)
+    if num_evaluated < records.num_records:
         _LOGGER.info(
-            "Evaluations use the first %d of %d records, because of "
-            "--max_eval_steps=%d.",
-            number,
+            "Evaluations use the first %d of %d records.",
+            num_evaluated,
             records.num_records,
-            config.max_eval_steps,
         )
     batches = devices.distribute(
         strategy,
@@ -318,7 +292,7 @@ def _evaluator(
         task,
         strategy,
         batches=batches,
-        primary_metric=_primary_metric(config),
+        primary_metric=config.primary_metric,
     )
 
 
@@ -357,19 +331,15 @@ def _check_records(
     evaluated = eval_records.shards if eval_records else []
     for source in train_records.values():
         shards.report_common_text(source.shards, evaluated)
-    if config.eval_file and not config.do_eval:
-        _LOGGER.warning(
-            "--eval_file=%s is not evaluated. Pass --do_eval.", config.eval_file
-        )
-    sources = [*train_records.values(), *filter(None, [eval_records])]
-    described = [source.shard for source in sources]
-    if len({shard.tokenizer_hash for shard in described} - {None}) > 1:
+    if len(_tokenizer_hashes(train_records, eval_records)) > 1:
         raise ValueError(
             "The records to train on, or those and the ones to evaluate on, "
             "were made with different tokenizers. Build all with the same "
             "vocabulary."
         )
     vocab_size = config.albert_config.vocab_size
+    sources = [*train_records.values(), *filter(None, [eval_records])]
+    described = [source.shard for source in sources]
     for shard in described:
         if shard.vocab_size not in (None, vocab_size):
             raise ValueError(
@@ -377,8 +347,7 @@ def _check_records(
                 f"{shard.vocab_size} tokens, but the config has vocab_size="
                 f"{vocab_size}. Change the config, or build them again."
             )
-    kinds = {shard.settings.pair_objective for shard in described}
-    pairs = {kind for kind in kinds if kind}
+    pairs = {shard.settings.pair_objective for shard in described} - {None, ""}
     if "sop" in config.objectives and ("none" in pairs or len(pairs) > 1):
         raise ValueError(
             "Sentence order is learnt from records with pairs of one kind, "
@@ -387,9 +356,7 @@ def _check_records(
         )
 
 
-def _weights_to_evaluate(
-    config: PretrainingConfig, folder: run_folder.RunFolder
-) -> str:
+def _weights_to_evaluate(config: PretrainingConfig, folder: RunFolder) -> str:
     """Returns the weights to evaluate, after training or without it."""
     output_dir = config.output_dir
     if config.do_train:

@@ -1,12 +1,23 @@
-"""The configuration of a pretraining run, and its flags."""
+"""The configuration of a pretraining run, its flags and its phases.
+
+A run has one phase, or several that follow one another, as its schedules say.
+`3@0,6@30000` is a schedule: the value 3 from step 0 on, and 6 from step 30000
+on; `6@25%` begins when a quarter of the steps is done. The phases of a run
+begin wherever one of its schedules changes.
+
+Source: Gong et al. 2019, "Efficient training of BERT by progressively
+stacking", for the depth, which sharing all layers makes free of copies; Devlin
+et al. 2019, appendix A.2, for the length; Smith et al. 2018, "Don't decay the
+learning rate, increase the batch size", for the batch size.
+"""
 
 import dataclasses
+import itertools
+import re
 
 from albert_tf import checks
 from albert_tf.settings import setting
-from albert_tf.training import phases as phases_lib
-from albert_tf.training.phases import Phase
-from albert_tf.training.run_config import RunConfig
+from albert_tf.training.run_config import Phase, RunConfig
 
 _AS_BUILT = (
     " Default: as the records were built; only those of --masking=dynamic can "
@@ -17,9 +28,15 @@ PRIMARY_METRICS = {
     "mlm": "masked_lm_accuracy",
     "sop": "sentence_order_accuracy",
 }
-
-
 READ_ORDERS = ("records", "files")
+# The fields of a phase that a schedule may change, by the name of its flag;
+# and the names of the settings that the last phase must have.
+SCHEDULES = {
+    "depth_schedule": ("depth", "num_hidden_layers"),
+    "length_schedule": ("max_seq_length", "max_seq_length"),
+    "batch_schedule": ("batch_size", "train_batch_size"),
+}
+_ENTRIES = re.compile(r"\d+@\d+%?(,\d+@\d+%?)*")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,13 +135,66 @@ class PretrainingConfig(RunConfig):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """The phases of the run; see `phases.merge`."""
+        """The phases of the run in their order."""
         [last] = super().phases
-        return phases_lib.merge(
-            {name: getattr(self, name) for name in phases_lib.SCHEDULES},
-            last,
-            num_train_steps=self.num_train_steps,
+        values = {
+            field: self._schedule(name, getattr(last, field), last_name)
+            for name, (field, last_name) in SCHEDULES.items()
+            if getattr(self, name)
+        }
+        return tuple(
+            dataclasses.replace(
+                last,
+                first_step=start,
+                **{
+                    field: by_step[max(s for s in by_step if s <= start)]
+                    for field, by_step in values.items()
+                },
+            )
+            for start in sorted({0}.union(*values.values()))
         )
+
+    @property
+    def primary_metric(self) -> str:
+        """The score that selects the best weights by default."""
+        return PRIMARY_METRICS[self.objectives[0]]
+
+    def _schedule(
+        self, name: str, last_value: int, last_name: str
+    ) -> dict[int, int]:
+        """Returns the values of a schedule by their first step."""
+        text = getattr(self, name)
+        received = f"Received: {name}={text!r}."
+        if not _ENTRIES.fullmatch(text):
+            raise ValueError(
+                f"`{name}` must be one or more of VALUE@STEP or "
+                "VALUE@PERCENT%, separated by commas, such as 3@0,12@50000. "
+                f"{received}"
+            )
+        entries = in_steps(text, self.num_train_steps).split(",")
+        values, starts = zip(
+            *(map(int, entry.split("@")) for entry in entries), strict=True
+        )
+        problem = ""
+        if starts[0] or any(a >= b for a, b in itertools.pairwise(starts)):
+            problem = "begin at step 0, and each entry at a later step"
+        elif values[-1] != last_value:
+            problem = (
+                f"end with {last_name}={last_value}, which checkpoints are "
+                "evaluated with"
+            )
+        elif min(values) < 1 or (
+            name == "depth_schedule" and max(values) > last_value
+        ):
+            problem = "have values of at least 1, and no more layers than all"
+        elif starts[-1] >= self.num_train_steps:
+            problem = (
+                "begin its last phase before the run ends, at "
+                f"num_train_steps={self.num_train_steps}"
+            )
+        if problem:
+            raise ValueError(f"`{name}` must {problem}. {received}")
+        return dict(zip(starts, values, strict=True))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +213,6 @@ class PretrainingConfig(RunConfig):
             checks.check_number(
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
-        checks.check_choice("read_order", self.read_order, READ_ORDERS)
         self._check_phases()
         if self.continue_from and self.init_checkpoint:
             raise ValueError(
@@ -182,3 +251,14 @@ class PretrainingConfig(RunConfig):
                 f"parameter_sharing={config.parameter_sharing!r}, "
                 f"num_hidden_groups={config.num_hidden_groups}."
             )
+
+
+def in_steps(schedule: str, num_train_steps: int) -> str:
+    """Returns a schedule with steps in place of percents of a run.
+
+    >>> in_steps("6@0,12@60%", 1000)
+    '6@0,12@600'
+    """
+    return re.sub(
+        r"(\d+)%", lambda m: str(int(m[1]) * num_train_steps // 100), schedule
+    )

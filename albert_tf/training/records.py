@@ -13,8 +13,7 @@ from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.tasks.task import ExampleSet, Sets
 from albert_tf.training import devices
-from albert_tf.training.phases import Phase
-from albert_tf.training.run_config import FinetuningConfig
+from albert_tf.training.run_config import FinetuningConfig, Phase
 
 _LOGGER = logging.getLogger(__name__)
 

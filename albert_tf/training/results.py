@@ -165,9 +165,7 @@ def _sections(
     main: RecordSet, outputs: Outputs, scores: Mapping[str, float]
 ) -> list[report.Section]:
     """Returns the sections of the report that the main set gives."""
-    sections: list[report.Section] = [
-        report.length_histogram(main.columns.lengths)
-    ]
+    sections: list[report.Section] = []
     labels, logits = main.labels, outputs.get("logits")
     if isinstance(logits, np.ndarray) and labels is not None:
         settings = main.data.settings

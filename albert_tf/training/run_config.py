@@ -12,21 +12,37 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import checks
+from albert_tf import checks, settings
 from albert_tf.config import AlbertConfig
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.settings import setting
-from albert_tf.training.phases import Phase
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 ON_DIVERGENCE = ("stop", "rollback")
 # Where the addresses of several workers come from.
-TF_CONFIG, SLURM, MPI = CLUSTERS = ("tf_config", "slurm", "mpi")
+CLUSTERS = ("tf_config", "slurm")
 # Name of the TPU of this machine.
 LOCAL_TPU = "local"
 # Seeds of further runs are counted up from the given one; keys have 32 bits.
 LARGEST_SEED = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Phase:
+    """What all updates of a phase have in common.
+
+    Args:
+        first_step: The step at which the phase begins.
+        depth: Number of layers that are computed.
+        max_seq_length: S of the training records.
+        batch_size: Examples of an update over all replicas.
+    """
+
+    first_step: int
+    depth: int
+    max_seq_length: int
+    batch_size: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,9 +56,6 @@ class RunConfig(OptimizerConfig):
         albert_config: Shape of the model.
         output_dir: Output directory of the run.
         flags_text: Written to `flags.txt`.
-
-    Raises:
-        ValueError: A value is invalid, or two contradict each other.
     """
 
     albert_config: AlbertConfig
@@ -99,14 +112,9 @@ class RunConfig(OptimizerConfig):
     cluster: str | None = setting(
         None,
         "Where the addresses of the workers come from: tf_config (the variable "
-        "TF_CONFIG); slurm (the variables of srun); or mpi (those of mpirun, "
-        "with --worker_hosts). Default: tf_config, if there are workers.",
+        "TF_CONFIG), or slurm (the variables of srun). Default: tf_config, if "
+        "there are workers.",
         choices=CLUSTERS,
-    )
-    worker_hosts: tuple[str, ...] = setting(
-        (),
-        "host:port of the workers, in the order of their ranks, for "
-        "--cluster=mpi.",
     )
     tpu_name: str | None = setting(None, "Name or address of the TPU.")
     tpu_zone: str | None = setting(None, "Zone of the TPU.")
@@ -157,32 +165,20 @@ class RunConfig(OptimizerConfig):
         checks.check_integer(
             "random_seed", self.random_seed, at_most=LARGEST_SEED
         )
-        checks.check_choice("strategy", self.strategy, STRATEGIES)
-        checks.check_choice("precision", self.precision, PRECISIONS)
-        checks.check_choice("on_divergence", self.on_divergence, ON_DIVERGENCE)
-        self._check_cluster()
-
-    def _check_cluster(self) -> None:
-        if self.has_cluster:
-            checks.check_choice("cluster", self.cluster, CLUSTERS)
+        for field in dataclasses.fields(self):
+            value, choices = (
+                getattr(self, field.name),
+                settings.choices_of(field),
+            )
+            if choices and value is not None:
+                checks.check_choice(field.name, value, choices)
         is_many = self.strategy in ("auto", "multi_worker")
-        if self.has_cluster and (self.uses_tpu or not is_many):
+        if self.cluster and (self.uses_tpu or not is_many):
             raise ValueError(
                 "`cluster` names the workers of --strategy=multi_worker. Pass "
                 f"that, or leave --cluster out. Received: "
                 f"strategy={self.strategy!r}, cluster={self.cluster!r}."
             )
-        if bool(self.worker_hosts) != (self.cluster == MPI):
-            raise ValueError(
-                "--cluster=mpi and --worker_hosts belong together: pass both, "
-                f"or neither. Received: cluster={self.cluster or TF_CONFIG!r}, "
-                f"worker_hosts={','.join(self.worker_hosts)}."
-            )
-
-    @property
-    def has_cluster(self) -> bool:
-        """Whether `cluster` was chosen, so that there are other workers."""
-        return self.cluster is not None
 
     @property
     def uses_tpu(self) -> bool:
@@ -219,11 +215,7 @@ class RunConfig(OptimizerConfig):
         return f"mixed_{self.precision}"
 
     def check_sequence_length(self, max_seq_length: int) -> None:
-        """Checks that the model has so many positions.
-
-        Raises:
-            ValueError: It has not.
-        """
+        """Checks that the model has so many positions."""
         longest = self.albert_config.max_position_embeddings
         checks.check_integer("max_seq_length", max_seq_length, at_least=1)
         if max_seq_length > longest:

@@ -40,8 +40,6 @@ _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"
 _EVAL_RECORDS = "eval_records"
 # Config values that matter only while training.
 _DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-# Left behind by a run that failed early or was killed.
-_HARMLESS = {LOCK_FILE}
 # Parts of `<run>/checkpoints/step-00000100/model.ckpt` and `<run>/best/`, which
 # a kill may have left as `<run>/best.0123abcd.replaced`.
 _IN_RUN = re.compile(
@@ -82,12 +80,12 @@ def _digest_of_weights(path: str) -> str | None:
         pattern = os.path.join(glob.escape(name), "*")
     else:
         pattern = f"{glob.escape(_WEIGHTS_FILE.sub('', name))}.*"
-    found = sorted(filter(_WEIGHTS_FILE.search, glob.glob(pattern)))
+    weights = sorted(filter(_WEIGHTS_FILE.search, glob.glob(pattern)))
     digest = hashlib.sha256()
-    for one in found:
-        with open(one, "rb") as file:
+    for weights_file in weights:
+        with open(weights_file, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest() if found else None
+    return digest.hexdigest() if weights else None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,25 +112,19 @@ class RunFolder:
     def check(self) -> None:
         """Checks that the directory is this run's, or empty.
 
-        Raises:
-            ValueError: It belongs to another run, holds other files, or is
-                itself a file; or the run starts from weights of another
-                vocabulary.
+        Weights to start from must be those of the same vocabulary.
         """
         start = self.fingerprint.get(_START)
         if start:
             tokenizer = self.metadata.tokenizer_hash
             meaning.check_task(start, Metadata(tokenizer_hash=tokenizer))
-        found = read_fingerprint(self.path)
-        if found:
-            _check_same(self.path, found, self.fingerprint)
-        elif os.path.lexists(self.path) and not os.path.isdir(self.path):
-            raise ValueError(
-                f"{self.path!r} is a file. Pass a directory as --output_dir."
-            )
+        kept = read_fingerprint(self.path)
+        if kept:
+            _check_same(self.path, kept, self.fingerprint)
         elif os.path.isdir(self.path) and (
             {*os.listdir(self.path)}
-            - _HARMLESS
+            # Left behind by a run that failed early or was killed.
+            - {LOCK_FILE}
             - {*files.find_partials(os.path.join(self.path, FINGERPRINT_FILE))}
         ):
             raise ValueError(
@@ -146,66 +138,45 @@ class RunFolder:
         """Checks the directory and keeps other processes from training in it.
 
         What killed processes have left incomplete in it is removed. The system
-        releases the lock when the process ends, however it ends. A directory
-        that was created here and is still empty is removed.
-
-        Raises:
-            ValueError: See `check`; or another process holds the lock.
+        releases the lock when the process ends, however it ends.
         """
         self.check()
-        is_new = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
         message = (
             f"Another process is training in {self.path!r}. Wait until it "
             "ends, or pass another --output_dir."
         )
-        try:
-            with files.locked(os.path.join(self.path, LOCK_FILE), message):
-                self._clean_up()
-                yield
-        finally:
-            if is_new and not os.listdir(self.path):
-                os.rmdir(self.path)
-
-    def _clean_up(self) -> None:
-        files.clean_up(self.path)
-        for entry in os.scandir(self.path):
-            if entry.is_dir():
-                files.clean_up(entry.path)
+        with files.locked(os.path.join(self.path, LOCK_FILE), message):
+            files.clean_up(self.path)
+            for entry in os.scandir(self.path):
+                if entry.is_dir():
+                    files.clean_up(entry.path)
+            yield
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run: fingerprint, config and flags."""
-        kept = read_fingerprint(self.path)
-        self._report_changes(kept)
-        # What was recorded first stays, but a run may become longer.
-        values = {
-            **self.fingerprint,
-            **{name: one for name, one in kept.items() if one is not None},
-        }
-        if _NUM_STEPS in self.fingerprint:
-            values[_NUM_STEPS] = self.fingerprint[_NUM_STEPS]
-        # The fingerprint first, so that a killed run leaves a known directory.
-        files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
-        config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
-
-    def _report_changes(self, kept: Mapping[str, Any]) -> None:
-        now = self.fingerprint
-        before, digest = kept.get(_START_DIGEST), now.get(_START_DIGEST)
-        if None not in (before, digest) and before != digest:
+        kept, current = read_fingerprint(self.path), self.fingerprint
+        before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
+        if None not in (before, now) and before != now:
             _LOGGER.warning(
                 "The weights of %s have changed since this run began. It "
                 "goes on from what it has learnt; for a run that starts from "
                 "the new ones, pass another --output_dir.",
-                now[_START],
+                current[_START],
             )
-        if kept.get(_NUM_STEPS, now.get(_NUM_STEPS)) != now.get(_NUM_STEPS):
-            _LOGGER.info(
-                "The run of %d steps goes on to %d; the learning rate is now "
-                "that of a run of this length.",
-                kept[_NUM_STEPS],
-                now[_NUM_STEPS],
-            )
+        # What was recorded first stays, but a run may become longer.
+        values = {
+            **current,
+            **{
+                name: value for name, value in kept.items() if value is not None
+            },
+        }
+        if _NUM_STEPS in current:
+            values[_NUM_STEPS] = current[_NUM_STEPS]
+        # The fingerprint first, so that a killed run leaves a known directory.
+        files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
+        config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
+        files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
 
 
 def finetuning_folder(
@@ -250,14 +221,11 @@ def check_model(config: RunConfig, task_name: str | None) -> None:
 
     For runs that do not train; dropout may differ. The task of a pretraining
     is None.
-
-    Raises:
-        ValueError: The directory belongs to a run of another model or task.
     """
-    found = read_fingerprint(config.output_dir)
-    wanted = {"config": config.albert_config.to_dict(), "task": task_name}
-    if found:
-        _check_same(config.output_dir, model_of(found), model_of(wanted))
+    kept = read_fingerprint(config.output_dir)
+    current = {"config": config.albert_config.to_dict(), "task": task_name}
+    if kept:
+        _check_same(config.output_dir, model_of(kept), model_of(current))
 
 
 def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,11 +238,7 @@ def model_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_fingerprint(output_dir: str) -> dict[str, Any]:
-    """Returns the fingerprint of the run in a directory; empty without one.
-
-    Raises:
-        ValueError: `run.json` is damaged.
-    """
+    """Returns the fingerprint of the run in a directory; empty without one."""
     return files.read_json_object(
         os.path.join(output_dir, FINGERPRINT_FILE), missing_ok=True
     )
@@ -286,11 +250,11 @@ def fingerprint_of_weights(path: str) -> dict[str, Any]:
     The path is a run's output directory, a checkpoint in it, or its prefix.
     """
     folder = os.path.abspath(files.check_local(path))
-    while not (found := read_fingerprint(folder)):
+    while not (values := read_fingerprint(folder)):
         folder, name = os.path.split(folder)
         if not _IN_RUN.match(name):
             break
-    return found
+    return values
 
 
 def weights_to_use(
@@ -301,19 +265,15 @@ def weights_to_use(
     In the directory of a run, these are always the best weights of the run;
     without training, `init_checkpoint` may be left out, or name them or what
     the run started from. In another directory, they are `init_checkpoint`.
-
-    Raises:
-        ValueError: There are no such weights; or `init_checkpoint` names
-            others, whose results would overwrite those of the run.
     """
     given = None if is_training else init_checkpoint
     trained = run_checkpoints.trained_weights(output_dir)
     run = read_fingerprint(output_dir)
     if given and not run:
         return given
-    own = {os.path.realpath(path) for path in (output_dir, trained) if path}
+    same = {os.path.realpath(path) for path in (output_dir, trained) if path}
     if given and not (
-        _is_same_start(run, _start(given)) or os.path.realpath(given) in own
+        _is_same_start(run, _start(given)) or os.path.realpath(given) in same
     ):
         raise ValueError(
             f"{output_dir!r} has the results of its own run, which those of "
@@ -337,20 +297,20 @@ def write_results(output_dir: str, results: Mapping[str, Any]) -> None:
 
 
 def _check_same(
-    output_dir: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
+    output_dir: str, kept: Mapping[str, Any], current: Mapping[str, Any]
 ) -> None:
     ignored = {_START_DIGEST}
-    if _is_same_start(found, wanted):
+    if _is_same_start(kept, current):
         ignored.add(_START)
-    if found.get(_NUM_STEPS, 0) <= wanted.get(_NUM_STEPS, 0):
+    if kept.get(_NUM_STEPS, 0) <= current.get(_NUM_STEPS, 0):
         ignored.add(_NUM_STEPS)
-    if None in (found.get(_EVAL_RECORDS), wanted.get(_EVAL_RECORDS)):
+    if None in (kept.get(_EVAL_RECORDS), current.get(_EVAL_RECORDS)):
         ignored.add(_EVAL_RECORDS)
-    stored, current = (
-        {name: one for name, one in values.items() if name not in ignored}
-        for values in (found, wanted)
+    compared = (
+        {name: value for name, value in values.items() if name not in ignored}
+        for values in (kept, current)
     )
-    if different := checks.differences(stored, current):
+    if different := checks.differences(*compared):
         raise ValueError(
             f"{output_dir!r} belongs to another run, with "
             f"{checks.listed(different)}. Pass another --output_dir, or the "
@@ -358,12 +318,12 @@ def _check_same(
         )
 
 
-def _is_same_start(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_same_start(run: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Returns whether two runs start from the same weights, or path."""
-    digests = one.get(_START_DIGEST), other.get(_START_DIGEST)
+    digests = run.get(_START_DIGEST), other.get(_START_DIGEST)
     if None not in digests and digests[0] == digests[1]:
         return True
-    path, other_path = one.get(_START), other.get(_START)
+    path, other_path = run.get(_START), other.get(_START)
     if path is None or other_path is None:
         return path is other_path
     # A run that was moved with its start has the same path relative to it.

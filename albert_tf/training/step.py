@@ -13,7 +13,7 @@ the loss scale of float16.
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import tensorflow as tf
 
@@ -23,7 +23,6 @@ from albert_tf.tasks.task import Batch, Task, Totals
 from albert_tf.training import devices
 from albert_tf.training.run_config import RunConfig
 
-Tensors = list[tf.Tensor]
 # By path of the variable; one that the loss does not reach has none.
 Gradients = dict[str, tf.Tensor]
 
@@ -86,9 +85,6 @@ class TrainStep:
                 ),
                 dtype=config.precision,
             )
-        # TensorFlow has no clock where results must be the same. For a TPU, a
-        # batch that is timed would pass through the host that has the clock.
-        self._times_batches = not config.deterministic and device != "TPU"
         # AutoGraph would take seconds, and there is nothing to convert.
         self.run = tf.function(self._run, autograph=False)
 
@@ -100,7 +96,6 @@ class TrainStep:
             "learning_rate",
             "loss_scale",
             "gradient_norm",
-            *(("waiting_seconds",) if self._times_batches else ()),
         )
 
     def _run(
@@ -127,8 +122,8 @@ class TrainStep:
         Returns:
             Float32 `[num_steps, K]` with the columns `result_names`: metric
             totals over the global batch, learning rate, loss scale (1 if the
-            loss is not scaled), gradient norm before clipping and seconds until
-            the batch was there; and the new `loss_scale`.
+            loss is not scaled) and gradient norm before clipping; and the new
+            `loss_scale`.
         """
 
         def update(
@@ -139,17 +134,13 @@ class TrainStep:
                 step, self._config
             )
             scale = loss_scale[0] if self._scales_loss else 1.0
-            if self._times_batches:
-                batch, waiting_seconds = _timed_next(iterator)
-            else:
-                batch, waiting_seconds = next(iterator), tf.zeros([0])
             rows = self.strategy.run(
                 # A TPU's strategy makes tensors of all `args`.
                 functools.partial(self._replica_step, depth=depth),
-                args=(batch, step, rate, scale),
+                args=(next(iterator), step, rate, scale),
             )
             row = self.strategy.experimental_local_results(rows)[0]
-            results = results.write(index, tf.concat([row, waiting_seconds], 0))
+            results = results.write(index, row)
             if self._scales_loss:
                 loss_scale = updated_loss_scale(
                     loss_scale, tf.math.is_finite(row[-1])
@@ -173,7 +164,14 @@ class TrainStep:
         depth: int | None,
     ) -> tf.Tensor:
         context = tf.distribute.get_replica_context()
-        loss_denominators = _add_up(context, self.task.loss_denominators(batch))
+        denominators = self.task.loss_denominators(batch)
+        loss_denominators = dict(
+            zip(
+                denominators,
+                _all_reduce(context, [*denominators.values()]),
+                strict=True,
+            )
+        )
         seed = self._step_seed(step, context)
         gradients, totals = self._gradients(
             batch, loss_denominators, seed, scale, depth
@@ -326,23 +324,6 @@ class TrainStep:
         return variable.read_value()
 
 
-def _timed_next(iterator: Iterator[Batch]) -> tuple[Batch, tf.Tensor]:
-    """Returns a batch, and how long it took to come, float32 `[1]`."""
-    start = tf.timestamp()
-    with tf.control_dependencies([start]):
-        batch = next(iterator)
-    with tf.control_dependencies(
-        tf.nest.flatten(batch, expand_composites=True)
-    ):
-        end = tf.timestamp()
-    # Without this, a single thread looks at the clock after the step.
-    with tf.control_dependencies([end]):
-        batch = tf.nest.map_structure(
-            tf.identity, batch, expand_composites=True
-        )
-    return batch, tf.cast(end - start, tf.float32)[None]
-
-
 def _split(value: tf.Tensor, num_micro_batches: int) -> tf.Tensor:
     """Divides the rows of a batch: `[b, ...]` to `[n, b / n, ...]`."""
     shape = [
@@ -362,21 +343,11 @@ def _assign(variable: tf.Variable, value: tf.Tensor) -> None:
 
 
 def _all_reduce(
-    context: tf.distribute.ReplicaContext, tensors: Sequence[tf.Tensor]
-) -> Tensors:
+    context: tf.distribute.ReplicaContext, tensors: list[tf.Tensor]
+) -> list[tf.Tensor]:
     if context.num_replicas_in_sync == 1:
-        return list(tensors)
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, list(tensors))
-
-
-def _add_up(context: tf.distribute.ReplicaContext, totals: Totals) -> Totals:
-    values = _all_reduce(context, list(totals.values()))
-    return dict(zip(totals, values, strict=True))
-
-
-def initial_loss_scale() -> list[float]:
-    """Returns the loss scale and the number of steps since it changed."""
-    return [INITIAL_LOSS_SCALE, 0.0]
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def updated_loss_scale(state: tf.Tensor, is_finite: tf.Tensor) -> tf.Tensor:

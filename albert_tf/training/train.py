@@ -1,13 +1,14 @@
 """What pretraining and fine-tuning share before their loop: begin, or resume.
 
 A run begins with random weights, those of a checkpoint, or the state of another
-run, and resumes from its own newest checkpoint.
+run, and resumes from its own newest checkpoint. What it remembers between two
+updates, besides the weights, is a `RunState`.
 """
 
 import contextlib
 import dataclasses
-import functools
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,20 +17,14 @@ import keras
 import tensorflow as tf
 
 from albert_tf import checks
-from albert_tf.checkpoints import (
-    load,
-    meaning,
-    run_checkpoints,
-    train_state,
-    variable_names,
-)
+from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.train_state import Checkpointer
 from albert_tf.tasks.task import Task
 from albert_tf.training import devices, run_folder
+from albert_tf.training import step as step_lib
 from albert_tf.training.metric_log import MetricLog
 from albert_tf.training.run_config import RunConfig
 from albert_tf.training.run_folder import RunFolder
-from albert_tf.training.run_state import RunState
 from albert_tf.training.step import TrainStep
 from albert_tf.training.workers import Workers
 
@@ -41,6 +36,112 @@ _SECONDS_TO_SEE = 30
 _SECONDS_BETWEEN = 0.5
 # What, beside the records, says which example is read when.
 _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
+# The running level averages about this many steps; jumps are not judged before
+# that many were seen.
+HORIZON = 50
+# A jump is a loss above the running level by all of: half of the level; this
+# many times the mean absolute deviation of single steps, so that small noisy
+# batches pass; and one nat, so that one hard example of a nearly solved task
+# passes.
+RELATIVE_JUMP = 0.5
+DEVIATIONS = 8.0
+ABSOLUTE_JUMP = 1.0
+
+
+@dataclasses.dataclass
+class DivergenceDetector:
+    """Compares the loss of each step with its running level.
+
+    Args:
+        mean: Exponential moving average of the loss.
+        deviation: Exponential moving average of its distance from `mean`.
+        num_steps: Number of steps seen.
+    """
+
+    mean: float = 0.0
+    deviation: float = 0.0
+    num_steps: int = 0
+
+    def problem(self, loss: float, *, detects_jumps: bool = True) -> str | None:
+        """Describes what is wrong with the loss of the next step, if anything.
+
+        >>> DivergenceDetector().problem(float("nan"))
+        'the loss is nan'
+        """
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not detects_jumps or self.num_steps < HORIZON:
+            return None
+        margin = max(
+            ABSOLUTE_JUMP,
+            RELATIVE_JUMP * self.mean,
+            DEVIATIONS * self.deviation,
+        )
+        if loss > self.mean + margin:
+            return (
+                f"the loss jumped to {loss:.4g} from a running level of "
+                f"{self.mean:.4g}"
+            )
+        return None
+
+    def update(self, loss: float) -> None:
+        """Adds the loss of a step that has no problem."""
+        self.num_steps += 1
+        share = 1 / min(self.num_steps, HORIZON)
+        distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
+        self.mean += share * (loss - self.mean)
+        self.deviation += share * (distance - self.deviation)
+
+
+@dataclasses.dataclass
+class RunState:
+    """What a run remembers besides weights and optimizer slots.
+
+    Args:
+        step: Number of updates done.
+        skipped_batches: Number of batches that rollbacks skipped.
+        examples_read: Number of training examples read, by the sequence
+            length of their records.
+        phase: Index of the phase of the last update.
+        learning_rate_multiplier: Halved by each rollback.
+        num_rollbacks: Number of rollbacks.
+        loss_scale: Scale, and number of steps since it changed; see
+            `step.updated_loss_scale`.
+        detector: Running level of the loss.
+        window: Totals over the steps since the last log line.
+        best_score: Best evaluation score so far; None before the first.
+        best_loss: Loss of the best evaluation; None if unknown or not finite.
+        evaluations_since_best: Number of evaluations since the first one with
+            the best score.
+    """
+
+    step: int = 0
+    skipped_batches: int = 0
+    examples_read: dict[str, int] = dataclasses.field(default_factory=dict)
+    phase: int = 0
+    learning_rate_multiplier: float = 1.0
+    num_rollbacks: int = 0
+    loss_scale: list[float] = dataclasses.field(
+        default_factory=lambda: [step_lib.INITIAL_LOSS_SCALE, 0.0]
+    )
+    detector: DivergenceDetector = dataclasses.field(
+        default_factory=DivergenceDetector
+    )
+    window: dict[str, float] = dataclasses.field(default_factory=dict)
+    best_score: float | None = None
+    best_loss: float | None = None
+    evaluations_since_best: int = 0
+
+    @property
+    def data_position(self) -> int:
+        """Number of global batches consumed."""
+        return self.step + self.skipped_batches
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
+        """Restores what `dataclasses.asdict` returned."""
+        detector = DivergenceDetector(**values["detector"])
+        return cls(**{**values, "detector": detector})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +174,7 @@ def resume(
     continue_from: str | None = None,
     **load_options: bool,
 ) -> Iterator[Training]:
-    """Prepares the training of a task, or resumes it; holds the directory.
+    """Prepares the training of a task, or resumes it; locks the directory.
 
     The weights come from the first of these that exists:
     1. the newest checkpoint in `output_dir`, with optimizer slots, step, data
@@ -91,20 +192,14 @@ def resume(
         continue_from: Output directory of another pretraining, whose weights,
             slots and step this one goes on from.
         **load_options: See `load.load_checkpoint`, for `init_checkpoint`.
-
-    Raises:
-        ValueError: The directory belongs to another run, another process
-            trains in it, or a checkpoint does not fit the model.
     """
     with contextlib.ExitStack() as stack:
-        workers.run_in_chief(
-            functools.partial(stack.enter_context, folder.locked())
-        )
+        workers.run_in_chief(stack.enter_context, folder.locked())
         # 1. Optimizer.
         train_step = TrainStep(config, task, workers.strategy, multipliers)
 
         # 2. Weights.
-        checkpointer = train_state.Checkpointer(
+        checkpointer = Checkpointer(
             config.output_dir,
             model=task.model,
             optimizer=train_step.optimizer,
@@ -125,13 +220,21 @@ def resume(
                 continue_from, config, checkpointer, folder.fingerprint
             )
         else:
-            _initialize(task.model, config.init_checkpoint, **load_options)
+            if config.init_checkpoint:
+                load.load_checkpoint(
+                    task.model, config.init_checkpoint, **load_options
+                )
+            else:
+                _LOGGER.info(
+                    "Without --init_checkpoint, all weights are randomly "
+                    "initialised."
+                )
             state = RunState()
         workers.check_same_weights(task.model, step=state.step)
 
         # 3. Claim the directory: only now, so that a checkpoint that cannot be
         # loaded does not leave a directory of a run that never started.
-        workers.run_in_chief(functools.partial(folder.claim, config))
+        workers.run_in_chief(folder.claim, config)
         workers.check_same({"run.json": _is_claimed(folder.path)}, _SHARED)
 
         _LOGGER.info(
@@ -155,30 +258,13 @@ def resume(
 
 
 def _is_claimed(path: str) -> bool:
-    """Returns whether the directory is that of a run; waits for it a little.
-
-    The chief has just made it so.
-    """
+    """Returns whether the chief's claim is seen here; waits for it a little."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
     while not run_folder.read_fingerprint(path):
         if time.monotonic() > deadline:
             return False
         time.sleep(_SECONDS_BETWEEN)
     return True
-
-
-def _initialize(
-    model: keras.Model, init_checkpoint: str | None, **load_options: bool
-) -> None:
-    if init_checkpoint:
-        load.load_checkpoint(model, init_checkpoint, **load_options)
-        return
-    names = variable_names.variables_by_tf1_name(model.trainable_variables)
-    parts = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
-    _LOGGER.info(
-        "Without --init_checkpoint, all weights are randomly initialised: %s.",
-        ", ".join(parts),
-    )
 
 
 def _continue(
@@ -194,11 +280,6 @@ def _continue(
     rate multiplier, and the examples read of records that are still read in the
     same order, are those of the other run. Other records are read from their
     start.
-
-    Raises:
-        ValueError: `source` is not the directory of a pretraining, or one of
-            another model, objectives, optimizer or vocabulary; or it has as
-            many steps already.
     """
     theirs = run_folder.read_fingerprint(source)
     path = run_checkpoints.latest_checkpoint(source)
@@ -215,28 +296,28 @@ def _continue(
             f"model or the optimizer: {checks.listed(different)}. Pass "
             "--init_checkpoint instead to start from its weights alone."
         )
-    found = RunState.from_dict(checkpointer.restore(path))
-    if found.step >= config.num_train_steps:
+    state = RunState.from_dict(checkpointer.restore(path))
+    if state.step >= config.num_train_steps:
         raise ValueError(
-            f"The run of {source!r} has done {found.step} steps, and "
+            f"The run of {source!r} has done {state.step} steps, and "
             "--num_train_steps counts them. Pass a larger number. Received: "
             f"num_train_steps={config.num_train_steps}."
         )
     _LOGGER.info("Going on from %s.", path)
-    reads_alike = all(
+    has_same_order = all(
         theirs[name] == fingerprint[name] for name in _ORDER_SETTINGS
     )
     same_records = theirs["records"].items() & fingerprint["records"].items()
-    lengths = {length for length, _ in same_records} if reads_alike else set()
+    lengths = [length for length, _ in same_records] if has_same_order else []
     return RunState(
-        step=found.step,
-        skipped_batches=found.skipped_batches,
+        step=state.step,
+        skipped_batches=state.skipped_batches,
         examples_read={
-            length: number if length in lengths else 0
-            for length, number in found.examples_read.items()
+            length: num_examples if length in lengths else 0
+            for length, num_examples in state.examples_read.items()
         },
-        learning_rate_multiplier=found.learning_rate_multiplier,
-        loss_scale=found.loss_scale,
+        learning_rate_multiplier=state.learning_rate_multiplier,
+        loss_scale=state.loss_scale,
     )
 
 

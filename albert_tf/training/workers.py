@@ -35,7 +35,7 @@ from tensorflow.python.eager import context
 
 from albert_tf import checks
 from albert_tf.training import devices
-from albert_tf.training.run_config import MPI, SLURM, RunConfig
+from albert_tf.training.run_config import RunConfig
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,11 +50,6 @@ _EXIT_SECONDS = 10
 # How long a chief that has failed goes on answering the others.
 _REPORT_SECONDS = 2
 _JOB = "worker"
-# Rank and size of Open MPI; of MPICH, Intel MPI and others.
-_MPI_VARIABLES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-)
 # Jobs of the same machine, also those that follow at once, use other ports:
 # below those that systems give to clients.
 _FIRST_PORT, _PORTS_A_JOB, _NUM_JOBS = 12_000, 16, 1250
@@ -88,13 +83,15 @@ class Workers:
             lambda value: strategy.run(_sum_over_replicas, args=(value,))
         )
 
-    def run_in_chief(self, function: Callable[[], T]) -> T | None:
+    def run_in_chief(self, function: Callable[..., T], *args: Any) -> T | None:
         """Calls a function in the chief; returns when it has ended."""
-        return self.run_in_all(function if self.is_chief else lambda: None)
+        result = function(*args) if self.is_chief else None
+        self.wait()
+        return result
 
-    def run_in_all(self, function: Callable[[], T]) -> T:
+    def run_in_all(self, function: Callable[..., T], *args: Any) -> T:
         """Calls a function in each worker; returns when all have ended it."""
-        result = function()
+        result = function(*args)
         self.wait()
         return result
 
@@ -110,12 +107,7 @@ class Workers:
         return int(self.strategy.experimental_local_results(totals)[0]) > 0
 
     def check_same(self, values: Mapping[str, Any], advice: str) -> None:
-        """Checks that all workers have the same values, which JSON can hold.
-
-        Raises:
-            ValueError: This worker has others than the chief. That is reported
-                to the others, too.
-        """
+        """Checks that all workers have the same values, which JSON can hold."""
         if not self._are_several:
             return
         key = f"check-{next(self._num_checks)}"
@@ -165,18 +157,13 @@ class Workers:
 def _sum_over_replicas(value: tf.Tensor) -> tf.Tensor:
     context = tf.distribute.get_replica_context()
     # Placed on the replica's device, which a graph's argument is not.
-    own = tf.identity(value)
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+    placed = tf.identity(value)
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, placed)
 
 
 @contextlib.contextmanager
 def start(config: RunConfig) -> Iterator[Workers]:
-    """Yields the workers of a run; they begin, and end, together.
-
-    Raises:
-        ValueError: See `devices.create_strategy`; or the workers were started
-            with different flags, code or devices.
-    """
+    """Yields the workers of a run; they begin, and end, together."""
     if devices.strategy_name(config) != "multi_worker":
         yield Workers(devices.create_strategy(config))
         return
@@ -249,9 +236,9 @@ def _connect(
         num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
         rpc_layer="grpc",
     )
-    numbers = signal.SIGTERM, signal.SIGINT
     handlers = {
-        number: signal.signal(number, signal.SIG_DFL) for number in numbers
+        stop: signal.signal(stop, signal.SIG_DFL)
+        for stop in (signal.SIGTERM, signal.SIGINT)
     }
     # TensorFlow's chief waits without end for a worker that does not come.
     _exit_after(CONNECT_SECONDS)
@@ -260,8 +247,8 @@ def _connect(
     finally:
         faulthandler.cancel_dump_traceback_later()
         # TensorFlow takes SIGTERM for itself, without Python's knowledge.
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for stop, handler in handlers.items():
+            signal.signal(stop, handler)
 
 
 def _exit_after(seconds: float) -> None:
@@ -275,16 +262,10 @@ def _exit_after(seconds: float) -> None:
 def find_addresses(config: RunConfig) -> tuple[list[str], int]:
     """Returns `host:port` of each worker, and which of them this process is.
 
-    They come from the variables that a scheduler sets: `TF_CONFIG`, those of a
-    Slurm step, or those of `mpirun`, with `config.worker_hosts`.
-
-    Raises:
-        ValueError: They are missing or make no sense.
+    They come from the variable `TF_CONFIG`, or from those of a Slurm step.
     """
-    if config.cluster == SLURM:
+    if config.cluster == "slurm":
         return _slurm_addresses()
-    if config.cluster == MPI:
-        return _mpi_addresses(config)
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     jobs, index = resolver.cluster_spec().as_dict(), resolver.task_id
     chief = jobs.get("chief", [])
@@ -303,39 +284,17 @@ def find_addresses(config: RunConfig) -> tuple[list[str], int]:
 def _slurm_addresses() -> tuple[list[str], int]:
     # TensorFlow's SlurmClusterResolver sorts the hosts by name, so n10 before
     # n9, where Slurm does not, and needs nvidia-smi.
-    try:
-        hosts = slurm.expand_hostlist(os.environ["SLURM_STEP_NODELIST"])
-        counts = slurm.expand_tasks_per_node(
-            os.environ["SLURM_STEP_TASKS_PER_NODE"]
-        )
-        job = int(os.environ["SLURM_JOB_ID"])
-        index = int(os.environ["SLURM_PROCID"])
-    except KeyError as error:
-        raise ValueError(
-            f"{error} is not set. Start the command with srun, or pass another "
-            "--cluster."
-        ) from error
+    if "SLURM_STEP_NODELIST" not in os.environ:
+        raise ValueError("Start the command with srun, for --cluster=slurm.")
+    hosts = slurm.expand_hostlist(os.environ["SLURM_STEP_NODELIST"])
+    counts = slurm.expand_tasks_per_node(
+        os.environ["SLURM_STEP_TASKS_PER_NODE"]
+    )
+    job = int(os.environ["SLURM_JOB_ID"])
     first = _FIRST_PORT + job % _NUM_JOBS * _PORTS_A_JOB
     addresses = [
         f"{host}:{first + task}"
         for host, count in zip(hosts, counts, strict=True)
         for task in range(count)
     ]
-    return addresses, index
-
-
-def _mpi_addresses(config: RunConfig) -> tuple[list[str], int]:
-    addresses = list(config.worker_hosts)
-    for rank, size in _MPI_VARIABLES:
-        if size in os.environ:
-            if int(os.environ[size]) != len(addresses):
-                raise ValueError(
-                    f"mpirun has started {os.environ[size]} processes, but "
-                    f"--worker_hosts has {len(addresses)} addresses. Pass "
-                    "host:port of every rank, in their order."
-                )
-            return addresses, int(os.environ[rank])
-    raise ValueError(
-        "There are no variables of mpirun. Start the command with it, or pass "
-        "another --cluster."
-    )
+    return addresses, int(os.environ["SLURM_PROCID"])

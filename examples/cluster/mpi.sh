@@ -8,13 +8,15 @@ set -e
 # On a file system that all machines share.
 SHARED=${SHARED:-/shared}
 
-# mpirun counts the ranks in the order of --host; --worker_hosts repeats it.
+# mpirun counts the ranks in the order of --host, which TF_CONFIG repeats.
 mpirun_hosts=$(printf '%s:1,' "$@")
-worker_hosts=$(printf '%s:2222,' "$@")
-mpirun --host "${mpirun_hosts%,}" -np $# --map-by node \
+workers=$(printf '"%s:2222",' "$@")
+export WORKERS="{\"worker\": [${workers%,}]}"
+mpirun -x WORKERS --host "${mpirun_hosts%,}" -np $# --map-by node bash -c '
+    TASK="{\"type\": \"worker\", \"index\": $OMPI_COMM_WORLD_RANK}"
+    TF_CONFIG="{\"cluster\": $WORKERS, \"task\": $TASK}" exec "$@"' - \
     .venv/bin/python run_pretraining.py \
-    --cluster=mpi \
-    --worker_hosts="${worker_hosts%,}" \
+    --cluster=tf_config \
     --albert_config_file=base_v2 \
     --input_file="$SHARED/records/train*" \
     --eval_file="$SHARED/records/held_out*" --do_eval \

@@ -91,19 +91,30 @@ def test_the_pods_find_one_another(index, tmp_path, monkeypatch):
     ]
 
 
-def test_mpirun_and_the_workers_count_the_hosts_alike(tmp_path):
-    mpirun = tmp_path / "mpirun"
-    mpirun.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
-    mpirun.chmod(0o755)
+def test_the_ranks_of_mpirun_find_one_another(tmp_path, monkeypatch):
+    stubs = {
+        # Starts the command that follows the options, as the second rank.
+        "mpirun": 'printf "%s\\n" "$@" > said; while [ "$1" != bash ]; do '
+        'shift; done; OMPI_COMM_WORLD_RANK=1 exec "$@"',
+        ".venv/bin/python": 'echo "$TF_CONFIG"',
+    }
+    for name, line in stubs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/bash\n{line}\n")
+        (tmp_path / name).chmod(0o755)
 
-    said = subprocess.run(
+    done = subprocess.run(
         [FOLDER / "mpi.sh", "node1", "node2"],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
-    ).stdout.splitlines()
+    )
 
+    said = (tmp_path / "said").read_text().splitlines()
     assert said[said.index("--host") + 1] == "node1:1,node2:1"
     assert said[said.index("-np") + 1] == "2"
-    assert "--worker_hosts=node1:2222,node2:2222" in said
+    monkeypatch.setenv("TF_CONFIG", done.stdout)
+    found = workers.find_addresses(runs.run_config())
+    assert found == (["node1:2222", "node2:2222"], 1)

@@ -110,7 +110,7 @@ class Trainer:
         """Returns one dict a step, and the loss scale after the last."""
         iterator = iter(self.dataset(batches))
         num_steps = len(batches["input_ids"])
-        state = tf.constant(loss_scale or step.initial_loss_scale())
+        state = tf.constant(loss_scale or [step.INITIAL_LOSS_SCALE, 0.0])
         rows = []
         for start in range(0, num_steps, per_call or num_steps):
             values, state = self.step.run(
@@ -124,9 +124,6 @@ class Trainer:
             rows.extend(values.numpy().tolist())
         names = self.step.result_names
         steps = [dict(zip(names, row, strict=True)) for row in rows]
-        self.waiting_seconds = [
-            one.pop("waiting_seconds", None) for one in steps
-        ]
         return steps, state.numpy().tolist()
 
     def weights(self):

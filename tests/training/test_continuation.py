@@ -33,12 +33,19 @@ def half(make_pretraining_job, tmp_path_factory):
     return done
 
 
-def test_with_the_same_settings_it_is_one_run(half, job):
-    whole = job("whole")
-    second = job("second", continue_from=half.output_dir)
-    pretrain.run(whole)
+@pytest.fixture(scope="module")
+def continued(make_pretraining_job, tmp_path_factory, half):
+    """The job and the scores of a run that went on, with one setting."""
+    second = make_pretraining_job(
+        tmp_path_factory.mktemp("continued") / "run",
+        continue_from=half.output_dir,
+    )
+    return second, pretrain.run(second)
 
-    pretrain.run(second)
+
+def test_with_the_same_settings_it_is_one_run(continued, job):
+    whole, (second, _) = job("whole"), continued
+    pretrain.run(whole)
 
     one, other = (
         runs.arrays_of(x.output_dir, runs.NUM_PRETRAINING_STEPS)
@@ -51,9 +58,10 @@ def test_with_the_same_settings_it_is_one_run(half, job):
     assert [line["step"] for line in lines] == [3, 4, 6, 6]
 
 
-def test_a_run_that_went_on_resumes_without_the_first_one(half, job, stop_at):
-    whole = job("whole", continue_from=half.output_dir)
-    scores = pretrain.run(whole)
+def test_a_run_that_went_on_resumes_without_the_first_one(
+    continued, half, job, stop_at
+):
+    _, scores = continued
     stopped = job("stopped", continue_from=half.output_dir)
     stop_at(4)
     assert pretrain.run(stopped) is None
@@ -68,41 +76,36 @@ def test_a_run_that_went_on_resumes_without_the_first_one(half, job, stop_at):
         pretrain.run(dataclasses.replace(stopped, continue_from=None))
 
 
-def test_another_batch_and_schedule_are_possible(half, job):
-    second = job(
-        "second",
+def examples_read(config):
+    path = run_checkpoints.latest_checkpoint(config.output_dir)
+    state = files.read_json_object(os.path.join(path, "state.json"))
+    return state["examples_read"]
+
+
+def test_only_records_in_the_same_order_are_read_from_where_the_run_was(
+    continued, half, job
+):
+    same, _ = continued
+    # With another seed, schedule and batch size, and in a later phase.
+    other = job(
+        "other",
         continue_from=half.output_dir,
+        random_seed=1,
         train_batch_size=4,
+        depth_schedule="1@0,2@1",
         poly_power=1.0,
         log_steps=1,
     )
 
-    pretrain.run(second)
+    pretrain.run(other)
 
-    rates = [
-        line["learning_rate"]
-        for line in runs.lines_of(second.output_dir)
-        if "loss" in line
-    ]
+    length = str(runs.S)
+    assert examples_read(same) == {length: runs.NUM_PRETRAINING_STEPS * 8}
+    assert examples_read(other) == {length: HALF * 4}
+    first, *lines = runs.lines_of(other.output_dir)
+    assert (first["step"], first["depth"]) == (HALF, 2)
+    rates = [line["learning_rate"] for line in lines if "loss" in line]
     assert rates == pytest.approx([0.01 * (1 - done / 6) for done in (3, 4, 5)])
-
-
-@pytest.mark.parametrize(
-    ("changes", "num_before"), [({}, HALF), ({"random_seed": 1}, 0)]
-)
-def test_only_records_in_the_same_order_are_read_from_where_the_run_was(
-    changes, num_before, half, job
-):
-    second = job("second", continue_from=half.output_dir, **changes)
-
-    pretrain.run(second)
-
-    path = run_checkpoints.latest_checkpoint(second.output_dir)
-    state = files.read_json_object(os.path.join(path, "state.json"))
-    num_steps = num_before + runs.NUM_PRETRAINING_STEPS - HALF
-    assert state["examples_read"] == {
-        str(second.max_seq_length): num_steps * second.train_batch_size
-    }
 
 
 @pytest.mark.parametrize(
@@ -139,16 +142,3 @@ def test_only_a_pretraining_can_go_on(content, job, tmp_path):
         ValueError, match=f"{re.escape(str(source))}' is not the output"
     ):
         pretrain.run(job("second", continue_from=str(source)))
-
-
-def test_a_run_that_begins_in_a_later_phase_is_evaluated_as_that(half, job):
-    second = job(
-        "second",
-        continue_from=half.output_dir,
-        depth_schedule="1@0,2@1",
-    )
-
-    pretrain.run(second)
-
-    first = runs.lines_of(second.output_dir)[0]
-    assert (first["step"], first["depth"]) == (HALF, 2)

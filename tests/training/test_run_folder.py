@@ -35,13 +35,17 @@ def check(path, fingerprint):
 
 def test_a_new_folder_gets_fingerprint_config_and_flags(tmp_path, claim):
     path = tmp_path / "deep" / "run"
+    check(path, FINGERPRINT)
+    assert not path.exists()
 
-    claim(path, flags_text="--log_steps=5\n")
+    for _ in range(2):  # The same run may come again.
+        claim(path, flags_text="--log_steps=5\n", labels=(0, 1))
 
     assert AlbertConfig.from_json_file(path / "albert_config.json") == (
         runs.config()
     )
-    assert json.loads((path / "run.json").read_text()) == FINGERPRINT
+    expected = FINGERPRINT | {"labels": [0, 1]}
+    assert json.loads((path / "run.json").read_text()) == expected
     assert (path / "flags.txt").read_text() == "--log_steps=5\n"
 
 
@@ -63,38 +67,12 @@ def test_a_fingerprint_is_all_that_determines_the_numbers():
     assert run_folder.fingerprint(same, records="abc") == values
 
 
-def test_results_are_written_as_sorted_json(tmp_path):
-    run_folder.write_results(str(tmp_path), {"b": 0.1, "a": 3})
-
-    results = (tmp_path / run_folder.RESULTS_FILE).read_text()
-    assert results == '{\n  "a": 3,\n  "b": 0.1\n}\n'
-
-
-def test_the_same_run_may_come_again(tmp_path, claim):
-    claim(tmp_path, labels=(0, 1))
-    (tmp_path / "checkpoints").mkdir()
-
-    claim(tmp_path, labels=(0, 1))
-
-
 @pytest.mark.parametrize(
     ("before", "now", "message"),
     [
-        (
-            {},
-            {"random_seed": 2},
-            r"another run, with random_seed=1 \(now 2\)\. Pass",
-        ),
-        (
-            {"precision": "float16"},
-            {},
-            r"with precision='float16' \(now None\)",
-        ),
-        (
-            {"num_train_steps": 9},
-            {"num_train_steps": 8},
-            r"num_train_steps=9 \(now 8\)",
-        ),
+        ({}, {"random_seed": 2}, r"with random_seed=1 \(now 2\)\. Pass"),
+        ({"precision": "float16"}, {}, r"precision='float16' \(now None\)"),
+        ({"num_train_steps": 9}, {"num_train_steps": 8}, r"steps=9 \(now 8\)"),
         (
             {"init_checkpoint": "a"},
             {"init_checkpoint": "b"},
@@ -115,8 +93,6 @@ def test_the_same_run_may_come_again(tmp_path, claim):
             {"config": {"vocab_size": 8}},
             r"with config\.vocab_size=9 \(now 8\)\. Pass",
         ),
-        (dict.fromkeys("abcdefg", 1), dict.fromkeys("abcdefg", 2), "2 more"),
-        ({}, {"a": 1}, r"with a=None \(now 1\)\. Pass"),
     ],
 )
 def test_another_run_is_refused_by_the_settings_that_differ(
@@ -124,8 +100,19 @@ def test_another_run_is_refused_by_the_settings_that_differ(
 ):
     claim(tmp_path, **before)
 
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"another run, .*{message}"):
         claim(tmp_path, **now)
+
+
+def test_files_of_something_else_are_refused(tmp_path, claim):
+    (tmp_path / "thesis.tex").write_text("")
+    # What an early failure leaves is not in the way.
+    (tmp_path / run_folder.LOCK_FILE).touch()
+
+    with pytest.raises(ValueError, match=r"files but no run\.json.*empty it"):
+        claim(tmp_path)
+    (tmp_path / "thesis.tex").unlink()
+    claim(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +155,7 @@ def test_weights_are_the_same_wherever_they_are(
             folder.claim(config)
 
     start("a")
-    for path in ("a/", str(tmp_path / "a"), "b", f"{tmp_path}/./b"):
+    for path in ("a/", str(tmp_path / "a"), "b"):
         start(path)
     if name.startswith("model.ckpt"):
         start("b/model.ckpt-best")
@@ -177,10 +164,8 @@ def test_weights_are_the_same_wherever_they_are(
     with pytest.raises(ValueError, match=r"init_checkpoint='a' \(now 'b'\)"):
         start("b")
     (tmp_path / "a" / name).write_bytes(b"others")
-    for _ in range(2):
-        caplog.clear()
-        start("a")
-        assert "weights of a have changed since this run began" in caplog.text
+    start("a")
+    assert "weights of a have changed since this run began" in caplog.text
 
 
 def test_weights_of_another_vocabulary_are_no_start(tmp_path):
@@ -233,40 +218,8 @@ def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
             check(**changes)
 
 
-def test_files_of_something_else_are_refused(tmp_path, claim):
-    (tmp_path / "thesis.tex").write_text("")
-
-    with pytest.raises(ValueError, match=r"files but no run\.json.*empty it"):
-        claim(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_file_is_no_folder(tmp_path, claim):
-    (tmp_path / "run").write_text("")
-
-    with pytest.raises(ValueError, match="run' is a file. Pass a directory"):
-        claim(tmp_path / "run")
-
-
-def test_checking_writes_nothing(tmp_path):
-    check(tmp_path / "run", FINGERPRINT)
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_an_early_failure_leaves_is_not_in_the_way(tmp_path):
-    (tmp_path / run_folder.LOCK_FILE).touch()
-
-    check(tmp_path, FINGERPRINT)
-
-
 @pytest.mark.parametrize(
-    "left",
-    [
-        "run.json.01234567.partial",
-        "run.json",
-        "albert_config.json.01234567.partial",
-    ],
+    "left", ["run.json.01234567.partial", "albert_config.json"]
 )
 def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     left, tmp_path, claim
@@ -274,7 +227,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / left).write_bytes(b'{"rando')
-    if left != "run.json.01234567.partial":
+    if left == "albert_config.json":
         (folder / "run.json").write_text(json.dumps(FINGERPRINT))
 
     claim(folder)
@@ -306,20 +259,6 @@ def test_what_kills_left_in_a_run_is_put_right_and_nothing_else(tmp_path):
     assert found - {run_folder.LOCK_FILE} == {*kept, *back, *others}
 
 
-def test_a_disk_that_is_full_leaves_a_folder_that_can_be_used(
-    tmp_path, claim, monkeypatch
-):
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as full_disk:
-        full_disk.setattr(AlbertConfig, "to_json_file", fail)
-        with pytest.raises(OSError, match="No space left"):
-            claim(tmp_path)
-
-    claim(tmp_path)
-
-
 def test_a_folder_that_is_locked_is_refused_and_then_free(tmp_path):
     folder = RunFolder(path=str(tmp_path / "run"), fingerprint={"seed": 1})
     with folder.locked():
@@ -347,17 +286,6 @@ def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path):
     assert done.returncode == -signal.SIGKILL
     with RunFolder(path=path, fingerprint={}).locked():
         assert os.path.exists(os.path.join(path, run_folder.LOCK_FILE))
-
-
-def test_a_new_folder_in_which_nothing_was_done_is_removed(tmp_path):
-    new, old = tmp_path / "new", tmp_path / "old"
-    old.mkdir()
-    for folder in (new, old):
-        with RunFolder(path=str(folder), fingerprint={}).locked():
-            assert folder.exists()
-
-    assert not new.exists()
-    assert old.exists()
 
 
 @pytest.fixture
@@ -452,6 +380,3 @@ def test_checkpoints_say_what_they_are_for(tmp_path):
 
     assert (found.task, found.labels) == ("rte", ("no", "yes"))
     assert found.tokenizer_hash == "abc"
-    nothing = RunFolder(path=str(tmp_path), fingerprint={}).metadata
-    assert (nothing.task, nothing.labels) == (None, None)
-    assert nothing.tokenizer_hash is None
