@@ -138,8 +138,7 @@ def time_training(
             batches,
             tf.constant(first, tf.int64),
             tf.constant(number),
-            tf.constant(1.0),
-            tf.constant(step.initial_loss_scale()),
+            tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
         )
         rows.numpy()
 

@@ -120,8 +120,7 @@ def steps(
             batches,
             tf.constant(number, tf.int64),
             tf.constant(1),
-            tf.constant(1.0),
-            tf.constant(step.initial_loss_scale()),
+            tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
         )
         tokens = float(rows.numpy()[0, column])
         yield time.perf_counter() - start, tokens

@@ -84,8 +84,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             batches,
             tf.constant(number, tf.int64),
             tf.constant(1),
-            tf.constant(1.0),
-            tf.constant(step.initial_loss_scale()),
+            tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
         )
         rows.numpy()
         seconds.append(time.perf_counter() - start)

@@ -89,12 +89,6 @@ class Checkpointer:
 
         self._written = self._writer.submit(write)
 
-    def replace_state(self, step: int, state: Mapping[str, Any]) -> None:
-        """Replaces the state of a checkpoint and keeps its arrays."""
-        self.wait()
-        path = run_checkpoints.checkpoint_path(self._output_dir, step)
-        _write_state(path, state)
-
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 

@@ -26,13 +26,11 @@ from albert_tf.tasks.task import Batch
 from albert_tf.training import devices, metric_log, ranking
 from albert_tf.training import step as step_lib
 from albert_tf.training.run_config import Phase, RunConfig
-from albert_tf.training.train import DivergenceDetector, RunState, Training
+from albert_tf.training.train import DivergenceDetector, Training
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
-MAX_ROLLBACKS = 10
-ROLLBACK_MULTIPLIER = 0.5
 # Updates in one call of the graph, by device.
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
 # Values that the progress bar shows.
@@ -119,13 +117,12 @@ class TrainingLoop:
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
-            TrainingDiverged: With `on_divergence="stop"`, or after
-                `MAX_ROLLBACKS` rollbacks.
+            TrainingDiverged: With the last good weights in its checkpoints.
         """
         with self._handle_signals(), self._bar:
             if self._is_new:
                 self._start(evaluates_start)
-            batches: Iterator[Batch] | None = None
+            batches = None
             while not self._is_finished():
                 # 1. A signal stops the run between two updates.
                 if self._workers.any(self._has_signal):
@@ -137,7 +134,7 @@ class TrainingLoop:
                 self._checkpointer.raise_failure()
 
                 # 2. Batches of the phase.
-                if self._next_index() != self.state.phase:
+                if self._phase_index() != self.state.phase:
                     self._enter_next_phase()
                     batches = None
                 if batches is None:
@@ -152,7 +149,6 @@ class TrainingLoop:
                     batches,
                     tf.constant(state.step, tf.int64),
                     tf.constant(num_steps, tf.int32),
-                    tf.constant(state.learning_rate_multiplier, tf.float32),
                     tf.constant(state.loss_scale, tf.float32),
                     self._phase.depth,
                 )
@@ -161,13 +157,8 @@ class TrainingLoop:
                 state.loss_scale = loss_scale.numpy().tolist()
 
                 # 4. Log, evaluation, checkpoint.
-                try:
-                    for row in values:
-                        self._record(row, seconds)
-                except TrainingDiverged as problem:
-                    self._roll_back(problem)
-                    batches = None
-                    continue
+                for row in values:
+                    self._record(row, seconds)
                 self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
         self._report_end()
@@ -177,19 +168,19 @@ class TrainingLoop:
     def _handle_signals(self) -> Iterator[None]:
         """Notes SIGTERM and Ctrl-C instead of ending the process."""
         previous = {
-            number: signal.signal(number, self._note_signal)
-            for number in (signal.SIGTERM, signal.SIGINT)
+            stop: signal.signal(stop, self._note_signal)
+            for stop in (signal.SIGTERM, signal.SIGINT)
             # A shell starts jobs in the background with Ctrl-C ignored.
-            if signal.getsignal(number) != signal.SIG_IGN
+            if signal.getsignal(stop) != signal.SIG_IGN
         }
         try:
             yield
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            for stop, handler in previous.items():
+                signal.signal(stop, handler)
 
-    def _note_signal(self, number: int, _: Any) -> None:
-        if self._has_signal and number == signal.SIGINT:
+    def _note_signal(self, stop: int, _: Any) -> None:
+        if self._has_signal and stop == signal.SIGINT:
             raise KeyboardInterrupt
         self._has_signal = True
         _LOGGER.warning(
@@ -198,7 +189,7 @@ class TrainingLoop:
         )
 
     def _start(self, evaluates_start: bool) -> None:
-        self.state.phase = self._next_index()
+        self.state.phase = self._phase_index()
         if evaluates_start:
             self._evaluate()
         elif self._config.best_metric and self._evaluator:
@@ -242,13 +233,13 @@ class TrainingLoop:
     def _phase(self) -> Phase:
         return self._phases[self.state.phase]
 
-    def _next_index(self) -> int:
+    def _phase_index(self) -> int:
         """Returns the index of the phase of the next step."""
         starts = [phase.first_step for phase in self._phases]
         return bisect.bisect_right(starts, self.state.step) - 1
 
     def _enter_next_phase(self) -> None:
-        self.state.phase = self._next_index()
+        self.state.phase = self._phase_index()
         # The loss of other examples or of another depth has no level yet.
         self.state.detector = DivergenceDetector()
         _LOGGER.info(
@@ -271,7 +262,10 @@ class TrainingLoop:
         return self.state.examples_read.get(str(self._phase.max_seq_length), 0)
 
     def _num_steps_of_call(self) -> int:
-        """Counts up to the next log line, checkpoint or phase at most."""
+        """Returns how many updates the next call of the graph makes.
+
+        They end at the next log line, checkpoint or phase at the latest.
+        """
         step, config = self.state.step, self._config
         later = [p.first_step for p in self._phases[self.state.phase + 1 :]]
         return min(
@@ -285,7 +279,7 @@ class TrainingLoop:
     def _end_call(self) -> None:
         """Logs the rest of a phase; evaluates and saves when due."""
         state = self.state
-        ends_phase = self._is_at_end() or self._next_index() != state.phase
+        ends_phase = self._is_at_end() or self._phase_index() != state.phase
         if ends_phase and state.window:
             self._write_window()
         if self._is_checkpoint_due():
@@ -339,53 +333,14 @@ class TrainingLoop:
         if not problem and not np.isfinite(gradient_norm):
             problem = f"the norm of the gradient is {gradient_norm}"
         if problem:
-            advice = "Lower --learning_rate or increase --num_warmup_steps"
-            if self._config.on_divergence == "rollback":
-                advice += f"; {self.state.num_rollbacks} rollbacks did not help"
-            else:
-                advice += ", or pass --on_divergence=rollback"
             raise TrainingDiverged(
-                f"Training diverged at step {self.state.step + 1}, batch "
-                f"{self.state.data_position}: {problem}. The last good "
-                f"checkpoint is {self._checkpointer.latest()!r}. {advice}."
+                f"Training diverged at step {self.state.step + 1}: {problem}. "
+                f"The last good checkpoint is {self._checkpointer.latest()!r}. "
+                "Lower --learning_rate or increase --num_warmup_steps, in "
+                "another --output_dir; a pretraining can go on from the "
+                "checkpoint with --continue_from and another --random_seed."
             )
         self.state.detector.update(loss)
-
-    def _roll_back(self, problem: TrainingDiverged) -> None:
-        """Restores the last checkpoint and skips the batches since then."""
-        bad = self.state
-        if (
-            self._config.on_divergence == "stop"
-            or bad.num_rollbacks >= MAX_ROLLBACKS
-        ):
-            raise problem
-        # All take the same checkpoint: that which the chief may be writing.
-        self._workers.run_in_chief(self._checkpointer.wait)
-        path = self._checkpointer.latest()
-        if path is None:
-            raise problem
-        state = RunState.from_dict(
-            self._workers.run_in_all(self._checkpointer.restore, path)
-        )
-        state.skipped_batches = bad.data_position + 1 - state.step
-        state.learning_rate_multiplier = (
-            bad.learning_rate_multiplier * ROLLBACK_MULTIPLIER
-        )
-        state.num_rollbacks = bad.num_rollbacks + 1
-        state.examples_read = bad.examples_read
-        self.state = state
-        self._bar.n = state.step
-        self._log.rewind(state.step)
-        incident = {
-            "event": "rollback",
-            "problem": str(problem).split(". ")[0],
-            "skipped_batches": state.skipped_batches,
-            "learning_rate_multiplier": state.learning_rate_multiplier,
-        }
-        self._log.write(state.step, incident)
-        _LOGGER.warning("Rolled back to step %d: %s", state.step, incident)
-        # Saved at once, so that a kill now does not repeat the bad batches.
-        self._write(self._checkpointer.replace_state, dataclasses.asdict(state))
 
     def _evaluate(self) -> None:
         if self._evaluator is None:

@@ -33,17 +33,16 @@ class MetricLog:
     ) -> None:
         self._path = os.path.join(output_dir, FILE_NAME)
         self._is_writer = is_writer
-        self.rewind(-1 if last_step is None else last_step)
         self._output_dir = output_dir
         # Made when it is needed: a finished run leaves no further file.
         self._events: tf.summary.SummaryWriter | None = None
-
-    def rewind(self, step: int) -> None:
-        """Drops the lines of all steps after `step`."""
-        if not self._is_writer or not os.path.exists(self._path):
+        if not is_writer or not os.path.exists(self._path):
             return
-        lines = files.read_json_lines(self._path)
-        kept = [line for line in lines if line["step"] <= step]
+        kept = [
+            line
+            for line in files.read_json_lines(self._path)
+            if last_step is not None and line["step"] <= last_step
+        ]
         text = "".join(f"{json.dumps(line)}\n" for line in kept)
         if text != files.read_text(self._path):
             files.write_text(self._path, text)

@@ -19,7 +19,6 @@ from albert_tf.settings import setting
 
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
-ON_DIVERGENCE = ("stop", "rollback")
 # Where the addresses of several workers come from.
 CLUSTERS = ("tf_config", "slurm")
 # Name of the TPU of this machine.
@@ -140,13 +139,6 @@ class RunConfig(OptimizerConfig):
     )
     deterministic: bool = setting(
         False, "Give bit-identical results every time, at some cost in speed."
-    )
-    on_divergence: str = setting(
-        "stop",
-        "What to do when the loss becomes infinite, NaN, or jumps: stop; or "
-        "rollback to the last checkpoint, skip the batches since then, and "
-        "halve the learning rate.",
-        choices=ON_DIVERGENCE,
     )
     flags_text: str = ""
 

@@ -103,7 +103,6 @@ class TrainStep:
         iterator: Iterator[Batch],
         first_step: tf.Tensor,
         num_steps: tf.Tensor,
-        learning_rate_multiplier: tf.Tensor,
         loss_scale: tf.Tensor,
         depth: int | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -115,7 +114,6 @@ class TrainStep:
             iterator: Yields a batch for every replica.
             first_step: int64 `[]`, number of updates done before.
             num_steps: int32 `[]`.
-            learning_rate_multiplier: float32 `[]`, for all weights.
             loss_scale: float32 `[2]`, see `updated_loss_scale`.
             depth: Number of layers that are computed; None for all.
 
@@ -130,9 +128,7 @@ class TrainStep:
             index: tf.Tensor, results: tf.TensorArray, loss_scale: tf.Tensor
         ) -> tuple[tf.Tensor, tf.TensorArray, tf.Tensor]:
             step = first_step + tf.cast(index, tf.int64)
-            rate = learning_rate_multiplier * schedules.learning_rate(
-                step, self._config
-            )
+            rate = schedules.learning_rate(step, self._config)
             scale = loss_scale[0] if self._scales_loss else 1.0
             rows = self.strategy.run(
                 # A TPU's strategy makes tensors of all `args`.

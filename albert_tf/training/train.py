@@ -99,12 +99,9 @@ class RunState:
 
     Args:
         step: Number of updates done.
-        skipped_batches: Number of batches that rollbacks skipped.
         examples_read: Number of training examples read, by the sequence
             length of their records.
         phase: Index of the phase of the last update.
-        learning_rate_multiplier: Halved by each rollback.
-        num_rollbacks: Number of rollbacks.
         loss_scale: Scale, and number of steps since it changed; see
             `step.updated_loss_scale`.
         detector: Running level of the loss.
@@ -116,11 +113,8 @@ class RunState:
     """
 
     step: int = 0
-    skipped_batches: int = 0
     examples_read: dict[str, int] = dataclasses.field(default_factory=dict)
     phase: int = 0
-    learning_rate_multiplier: float = 1.0
-    num_rollbacks: int = 0
     loss_scale: list[float] = dataclasses.field(
         default_factory=lambda: [step_lib.INITIAL_LOSS_SCALE, 0.0]
     )
@@ -131,11 +125,6 @@ class RunState:
     best_score: float | None = None
     best_loss: float | None = None
     evaluations_since_best: int = 0
-
-    @property
-    def data_position(self) -> int:
-        """Number of global batches consumed."""
-        return self.step + self.skipped_batches
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
@@ -276,10 +265,9 @@ def _continue(
     """Sets weights and slots from the newest checkpoint of another run.
 
     So a pretraining can go over to longer sequences, larger batches or other
-    records when that was not planned as a schedule of one run. Step, learning
-    rate multiplier, and the examples read of records that are still read in the
-    same order, are those of the other run. Other records are read from their
-    start.
+    records when that was not planned as a schedule of one run. The step, and
+    the examples read of records that are still read in the same order, are
+    those of the other run. Other records are read from their start.
     """
     theirs = run_folder.read_fingerprint(source)
     path = run_checkpoints.latest_checkpoint(source)
@@ -311,12 +299,10 @@ def _continue(
     lengths = [length for length, _ in same_records] if has_same_order else []
     return RunState(
         step=state.step,
-        skipped_batches=state.skipped_batches,
         examples_read={
             length: num_examples if length in lengths else 0
             for length, num_examples in state.examples_read.items()
         },
-        learning_rate_multiplier=state.learning_rate_multiplier,
         loss_scale=state.loss_scale,
     )
 

@@ -133,20 +133,6 @@ def test_metadata_are_written_with_every_checkpoint(make, tmp_path):
     assert metadata.read(tmp_path / "run") == tuned
 
 
-def test_a_state_can_be_replaced_alone(make):
-    saved = make(1)
-    saved.checkpointer.save(7, STATE)
-    saved.checkpointer.replace_state(
-        7, STATE | {"learning_rate_multiplier": 0.5}
-    )
-
-    other = make(2)
-    state = other.checkpointer.restore(saved.checkpointer.latest())
-
-    assert state == STATE | {"learning_rate_multiplier": 0.5}
-    assert_equal(other.values(), saved.values())
-
-
 def test_a_checkpoint_that_a_kill_cut_short_does_not_count(make, tmp_path):
     killed = make(1).checkpointer
     killed.save(5, STATE)

@@ -117,7 +117,6 @@ class Trainer:
                 iterator,
                 tf.constant(start, tf.int64),
                 tf.constant(per_call or num_steps),
-                tf.constant(1.0),
                 state,
                 depth,
             )

@@ -71,7 +71,6 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
         (pretraining, {"random_seed": LARGEST_SEED + 1}, "at most 2147483647"),
         (pretraining, {"strategy": "huge"}, "`strategy` must be one of"),
         (pretraining, {"precision": "huge"}, "`precision` .*ion='huge'"),
-        (pretraining, {"on_divergence": "cry"}, "`on_divergence` must be one"),
         (pretraining, {"read_order": "sets"}, "`read_order` must be .*'sets'"),
         (pretraining, {"cluster": "huge"}, "`cluster` must be one of"),
         (pretraining, {"optimizer": "sgd"}, "`optimizer` must be one of"),

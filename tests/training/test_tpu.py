@@ -115,7 +115,6 @@ def trace(config, task, strategy, specs, depth=None):
         iter(batches_of(specs)),
         tf.constant(0, tf.int64),
         tf.constant(3),
-        tf.constant(1.0),
         tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
         depth,
     ).graph
@@ -215,7 +214,6 @@ def test_a_tpu_strategy_accepts_the_updates(kind, monkeypatch):
             simulation.PerReplica(strategy, batch),
             tf.constant(0, tf.int64),
             tf.constant(3),
-            tf.constant(1.0),
             tf.constant([step.INITIAL_LOSS_SCALE, 0.0]),
             1,
         )

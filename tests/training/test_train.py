@@ -160,11 +160,10 @@ def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
 
 
 def test_the_state_of_a_run_survives_json():
-    state = RunState(step=3, skipped_batches=2, window={"loss": 0.1})
+    state = RunState(step=3, window={"loss": 0.1})
     state.examples_read["512"] = 20
     state.detector.update(0.3)
 
     text = json.dumps(dataclasses.asdict(state))
 
     assert RunState.from_dict(json.loads(text)) == state
-    assert state.data_position == 5
