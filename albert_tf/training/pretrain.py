@@ -347,7 +347,8 @@ def _check_records(
                 f"{shard.vocab_size} tokens, but the config has vocab_size="
                 f"{vocab_size}. Change the config, or build them again."
             )
-    pairs = {shard.settings.pair_objective for shard in described} - {None, ""}
+    kinds = {shard.settings.pair_objective for shard in described}
+    pairs = {kind for kind in kinds if kind}
     if "sop" in config.objectives and ("none" in pairs or len(pairs) > 1):
         raise ValueError(
             "Sentence order is learnt from records with pairs of one kind, "

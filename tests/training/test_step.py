@@ -396,7 +396,7 @@ def test_a_weight_that_the_loss_does_not_reach_stays_as_it_is(
 def test_lower_precisions_stay_near_float32(
     precision, num_replicas, tolerance, run_whole, two_replicas
 ):
-    wanted, _ = run_whole("lamb")
+    expected, _ = run_whole("lamb")
     lower = runs.Trainer(
         runs.run_config(clip_norm=CLIP_NORM, precision=precision),
         strategy=two_replicas if num_replicas == 2 else None,
@@ -406,17 +406,14 @@ def test_lower_precisions_stay_near_float32(
 
     for name in ("masked_lm_loss", "sentence_order_loss", "gradient_norm"):
         assert_close(
-            [r[name] for r in got], [r[name] for r in wanted], tolerance
+            [r[name] for r in got], [r[name] for r in expected], tolerance
         )
     for variable in lower.task.model.trainable_variables:
         assert variable.dtype == "float32"
+    is_scaled = precision == "float16"
     initial = step.INITIAL_LOSS_SCALE
-    if precision == "float16":
-        assert [row["loss_scale"] for row in got] == [initial] * 6
-        assert scale == [initial, 6.0]
-    else:
-        assert [row["loss_scale"] for row in got] == [1.0] * 6
-        assert scale == [initial, 0.0]
+    assert {row["loss_scale"] for row in got} == {initial if is_scaled else 1.0}
+    assert scale == [initial, 6.0 * is_scaled]
 
 
 @pytest.mark.parametrize(

@@ -282,10 +282,6 @@ def _unique(values):
     return tf.size(tf.unique(tf.cast(values, tf.int32))[0])
 
 
-def _text(values):
-    return tf.strings.length(tf.strings.as_string(values))
-
-
 def _complex(values):
     return tf.abs(tf.cast(values, tf.complex128))
 
@@ -293,16 +289,9 @@ def _complex(values):
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (_call_python, "operation PyFunc"),
         (_size_of_values, "operation Where"),
-        (_unique, "operation Unique"),
-        (_text, "operation AsString"),
         (_complex, "complex128 in Cast"),
         (lambda values: tf.timestamp(), "operation Timestamp"),
-        (
-            lambda values: tf.map_fn(_call_python, values),
-            "operation PyFunc",
-        ),
         (
             lambda values: tf.cond(
                 values[0] > 0, lambda: _call_python(values), lambda: values
