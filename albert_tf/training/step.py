@@ -186,9 +186,9 @@ class TrainStep:
     ) -> tf.Tensor:
         """Returns int32 `[2]`, different for each step and replica."""
         replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
-        number = step * context.num_replicas_in_sync + replica
+        stream = step * context.num_replicas_in_sync + replica
         key = tf.stack(
-            [tf.constant(self._config.random_seed, tf.int64), number]
+            [tf.constant(self._config.random_seed, tf.int64), stream]
         )
         return tf.random.stateless_uniform(
             [2], key, minval=None, maxval=None, dtype=tf.int32
@@ -290,14 +290,14 @@ class TrainStep:
             if variable.path not in gradients:
                 continue
             multiplier = self._multipliers[variable.path]
-            own_rate = rate if multiplier == 1 else rate * multiplier
+            scaled_rate = rate if multiplier == 1 else rate * multiplier
             # One after the other, because an update takes several times the
             # memory of its variable.
             with tf.control_dependencies(before):
                 updated = strategy.extended.update(
                     variable.value,
                     self._update,
-                    args=(gradients[variable.path], own_rate, norm),
+                    args=(gradients[variable.path], scaled_rate, norm),
                 )
             before = [updated]
 
