@@ -138,20 +138,26 @@ class RunFolder:
         """Checks the directory and keeps other processes from training in it.
 
         What killed processes have left incomplete in it is removed. The system
-        releases the lock when the process ends, however it ends.
+        releases the lock when the process ends, however it ends. A directory
+        that was created here and is still empty is removed.
         """
         self.check()
+        is_new = not os.path.isdir(self.path)
         os.makedirs(self.path, exist_ok=True)
         message = (
             f"Another process is training in {self.path!r}. Wait until it "
             "ends, or pass another --output_dir."
         )
-        with files.locked(os.path.join(self.path, LOCK_FILE), message):
-            files.clean_up(self.path)
-            for entry in os.scandir(self.path):
-                if entry.is_dir():
-                    files.clean_up(entry.path)
-            yield
+        try:
+            with files.locked(os.path.join(self.path, LOCK_FILE), message):
+                files.clean_up(self.path)
+                for entry in os.scandir(self.path):
+                    if entry.is_dir():
+                        files.clean_up(entry.path)
+                yield
+        finally:
+            if is_new and not os.listdir(self.path):
+                os.rmdir(self.path)
 
     def claim(self, config: RunConfig) -> None:
         """Writes what identifies the run: fingerprint, config and flags."""
