@@ -32,6 +32,7 @@ from albert_tf.training import workers as workers_lib
 from albert_tf.training.pretrain_config import PretrainingConfig
 from albert_tf.training.run_config import Phase
 from albert_tf.training.run_folder import RunFolder
+from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -60,28 +61,10 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
-        devices.check_batch_sizes(
-            config,
-            strategy.num_replicas_in_sync,
-            train_batch_size=config.do_train,
-            eval_batch_size=config.do_eval,
-        )
-        workers.check_same(
-            folder.fingerprint, "All workers need the same files."
-        )
-        if config.do_train:
-            workers.run_in_chief(folder.check)
-        else:
-            workers.run_in_chief(_weights_to_evaluate, config, folder)
+        _check_start(config, folder, workers)
 
         # 4. Model and losses.
-        with strategy.scope():
-            task = PretrainingTask(
-                config.albert_config,
-                objectives=config.objectives,
-                seed=config.random_seed,
-                dtype=config.dtype_policy,
-            )
+        task = _make_task(config, strategy)
         evaluator = None
         if eval_records:
             evaluator = _evaluator(config, eval_records, task, strategy)
@@ -121,6 +104,35 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         if workers.is_chief:
             run_folder.write_results(config.output_dir, scores)
         return scores
+
+
+def _check_start(
+    config: PretrainingConfig, folder: RunFolder, workers: Workers
+) -> None:
+    """Checks batch sizes, the output directory and the weights to use."""
+    devices.check_batch_sizes(
+        config,
+        workers.strategy.num_replicas_in_sync,
+        train_batch_size=config.do_train,
+        eval_batch_size=config.do_eval,
+    )
+    workers.check_same(folder.fingerprint, "All workers need the same files.")
+    if config.do_train:
+        workers.run_in_chief(folder.check)
+    else:
+        workers.run_in_chief(_weights_to_evaluate, config, folder)
+
+
+def _make_task(
+    config: PretrainingConfig, strategy: tf.distribute.Strategy
+) -> PretrainingTask:
+    with strategy.scope():
+        return PretrainingTask(
+            config.albert_config,
+            objectives=config.objectives,
+            seed=config.random_seed,
+            dtype=config.dtype_policy,
+        )
 
 
 def _output_folder(

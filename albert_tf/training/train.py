@@ -209,15 +209,7 @@ def resume(
                 continue_from, config, checkpointer, folder.fingerprint
             )
         else:
-            if config.init_checkpoint:
-                load.load_checkpoint(
-                    task.model, config.init_checkpoint, **load_options
-                )
-            else:
-                _LOGGER.info(
-                    "Without --init_checkpoint, all weights are randomly "
-                    "initialised."
-                )
+            _initialize(task.model, config.init_checkpoint, **load_options)
             state = RunState()
         workers.check_same_weights(task.model, step=state.step)
 
@@ -254,6 +246,17 @@ def _is_claimed(path: str) -> bool:
             return False
         time.sleep(_SECONDS_BETWEEN)
     return True
+
+
+def _initialize(
+    model: keras.Model, init_checkpoint: str | None, **load_options: bool
+) -> None:
+    if init_checkpoint:
+        load.load_checkpoint(model, init_checkpoint, **load_options)
+    else:
+        _LOGGER.info(
+            "Without --init_checkpoint, all weights are randomly initialised."
+        )
 
 
 def _continue(
