@@ -24,10 +24,7 @@ _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 _REPLACEMENTS = (
     ({"String": "``"}, '"'),
     ({"String": "''"}, '"'),
-    (
-        {"Regex": " {2,}"},
-        " ",
-    ),
+    ({"Regex": " {2,}"}, " "),
 )
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
@@ -85,9 +82,8 @@ def _steps(values: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     if step is None:
         return []
     if step["type"] == "Sequence":
-        steps = step.get("normalizers") or step["pretokenizers"]
-        return [{**one} for one in steps]
-    return [{**step}]
+        return list(step.get("normalizers") or step["pretokenizers"])
+    return [step]
 
 
 def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
@@ -99,6 +95,8 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
     other = [s["type"] for s in normalizers if not _is_known(s)]
+    pieces = {(place, row[0]) for place, row in enumerate(model["vocab"])}
+    added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
         f"it normalizes by {', '.join(other)}": not other,
@@ -111,10 +109,7 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
             and _marks_words(marks[0])
             and {s["type"] for s in splits} <= {"Metaspace", "WhitespaceSplit"}
         ),
-        "it has tokens outside its vocabulary": all(
-            [token["content"]] == [row[0] for row in _row(model, token["id"])]
-            for token in values.get("added_tokens") or ()
-        ),
+        "it has tokens outside its vocabulary": added <= pieces,
     }
     return [problem for problem, is_true in is_met.items() if not is_true]
 
@@ -132,10 +127,6 @@ def _marks_words(step: Mapping[str, Any]) -> bool:
         and step.get("prepend_scheme") != "never"
         and step.get("split") is not False
     )
-
-
-def _row(model: Mapping[str, Any], token_id: int) -> list[Any]:
-    return list(model["vocab"][token_id : token_id + 1])
 
 
 def _model(values: Mapping[str, Any]) -> Any:

@@ -45,7 +45,6 @@ _TRAINER_OPTIONS: Mapping[str, Any] = {
     "minloglevel": 2,
 }
 _MAX_BYTES_OF_CHARACTER = 4
-_NUM_PROBED_SENTENCES = 10_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,8 +104,6 @@ class Summary:
             longer than `MAX_SENTENCE_BYTES`.
         num_bad_lines: Lines that were skipped because they are not UTF-8, or
             not JSON with a text.
-        covered_share: Share of the characters that are part of a known
-            piece, in the first 10,000 of the sentences used.
     """
 
     model_file: str
@@ -115,13 +112,11 @@ class Summary:
     num_sentences: int
     num_long_sentences: int
     num_bad_lines: int
-    covered_share: float
 
     def __str__(self) -> str:
         lines = [
             f"tokens              {self.vocab_size:,}",
             f"sentences read      {self.num_sentences:,}",
-            f"characters covered  {self.covered_share:.4%}",
             f"written             {self.model_file}, {self.vocab_file}",
         ]
         if self.num_long_sentences:
@@ -176,7 +171,6 @@ def train(config: VocabularyTrainingConfig) -> Summary:
         num_sentences=corpus.num_sentences,
         num_long_sentences=corpus.num_long_sentences,
         num_bad_lines=corpus.documents.num_bad_lines,
-        covered_share=_covered_share(processor, corpus.first_sentences),
     )
 
 
@@ -204,7 +198,6 @@ class _Corpus:
         for sentence in self._read():
             self.num_sentences += 1
             self.num_long_sentences += _is_long(sentence)
-        self.first_sentences: list[str] = []
         self.error: BaseException | None = None
 
     @property
@@ -221,8 +214,6 @@ class _Corpus:
                     continue
                 if random_numbers.random() * num_left < num_wanted:
                     num_wanted -= 1
-                    if len(self.first_sentences) < _NUM_PROBED_SENTENCES:
-                        self.first_sentences.append(sentence)
                     yield sentence
                 num_left -= 1
         except (Exception, KeyboardInterrupt) as error:
@@ -271,19 +262,3 @@ def _list_pieces(processor: sentencepiece.SentencePieceProcessor) -> str:
         f"{processor.id_to_piece(i)}\t{processor.get_score(i):.6g}\n"
         for i in range(processor.get_piece_size())
     )
-
-
-def _covered_share(
-    processor: sentencepiece.SentencePieceProcessor, sentences: list[str]
-) -> float:
-    """Returns the share of characters that are part of a known piece."""
-    unknown_size = 0
-    for found in processor.encode(sentences, return_type="offset_mapping"):
-        unknown_size += sum(
-            end - start
-            for token_id, (start, end) in zip(
-                found["ids"], found["offsets"], strict=True
-            )
-            if token_id == processor.unk_id()
-        )
-    return 1 - unknown_size / sum(map(len, sentences))

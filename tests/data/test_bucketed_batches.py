@@ -203,13 +203,6 @@ def test_the_records_of_an_evaluation_are_not_kept(columns):
         list(dataset)
 
 
-def test_the_batch_must_divide_over_the_replicas():
-    with pytest.raises(ValueError, match="multiple of .* size 3, 2 replicas"):
-        bucketed_batches.plan_evaluation(
-            LENGTHS, batch_size=3, padding=PADDING, num_replicas=2
-        )
-
-
 COLUMN_SPECS = (
     ArraySpec(name="ids", dtype="int32", is_sequence=True),
     ArraySpec(name="choices", dtype="int32", shape=(2,), is_sequence=True),
@@ -273,15 +266,6 @@ def test_columns_take_the_smallest_type_that_loses_nothing():
         "label": "uint16",
         "scores": "float32",
     }
-
-
-def test_a_field_is_given_for_all_records():
-    records = list(make_records())
-
-    labels = collect(records).field("label")
-
-    assert labels.dtype == np.int32
-    assert labels.tolist() == [int(record["label"]) for record in records]
 
 
 def test_the_digest_is_that_of_all_values():

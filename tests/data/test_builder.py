@@ -21,7 +21,6 @@ from albert_tf.data import (
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
-from tests.text import text_files
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"]
 
@@ -70,30 +69,6 @@ def test_any_number_of_workers_writes_the_same_bytes(build, tmp_path):
     build("two", num_workers=2)
 
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-@pytest.mark.parametrize("name", text_files.NAMES)
-def test_the_same_text_in_any_format_makes_the_same_records(
-    build, text, tmp_path, name
-):
-    texts = [
-        document.replace("\n", "! ").upper() + "!"
-        for document in text.read_text().strip().split("\n\n")
-    ]
-    text_files.write(tmp_path / "plain.jsonl", texts)
-    text_files.write(tmp_path / name, texts)
-
-    build("expected", input_file=str(tmp_path / "plain.jsonl"))
-    report = build("out", input_file=str(tmp_path / name))
-
-    assert report.counts.documents == 12
-    expected = (tmp_path / "expected").read_bytes()
-    assert (tmp_path / "out").read_bytes() == expected
-    digests = [
-        shards.read(tmp_path / made).corpus_sha256
-        for made in ("expected", "out")
-    ]
-    assert digests[0] == digests[1]
 
 
 def test_several_files_hold_together_what_one_file_holds(build, tmp_path):
@@ -218,40 +193,6 @@ def test_a_file_of_another_build_is_not_overwritten(
     assert (tmp_path / "out").read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", r"has no sentence: .*other\.txt"),
-        ("\n\n \n", r"has no sentence: .*other\.txt"),
-        ("a b c d\n", "1 sentences: a pair needs two.*`keep_more_text`"),
-        ("a b c d\n\nb c\n", "2 sentences: a pair needs two"),
-    ],
-)
-def test_a_corpus_without_a_pair_is_an_error(build, tmp_path, content, message):
-    other = tmp_path / "other.txt"
-    other.write_text(content)
-
-    with pytest.raises(ValueError, match=message):
-        build("out", "out2", input_file=str(other))
-
-    assert not list(tmp_path.glob("out*"))
-
-
-@pytest.mark.parametrize(
-    ("names", "changes", "message"),
-    [
-        ((), {}, "`output_file` must be given"),
-        ("a", {"input_file": None}, "`input_file` must be given"),
-        ("a", {"vocab_file": None}, "No vocabulary is given"),
-    ],
-)
-def test_files_that_cannot_be_built_are_an_error(
-    build, names, changes, message
-):
-    with pytest.raises(ValueError, match=message):
-        build(*names, **changes)
-
-
 def test_two_builds_of_the_same_file_do_not_meet(build, tmp_path, monkeypatch):
     build("whole")
     build_block = pretraining_instances.build_block
@@ -276,18 +217,6 @@ def records(*paths):
     """The records of files, sorted."""
     source = record_source.open_records([str(path) for path in paths])
     return sorted(source.get(range(source.num_records)))
-
-
-def test_a_new_file_changes_no_other_record(build, tmp_path, text):
-    for name in "az":
-        (tmp_path / f"{name}-new.txt").write_text("a b c d\nd c\n\n" * 9)
-
-    build("old")
-    build("new", input_file=f"{tmp_path}/?-new.txt")
-    build("both", input_file=f"{tmp_path}/a*.txt,{text},{tmp_path}/z*.txt")
-
-    old, new, both = (tmp_path / name for name in ("old", "new", "both"))
-    assert records(old, new) == records(both)
 
 
 def test_shards_are_named_by_their_number(build, tmp_path):
@@ -322,14 +251,6 @@ def test_shards_of_several_machines_are_those_of_one(
 
     assert contents["a"] | contents["b"] == contents["one"]
     assert len(contents["a"]) == 9 and len(contents["b"]) == 6
-
-
-def test_a_corpus_that_moved_is_the_same(build, tmp_path, text):
-    build("out")
-    (tmp_path / "new").mkdir()
-    moved = text.rename(tmp_path / "new" / "other.txt")
-
-    assert build("out", input_file=str(moved)).kept_files
 
 
 @pytest.mark.parametrize("end", ["", "a b c d\n" * 200])
@@ -373,32 +294,6 @@ def test_more_files_than_blocks_share_the_records(build, tmp_path, num_workers):
     assert min(map(len, dealt)) > 0
     assert report.counts == shards.read(tmp_path / "whole").counts
     assert report.counts.documents == 12
-
-
-def test_files_for_which_no_record_is_left_are_empty(build, tmp_path, caplog):
-    small = tmp_path / "small.txt"
-    small.write_text("a b c d\nb c\n")
-
-    report = build(*"pqr", input_file=str(small), dupe_factor=1)
-
-    assert report.counts.records == 1
-    assert [(tmp_path / name).stat().st_size > 0 for name in "pqr"] == [
-        *(True, False, False)
-    ]
-    assert "2 of 3 files have no record" in caplog.text
-
-
-def test_many_inputs_make_short_sidecars_and_short_errors(build, tmp_path):
-    for number in range(300):
-        (tmp_path / f"in-{number:04}.txt").write_text("a b\nc d\n")
-    names = ",".join(str(path) for path in tmp_path.glob("in-*.txt"))
-    build("out", input_file=names)
-    assert (tmp_path / "out.json").stat().st_size < 4000
-
-    (tmp_path / "in-0300.txt").write_text("d d\nc d\n")
-    with pytest.raises(ValueError, match="made by another build") as caught:
-        build("out", input_file=f"{tmp_path}/in-*.txt")
-    assert len(str(caught.value)) < 500
 
 
 def test_records_are_built_where_there_is_no_tensorflow(

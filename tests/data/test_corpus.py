@@ -40,19 +40,6 @@ def test_a_block_of_chinese_has_as_many_tokens_as_one_of_english(
     assert [len(block.documents) for block in blocks] == [2, 2]
 
 
-def test_a_survey_measures_the_blocks_and_counts_bad_lines(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(corpus, "BLOCK_CHARACTERS", 10)
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"Ten chars.\n\nTen chars.\n\nOne.\n\xff\n")
-
-    contents = survey(path, max_bad_lines=1)
-
-    assert contents.block_sizes == [20, 4]
-    assert contents.num_bad_lines == 1
-
-
 def test_a_corpus_is_identified_by_its_blocks_not_by_their_files(tmp_path):
     def digest(*texts):
         for number, text in enumerate(texts):
@@ -116,13 +103,3 @@ def test_bad_lines_are_counted_over_all_files(tmp_path):
     assert survey(*paths, max_bad_lines=4).num_bad_lines == 4
     with pytest.raises(ValueError, match="b, line 3.*max_bad_lines=3"):
         survey(*paths, max_bad_lines=3)
-
-
-def test_a_corpus_without_a_sentence_is_an_error_that_names_few_files(
-    tmp_path,
-):
-    for number in range(20):
-        (tmp_path / f"{number:02}.txt").write_text("\n \n")
-
-    with pytest.raises(ValueError, match=r"has no sentence: .* and 17 more"):
-        survey(*sorted(tmp_path.glob("*.txt")))

@@ -1,5 +1,4 @@
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -198,14 +197,6 @@ def test_the_hashes_do_not_change_between_versions():
     assert hashes[0] == 11550827785805856850
 
 
-def test_a_missing_package_is_an_error_that_names_it(monkeypatch):
-    deduplication._bands.cache_clear()
-    monkeypatch.setitem(sys.modules, "datasketch", None)
-
-    with pytest.raises(ImportError, match="'minhash' needs .* datasketch"):
-        Hashing("minhash")
-
-
 def write_texts(folder, *, sentence_words):
     rng = np.random.default_rng(0)
     documents = [
@@ -272,37 +263,3 @@ def test_workers_and_machines_make_the_same_bytes(
     assert f"out    24 documents, {num_characters} characters" in str(report)
     (blocks, part) = made_by.blocks, made_by.part
     assert blocks != [0, 1] and part == [0, 1]
-
-
-def test_a_finished_build_is_kept_if_text_and_settings_are_the_same(
-    build, tmp_path
-):
-    build("out")
-
-    assert len(build("out")[0].kept_files) == 4
-    with pytest.raises(ValueError, match="deduplicate='exact'"):
-        build("out", deduplicate="none")
-    # No hash changes.
-    path = tmp_path / "b.txt"
-    path.write_text(path.read_text().upper())
-    with pytest.raises(ValueError, match="corpus_sha256="):
-        build("out")
-
-
-@pytest.mark.parametrize("change", ["short", "other"])
-def test_a_corpus_that_changes_while_it_is_read_is_an_error(
-    build, tmp_path, monkeypatch, change
-):
-    survey = corpus.survey
-
-    def change_afterwards(*found, **options):
-        contents = survey(*found, **options)
-        path = tmp_path / "b.txt"
-        text = path.read_text()
-        path.write_text(text[:9] if change == "short" else text.upper())
-        return contents
-
-    monkeypatch.setattr(corpus, "survey", change_afterwards)
-
-    with pytest.raises(ValueError, match=r"was changed while .*b\.txt"):
-        build("out")

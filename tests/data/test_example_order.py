@@ -9,27 +9,6 @@ from albert_tf.data import example_order
 from albert_tf.data.example_order import InputShard
 
 
-def test_an_epoch_holds_every_example_once():
-    order = example_order.TrainingOrder(num_records=10, seed=3)
-
-    epochs, indices = order(np.arange(30))
-
-    np.testing.assert_array_equal(epochs, np.repeat([0, 1, 2], 10))
-    for epoch in range(3):
-        assert sorted(indices[epochs == epoch]) == list(range(10))
-
-
-def test_epochs_and_seeds_have_different_orders():
-    def order(seed, epoch):
-        stream = example_order.TrainingOrder(num_records=50, seed=seed)
-        return stream(np.arange(50) + 50 * epoch)[1].tolist()
-
-    orders = [order(1, 0), order(1, 1), order(2, 0), order(2, 1)]
-
-    for one, other in itertools.combinations(orders, 2):
-        assert one != other
-
-
 @pytest.mark.parametrize("num_records", [1, 2, 255, 256, 65_536, 70_000])
 def test_the_order_is_the_permutation_of_the_seed_and_epoch(num_records):
     _, indices = example_order.TrainingOrder(num_records, seed=5)(
@@ -61,19 +40,6 @@ def test_shards_and_replicas_divide_each_step_in_order():
 
         first = 48 + 6 * index + 2 * replica
         assert positions.tolist() == [first, first + 1]
-
-
-def test_a_batch_that_replicas_cannot_divide_is_refused():
-    shard = InputShard(num_input_shards=2, replicas_per_shard=3)
-
-    with pytest.raises(ValueError, match="multiple of .* size 10, 6 replicas"):
-        shard.num_rows(10)
-
-
-@pytest.mark.parametrize("index", [-1, 2])
-def test_a_shard_that_does_not_exist_is_refused(index):
-    with pytest.raises(ValueError, match=f"shard_index={index}"):
-        InputShard(num_input_shards=2, shard_index=index)
 
 
 def _failing(error):

@@ -109,19 +109,6 @@ def test_a_row_gets_the_same_masks_in_any_batch():
             np.testing.assert_array_equal(values[0], together[name][place])
 
 
-def test_epochs_seeds_and_examples_get_different_masks():
-    rows = _random_pairs(50)
-    first = draw(rows)["masked_lm_positions"]
-
-    for other in (
-        draw(rows, epoch=1),
-        draw(rows, seed=12),
-        draw(rows, indices=range(50, 100)),
-    ):
-        same = (other["masked_lm_positions"] == first).all(axis=1)
-        assert same.mean() < 0.1
-
-
 def _run_lengths(masked):
     """How many neighbours are masked together, over all rows: 1, 2, ... 6+."""
     padded = np.pad(masked, [[0, 0], [1, 1]]).astype(int)

@@ -14,7 +14,7 @@ from albert_tf.data import (
     record_source,
 )
 from albert_tf.data.example_order import InputShard
-from tests.data.records import dynamic_record, static_record
+from tests.data.records import dynamic_record
 
 # Numbers of records of files: of one, of a few, of more than a window.
 _COUNTS = (1, 5, 3, 17, 2, 9, 7)
@@ -29,18 +29,19 @@ def small_windows(monkeypatch):
     monkeypatch.setattr(graph_reading, "WINDOW_SIZE", 12)
 
 
-@pytest.fixture(params=["static", "dynamic"])
-def source(request, write_records):
-    """Records of several files; the second token of a record is its number."""
-    make = static_record if request.param == "static" else dynamic_record
-    options = {} if request.param == "static" else {"masking": "dynamic"}
+@pytest.fixture
+def source(write_records):
+    """Dynamic records of several files."""
     numbers = iter(range(_NUM_RECORDS))
     paths = [
         write_records(
             f"{name}.tf_record",
-            [make(5 + number) for number in itertools.islice(numbers, count)],
+            [
+                dynamic_record(5 + number)
+                for number in itertools.islice(numbers, count)
+            ],
+            masking="dynamic",
             ngram=1,
-            **options,
         )
         for name, count in zip("abcdefg", _COUNTS, strict=True)
     ]
@@ -192,26 +193,6 @@ def test_no_operation_calls_python(by_files, source):
         ).numpy()
         assert (b"PyFunc" in graph) != by_files
         assert (b"TFRecordDataset" in graph) == by_files
-
-
-def test_shapes_are_the_same_and_known(source):
-    shard = InputShard(replicas_per_shard=2)
-    specs = [
-        input_pipeline.training_dataset(
-            source, shard, global_batch_size=6, seed=0, by_files=by_files
-        ).element_spec
-        for by_files in (False, True)
-    ]
-
-    assert specs[0] == specs[1]
-    assert all(spec.shape.is_fully_defined() for spec in specs[1].values())
-
-
-def test_fewer_files_than_hosts_are_an_error(source):
-    host = InputShard(num_input_shards=8)
-
-    with pytest.raises(ValueError, match="at least 8 record files.*: 7. Build"):
-        examples(source, 1, host)
 
 
 @pytest.mark.parametrize(

@@ -98,35 +98,6 @@ def test_another_vocabulary_than_that_of_the_build_is_refused(
     assert "expected abc" in err
 
 
-def test_verify_counts_what_agrees(capsys, write_records):
-    records = [static_record(n) for n in range(50, 55)]
-    with_sidecar = write_records("a", records)
-    without = write_records("b", records, with_sidecar=False)
-
-    _, out, _ = _run(capsys, with_sidecar, "--verify")
-    assert out.startswith("5 records agree with their checksums")
-    _, out, _ = _run(capsys, without, "--verify")
-    assert out.startswith("5 records agree")
-
-
-def test_verify_checks_all_shards_of_a_set(capsys, write_records):
-    first, second = (
-        write_records(f"t-0000{i}-of-00002", [static_record(20 + i)])
-        for i in range(2)
-    )
-    name = first.replace("-00000-of-00002", "@2")
-
-    _, out, _ = _run(capsys, name, "--verify", "-n", 0)
-    assert out.startswith("2 records agree")
-
-    with open(second, "r+b") as file:
-        file.seek(8)  # The checksum of a length, which is not needed.
-        file.write(b"?")
-    code, _, err = _run(capsys, name, "--verify", "-n", 0)
-    assert code == 1
-    assert "00001-of-00002' is not the file that its sidecar describes" in err
-
-
 def test_an_error_is_one_line_and_ends_with_1(capsys):
     code, out, err = _run(capsys, "none")
 

@@ -4,7 +4,6 @@ import tempfile
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from albert_tf.data import (
     corpus,
@@ -401,19 +400,3 @@ def test_statistics_of_masks_do_not_depend_on_the_pairs(shared_data, golden):
     # Differs: no pairs of a lone sentence, so labels are balanced.
     num_records = measured["num_instances"]
     assert abs(measured["label1_fraction"] - 0.5) < 2 / np.sqrt(num_records)
-
-
-def test_replacements_and_runs_of_masked_words_pass_a_chi_squared_test(
-    reference_columns, golden
-):
-    replaced = num_replaced(reference_columns)
-    expected = np.array([0.8, 0.1, 0.1]) * replaced.sum()
-    assert stats.chisquare(replaced, expected).pvalue > 1e-3
-
-    runs, _ = word_runs(reference_columns)
-    recorded = golden["twenty_other_seeds"]
-    names = [f"run_of_{k}_words" for k in range(1, 6)]
-    shares = [recorded[name]["mean"] for name in names]
-    expected = np.array([*shares, 1 - sum(shares)]) * len(runs)
-    counts = run_shares(runs) * len(runs)
-    assert stats.chisquare(counts, expected).pvalue > 1e-3

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data import (
-    example_order,
     input_pipeline,
     record_files,
     record_source,
@@ -305,27 +304,3 @@ def test_a_remote_file_of_other_content_is_found(remote):
 
     with pytest.raises(ValueError, match=f"its .*, expected {sha256[::-1]}"):
         record_source.open_records(f"{remote}/*.tfrecord", verify=True)
-
-
-def test_patterns_without_files_are_an_error():
-    with pytest.raises(
-        FileNotFoundError, match="No file matches 'ram://nowhere"
-    ):
-        record_files.expand_globs("ram://nowhere/*")
-    with pytest.raises(OSError, match="'s4://a/.' cannot be read: .*not impl"):
-        record_files.expand_globs("s4://a/*")
-
-
-def test_a_remote_file_that_vanishes_is_an_error(remote):
-    source = record_source.open_records(f"{remote}/*.tfrecord")
-    tf.io.gfile.remove(f"{remote}/b.tfrecord")
-
-    with (
-        pytest.raises(ValueError, match="missing, damaged, or was changed"),
-        example_order.failed_reads_raised(),
-    ):
-        list(
-            input_pipeline.evaluation_dataset(
-                source, InputShard(), batch_size=4, by_files=True
-            )
-        )

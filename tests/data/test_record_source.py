@@ -1,4 +1,3 @@
-import os
 import pathlib
 import shutil
 
@@ -6,7 +5,6 @@ import numpy as np
 import pytest
 
 from albert_tf.data import example_codec, record_files, record_source
-from albert_tf.data.shards import BuildCounts
 from tests.data.records import dynamic_record, serialize, static_record
 
 
@@ -273,58 +271,3 @@ def test_each_length_has_the_records_of_its_files(files):
     assert sources[16].num_records == 2
     assert sources[16].shard.settings.num_prediction_slots == 3
     assert _numbers(sources[8], [0, 1]) == [20, 21]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        ([8], r"c' has records of the length 16, which no phase.* read 8\."),
-        ([8, 16, 32], r"No file of .* length 32, .* --max_seq_length=32"),
-        ([8, 32], r"c' has records of the length 16, which no phase.* 8, 32"),
-    ],
-)
-def test_lengths_and_files_must_match(lengths, message, files):
-    with pytest.raises(ValueError, match=message):
-        record_source.open_by_length(files, lengths)
-
-
-_SHORT = static_record(9) | {"segment_ids": [0] * 7}
-
-
-@pytest.mark.parametrize(
-    ("records", "options", "message"),
-    [
-        ([static_record(9)], {"num_bytes": 7}, "a' has .* sidecar says 7 and"),
-        (
-            [static_record(9)],
-            {"counts": BuildCounts(records=2)},
-            "1 records, but its sidecar says .* and 2",
-        ),
-        (
-            [dynamic_record(9)],
-            {"with_sidecar": False},
-            "no sidecar.*'input_ids' has 0",
-        ),
-        ([_SHORT], {"with_sidecar": False}, "'segment_ids' has 7.*expected 8"),
-        ([], {}, "no record in .*a'"),
-    ],
-)
-def test_files_that_are_not_what_they_should_be_are_refused(
-    write_records, records, options, message
-):
-    path = write_records("a", records, **options)
-
-    with pytest.raises(ValueError, match=message):
-        record_source.open_records(path)
-
-
-def test_a_pattern_of_sidecars_alone_has_no_record(two_files, tmp_path):
-    with pytest.raises(ValueError, match="no record in .*json"):
-        record_source.open_records(str(tmp_path / "*.json"))
-
-
-def test_a_file_that_was_cut_short_is_refused(two_files):
-    os.truncate(two_files[1], os.path.getsize(two_files[1]) - 9)
-
-    with pytest.raises(ValueError, match="b.tf_record' is not a whole"):
-        record_source.open_records(two_files)

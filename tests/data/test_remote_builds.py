@@ -12,7 +12,6 @@ from albert_tf.data import (
     builder,
     corpus,
     pretraining_instances,
-    record_source,
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 
@@ -88,26 +87,6 @@ def test_remote_records_are_those_of_local_files(folder, make_folder, tmp_path):
     assert found == find(local)
 
 
-def test_worker_processes_read_remote_files(make_folder, tmp_path, monkeypatch):
-    local = make_folder(f"{tmp_path}/local")
-    folder = make_folder(f"file://{tmp_path}/folder")
-    monkeypatch.undo()  # Other processes have blocks of the usual size.
-    build(local)
-
-    build(folder, num_workers=2)
-
-    assert find(folder) == find(local)
-
-
-def test_remote_records_can_be_read(make_folder, tmp_path):
-    folder = make_folder(f"file://{tmp_path}/folder")
-
-    counts = build(folder).counts
-
-    source = record_source.open_records(f"{folder}/records/out@2", verify=True)
-    assert source.num_records == counts.records > 20
-
-
 def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
     build(folder)
     expected = find(folder)
@@ -120,21 +99,6 @@ def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
     assert not report.kept_files
     assert "was cut short, or has lost its index; building" in caplog.text
     assert len(build(folder).kept_files) == 2
-
-
-@pytest.mark.parametrize("is_finished", [True, False])
-def test_a_build_with_other_settings_is_refused(folder, is_finished):
-    build(folder)
-    if not is_finished:
-        storage.remove(f"{folder}/records/{NAMES[0]}")
-    before = find(folder)
-
-    with pytest.raises(ValueError, match="another build: .*random_seed="):
-        build(folder, random_seed=1)
-    with pytest.raises(ValueError, match="another build: .*corpus_sha256="):
-        build(folder, input_file=f"{folder}/corpus/1.txt")
-
-    assert find(folder) == before
 
 
 def test_a_stopped_build_leaves_whole_shards_and_goes_on(folder, monkeypatch):

@@ -54,18 +54,6 @@ def test_sentence_order_pairs_split_chunks_of_neighbouring_sentences():
     assert without == 0
 
 
-def test_every_way_to_split_a_chunk_is_equally_likely():
-    text = block(*[[2, 2, 2, 2]] * 3000)
-
-    pairs, _ = segment_pairs.sentence_order_pairs(
-        text, rng(), budget=8, short_prob=0.0
-    )
-
-    counts = np.bincount(pairs.a_length, minlength=7)[[2, 4, 6]]
-    # 4 standard deviations of a binomial count of 1000.
-    assert np.abs(counts - 1000).max() < 4 * np.sqrt(3000 * 2 / 9)
-
-
 def test_a_chunk_of_one_sentence_gives_no_pair_and_is_counted():
     pairs, without = segment_pairs.sentence_order_pairs(
         block([50, 3, 3], [4]), rng(), budget=20, short_prob=0.0

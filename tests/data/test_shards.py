@@ -62,12 +62,6 @@ def test_readers_have_the_settings_of_the_build():
     assert settings.token_budget == 510
 
 
-def test_counts_add_up():
-    total = COUNTS + COUNTS + BuildCounts(documents=1)
-
-    assert total == BuildCounts(documents=7, record_tokens=80_000)
-
-
 def numbered(count, stem="train", **changes):
     """A shard of each number."""
     return [
@@ -191,21 +185,6 @@ def test_text_to_evaluate_on_that_is_trained_on_is_warned_of(
 
     message = "'eval', to evaluate on, holds text of 'train', which is also"
     assert (message in caplog.text) == is_common
-
-
-def test_a_file_to_evaluate_on_that_is_trained_on_is_warned_of(
-    write_records, caplog
-):
-    trained, evaluated = (
-        record_source.open_records(
-            write_records(name, [static_record(9)], with_sidecar=False)
-        )
-        for name in ("train", "eval")
-    )
-
-    shards.report_common_text(trained.shards, evaluated.shards)
-
-    assert "eval', to evaluate on, holds text of" in caplog.text
 
 
 def test_opening_records_checks_their_shards(write_records):
