@@ -158,11 +158,11 @@ def write_vocabulary(
         name = name or (own if "vocab" in own else WORDPIECE_FILE)
         shutil.copyfile(path, os.path.join(folder, name))
         return
-    from albert_tf.text import sentencepiece_tokenizer
+    from albert_tf.text import tokenizer_json
 
     name = name or (own if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
-        file.write(sentencepiece_tokenizer.read_model(path))
+        file.write(tokenizer_json.read_model(path))
 
 
 # Whether arrays are those of a model.

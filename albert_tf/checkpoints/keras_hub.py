@@ -18,7 +18,7 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.config import AlbertConfig
-from albert_tf.text import sentencepiece_tokenizer
+from albert_tf.text import tokenizer_json
 
 CONFIG_FILE = "config.json"
 _WEIGHTS_FILE = "model.weights.h5"
@@ -243,7 +243,7 @@ def _tokenizer(source: Checkpoint) -> Any:
     import keras_hub
 
     return keras_hub.models.AlbertTokenizer(
-        proto=sentencepiece_tokenizer.read_model(source.vocabulary)
+        proto=tokenizer_json.read_model(source.vocabulary)
     )
 
 

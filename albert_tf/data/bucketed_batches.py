@@ -79,8 +79,7 @@ class RecordColumns:
     def field(self, name: str) -> np.ndarray:
         """Returns the values of a non-sequence array: `[N, *shape]`."""
         (spec,) = (spec for spec in self.specs if spec.name == name)
-        values = self.values[name].reshape(self.num_records, *spec.shape)
-        return values.astype(spec.dtype)
+        return self._pad(spec, np.arange(self.num_records), length=0)
 
     @property
     def digest(self) -> str:
@@ -119,11 +118,7 @@ def collect(
     *,
     max_seq_length: int,
 ) -> RecordColumns:
-    """Puts records into columns; at least one of their arrays is a sequence.
-
-    Raises:
-        ValueError: There is no record, or a record disagrees with the specs.
-    """
+    """Puts records into columns; at least one of their arrays is a sequence."""
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
     lengths: list[int] = []
     checked = (
@@ -286,9 +281,6 @@ def plan_evaluation(
             more rows, with the same budget for rows times length.
         padding: How batches are padded.
         num_replicas: The rows of every batch are a multiple of it.
-
-    Raises:
-        ValueError: `batch_size` is not a multiple of `num_replicas`.
     """
     example_order.check_batch_size(batch_size, num_replicas)
     budget = batch_size * padding.max_seq_length

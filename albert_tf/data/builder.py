@@ -185,24 +185,37 @@ class BuildReport:
     duplicates: Duplicates | None = None
 
     def __str__(self) -> str:
-        counts = self.counts
-        max_seq_length = self.config.max_seq_length
-        mean_length = counts.record_tokens / max(1, counts.records)
+        counts, config = self.counts, self.config
+        is_dynamic = config.masking == "dynamic"
+        copies = config.dupe_factor
+        label_1 = f"{_share(counts.label_1_records, counts.records):.1%}"
+        if config.pair_objective == "none":
+            label_1 = "no pairs"
+        elif is_dynamic and config.pair_objective == "sop":
+            label_1 = "half, drawn when read"
+        mean_length = _share(counts.record_tokens, counts.records)
         values = {
             "documents": f"{counts.documents:,}",
             "sentences": f"{counts.sentences:,}",
             "tokens": f"{counts.tokens:,}",
             "unknown tokens": f"{self.unknown_share:.2%}",
-            "tokens left out": self._left_out(),
+            "tokens left out": f"{counts.tokens_left_out:,} of "
+            f"{f'{copies} copies' if copies > 1 else 'the text'} "
+            f"({self.left_out_share:.1%})",
             "records": f"{counts.records:,}",
             "chunks without a pair": f"{counts.chunks_without_pair:,}",
-            "label 1": self._label_balance(),
-            "mean length": f"{mean_length:.1f} of {max_seq_length}",
-            "padding": f"{1 - mean_length / max_seq_length:.1%}",
-            "masked tokens": self._masked_share(),
-            "tokens a second": self._speed(),
+            "label 1": label_1,
+            "mean length": f"{mean_length:.1f} of {config.max_seq_length}",
+            "padding": f"{1 - mean_length / config.max_seq_length:.1%}",
+            "masked tokens": "drawn when read"
+            if is_dynamic
+            else f"{self.masked_share:.1%}",
+            "tokens a second": f"{self.built.tokens / self.seconds:,.0f} read, "
+            f"{self.built.record_tokens / self.seconds:,.0f} written"
+            if self.built.records
+            else "nothing to build",
         }
-        if self.config.draws_unrelated:
+        if config.draws_unrelated:
             values["lone documents"] = f"{self.lone_share:.1%} of the tokens"
         if self.duplicates:
             values["duplicates left out"] = (
@@ -218,52 +231,27 @@ class BuildReport:
     @property
     def unknown_share(self) -> float:
         """Share of the text's tokens that are unknown."""
-        return self.counts.unknown_tokens / max(1, self.counts.tokens)
+        return _share(self.counts.unknown_tokens, self.counts.tokens)
 
     @property
     def lone_share(self) -> float:
         """Share of the text's tokens that are in a block of one document."""
-        return self.counts.lone_tokens / max(1, self.counts.tokens)
+        return _share(self.counts.lone_tokens, self.counts.tokens)
 
     @property
     def left_out_share(self) -> float:
         """Share of the text, of all copies, that is in no record."""
         num_read = self.counts.tokens * self.config.dupe_factor
-        return self.counts.tokens_left_out / max(1, num_read)
+        return _share(self.counts.tokens_left_out, num_read)
 
     @property
     def masked_share(self) -> float:
         """Share of the tokens in static records that are to be predicted."""
-        return self.counts.masked_tokens / max(1, self.counts.record_tokens)
+        return _share(self.counts.masked_tokens, self.counts.record_tokens)
 
-    def _left_out(self) -> str:
-        num_copies = self.config.dupe_factor
-        copies = f"{num_copies} copies" if num_copies > 1 else "the text"
-        return (
-            f"{self.counts.tokens_left_out:,} of {copies} "
-            f"({self.left_out_share:.1%})"
-        )
 
-    def _label_balance(self) -> str:
-        objective = self.config.pair_objective
-        if objective == "none":
-            return "no pairs"
-        if objective == "sop" and self.config.masking == "dynamic":
-            return "half, drawn when read"
-        share = self.counts.label_1_records / max(1, self.counts.records)
-        return f"{share:.1%}"
-
-    def _masked_share(self) -> str:
-        if self.config.masking == "dynamic":
-            return "drawn when read"
-        return f"{self.masked_share:.1%}"
-
-    def _speed(self) -> str:
-        if not self.built.records:
-            return "nothing to build"
-        read = self.built.tokens / self.seconds
-        written = self.built.record_tokens / self.seconds
-        return f"{read:,.0f} read, {written:,.0f} written"
+def _share(part: int, whole: int) -> float:
+    return part / max(1, whole)
 
 
 def _no_record(config: PretrainingDataConfig, counts: BuildCounts) -> str:

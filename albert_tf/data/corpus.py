@@ -76,10 +76,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileContents:
-    """What a first reading of a file shows.
-
-    `measures` are those of its documents, if duplicates are looked for.
-    """
+    """What a first reading of a file shows; measures to find duplicates."""
 
     path: str
     block_sizes: Sequence[int]
@@ -272,12 +269,8 @@ def survey(
 ) -> CorpusContents:
     """Reads the corpus once, to find bad lines early and to identify it.
 
-    Args:
-        paths: The files.
-        settings: How to read them.
-        hashing: Leaves documents out that have a hash in common with one that
-            comes before them.
-        num_workers: Processes that read files.
+    With `hashing`, documents are left out that have a hash in common with one
+    that comes before them.
     """
     with ordered_workers.map_in_order(
         functools.partial(survey_file, settings=settings, hashing=hashing),
@@ -367,16 +360,14 @@ def _select(
         [measures.hashes for measures in measured]
     )
     ends = np.cumsum([len(measures) for measures in measured])
+    parts = np.split(is_left_out, ends[:-1])
+    characters = np.concatenate([measures.characters for measures in measured])
+    duplicates = Duplicates(
+        documents=int(is_left_out.sum()),
+        characters=int(characters[is_left_out].sum()),
+    )
     selections = [
         Selection(part, file.block_digests)
-        for part, file in zip(
-            np.split(is_left_out, ends[:-1]), contents, strict=True
-        )
+        for part, file in zip(parts, contents, strict=True)
     ]
-    num_characters = sum(
-        int(measures.characters[selection.is_left_out].sum())
-        for measures, selection in zip(measured, selections, strict=True)
-    )
-    return selections, Duplicates(
-        documents=int(is_left_out.sum()), characters=num_characters
-    )
+    return selections, duplicates

@@ -141,12 +141,9 @@ def deliver(
 ) -> tf.data.Dataset:
     """Returns what `read` makes of each delivery of a shard, in order.
 
-    Args:
-        shard: Which part of each step is delivered.
-        read: Takes the number of a delivery; returns the arrays of `specs`.
-        specs: Types and shapes of the arrays; None is a size that varies.
-        start_step: The first step to deliver.
-        end_step: The first step not to deliver; None for no end.
+    `read` takes the number of a delivery and returns the arrays of `specs`,
+    their types and shapes. Delivered are the steps from `start_step` to before
+    `end_step`.
     """
     gate = _gate()
 

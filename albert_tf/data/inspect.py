@@ -18,7 +18,7 @@ from albert_tf import features
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
 from albert_tf.text import special_tokens
-from albert_tf.text.tokenizer import Tokenizer, Vocabulary
+from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
 _LABELS = {
@@ -142,9 +142,6 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--spm_model_file", help="SentencePiece model")
     parser.add_argument("--vocab_file", help="WordPiece vocabulary")
-    parser.add_argument(
-        "--verify", action="store_true", help="check every checksum"
-    )
     return parser.parse_args(arguments)
 
 
@@ -155,13 +152,12 @@ def _find_tokenizer(
     shard = source.shard
     is_given = bool(arguments.spm_model_file or arguments.vocab_file)
     paths = vars(arguments) if is_given else shard.origin
-    vocabulary = Vocabulary(
-        spm_model_file=paths.get("spm_model_file"),
-        vocab_file=paths.get("vocab_file"),
-        do_lower_case=shard.config.get("do_lower_case", True),
-    )
     try:
-        tokenizer = vocabulary.load_tokenizer()
+        tokenizer = load_tokenizer(
+            spm_model_file=paths.get("spm_model_file"),
+            vocab_file=paths.get("vocab_file"),
+            do_lower_case=shard.config.get("do_lower_case", True),
+        )
     except (FileNotFoundError, ValueError):
         if is_given:
             raise
@@ -179,11 +175,7 @@ def _find_tokenizer(
 
 
 def _report(arguments: argparse.Namespace) -> Iterator[str]:
-    source = record_source.open_records(
-        [arguments.file], verify=arguments.verify
-    )
-    if arguments.verify:
-        yield f"{source.num_records} records agree with their checksums"
+    source = record_source.open_records([arguments.file])
     tokenizer = _find_tokenizer(arguments, source)
     known = source.shard if source.shard.has_sidecar else tokenizer
     text = TokenText(tokenizer, known.special_ids.mask if known else None)
@@ -192,8 +184,8 @@ def _report(arguments: argparse.Namespace) -> Iterator[str]:
         f"{source.shard.settings.masking} masks"
     )
     shown = np.arange(source.num_records)[: arguments.n]
-    for number, data in zip(shown, source.get(shown), strict=True):
-        yield f"\nrecord {number}: {render_record(data, source.shard, text)}"
+    for index, data in zip(shown, source.get(shown), strict=True):
+        yield f"\nrecord {index}: {render_record(data, source.shard, text)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

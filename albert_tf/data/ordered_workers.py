@@ -40,14 +40,10 @@ def map_in_order(
     """Yields `map(function, items)`, computed by `num_workers` processes.
 
     The processes end when the `with` block ends, even in the middle of an
-    item, and also if this process is killed.
+    item, and also if this process is killed. Function, items and results can
+    be pickled; items are read as results are taken.
 
-    Args:
-        function: Can be pickled, as can items and results.
-        items: Read as results are taken.
-        num_workers: At least 1.
-        in_this_process: Whether this process does the work itself. Default:
-            if `num_workers` is 1.
+    By default, one worker is this process itself.
     """
     if num_workers == 1 if in_this_process is None else in_this_process:
         yield map(function, items)

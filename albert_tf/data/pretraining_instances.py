@@ -10,6 +10,7 @@ Source: google-research/albert,
 
 import dataclasses
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,21 +50,14 @@ class Rows:
     lengths: np.ndarray  # int64 [B]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BlockPart:
-    """The records of a block that belong into one file.
-
-    Args:
-        framed: The records, framed for a file.
-        counts: Their counts.
-    """
+class BlockPart(NamedTuple):
+    """The records of a block that belong into one file, framed for it."""
 
     framed: bytes
     counts: BuildCounts
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _EncodedRecords:
+class _EncodedRecords(NamedTuple):
     """A batch of records, and for each its tokens and its masked tokens."""
 
     records: list[bytes]
@@ -115,10 +109,7 @@ def build_block(
                 record_tokens=int(encoded.lengths[rows].sum()),
                 masked_tokens=int(encoded.num_masked[rows].sum()),
             )
-    return [
-        BlockPart(framed=b"".join(framed[part]), counts=counts[part])
-        for part in range(num_parts)
-    ]
+    return list(map(BlockPart, map(b"".join, framed), counts))
 
 
 def tokenize(
@@ -328,11 +319,8 @@ def _static_records(
             "sentence_order_labels": pairs.label[:, None],
         },
     )
-    return _EncodedRecords(
-        records=records,
-        lengths=rows.lengths,
-        num_masked=masked["masked_lm_weights"].sum(axis=1),
-    )
+    num_masked = masked["masked_lm_weights"].sum(axis=1)
+    return _EncodedRecords(records, rows.lengths, num_masked)
 
 
 def _dynamic_records(
@@ -359,12 +347,8 @@ def _dynamic_records(
             "pair_label": pairs.label[:, None],
         },
     )
-    num_specials = 2 + (pairs.b_length > 0)
-    return _EncodedRecords(
-        records=records,
-        lengths=pairs.a_length + pairs.b_length + num_specials,
-        num_masked=np.zeros(len(pairs)),
-    )
+    num_tokens = pairs.a_length + pairs.b_length + 2 + (pairs.b_length > 0)
+    return _EncodedRecords(records, num_tokens, np.zeros(len(pairs)))
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:

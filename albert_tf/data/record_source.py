@@ -73,8 +73,7 @@ class RecordSource:
             first = paths.setdefault(shard.sha256, shard.path)
             if first != shard.path:
                 _LOGGER.warning(
-                    "%r holds the same records as %r, so they are read twice "
-                    "as often.",
+                    "%r holds the same records as %r: they are read twice.",
                     shard.path,
                     first,
                 )
@@ -341,9 +340,8 @@ def _check_sample(source: RecordSource, vocab_size: int | None) -> None:
         source.num_records,
         100 * share,
     )
-    if source.shard.has_sidecar and (
-        share < _LARGE_PART * settings.masked_lm_prob
-    ):
+    is_small = share < _LARGE_PART * settings.masked_lm_prob
+    if source.shard.has_sidecar and is_small:
         _LOGGER.warning(
             "Only %.1f%% of the tokens are masked, although masked_lm_prob is "
             "%g, because max_predictions_per_seq is %d. Pass a larger one to "

@@ -87,11 +87,7 @@ def plan(
     contents: corpus.CorpusContents,
     paths: list[str],
 ) -> list[Shard]:
-    """Divides the records over the shards, in order and evenly.
-
-    Returns:
-        The shards that are built here.
-    """
+    """Divides the records over the shards; returns those to build here."""
     common = Shard(
         path="",
         config=config.record_settings(),
@@ -142,9 +138,10 @@ def split(planned: Sequence[Shard]) -> tuple[list[Shard], list[Shard]]:
     written = record_files.for_all(
         lambda path: finished(by_path[path]), [*by_path]
     )
-    kept = [shard for shard in written if shard]
-    kept_paths = {shard.path for shard in kept}
-    return kept, [s for s in planned if s.path not in kept_paths]
+    missing = [
+        s for s, there in zip(planned, written, strict=True) if not there
+    ]
+    return [shard for shard in written if shard], missing
 
 
 def finished(planned: Shard) -> Shard | None:
@@ -195,19 +192,15 @@ def requests(
 def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     """Writes a shard with its index and sidecar, whole or not at all.
 
-    Args:
-        planned: The shard.
-        parts: Its records, block by block.
-
-    Returns:
-        The shard, with what it holds.
+    `parts` are its records, block by block. Returns the shard, with what it
+    holds.
     """
     path = planned.path
     index_path = record_files.index_path(path)
     with _locked(path):
         _check_unfinished(planned)
         if not files.is_remote(path):
-            for name in (path, index_path, shards.sidecar_path(path)):
+            for name in _names(path):
                 files.remove_partials(name)
         # The record file takes its name last: then it is finished.
         with (
@@ -234,14 +227,14 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     return shard
 
 
+def _names(path: str) -> tuple[str, str, str]:
+    """Returns the names of a record file, its index and its sidecar."""
+    return path, record_files.index_path(path), shards.sidecar_path(path)
+
+
 def remove(shard: Shard) -> None:
     """Removes a shard with its index and sidecar."""
-    path = shard.path
-    for name in (
-        path,
-        record_files.index_path(path),
-        shards.sidecar_path(path),
-    ):
+    for name in _names(shard.path):
         storage.remove(name)
 
 

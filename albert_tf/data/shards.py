@@ -319,8 +319,7 @@ def check_sets(shards: Iterable[Shard]) -> None:
 
 
 def _check_same_build(first: Shard, second: Shard) -> None:
-    if first.build != second.build:
-        differences = checks.differences(first.build, second.build)
+    if differences := checks.differences(first.build, second.build):
         raise ValueError(
             f"{first.path!r} and {second.path!r} are shards of different "
             f"builds: {checks.listed(differences)}. Build all shards from the "
@@ -354,34 +353,26 @@ def report_common_text(
     trained: Iterable[Shard], evaluated: Iterable[Shard]
 ) -> None:
     """Warns of shards to evaluate on whose text is also trained on."""
-    same, by_corpus = {}, collections.defaultdict(list)
-    for shard in trained:
-        same[shard.sha256] = shard
-        by_corpus[shard.corpus_sha256].append(shard)
-    for shard in evaluated:
-        common = same.get(shard.sha256)
-        if not common and shard.corpus_sha256:
-            common = next(
-                (
-                    other
-                    for other in by_corpus[shard.corpus_sha256]
-                    if _has_common_text(shard, other)
-                ),
-                None,
-            )
-        if common:
+    for shard, other in itertools.product(evaluated, trained):
+        if _have_common_text(shard, other):
             _LOGGER.warning(
                 "%r, to evaluate on, holds text of %r, which is also trained "
                 "on, so its scores say nothing about other text. Build an "
                 "--eval_file of held-out text.",
                 shard.path,
-                common.path,
+                other.path,
             )
             return
 
 
-def _has_common_text(shard: Shard, other: Shard) -> bool:
-    """Compares two shards of one corpus."""
+def _have_common_text(shard: Shard, other: Shard) -> bool:
+    if shard.sha256 == other.sha256:
+        return True
+    if (
+        shard.corpus_sha256 is None
+        or shard.corpus_sha256 != other.corpus_sha256
+    ):
+        return False
     # Other records of a block are of other text, if there is one copy of it.
     if shard.build == other.build and shard.config["dupe_factor"] == 1:
         (start, end), (other_start, other_end) = shard.extent, other.extent

@@ -30,7 +30,7 @@ from albert_tf.export.text_normalization import (
     SentencePieceNormalization,
     WordPieceNormalization,
 )
-from albert_tf.text import sentencepiece_tokenizer
+from albert_tf.text import tokenizer_json
 from albert_tf.text.base import Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.wordpiece_tokenizer import (
@@ -144,7 +144,7 @@ class SentencePieceGraph(GraphTokenizer):
         self._replacements = _Replacements(tokenizer)
         with tf.device(CPU):
             self.resource = tf_text.SentencepieceTokenizer(
-                sentencepiece_tokenizer.read_model(model_file)
+                tokenizer_json.read_model(model_file)
             )
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:

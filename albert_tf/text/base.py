@@ -13,11 +13,8 @@ from albert_tf.text.special_tokens import SpecialIds
 class Tokenizer(abc.ABC):
     """Converts text to ids and back; normalization is included.
 
-    Args:
-        tokens: The vocabulary, in the order of the ids.
-        special_names: Tokens of the fields of `SpecialIds`, in their order.
-        vocabulary: The vocabulary file, for the error.
-        do_lower_case: Whether text is lower-cased.
+    It is made of the tokens in the order of their ids, and the names of those
+    of `SpecialIds`, in their order; `vocabulary` is the file, for the error.
 
     Attributes:
         vocab_size: Number of tokens, V.
@@ -104,8 +101,7 @@ class Tokenizer(abc.ABC):
 
         Args:
             texts: B texts.
-            text_pairs: A second text for each; None for none. Where it is
-                empty, the first text stands alone.
+            text_pairs: A second text for each, which may be empty.
             max_seq_length: Length S of every row. Longer texts are truncated
                 (always the longer of a pair), shorter rows are padded.
 

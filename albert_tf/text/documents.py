@@ -113,14 +113,9 @@ class Document:
 class Documents:
     """The documents of text files, in order; they can be read several times.
 
-    Args:
-        settings: Names the files.
-        paths: Reads these instead.
-        bad_lines_before: Lines of other files that were skipped already.
-
-    Attributes:
-        paths: The files.
-        num_bad_lines: Lines that the last reading has skipped.
+    The files are those of the settings, or the given ones; `bad_lines_before`
+    are lines of other files that were skipped already, and `num_bad_lines`
+    those that the last reading has skipped.
     """
 
     def __init__(
@@ -130,9 +125,7 @@ class Documents:
         *,
         bad_lines_before: int = 0,
     ) -> None:
-        if paths is None:
-            paths = storage.expand_globs(settings.input_file or "")
-        self.paths = paths
+        self.paths = paths or storage.expand_globs(settings.input_file or "")
         self.num_bad_lines = 0
         self._settings = settings
         self._bad_lines_before = bad_lines_before

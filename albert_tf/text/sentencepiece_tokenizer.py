@@ -9,13 +9,12 @@ Source: google-research/albert, tokenization.encode_pieces and FullTokenizer.
 import dataclasses
 import hashlib
 import itertools
-import os
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import sentencepiece
 
-from albert_tf import files, storage
+from albert_tf import files
 from albert_tf.text import normalization, special_tokens, tokenizer_json
 from albert_tf.text.base import Tokenizer
 
@@ -46,7 +45,7 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
     ) -> None:
-        model = read_model(model_file)
+        model = tokenizer_json.read_model(model_file)
         processor = _make_processor(model, model_file)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
@@ -259,13 +258,6 @@ def _starts_word(token: str) -> bool:
         or token in _PUNCTUATION
         or not _ENGLISH.issuperset(token.lower())
     )
-
-
-def read_model(model_file: files.Path) -> bytes:
-    """Reads a SentencePiece model; or a `tokenizer.json` as one."""
-    if os.fspath(model_file).endswith(".json"):
-        return tokenizer_json.read_model(model_file)
-    return storage.read_bytes(model_file)
 
 
 def _make_processor(

@@ -42,17 +42,12 @@ def encode_pair(
     """Returns `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, without padding.
 
     Texts that are too long lose tokens at their ends: always the longer text,
-    and the second if both are equally long.
+    and the second if both are equally long. If `ids_b` is empty, there is no
+    second `[SEP]` either. Returns the ids and their segments:
 
     >>> special = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
     >>> encode_pair([7, 8, 9], [5], max_seq_length=6, special=special)
     ([2, 7, 8, 3, 5, 3], [0, 0, 0, 0, 1, 1])
-
-    Both may be empty; if `ids_b` is, there is no second `[SEP]` either.
-
-    Returns:
-        The ids; and for each id its segment, 0 up to the first `[SEP]` and 1
-        after it.
     """
     num_special = _NUM_SPECIAL_PAIR if ids_b else _NUM_SPECIAL_ALONE
     num_texts = num_special - 1

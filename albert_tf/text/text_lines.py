@@ -92,8 +92,7 @@ def numbered_lines(
     r"""Yields the numbers, from 1, and lines of a UTF-8 file.
 
     Lines end at `\n` or `\r\n` only: U+2028 and similar characters stay in the
-    text. A byte order mark at the start of the file is removed. One line is in
-    memory at a time.
+    text. A byte order mark at the start of the file is removed.
 
     Args:
         file: The file, open for reading bytes.

@@ -1,4 +1,4 @@
-"""Reads the `tokenizer.json` of an ALBERT as a SentencePiece model.
+"""Reads SentencePiece models; the `tokenizer.json` of an ALBERT as one.
 
 Folders of Hugging Face's transformers may have this file only. It lists the
 pieces and scores of the SentencePiece model that it was made of, and the steps
@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import files
+from albert_tf import files, storage
 from albert_tf.text import special_tokens
 
 _WORD_MARK = "▁"
@@ -32,7 +32,12 @@ _LOWERED_BY = 100.0
 
 
 def read_model(path: files.Path) -> bytes:
-    """Returns the SentencePiece model that a `tokenizer.json` was made of."""
+    """Returns the bytes of a SentencePiece model.
+
+    It may be remote; or a local `tokenizer.json` that was made of the model.
+    """
+    if not os.fspath(path).endswith(".json"):
+        return storage.read_bytes(path)
     values, name = files.read_json_object(path), os.fspath(path)
     try:
         unmet = _unmet_conditions(values)

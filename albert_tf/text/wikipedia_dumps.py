@@ -44,11 +44,8 @@ def read_texts(
 ) -> Iterator[str]:
     """Yields the text passages of articles, no redirects; some may be blank.
 
-    Args:
-        file: The dump, open for reading bytes, decompressed.
-        name: Its name, for messages.
-        on_bad_page: Called with what is wrong with a page that cannot be
-            parsed; it is then skipped.
+    `on_bad_page` is called with what is wrong with a page that cannot be
+    parsed, and is skipped.
     """
     try:
         from mwparserfromhell import parser
@@ -78,9 +75,7 @@ def read_texts(
 def strip(wiki_text: str, hidden: set[str]) -> str:
     """Returns the text passages of wiki text.
 
-    Args:
-        wiki_text: The wiki text.
-        hidden: Lower-case names of namespaces whose links show no text.
+    `hidden` are lower-case names of namespaces whose links show no text.
     """
     import mwparserfromhell
 

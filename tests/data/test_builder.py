@@ -219,22 +219,6 @@ def records(*paths):
     return sorted(source.get(range(source.num_records)))
 
 
-def test_shards_are_named_by_their_number(build, tmp_path):
-    build("whole")
-
-    build("train@3")
-
-    names = [f"train-0000{number}-of-00003" for number in range(3)]
-    found = sorted(path.name for path in tmp_path.glob("train*"))
-    assert found == sorted(
-        name + end for name in names for end in ("", ".json", ".index")
-    )
-    parts = b"".join((tmp_path / name).read_bytes() for name in names)
-    assert parts == (tmp_path / "whole").read_bytes()
-    source = record_source.open_records(f"{tmp_path}/train@3")
-    assert source.num_records == len(records(tmp_path / "whole"))
-
-
 def test_shards_of_several_machines_are_those_of_one(
     build, tmp_path, monkeypatch
 ):

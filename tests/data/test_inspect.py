@@ -110,12 +110,9 @@ def test_the_recorded_records_are_shown(capsys, shared_data):
     path = shared_data / "golden/pretraining_data/original.tf_record"
     model = shared_data / "data/spm/30k-clean.model"
 
-    code, out, _ = _run(
-        capsys, path, "-n", 1, "--verify", f"--spm_model_file={model}"
-    )
+    code, out, _ = _run(capsys, path, "-n", 1, f"--spm_model_file={model}")
 
     assert code == 0
-    assert out.startswith("861 records agree")
     assert (
         "| [CLS] the captain [MASK:and] [MASK:i] [MASK:soon] fell into" in out
     )

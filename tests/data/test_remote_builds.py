@@ -101,26 +101,6 @@ def test_what_is_finished_is_kept_and_the_rest_is_built(folder, caplog):
     assert len(build(folder).kept_files) == 2
 
 
-def test_a_stopped_build_leaves_whole_shards_and_goes_on(folder, monkeypatch):
-    build_block = pretraining_instances.build_block
-
-    def stop_in_second_file(block, **rest):
-        if block.number == 1 and "d" in block.documents[0].text:
-            seen.append(block)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        return build_block(block, **rest)
-
-    seen = []
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(pretraining_instances, "build_block", stop_in_second_file)
-        build(folder)
-    assert sorted(find(folder)) == [NAMES[0] + end for end in SUFFIXES]
-
-    assert len(build(folder).kept_files) == 1
-    assert len(build(folder).kept_files) == 2
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

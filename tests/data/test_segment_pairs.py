@@ -341,12 +341,3 @@ def test_single_segments_are_cut_after_as_many_tokens_as_fit():
     assert lengths[2] + lengths[-2] == 8
     assert segments.num_distinct_tokens() == segments.num_tokens == 52
     assert not segments.b_length.any() and not segments.label.any()
-
-
-def test_shorter_single_segments_end_with_a_sentence():
-    segments = segment_pairs.single_segments(
-        block([4] * 50), rng(), budget=30, short_prob=1.0
-    )
-
-    assert (segments.a_length % 4 == 0).all()
-    assert segments.num_distinct_tokens() == 200
