@@ -73,14 +73,8 @@ def expand_globs(
     matches folders at every depth, or none. `name@N` stands for all its shards,
     see `shard_names`.
 
-    Args:
-        patterns: The patterns.
-        glob_remote: Returns the files that a remote pattern matches. Their
-            shards are not looked for.
-
-    Raises:
-        FileNotFoundError: A pattern matches no file, or a shard is missing;
-            the message names it.
+    Every pattern must match, and no shard be missing. `glob_remote` returns the
+    files that a remote pattern matches, whose shards are not looked for.
     """
     if isinstance(patterns, str):
         patterns = patterns.split(",")
@@ -150,12 +144,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_object(path: Path, *, missing_ok: bool = False) -> dict[str, Any]:
-    """Reads a JSON file that holds an object.
-
-    Args:
-        path: The file.
-        missing_ok: Whether to return an empty object if the file is missing.
-    """
+    """Reads a JSON file that holds an object; empty if it may be missing."""
     if missing_ok and not os.path.exists(check_local(path)):
         return {}
     values = read_json(path)

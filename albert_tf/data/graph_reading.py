@@ -51,7 +51,7 @@ class _Files(NamedTuple):
     first_numbers: tf.Tensor
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class _Order:
     """The order in which a host reads the records of an epoch."""
 
@@ -117,13 +117,8 @@ def training_examples(
             "records as more files."
         )
     with tf.init_scope():
-        order = _Order(
-            files=_as_tensors(source),
-            num_files=num_files,
-            shard=shard,
-            seed=seed,
-        )
-        place = start_example // shard.num_input_shards
+        order = _Order(_as_tensors(source), num_files, shard, seed)
+        place = start_example // num_hosts
         first_epoch, first_window, num_skipped = _find(order, place)
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:

@@ -17,11 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import features
-from albert_tf.data import (
-    example_order,
-    graph_masking,
-    graph_reading,
-)
+from albert_tf.data import example_order, graph_masking, graph_reading
 from albert_tf.data.example_order import InputShard
 from albert_tf.data.record_source import RecordSource
 from albert_tf.data.shards import Shard
@@ -104,12 +100,8 @@ def evaluation_dataset(
     Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
     can be compared.
 
-    Args:
-        source: The records.
-        shard: Which part of each step this pipeline delivers.
-        batch_size: B, examples of a step over all replicas.
-        max_steps: Largest number of steps to deliver; None for all.
-        by_files: As for `training_dataset`; the batches are the same.
+    For arguments, see `training_dataset`. At most `max_steps` are delivered; the
+    batches are the same `by_files`.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`

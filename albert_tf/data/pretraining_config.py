@@ -188,12 +188,8 @@ class PretrainingDataConfig(RecordSettings, Vocabulary, CorpusSettings):
 
     def record_settings(self) -> dict[str, Any]:
         """Returns the fields that the records depend on, by name."""
-        without_effect = (*_FIELDS_OF_THE_BUILDER, *_FIELDS_OF_ORIGIN)
-        return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in without_effect
-        }
+        without_effect = {*_FIELDS_OF_THE_BUILDER, *_FIELDS_OF_ORIGIN}
+        return {n: v for n, v in vars(self).items() if n not in without_effect}
 
     def origin(self) -> dict[str, str | None]:
         """Returns where the text and the vocabulary are, by name."""

@@ -135,16 +135,11 @@ class RecordWriter:
 class RecordFile:
     """The records of an uncompressed TFRecord file.
 
-    If the file has an index of this size and `sha256`, it is opened without
-    reading it; otherwise the lengths and checksums of all records are read.
-    Each record is checked when it is read. The file is memory-mapped, so that
-    the system keeps in memory what is used. A process keeps at most
-    `MAX_OPEN_FILES` record files open, however many it reads.
-
-    Args:
-        path: The file.
-        sha256: Hexadecimal digest of what was written to the file; None if it
-            is not known.
+    If the file has an index of this size and `sha256`, the hexadecimal digest
+    of what was written to it, it is opened without reading it; otherwise the
+    lengths and checksums of all records are read. Each record is checked when
+    it is read. The file is memory-mapped, so that the system keeps in memory
+    what is used. A process keeps at most `MAX_OPEN_FILES` record files open.
     """
 
     def __init__(self, path: files.Path, *, sha256: str | None = None) -> None:
@@ -160,11 +155,8 @@ class RecordFile:
         # A file that replaces this one under its name has another key.
         self._key = (self.path, status.st_ino, status.st_mtime_ns, footer)
         self._entries = b"" if footer else _scan(self.path)
-        self._num_records = (
-            footer.num_records
-            if footer
-            else len(self._entries) // ENTRY.size - 1
-        )
+        num_scanned = len(self._entries) // ENTRY.size - 1
+        self._num_records = footer.num_records if footer else num_scanned
 
     def __len__(self) -> int:
         return self._num_records
@@ -194,10 +186,7 @@ class RecordFile:
         return record
 
     def verify(self, sha256: str | None) -> None:
-        """Reads the whole file and compares its checksums.
-
-        `sha256` is that of the sidecar, None without one.
-        """
+        """Reads the whole file, compares its checksums, and the sidecar's."""
         for number in range(len(self)):
             self.get(number)
         with open(self.path, "rb") as content:
@@ -208,11 +197,7 @@ class RecordFile:
 class RemoteRecordFile:
     """The records of a remote TFRecord file that has a sidecar and an index.
 
-    For members, see `RecordFile`.
-
-    Args:
-        path: The file.
-        num_records: How many records its sidecar says that it has.
+    For members, see `RecordFile`; the number of records is the sidecar's.
     """
 
     def __init__(self, path: str, num_records: int) -> None:
@@ -228,12 +213,9 @@ class RemoteRecordFile:
 
     def get(self, number: int) -> bytes:
         """Returns a record, numbered from 0; refuses one that was changed."""
+        place, size = number * ENTRY.size, _ENTRY_AND_NEXT.size
         entry = _ENTRY_AND_NEXT.unpack(
-            read_bytes(
-                index_path(self.path),
-                number * ENTRY.size,
-                _ENTRY_AND_NEXT.size,
-            )
+            read_bytes(index_path(self.path), place, size)
         )
         start, _, end = entry
         record = read_bytes(

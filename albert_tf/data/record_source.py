@@ -58,7 +58,8 @@ class RecordSource:
 
     def __init__(self, opened: list[_OpenShard]) -> None:
         self.shards = [shard for shard, _ in opened]
-        self.shard = _first_with_sidecar(self.shards)
+        described = [shard for shard in self.shards if shard.has_sidecar]
+        self.shard = [*described, *self.shards][0]
         self._files = [records for _, records in opened]
         self.counts = [len(records) for records in self._files]
         *self.first_numbers, self.num_records = itertools.accumulate(
@@ -178,10 +179,10 @@ def _open_files(
         for path in record_files.expand_globs(patterns)
         if not path.endswith(record_files.OTHER_SUFFIXES)
     ]
-    given = {
+    masks = {
         n: value for n, value in mask_settings.items() if value is not None
     }
-    open_file = functools.partial(_open_file, mask_settings=given)
+    open_file = functools.partial(_open_file, mask_settings=masks)
     opened = record_files.for_all(open_file, paths)
     shards.check_sets([file.shard for file in opened])
     with_records = [file for file in opened if len(file.records)]
@@ -254,11 +255,6 @@ def _describe(records: RecordFile) -> Shard:
         num_bytes=records.num_bytes,
         sha256=records.entries_sha256,
     )
-
-
-def _first_with_sidecar(members: list[Shard]) -> Shard:
-    """Returns the first shard with a sidecar, or else the first one."""
-    return next((shard for shard in members if shard.has_sidecar), members[0])
 
 
 def _mask_settings(shard: Shard) -> dict[str, Any]:
