@@ -334,12 +334,10 @@ MORE_TEXT = {"keep_more_text": True}
         # 3 of 20 tokens are masked in rows of 24, where 15% are asked for.
         (None, {"max_predictions_per_seq": 1}, "Full records need 4"),
         (None, MORE_TEXT, None),
-        (None, {**MORE_TEXT, "do_permutation": True}, None),
         (None, {"max_predictions_per_seq": 1, "masking": "dynamic"}, None),
         # Paragraphs of 32 tokens.
         (f"{PARAGRAPH}\n{PARAGRAPH}\na b\nc d\n", {}, "is in no record. Put"),
         (f"{PARAGRAPH}\n{PARAGRAPH}\n", MORE_TEXT, None),
-        (f"{PARAGRAPH}\n{PARAGRAPH}\n", {"pair_objective": "none"}, None),
         (
             "a b c d\n\n" * 9 + "a b\nc d\n",
             {"masking": "dynamic"},
@@ -350,7 +348,6 @@ MORE_TEXT = {"keep_more_text": True}
             {"pair_objective": "nsp"},
             "100.0% of the tokens are in a file, or in the rest of one, with a",
         ),
-        ("a b c d\nb c\nd a a\n" * 5, {"reference_pairs": True}, "100.0%"),
         ("a b c d\nb c\nd a a\n" * 5, {}, None),
     ],
 )
@@ -414,27 +411,17 @@ def test_the_summary_of_a_static_build():
     }
 
 
-DYNAMIC = {"masking": "dynamic"}
-NSP = {"pair_objective": "nsp"}
+def test_the_summary_of_other_builds():
+    dynamic = summary(masking="dynamic", dupe_factor=4, num_bad_lines=3)
+    assert dynamic["tokens left out"] == "80,000 of 4 copies (100.0%)"
+    assert dynamic["bad lines skipped"] == "3"
+    assert dynamic["label 1"] == "half, drawn when read"
+    assert dynamic["masked tokens"] == "drawn when read"
 
+    nsp = summary(pair_objective="nsp", kept_files=("a", "b"))
+    assert nsp["lone documents"] == "12.5% of the tokens"
+    assert nsp["b is finished; it is kept"] == ""
 
-@pytest.mark.parametrize(
-    ("changes", "name", "value"),
-    [
-        (
-            {**DYNAMIC, "dupe_factor": 4},
-            "tokens left out",
-            "80,000 of 4 copies (100.0%)",
-        ),
-        ({"num_bad_lines": 3}, "bad lines skipped", "3"),
-        (DYNAMIC, "label 1", "half, drawn when read"),
-        (DYNAMIC, "masked tokens", "drawn when read"),
-        ({**DYNAMIC, **NSP}, "label 1", "47.5%"),
-        ({"pair_objective": "none"}, "label 1", "no pairs"),
-        (NSP, "lone documents", "12.5% of the tokens"),
-        ({"built": BuildCounts()}, "tokens a second", "nothing to build"),
-        ({"kept_files": ("a", "b")}, "b is finished; it is kept", ""),
-    ],
-)
-def test_the_summary_of_other_builds(changes, name, value):
-    assert summary(**changes)[name] == value
+    single = summary(pair_objective="none", built=BuildCounts())
+    assert single["label 1"] == "no pairs"
+    assert single["tokens a second"] == "nothing to build"

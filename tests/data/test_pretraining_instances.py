@@ -197,17 +197,6 @@ def test_boundaries_are_word_starts_and_special_tokens(tokenizer):
     np.testing.assert_array_equal(columns["token_boundary"], expected)
 
 
-def test_half_of_the_order_labels_are_1_and_mean_swapped(tokenizer):
-    document = Document(text="worda\nwordb", is_split=True)
-    block = corpus.Block(number=0, documents=[document] * 500)
-    columns, counts = build(block, tokenizer, dupe_factor=2, short_seq_prob=0.0)
-
-    assert abs(counts.label_1_records - 500) < 4 * np.sqrt(250)
-    starts_with_b = restored(columns)[:, 2] == 7
-    labels = columns["next_sentence_labels"][:, 0]
-    np.testing.assert_array_equal(starts_with_b, labels == 1)
-
-
 def test_single_segments_fill_the_row(tokenizer):
     columns, counts = build(
         text_block(num_sentences=40),
