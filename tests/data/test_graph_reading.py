@@ -165,7 +165,7 @@ def test_an_example_has_the_masks_of_the_other_order(source):
     )
 
 
-@pytest.mark.parametrize("shard", [InputShard(replicas_per_shard=2), *_HOSTS])
+@pytest.mark.parametrize("shard", [InputShard(replicas_per_shard=2), _HOSTS[1]])
 def test_evaluations_are_the_same(source, shard):
     def evaluate(by_files, max_steps):
         dataset = input_pipeline.evaluation_dataset(
