@@ -41,7 +41,6 @@ MAX_FUNCTION_LINES = 60
 TESTED_TOGETHER = {
     "export/export_config.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
-    "text/base.py": "text/test_tokenizer.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
 }
 

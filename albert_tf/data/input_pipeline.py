@@ -100,8 +100,8 @@ def evaluation_dataset(
     Dynamic masks are always those of epoch 0 and seed 0, so that evaluations
     can be compared.
 
-    For arguments, see `training_dataset`. At most `max_steps` are delivered; the
-    batches are the same `by_files`.
+    For arguments, see `training_dataset`. At most `max_steps` are delivered;
+    the batches are the same `by_files`.
 
     Returns:
         A dataset of batches for one replica each, as `training_dataset`

@@ -17,7 +17,7 @@ import numpy as np
 from albert_tf import features
 from albert_tf.data import example_codec, record_source
 from albert_tf.data.shards import Shard
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 from albert_tf.text.tokenizer import Tokenizer, load_tokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
@@ -60,7 +60,7 @@ class TokenText:
         if self._tokenizer is None:
             return " ", str(token_id)
         token = self._tokenizer.id_to_token(token_id)
-        if token in special_tokens.SENTENCEPIECE_NAMES:
+        if token in base.SENTENCEPIECE_NAMES:
             return " ", token
         if isinstance(self._tokenizer, WordPieceTokenizer):
             rest = token.removeprefix("##")

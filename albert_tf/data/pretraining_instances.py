@@ -24,7 +24,7 @@ from albert_tf.data import (
 )
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 # Rows that are masked and encoded together: enough to make NumPy's overhead

@@ -21,7 +21,7 @@ from typing import Any
 from albert_tf import checks, files, storage
 from albert_tf.data import record_files
 from albert_tf.settings import setting
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 Data flow: strings -> `GraphTokenizer` -> `Tokens` -> [this file] -> input_ids,
 input_mask, segment_ids.
 
-Source: `text.special_tokens`; the results are equal.
+Source: `text.base`; the results are equal.
 """
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from albert_tf.export import ragged, signature
 from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer
 from albert_tf.export.ragged import Ranges
 from albert_tf.export.signature import Tensors
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 
 # `[CLS]` and `[SEP]`, and the second `[SEP]` of a pair.
 _NUM_SPECIAL, _NUM_SPECIAL_OF_PAIR = 2, 3

@@ -15,7 +15,7 @@ import numpy as np
 import sentencepiece
 
 from albert_tf import files
-from albert_tf.text import normalization, special_tokens, tokenizer_json
+from albert_tf.text import base, normalization, tokenizer_json
 from albert_tf.text.base import Tokenizer
 
 _WORD_MARK = "▁"
@@ -49,7 +49,7 @@ class SentencePieceTokenizer(Tokenizer):
         processor = _make_processor(model, model_file)
         super().__init__(
             [processor.id_to_piece(i) for i in range(len(processor))],
-            special_tokens.SENTENCEPIECE_NAMES,
+            base.SENTENCEPIECE_NAMES,
             model_file,
             do_lower_case=do_lower_case,
         )

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files, storage
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 
 _WORD_MARK = "▁"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
@@ -171,7 +171,7 @@ def _kinds(
     The score of a user-defined piece is 0, and that of no other one in text.
     """
     types = _model_class().SentencePiece
-    control = {*special_tokens.SENTENCEPIECE_NAMES} | {
+    control = {*base.SENTENCEPIECE_NAMES} | {
         token["content"]
         for token in values.get("added_tokens") or ()
         if token.get("special")

@@ -18,7 +18,7 @@ import sentencepiece
 
 from albert_tf import checks, files
 from albert_tf.settings import setting
-from albert_tf.text import normalization, special_tokens
+from albert_tf.text import base, normalization
 from albert_tf.text.documents import CorpusSettings, Documents
 
 USER_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -75,7 +75,7 @@ class VocabularyTrainingConfig(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        num_fixed = len(special_tokens.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
+        num_fixed = len(base.SENTENCEPIECE_NAMES) + len(USER_SYMBOLS)
         if self.vocab_size <= num_fixed:
             raise ValueError(
                 f"`vocab_size` must be more than {num_fixed}, the number of "

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from albert_tf import files, storage
-from albert_tf.text import normalization, special_tokens
+from albert_tf.text import base, normalization
 from albert_tf.text.base import Tokenizer
 
 _CONTINUATION = "##"
@@ -38,7 +38,7 @@ class WordPieceTokenizer(Tokenizer):
         tokens = _read_tokens(vocab_file)
         super().__init__(
             tokens,
-            special_tokens.WORDPIECE_NAMES,
+            base.WORDPIECE_NAMES,
             vocab_file,
             do_lower_case=do_lower_case,
         )

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.export import model_inputs
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 
 TEXTS = ["", "a", "Where did the old man sit?", "By the river, " * 5]
 
@@ -47,7 +47,7 @@ def test_the_longer_text_loses_tokens_first(max_seq_length):
     )
 
     expected = [
-        special_tokens.truncated_lengths(a, b, max_seq_length - 3)
+        base.truncated_lengths(a, b, max_seq_length - 3)
         for a, b in sizes.tolist()
     ]
     assert list(map(tuple, np.stack(found, 1).tolist())) == expected

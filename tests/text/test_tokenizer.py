@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.tokenizer import load_tokenizer
 
@@ -104,7 +104,7 @@ def test_rows_of_a_batch_are_encoded_pairs_with_padding(tokenizer):
 
     assert list(batch) == ["input_ids", "input_mask", "segment_ids"]
     for row, (text, other) in enumerate(zip(texts, others, strict=True)):
-        ids, segments = special_tokens.encode_pair(
+        ids, segments = base.encode_pair(
             tokenizer.encode(text),
             tokenizer.encode(other),
             max_seq_length=9,

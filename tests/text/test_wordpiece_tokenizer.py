@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.text import normalization, wordpiece_tokenizer
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 
 
 def load(folder, lines, **settings):

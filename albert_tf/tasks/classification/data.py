@@ -25,7 +25,7 @@ from albert_tf.tasks.classification import prediction_files
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
@@ -398,7 +398,7 @@ class ClassificationData:
         ids_a: list[int],
         ids_b: list[int],
     ) -> Record:
-        input_ids, segment_ids = special_tokens.encode_pair(
+        input_ids, segment_ids = base.encode_pair(
             ids_a,
             ids_b,
             max_seq_length=self.max_seq_length,

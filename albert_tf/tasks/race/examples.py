@@ -22,7 +22,7 @@ import numpy as np
 from albert_tf import checks
 from albert_tf.tasks import example_files
 from albert_tf.tasks.task import Record
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)

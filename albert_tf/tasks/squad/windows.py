@@ -29,7 +29,7 @@ from albert_tf import checks
 from albert_tf.metrics import squad as metrics
 from albert_tf.tasks.squad.examples import Answer, SquadExample
 from albert_tf.tasks.task import Record
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text.base import SpecialIds
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_tf.tasks.race import examples as examples_lib
 from albert_tf.tasks.race import passage_files
 from albert_tf.tasks.race.examples import ChoiceLengths
-from albert_tf.text import special_tokens
+from albert_tf.text import base
 
 ROWS = ("input_ids", "input_mask", "segment_ids")
 
@@ -15,7 +15,7 @@ ROWS = ("input_ids", "input_mask", "segment_ids")
 class WordTokenizer:
     """A word of n letters has the id 10 + n; `calls` says what was encoded."""
 
-    special_ids = special_tokens.SpecialIds(pad=9, unk=1, cls=2, sep=3, mask=4)
+    special_ids = base.SpecialIds(pad=9, unk=1, cls=2, sep=3, mask=4)
 
     def __init__(self):
         self.calls = []

@@ -2,14 +2,14 @@ import itertools
 
 import pytest
 
-from albert_tf.text import special_tokens
-from albert_tf.text.special_tokens import SpecialIds
+from albert_tf.text import base
+from albert_tf.text.base import SpecialIds
 
 SPECIAL = SpecialIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 
 
 def encode(ids_a, ids_b, length):
-    return special_tokens.encode_pair(
+    return base.encode_pair(
         ids_a, ids_b, max_seq_length=length, special=SPECIAL
     )
 
@@ -40,7 +40,7 @@ def test_the_lengths_are_those_of_taking_the_last_token_of_the_longer_text():
             else:
                 b -= 1
 
-        found = special_tokens.truncated_lengths(length_a, length_b, room)
+        found = base.truncated_lengths(length_a, length_b, room)
 
         assert found == (a, b), (length_a, length_b, room)
 
