@@ -250,24 +250,15 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     partial = partial_name(name)
     try:
-        with naming_file(name):
-            with open(partial, "wb") as file:
-                yield file
-                flush(file)
-            os.replace(partial, name)
-    except BaseException:
+        with open(partial, "wb") as file:
+            yield file
+            flush(file)
+        os.replace(partial, name)
+    except BaseException as error:
         remove(partial)
-        raise
-
-
-@contextlib.contextmanager
-def naming_file(path: str) -> Iterator[None]:
-    """Names a file in the errors of its writes, which do not know it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno and not error.filename:
-            raise OSError(error.errno, error.strerror, path) from error
+        # Errors of writes do not know the name of the file.
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            raise OSError(error.errno, error.strerror, name) from error
         raise
 
 

@@ -223,18 +223,6 @@ def test_evaluation_reads_every_record_once_and_fills_the_last_batch(
     assert masked.tolist() == [[1, 0], [1, 0], [0, 0], [0, 0]]
 
 
-def test_evaluation_in_parts_covers_the_same_rows(static_source):
-    batches = [
-        batch
-        for half in _HALVES
-        for batch in _evaluation(static_source, half, batch_size=12)
-    ]
-
-    assert sum(_numbers(batches), []) == [*range(10), 0, 1]
-    weights = np.concatenate([b["example_weights"] for b in batches])
-    assert weights.tolist() == [1] * 10 + [0] * 2
-
-
 def test_evaluation_of_dynamic_records_can_be_repeated(dynamic_source):
     def evaluate(batch_size):
         batches = _evaluation(dynamic_source, batch_size=batch_size)
