@@ -223,13 +223,22 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
             files.flush(index)
             if files.is_remote(path):  # It is not locked.
                 _check_unfinished(planned)
-            shard.write_sidecar()
+            write_sidecar(shard)
     return shard
 
 
 def _names(path: str) -> tuple[str, str, str]:
     """Returns the names of a record file, its index and its sidecar."""
     return path, record_files.index_path(path), shards.sidecar_path(path)
+
+
+def write_sidecar(shard: Shard) -> None:
+    """Writes the sidecar of a shard, which may be remote."""
+    values = dataclasses.asdict(shard)
+    path = values.pop("path")
+    storage.write_json(
+        shards.sidecar_path(path), {"version": shards.FORMAT_VERSION, **values}
+    )
 
 
 def remove(shard: Shard) -> None:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from albert_tf import checks, files, storage
+from albert_tf import checks, files
 from albert_tf.data import record_files
 from albert_tf.settings import setting
 from albert_tf.text.base import SpecialIds
@@ -247,14 +247,6 @@ class Shard:
     def with_masks(self, masks: Mapping[str, Any]) -> "Shard":
         """Returns the shard with other `MASK_SETTINGS`."""
         return dataclasses.replace(self, config={**self.config, **masks})
-
-    def write_sidecar(self) -> None:
-        """Writes the sidecar, which may be remote."""
-        values = dataclasses.asdict(self)
-        del values["path"]
-        storage.write_json(
-            sidecar_path(self.path), {"version": FORMAT_VERSION, **values}
-        )
 
 
 def sidecar_path(record_path: files.Path) -> str:

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from albert_tf.data import record_files
+from albert_tf.data import record_files, shard_building
 from albert_tf.data.shards import BuildCounts
 from tests.data import records as tiny_records
 
@@ -32,7 +32,7 @@ def write_records(tmp_path):
         (tmp_path / name).write_bytes(file.getvalue())
         if with_sidecar:
             shard = tiny_records.make_shard(**measured | changes)
-            dataclasses.replace(shard, path=path).write_sidecar()
+            shard_building.write_sidecar(dataclasses.replace(shard, path=path))
         if with_sidecar and with_index:
             (tmp_path / f"{name}.index").write_bytes(index.getvalue())
         return path

@@ -51,7 +51,7 @@ def test_a_file_of_the_user_is_not_overwritten(tmp_path, suffix, message):
 
 def test_a_sidecar_whose_records_were_removed_may_be_replaced(tmp_path):
     path = str(tmp_path / "train")
-    make_shard(path, ngram=2).write_sidecar()
+    shard_building.write_sidecar(make_shard(path, ngram=2))
 
     assert shard_building.finished(make_shard(path)) is None
 

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from albert_tf.data import record_source, shards
+from albert_tf.data import record_source, shard_building, shards
 from albert_tf.data.pretraining_config import PretrainingDataConfig
 from albert_tf.data.shards import BuildCounts, Duplicates
 from tests.data.records import make_shard, static_record
@@ -23,7 +23,7 @@ def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
         sha256="def",
     )
 
-    shard.write_sidecar()
+    shard_building.write_sidecar(shard)
 
     assert (tmp_path / "a.tf_record.json").exists()
     assert shards.read(path) == shard
@@ -41,7 +41,7 @@ def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
     ],
 )
 def test_another_json_file_is_refused(tmp_path, content, message):
-    make_shard(str(tmp_path / "a")).write_sidecar()
+    shard_building.write_sidecar(make_shard(str(tmp_path / "a")))
     path = tmp_path / "a.json"
     if isinstance(content, dict):
         content = json.dumps(json.loads(path.read_text()) | content)
