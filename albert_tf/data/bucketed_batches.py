@@ -122,8 +122,8 @@ def collect(
     chunks: dict[str, list[np.ndarray]] = {spec.name: [] for spec in specs}
     lengths: list[int] = []
     checked = (
-        (_length_of(number, record, specs, max_seq_length), record)
-        for number, record in enumerate(records)
+        (_length_of(index, record, specs, max_seq_length), record)
+        for index, record in enumerate(records)
     )
     while chunk := list(itertools.islice(checked, _CHUNK_SIZE)):
         lengths += (length for length, _ in chunk)
@@ -157,7 +157,7 @@ def _smallest(values: np.ndarray) -> np.ndarray:
 
 
 def _length_of(
-    number: int,
+    index: int,
     record: Mapping[str, np.ndarray],
     specs: tuple[ArraySpec, ...],
     max_seq_length: int,
@@ -168,7 +168,7 @@ def _length_of(
     }
     if len(lengths) != 1 or not 1 <= min(lengths) <= max_seq_length:
         raise ValueError(
-            f"Record {number} has {sorted(lengths)} tokens; expected one "
+            f"Record {index} has {sorted(lengths)} tokens; expected one "
             f"length of 1 to max_seq_length={max_seq_length}."
         )
     return int(min(lengths))
