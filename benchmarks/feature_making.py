@@ -66,14 +66,14 @@ def read_squad(path: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
 
 def read_race(pattern: str, tokenizer: Any) -> tuple[Any, Any, list[str]]:
     """Returns a task's data half, its examples, and their strings."""
-    from albert_tf.tasks.race import passage_files
+    from albert_tf.tasks.race import examples as race
     from albert_tf.tasks.race.data import MultipleChoiceData
     from albert_tf.tasks.race.examples import ChoiceLengths
 
     examples = [
         example
         for path in sorted(glob.glob(pattern))
-        for example in passage_files.read_questions(path)
+        for example in race.read_questions(path)
     ]
     if not examples:
         sys.exit(f"error: there is no file {pattern!r}")

@@ -12,8 +12,6 @@ from albert_tf.config import AlbertConfig
 # Paper: section 3.1 (as BERT): 15% of the tokens are predicted.
 MASKED_SHARE = 0.15
 NUM_ORDERS = 2
-# A multiplication and an addition for each entry of a matrix product.
-FLOPS_PER_ENTRY = 2
 # Backward, a matrix product becomes two: one for its input, one for its
 # weights.
 TRAINING_FACTOR = 3
@@ -24,12 +22,9 @@ DEFAULT_LENGTH = 512
 class Part:
     """One part of a model.
 
-    Args:
-        name: What the table calls it.
-        parameters: Number of values in its variables.
-        entries: Multiplications in its matrix products, forward, for one
-            position of a sequence. What is computed once for each sequence,
-            or only for masked positions, is averaged over all positions.
+    `entries` are multiplications in its matrix products, forward, for one
+    position of a sequence. What is computed once for each sequence, or only
+    for masked positions, is averaged over all positions.
     """
 
     name: str
@@ -38,8 +33,8 @@ class Part:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations, forward, for one position."""
-        return FLOPS_PER_ENTRY * self.entries
+        """Multiplications and additions, forward, for one position."""
+        return 2 * self.entries
 
 
 def encoder_parts(
@@ -108,6 +103,12 @@ def head_parts(
             NUM_ORDERS * hidden / length,
         ),
     ]
+
+
+def flops(config: AlbertConfig, length: int) -> float:
+    """Returns the operations of a pretraining, forward, for one position."""
+    parts = [*encoder_parts(config, length), *head_parts(config, length)]
+    return sum(part.flops for part in parts)
 
 
 def encoder_parameters(config: AlbertConfig) -> int:

@@ -48,19 +48,12 @@ BYTES_A_LOGIT = 4 * 3  # The logits, their probabilities, their gradient.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Device:
-    """A device.
+    """A device; the first two are of its data sheet."""
 
-    Args:
-        peak: bfloat16 operations/s, by its data sheet.
-        memory: Bytes, by its data sheet.
-        share: Of the peak that a training reaches.
-        network: Bytes/s between the device and the others.
-    """
-
-    peak: float
-    memory: float
-    share: float = ASSUMED_SHARE
-    network: float = NETWORK
+    peak: float  # bfloat16 operations/s
+    memory: float  # bytes
+    share: float = ASSUMED_SHARE  # of the peak, that a training reaches
+    network: float = NETWORK  # bytes/s between the device and the others
 
 
 DEVICES = {
@@ -75,21 +68,13 @@ DEVICES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """An update of a global batch, as the formulas have it.
+    """An update of a global batch, as the formulas have it."""
 
-    Args:
-        compute: Seconds of the matrix products.
-        all_reduce: Seconds until the gradients are added up.
-        fixed_bytes: Memory of a device without a sequence.
-        sequence_bytes: What each sequence of a micro-batch takes.
-        micro_batch: Sequences that a device takes at a time; 0 if none fit.
-    """
-
-    compute: float
-    all_reduce: float
-    fixed_bytes: float
-    sequence_bytes: float
-    micro_batch: int
+    compute: float  # seconds of the matrix products
+    all_reduce: float  # seconds until the gradients are added up
+    fixed_bytes: float  # memory of a device without a sequence
+    sequence_bytes: float  # what each sequence of a micro-batch takes
+    micro_batch: int  # sequences that a device takes at a time; 0 if none fit
 
     @property
     def seconds(self) -> float:
@@ -106,26 +91,20 @@ def plan(
     num_devices: int,
     recompute: bool = False,
 ) -> Plan:
-    """Plans an update.
-
-    Args:
-        config: The model.
-        device: What it is trained on.
-        length: S.
-        batch: The global batch, a multiple of the number of devices.
-        num_devices: All of which have the whole model.
-        recompute: Whether activations are computed again.
-    """
+    """Plans an update of a global batch; all devices have the whole model."""
     speed = device.peak * device.share * num_devices
     compute = batch * training_flops(config, length) / speed
-    parameters = num_parameters(config)
+    heads = model_sizes.head_parts(config)
+    parameters = model_sizes.encoder_parameters(config)
+    parameters += sum(head.parameters for head in heads)
     fixed = NUM_COPIES * BYTES_A_WEIGHT * parameters
     if not recompute:
         fixed += layer_gradient_bytes(config)
     each = sequence_bytes(config, length, recompute=recompute)
     per_device = batch // num_devices
     room = (device.memory * USABLE_SHARE - fixed) / each
-    fitting = [n for n in divisors(per_device) if n <= room]
+    sizes = range(1, per_device + 1)
+    fitting = [n for n in sizes if per_device % n == 0 and n <= room]
     return Plan(
         compute=compute * (4 / 3 if recompute else 1),  # A pass forward more.
         all_reduce=all_reduce_seconds(parameters, num_devices, device.network),
@@ -133,20 +112,6 @@ def plan(
         sequence_bytes=each,
         micro_batch=max(fitting, default=0),
     )
-
-
-def divisors(number: int) -> list[int]:
-    """Returns all divisors."""
-    return [n for n in range(1, number + 1) if not number % n]
-
-
-def num_parameters(config: Any) -> int:
-    """Returns the values of a model with both heads."""
-    parts = [
-        *model_sizes.encoder_parts(config),
-        *model_sizes.head_parts(config),
-    ]
-    return sum(part.parameters for part in parts)
 
 
 def all_reduce_seconds(
@@ -243,12 +208,8 @@ def main() -> None:
 
 def training_flops(config: Any, length: int) -> float:
     """Returns the operations of a sequence, forward and backward."""
-    parts = [
-        *model_sizes.encoder_parts(config, length),
-        *model_sizes.head_parts(config, length),
-    ]
-    a_position = sum(part.flops for part in parts)
-    return a_position * length * model_sizes.TRAINING_FACTOR
+    forward = model_sizes.flops(config, length) * length
+    return forward * model_sizes.TRAINING_FACTOR
 
 
 def layer_gradient_bytes(config: Any) -> float:

@@ -12,27 +12,24 @@ the machine alone meanwhile. The last line of the output is one JSON object.
 import argparse
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+LOG = "metrics.jsonl"
 LOSS = "eval_masked_lm_loss"
 SCORES = (LOSS, "eval_masked_lm_accuracy", "eval_sentence_order_accuracy")
 
 
-def read_evaluations(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """Returns the evaluations of a run, each with its `seconds` of updates."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
+def timed_lines(folder: pathlib.Path) -> Iterator[dict[str, Any]]:
+    """Yields the lines of a run's log, each with its `seconds` of updates."""
     run = json.loads((folder / "run.json").read_text())
-    batch_size = run["train_batch_size"]
-    last_step, seconds, evaluations = 0, 0.0, []
-    for line in map(json.loads, lines):
+    last_step, seconds = 0, 0.0
+    for line in map(json.loads, (folder / LOG).read_text().splitlines()):
         if "sequences_per_second" in line:
-            num_sequences = (line["step"] - last_step) * batch_size
+            num_sequences = (line["step"] - last_step) * run["train_batch_size"]
             seconds += num_sequences / line["sequences_per_second"]
             last_step = line["step"]
-        if LOSS in line:
-            evaluations.append({"seconds": seconds} | line)
-    return evaluations
+        yield {"seconds": seconds} | line
 
 
 def seconds_to(
@@ -56,7 +53,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=pathlib.Path, metavar="RUN")
     folders = parser.parse_args().runs
-    curves = {str(folder): read_evaluations(folder) for folder in folders}
+    curves = {
+        str(folder): [line for line in timed_lines(folder) if LOSS in line]
+        for folder in folders
+    }
     goal = curves[str(folders[0])][-1][LOSS]
     results = {}
     for name, evaluations in curves.items():

@@ -2,7 +2,7 @@
 
 Data flow: Python source files -> [this file] -> documents (lists of
 sentences) to train on and to evaluate on.
-Floor: demo. Files are parsed, never imported.
+Files are parsed, never imported.
 
 A document is one docstring, without code, tables, parameter lists and sentences
 full of identifiers. Docstrings are often copied (deprecated aliases, second

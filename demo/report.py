@@ -1,7 +1,6 @@
 """The demo's report: curves, scores, and guesses at hidden words.
 
 Data flow: folders of the runs -> [this file] -> report.html.
-Floor: demo.
 """
 
 import dataclasses
@@ -42,19 +41,12 @@ Log = Sequence[Mapping[str, Any]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Blank:
-    """A sentence with one hidden word.
+    """A sentence with one hidden word, which is one token."""
 
-    Args:
-        text: The sentence, with `[MASK]` instead of the word.
-        word: The word, which is one token of the vocabulary.
-        ids: Ids of `[CLS]`, the sentence, one of them masked, and `[SEP]`.
-        position: Index of the mask in `ids`.
-    """
-
-    text: str
+    text: str  # with `[MASK]` instead of the word
     word: str
-    ids: Sequence[int]
-    position: int
+    ids: Sequence[int]  # with `[CLS]`, `[MASK]` and `[SEP]`
+    position: int  # of the mask in `ids`
 
 
 def write(
@@ -63,15 +55,9 @@ def write(
     facts: Mapping[str, object],
     answers: Sequence[tuple[str, str]],
 ) -> str:
-    """Writes `report.html`.
+    """Writes `report.html`; returns the scores on the held-out text.
 
-    Args:
-        folder: Folder of the demo's results.
-        facts: Shown first.
-        answers: Texts sent to the exported models, and their answers.
-
-    Returns:
-        The final scores on the held-out text, as a phrase.
+    `answers` are texts sent to the exported models, and what came back.
     """
     runs = {name: folder / f"pretraining_{name}" for name in RUNS}
     logs = {

@@ -1,7 +1,7 @@
 """Short opinions on software, positive or negative, to fine-tune on.
 
 Data flow: the sentence forms below -> [this file] -> rows of a TSV file.
-Floor: demo. Plain Python.
+Plain Python.
 
 Counting good and bad words is not enough: in some forms a `not` turns the word
 around, in some the second half of the sentence decides.

@@ -217,11 +217,7 @@ def pretrain(
 ) -> str:
     """Pretrains, or resumes; returns the command.
 
-    Args:
-        folder: Folder of all results.
-        phase: What to train on.
-        num_train_steps: Number of steps of this phase.
-        **start: Flags about the weights to start from.
+    `start` are flags about the weights to start from.
     """
     config = folder / "albert_config.json"
     MODEL.to_json_file(config)

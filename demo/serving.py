@@ -1,7 +1,6 @@
 """Asks the demo's exported models in raw text, with TensorFlow and its Text.
 
 Data flow: folders of SavedModels -> [this file] -> texts and answers.
-Floor: demo.
 """
 
 import os

@@ -19,16 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Command:
-    """What a user could type.
-
-    Args:
-        words: Program and arguments.
-        made: The file or folder that it makes.
-        refused: What a killed one leaves and the next one would refuse.
-    """
+    """What a user could type, and the file or folder that it makes."""
 
     words: Sequence[str]
     made: pathlib.Path
+    # What a killed command leaves and the next one would refuse.
     refused: Sequence[pathlib.Path] = ()
 
     @property
@@ -67,14 +62,7 @@ def shown(commands: Iterable[Command]) -> str:
 
 
 def run(command: Command) -> str:
-    """Runs a command, unless that is done.
-
-    Returns:
-        The commit of the code that ran it.
-
-    Raises:
-        ValueError: It failed, or another command has made the same.
-    """
+    """Runs a command, unless that is done; returns the commit of its code."""
     done = command.made.with_name(f"{command.made.name}.done.json")
     if done.exists():
         record = files.read_json_object(done)
@@ -95,11 +83,7 @@ def run(command: Command) -> str:
 
 
 def call(command: Command) -> None:
-    """Runs a command, whose output goes to the end of its log.
-
-    Raises:
-        ValueError: It failed.
-    """
+    """Runs a command, whose output goes to the end of its log."""
     command.log.parent.mkdir(parents=True, exist_ok=True)
     with command.log.open("ab") as output:
         done = subprocess.run(

@@ -20,37 +20,23 @@ def variants(scale: Scale) -> list[Variant]:
     A control has one layer, and as many updates as the second depth, or the
     deepest model, has had with all those it started from.
     """
-    found: list[Variant] = []
+    deeper: list[Variant] = []
     for depth in _DEPTHS:
-        config = dataclasses.replace(scale.config, num_hidden_layers=depth)
-        found.append(
-            Variant(
-                label=_label(depth),
-                config=config,
-                starts_from=found[-1] if found else None,
-            )
-        )
-    one, steps = found[0], scale.second.num_train_steps
-    found += [
-        Variant(label=_TWO_STAGES, config=one.config, starts_from=one),
-        Variant(
-            label=_ALL_STAGES,
-            config=one.config,
-            flags={"num_train_steps": (len(_DEPTHS) - 1) * steps},
-            starts_from=one,
+        own = Variant.of(scale, _label(depth), num_hidden_layers=depth)
+        before = deeper[-1] if deeper else None
+        deeper.append(dataclasses.replace(own, starts_from=before))
+    one, steps = deeper[0], scale.second.num_train_steps
+    again = dataclasses.replace(one, label=_TWO_STAGES, starts_from=one)
+    longer = {"num_train_steps": (len(_DEPTHS) - 1) * steps}
+    return [
+        *deeper,
+        again,
+        dataclasses.replace(again, label=_ALL_STAGES, flags=longer),
+        *(
+            Variant(label=f"H={width}", config=scale.with_width(width))
+            for width in _widths(scale)
         ),
     ]
-    config = scale.config
-    head_size = config.hidden_size // config.num_attention_heads
-    for width in _widths(scale):
-        wide = dataclasses.replace(
-            config,
-            hidden_size=width,
-            intermediate_size=4 * width,
-            num_attention_heads=width // head_size,
-        )
-        found.append(Variant(label=f"H={width}", config=wide))
-    return found
 
 
 def _label(depth: int) -> str:

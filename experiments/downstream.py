@@ -26,11 +26,7 @@ def score_name(task: str) -> str:
 
 
 def check(task: str, data_dir: pathlib.Path) -> None:
-    """Checks that the examples of a task are there.
-
-    Raises:
-        FileNotFoundError: A file or a folder is missing.
-    """
+    """Checks that the examples of a task are there."""
     needed = {SQUAD: _SQUAD_FILES, RACE: ("RACE/train", "RACE/dev")}
     if task not in needed:
         sets = glue.GLUE_DATASETS[task].files

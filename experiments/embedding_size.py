@@ -1,7 +1,5 @@
 """The width of the embeddings, with and without shared layers."""
 
-import dataclasses
-
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
@@ -14,11 +12,11 @@ def _sizes(scale: Scale) -> tuple[int, ...]:
 def variants(scale: Scale) -> list[Variant]:
     """Returns four widths, with nothing shared and with everything shared."""
     return [
-        Variant(
-            label=f"{sharing}, E={size}",
-            config=dataclasses.replace(
-                scale.config, embedding_size=size, parameter_sharing=sharing
-            ),
+        Variant.of(
+            scale,
+            f"{sharing}, E={size}",
+            embedding_size=size,
+            parameter_sharing=sharing,
         )
         for sharing in ("none", "all")
         for size in _sizes(scale)

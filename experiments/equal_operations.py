@@ -6,7 +6,6 @@ given the number of steps in which it has done the operations of BERT.
 
 import dataclasses
 
-from albert_tf.config import AlbertConfig
 from benchmarks import model_sizes
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
@@ -14,42 +13,26 @@ from experiments.scales import Scale
 
 def variants(scale: Scale) -> list[Variant]:
     """Returns BERT, ALBERT of its width, and an ALBERT of twice the width."""
-    config = scale.config
-    wide = 2 * config.hidden_size
+    hidden, length = scale.config.hidden_size, scale.second.max_seq_length
     configs = {
         "BERT": dataclasses.replace(
-            config,
-            embedding_size=config.hidden_size,
-            parameter_sharing="none",
+            scale.config, embedding_size=hidden, parameter_sharing="none"
         ),
-        "ALBERT": config,
-        "wide ALBERT": dataclasses.replace(
-            config,
-            hidden_size=wide,
-            intermediate_size=4 * wide,
-            num_attention_heads=2 * config.num_attention_heads,
-        ),
+        "ALBERT": scale.config,
+        "wide ALBERT": scale.with_width(2 * hidden),
     }
-    length = scale.second.max_seq_length
-    operations = {
-        label: _operations(own, length) for label, own in configs.items()
+    flops = {
+        label: model_sizes.flops(config, length)
+        for label, config in configs.items()
     }
     return [
         Variant(
             label=label,
-            config=own,
-            share_of_steps=round(operations["BERT"] / operations[label], 2),
+            config=config,
+            share_of_steps=round(flops["BERT"] / flops[label], 2),
         )
-        for label, own in configs.items()
+        for label, config in configs.items()
     ]
-
-
-def _operations(config: AlbertConfig, length: int) -> float:
-    parts = [
-        *model_sizes.encoder_parts(config, length),
-        *model_sizes.head_parts(config, length),
-    ]
-    return sum(part.flops for part in parts)
 
 
 def claims(scale: Scale) -> list[Claim]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from albert_tf.config import AlbertConfig
 from experiments.scales import Scale
@@ -22,8 +22,6 @@ class Variant:
     """One model of an experiment, and how it is trained.
 
     Args:
-        label: Its name in the tables of the experiment.
-        config: Its shape.
         flags: Flags of run_pretraining.py, for the second phase, that are not
             those of the scale.
         pair_objective: Which pairs its second phase has: `sop` or `nsp`.
@@ -38,6 +36,13 @@ class Variant:
     pair_objective: str = "sop"
     starts_from: "Variant | None" = None
     share_of_steps: float = 1.0
+
+    @classmethod
+    def of(cls, scale: Scale, label: str, **changes: Any) -> "Variant":
+        """Returns the model of a scale with another shape."""
+        return cls(
+            label=label, config=dataclasses.replace(scale.config, **changes)
+        )
 
     @property
     def num_before(self) -> int:
@@ -77,14 +82,8 @@ class Claim(NamedTuple):
 class Experiment:
     """A table or a figure of the paper.
 
-    Args:
-        title: Heading of its part of the report.
-        source: Where the paper's numbers are.
-        variants: Returns the models of a scale.
-        claims: Returns what the paper's numbers would mean here, by scale.
-        paper_header: Header of the paper's own table.
-        paper_rows: Its rows.
-        pairs: Pairs that every model is evaluated on.
+    `variants` returns the models of a scale, `claims` what the paper's numbers
+    would mean there; every model is evaluated on `pairs`.
     """
 
     title: str

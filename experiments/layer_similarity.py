@@ -98,13 +98,7 @@ def _measure_checkpoint(path: pathlib.Path, place: Place) -> LayerSimilarity:
 def measure_layers(
     model: Any, batches: Iterable[Mapping[str, Any]]
 ) -> LayerSimilarity:
-    """Measures the layers of a model, without dropout.
-
-    Args:
-        model: An `AlbertModel` with `output_hidden_states`.
-        batches: Dicts of int arrays `[B, S]`: `input_ids`, `input_mask`,
-            `segment_ids`.
-    """
+    """Measures the layers of an `AlbertModel` with `output_hidden_states`."""
     totals: list[np.ndarray] = []
     for batch in batches:
         is_token = np.asarray(batch["input_mask"]) > 0

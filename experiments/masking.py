@@ -1,7 +1,5 @@
 """Dropout, the share of masked tokens, and the length of masked spans."""
 
-import dataclasses
-
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
 
@@ -11,7 +9,6 @@ _LONGEST = 3
 
 def variants(scale: Scale) -> list[Variant]:
     """Returns models with and without dropout, then with other masks."""
-    config = scale.config
     slots = int(_LARGEST_SHARE * scale.second.max_seq_length)
     changes: dict[str, dict[str, object]] = {
         "single words": {"ngram": 1},
@@ -25,20 +22,18 @@ def variants(scale: Scale) -> list[Variant]:
     }
     return [
         *(
-            Variant(
-                label=f"dropout {rate:g}",
-                config=dataclasses.replace(
-                    config,
-                    hidden_dropout_prob=rate,
-                    attention_probs_dropout_prob=rate,
-                ),
+            Variant.of(
+                scale,
+                f"dropout {rate:g}",
+                hidden_dropout_prob=rate,
+                attention_probs_dropout_prob=rate,
             )
             for rate in (0.0, 0.1)
         ),
         *(
             Variant(
                 label=label,
-                config=config,
+                config=scale.config,
                 flags=flags if flags != {"ngram": scale.ngram} else {},
             )
             for label, flags in changes.items()

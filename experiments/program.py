@@ -116,7 +116,10 @@ def run(values: cli_flags.FlagValues) -> None:
         files.write_json(folder / sizes.FILE, sizes.run(folder / SIZES))
     if names:
         make_data(scale, folder / "data", config.text_file)
-    places = places_of(scale, folder, config)
+    places = [
+        Place(scale, folder / "data", folder / f"seed-{seed}", seed)
+        for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
+    ]
     for name in names:
         results = [
             result
@@ -136,21 +139,6 @@ def run(values: cli_flags.FlagValues) -> None:
         scale=scale,
     )
     print(f"Open {(folder / 'report.html').resolve()}")
-
-
-def places_of(
-    scale: Scale, folder: pathlib.Path, config: ExperimentConfig
-) -> list[Place]:
-    """Returns where the models of each seed are."""
-    return [
-        Place(
-            scale=scale,
-            data=folder / "data",
-            models=folder / f"seed-{seed}",
-            seed=seed,
-        )
-        for seed in range(FIRST_SEED, FIRST_SEED + config.num_seeds)
-    ]
 
 
 def run_seed(
@@ -177,11 +165,7 @@ def run_seed(
 
 
 def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
-    """Says what the results in a folder are of.
-
-    Raises:
-        ValueError: They are of another scale, text or data of tasks.
-    """
+    """Says what the results in a folder are of."""
     path = folder / "experiments.json"
     own = {**dataclasses.asdict(scale), "text_file": config.text_file}
     more = {
@@ -209,11 +193,7 @@ def claim(folder: pathlib.Path, scale: Scale, config: ExperimentConfig) -> None:
 def _check_more(
     before: dict[str, Any], now: dict[str, Any], folder: pathlib.Path
 ) -> None:
-    """Checks that the new results have all that the old ones have.
-
-    Raises:
-        ValueError: There were more seeds or tasks, or other data of them.
-    """
+    """Checks that the new results have all that the old ones have."""
     if (
         before["num_seeds"] > now["num_seeds"]
         or set(before["tasks"]) - set(now["tasks"])

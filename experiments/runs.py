@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from albert_tf import files
 from albert_tf.checkpoints import run_checkpoints
 from albert_tf.data import shards
-from benchmarks import model_sizes
+from benchmarks import model_sizes, time_to_loss
 from experiments import commands
 from experiments.commands import Command
 from experiments.experiment import LARGER_CLASS, Variant
@@ -271,7 +271,7 @@ def train(variant: Variant, place: Place) -> dict[str, Any]:
     own = found[-1].made
     return {
         "config": dataclasses.asdict(variant.config),
-        "parameters": num_parameters(variant),
+        "parameters": model_sizes.encoder_parameters(variant.config),
         "commands": commands.shown(found),
         "commit": commits[-1],
         "seconds": before + sum(seconds_of(one.made) for one in found),
@@ -304,16 +304,4 @@ def seconds_of(folder: pathlib.Path) -> float:
     """Returns the time of the updates in a run's log; 0 without a log."""
     if not (folder / METRICS).exists():
         return 0.0
-    batch_size = files.read_json_object(folder / "run.json")["train_batch_size"]
-    last, seconds = 0, 0.0
-    for line in files.read_json_lines(folder / METRICS):
-        if "sequences_per_second" in line:
-            num_sequences = (line["step"] - last) * batch_size
-            seconds += num_sequences / line["sequences_per_second"]
-            last = line["step"]
-    return seconds
-
-
-def num_parameters(variant: Variant) -> int:
-    """Returns the number of values in the encoder, as the paper counts."""
-    return model_sizes.encoder_parameters(variant.config)
+    return max(line["seconds"] for line in time_to_loss.timed_lines(folder))

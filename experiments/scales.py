@@ -5,7 +5,7 @@ import dataclasses
 from albert_tf.config import AlbertConfig
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Phase:
     """A training on sequences of one length, from a rate that falls to 0."""
 
@@ -27,98 +27,60 @@ class Scale:
         first: A training on masked words alone, in short sequences, on which
             a model learns sooner to use the context.
         second: The training on pairs of segments.
-        finetuning: The training on a task.
         num_seeds: Runs of every model, if the user does not say.
     """
 
     name: str
     config: AlbertConfig
-    optimizer: str
-    ngram: int
+    optimizer: str = "adamw"
+    ngram: int = 1
     first: Phase
     second: Phase
     finetuning: Phase
     num_seeds: int
 
+    def with_width(self, hidden_size: int) -> AlbertConfig:
+        """Returns the config with another H, and heads of the same size."""
+        head_size = self.config.hidden_size // self.config.num_attention_heads
+        return dataclasses.replace(
+            self.config,
+            hidden_size=hidden_size,
+            intermediate_size=4 * hidden_size,
+            num_attention_heads=hidden_size // head_size,
+        )
 
-def _model(**sizes: int) -> AlbertConfig:
+
+def _model(embedding_size: int) -> AlbertConfig:
     # Without dropout, which slows down models that are too small to overfit.
     return AlbertConfig(
+        vocab_size=2000,
+        embedding_size=embedding_size,
+        hidden_size=128,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=512,
+        max_position_embeddings=64,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
-        intermediate_size=4 * sizes["hidden_size"],
-        max_position_embeddings=64,
-        **sizes,
     )
 
 
+# Phases: length, steps, steps of the warm-up, sequences a batch, rate.
 SCALES = {
     "tiny": Scale(
         name="tiny",
-        config=_model(
-            vocab_size=2000,
-            embedding_size=64,
-            hidden_size=128,
-            num_hidden_layers=4,
-            num_attention_heads=4,
-        ),
-        optimizer="adamw",
-        ngram=1,
-        first=Phase(
-            max_seq_length=32,
-            num_train_steps=100,
-            num_warmup_steps=20,
-            train_batch_size=64,
-            learning_rate=1e-3,
-        ),
-        second=Phase(
-            max_seq_length=64,
-            num_train_steps=40,
-            num_warmup_steps=4,
-            train_batch_size=32,
-            learning_rate=6e-4,
-        ),
-        finetuning=Phase(
-            max_seq_length=64,
-            num_train_steps=200,
-            num_warmup_steps=20,
-            train_batch_size=32,
-            learning_rate=3e-4,
-        ),
+        config=_model(embedding_size=64),
+        first=Phase(32, 100, 20, 64, 1e-3),
+        second=Phase(64, 40, 4, 32, 6e-4),
+        finetuning=Phase(64, 200, 20, 32, 3e-4),
         num_seeds=1,
     ),
     "small": Scale(
         name="small",
-        config=_model(
-            vocab_size=2000,
-            embedding_size=128,
-            hidden_size=128,
-            num_hidden_layers=4,
-            num_attention_heads=4,
-        ),
-        optimizer="adamw",
-        ngram=1,
-        first=Phase(
-            max_seq_length=32,
-            num_train_steps=2500,
-            num_warmup_steps=250,
-            train_batch_size=128,
-            learning_rate=1e-3,
-        ),
-        second=Phase(
-            max_seq_length=64,
-            num_train_steps=1500,
-            num_warmup_steps=75,
-            train_batch_size=64,
-            learning_rate=6e-4,
-        ),
-        finetuning=Phase(
-            max_seq_length=64,
-            num_train_steps=1000,
-            num_warmup_steps=100,
-            train_batch_size=32,
-            learning_rate=2e-4,
-        ),
+        config=_model(embedding_size=128),
+        first=Phase(32, 2500, 250, 128, 1e-3),
+        second=Phase(64, 1500, 75, 64, 6e-4),
+        finetuning=Phase(64, 1000, 100, 32, 2e-4),
         num_seeds=2,
     ),
 }

@@ -1,7 +1,5 @@
 """What layers share: all, attention, the feed-forward network, or nothing."""
 
-import dataclasses
-
 from albert_tf.config import SHARING_STRATEGIES
 from experiments.experiment import Claim, Experiment, Score, Variant
 from experiments.scales import Scale
@@ -9,17 +7,13 @@ from experiments.scales import Scale
 
 def variants(scale: Scale) -> list[Variant]:
     """Returns the four strategies, then layers in two groups."""
-    found = [
-        Variant(
-            label=strategy,
-            config=dataclasses.replace(
-                scale.config, parameter_sharing=strategy
-            ),
-        )
-        for strategy in SHARING_STRATEGIES
+    return [
+        *(
+            Variant.of(scale, strategy, parameter_sharing=strategy)
+            for strategy in SHARING_STRATEGIES
+        ),
+        Variant.of(scale, "two groups", num_hidden_groups=2),
     ]
-    groups = dataclasses.replace(scale.config, num_hidden_groups=2)
-    return [*found, Variant(label="two groups", config=groups)]
 
 
 def claims(scale: Scale) -> list[Claim]:

@@ -91,14 +91,3 @@ def test_operations_of_one_layer_by_hand():
     # Once for each sequence of 10.
     assert flops["pooler"] == pytest.approx(2 * 4 * 4 / 10)
     assert flops["sentence-order head"] == pytest.approx(2 * 4 * 2 / 10)
-
-
-def test_sharing_saves_parameters_and_no_operations():
-    shared = model_sizes.encoder_parts(published_config("base_v2"))
-    config = AlbertConfig(
-        **published_config("base_v2").to_dict() | {"parameter_sharing": "none"}
-    )
-
-    apart = model_sizes.encoder_parts(config)
-
-    assert [part.flops for part in shared] == [part.flops for part in apart]
