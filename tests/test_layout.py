@@ -42,6 +42,7 @@ TESTED_TOGETHER = {
     "export/export_config.py": "export/test_refusals.py",
     "checkpoints/conversion_config.py": "checkpoints/test_conversion.py",
     "tasks/task.py": "tasks/test_all_tasks.py",
+    "tasks/classification/config.py": "tasks/classification/test_refusals.py",
 }
 
 MODULES = sorted(LIBRARY.rglob("*.py"))

@@ -5,7 +5,6 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 """
 
 import dataclasses
-import functools
 import os
 from types import ModuleType
 from typing import Any
@@ -140,10 +139,7 @@ def run(
         export = _export_config(shared, config, export_task, of_task)
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
-    make_task = functools.partial(
-        task.make_task, task_config=task_config, sets=sets
-    )
-    scores = finetune.run(config, sets, make_task)
+    scores = finetune.run(config, sets, task.task_maker(task_config, sets))
     if scores is None:
         return int(values.preemption_exit_code)
     program.print_scores(scores)

@@ -14,7 +14,8 @@ Source: Wang et al. 2018 (GLUE), table 1: which task has which score.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +43,7 @@ def f1(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    return float(
-        sklearn.metrics.f1_score(
-            *_checked(labels, predictions),
-            labels=[1],
-            average="macro",
-            zero_division=0,
-        )
-    )
+    return _f1(labels, predictions, labels=[1], average="macro")
 
 
 def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
@@ -58,11 +52,22 @@ def f1_macro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     Of rows with several labels, arrays of 0 and 1 `[N, K]`, it is that of all
     K labels; one that never occurs counts 0.
     """
-    return float(
-        sklearn.metrics.f1_score(
-            *_checked(labels, predictions), average="macro", zero_division=0
-        )
-    )
+    return _f1(labels, predictions, average="macro")
+
+
+def f1_micro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
+    """Returns the F1 of all labels of rows that have several, 0 to 1.
+
+    Both arrays are 0 and 1, `[N, K]`.
+    """
+    return _f1(labels, predictions, average="micro")
+
+
+def _f1(
+    labels: npt.ArrayLike, predictions: npt.ArrayLike, /, **options: Any
+) -> float:
+    arrays = _checked(labels, predictions)
+    return float(sklearn.metrics.f1_score(*arrays, zero_division=0, **options))
 
 
 def class_scores(
@@ -131,42 +136,31 @@ def mean_over_classes(
     return float(defined.mean()) if defined.size else math.nan
 
 
-def f1_micro(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
-    """Returns the F1 of all labels of rows that have several, 0 to 1.
-
-    Both arrays are 0 and 1, `[N, K]`.
-    """
-    return float(
-        sklearn.metrics.f1_score(
-            *_checked(labels, predictions), average="micro", zero_division=0
-        )
-    )
-
-
 def matthews_correlation(
     labels: npt.ArrayLike, predictions: npt.ArrayLike
 ) -> float:
     """Returns the Matthews correlation, -1 to 1."""
-    values = _checked(labels, predictions)
-    if _has_constant(values):
-        return 0.0
-    return float(sklearn.metrics.matthews_corrcoef(*values))
+    correlate = sklearn.metrics.matthews_corrcoef
+    return _correlation(correlate, *_checked(labels, predictions))
 
 
 def pearson(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the linear correlation, -1 to 1."""
-    values = _as_float64(*_checked(labels, predictions))
-    if _has_constant(values):
-        return 0.0
-    return float(scipy.stats.pearsonr(*values)[0])
+    arrays = _as_float64(*_checked(labels, predictions))
+    return _correlation(lambda *both: scipy.stats.pearsonr(*both)[0], *arrays)
 
 
 def spearman(labels: npt.ArrayLike, predictions: npt.ArrayLike) -> float:
     """Returns the rank correlation, -1 to 1."""
-    values = _as_float64(*_checked(labels, predictions))
-    if _has_constant(values):
+    arrays = _as_float64(*_checked(labels, predictions))
+    return _correlation(lambda *both: scipy.stats.spearmanr(*both)[0], *arrays)
+
+
+def _correlation(correlate: Callable[..., float], *arrays: np.ndarray) -> float:
+    """Returns the correlation of two arrays, 0 if one of them is constant."""
+    if any((array == array[0]).all() for array in arrays):
         return 0.0
-    return float(scipy.stats.spearmanr(*values)[0])
+    return float(correlate(*arrays))
 
 
 def mean_squared_error(
@@ -203,10 +197,6 @@ def _checked(
     if not labels.size:
         raise ValueError("There are no examples to score. Pass at least one.")
     return labels, predictions
-
-
-def _has_constant(arrays: Sequence[np.ndarray]) -> bool:
-    return any((array == array[0]).all() for array in arrays)
 
 
 def _as_float64(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:

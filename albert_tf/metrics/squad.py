@@ -28,12 +28,7 @@ _PERCENT = 100.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class AnswerScores:
-    """Scores of each prediction of a set, 0 to 1.
-
-    Args:
-        exact: Float64 `[N]`, 1 if the prediction is a true answer, else 0.
-        f1: Float64 `[N]`, harmonic mean of precision and recall of words.
-    """
+    """Scores of N predictions, 0 to 1: exact matches, and F1 of words."""
 
     exact: np.ndarray
     f1: np.ndarray
@@ -43,10 +38,8 @@ class AnswerScores:
 class Language:
     """How answers of a language are compared.
 
-    Args:
-        normalize: Returns an answer in the form that is compared.
-        segments: Returns the words of an answer.
-        overlap: Counts the words that two answers share.
+    `normalize` returns an answer in the form that is compared, `segments` its
+    words; `overlap` counts the words that two answers share.
     """
 
     normalize: Callable[[str], str]
@@ -143,47 +136,27 @@ def score_answers(
     predictions: Sequence[str],
     answers: Sequence[Sequence[str]],
     *,
+    are_optional: bool = False,
     language: str = "en",
 ) -> AnswerScores:
-    """Scores answers by the rules of SQuAD 1.1.
+    """Scores answers by the rules of SQuAD 1.1; if optional, of SQuAD 2.0.
 
-    Each question has at least one true answer. `language` is one of
-    `LANGUAGES`.
+    In 1.1, each question has at least one true answer. In 2.0, "" predicts
+    that a question has no answer, and true answers of which no words remain
+    are ignored. `language` is one of `LANGUAGES`.
     """
-    return _score(predictions, answers, both_empty=0.0, language=language)
-
-
-def score_optional_answers(
-    predictions: Sequence[str],
-    answers: Sequence[Sequence[str]],
-    *,
-    language: str = "en",
-) -> AnswerScores:
-    """Scores answers by the rules of SQuAD 2.0.
-
-    "" predicts that a question has no answer. True answers of which no words
-    remain are ignored. `language` is one of `LANGUAGES`.
-    """
-    normalize = LANGUAGES[language].normalize
-    wanted = [
-        [answer for answer in own if normalize(answer)] or [""]
-        for own in answers
-    ]
-    return _score(predictions, wanted, both_empty=1.0, language=language)
-
-
-def _score(
-    predictions: Sequence[str],
-    answers: Sequence[Sequence[str]],
-    *,
-    both_empty: float,
-    language: str,
-) -> AnswerScores:
     _check_sizes(predictions, answers)
+    if are_optional:
+        normalize = LANGUAGES[language].normalize
+        answers = [
+            [answer for answer in own if normalize(answer)] or [""]
+            for own in answers
+        ]
     pairs = list(zip(predictions, answers, strict=True))
     exact = [exact_match(p, own, language=language) for p, own in pairs]
     f1_scores = [
-        f1(p, own, both_empty=both_empty, language=language) for p, own in pairs
+        f1(p, own, both_empty=float(are_optional), language=language)
+        for p, own in pairs
     ]
     return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
@@ -199,16 +172,10 @@ def summarize(scores: AnswerScores) -> dict[str, float]:
 def summarize_optional(
     scores: AnswerScores, has_answer: np.ndarray
 ) -> dict[str, float]:
-    """Returns the scores of a set in SQuAD 2.0.
+    """Returns the scores of a set in SQuAD 2.0: `exact` and `f1`.
 
-    Args:
-        scores: Scores of the N final predictions.
-        has_answer: Bool `[N]`, whether each question has an answer.
-
-    Returns:
-        `exact` and `f1`; and the same for the questions with an answer
-        (`HasAns_exact`, `HasAns_f1`) and without (`NoAns_...`), if there are
-        any.
+    They are also given for the questions with an answer (`HasAns_exact`,
+    `HasAns_f1`), bool `[N]`, and without (`NoAns_...`), if there are any.
     """
     found = {"exact": _percentage(scores.exact), "f1": _percentage(scores.f1)}
     for name, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
@@ -242,11 +209,8 @@ def threshold_curve(
 ) -> ThresholdCurve:
     """Computes the score of a set for all thresholds.
 
-    Args:
-        scores: Float `[N]`, `AnswerScores.exact` or `f1` of the predictions
-            before a threshold is applied.
-        has_answer: Bool `[N]`, whether each question has an answer.
-        null_odds: Float `[N]`, high if there seems to be no answer.
+    Float `[N]` `scores` are those of the predictions before a threshold is
+    applied; `null_odds` are high if there seems to be no answer.
     """
     _check_sizes(scores, has_answer)
     order = np.argsort(null_odds, kind="stable")

@@ -11,14 +11,11 @@ row is in memory at a time.
 
 import csv
 import json
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.text import text_lines
-
-_logger = logging.getLogger(__name__)
 
 _JSONL_ENDINGS = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 _CSV_ENDINGS = (".csv", ".csv.gz")
@@ -31,11 +28,7 @@ Row: TypeAlias = tuple[int, Sequence[str]]
 def given_file(config: Any, use: str) -> str | None:
     """Returns the file that the flags name for a use, such as `train`.
 
-    Returns:
-        None if the file is to be found in `data_dir`.
-
-    Raises:
-        ValueError: Neither is given.
+    It is None if the file is to be found in `data_dir`.
     """
     path: str | None = getattr(config, f"{use}_file")
     if not path and not config.data_dir:
@@ -61,23 +54,16 @@ def read_rows(
     broken_rows: list[int] | None = None,
     list_column: str | None = None,
 ) -> Iterator[Row]:
-    """Yields the line number and the named columns of every row.
-
-    A row of several lines has the number of its first one.
+    """Yields the first line number and the named columns of every row.
 
     Args:
         path: A TSV file, or CSV or JSONL by its ending.
         columns: In the order to return.
         header: Column names of a file that has no header row.
-        broken_rows: List to which the line numbers of rows with too few or
-            too many fields are added, which are then skipped; None to raise
-            an error. JSONL has no such rows.
+        broken_rows: Gets the line numbers of rows with too few or too many
+            fields, which are skipped; without it, they are an error.
         list_column: Column whose values may be lists of JSONL, which are
             returned as JSON text.
-
-    Raises:
-        ValueError: A column is missing, or a row is broken. The message names
-            file and line.
     """
     if _is_jsonl(path):
         for line, values in read_objects(path):
@@ -136,11 +122,7 @@ def read_objects(path: files.Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def check_ids(ids: Sequence[str], where: str) -> None:
-    """Checks that there are examples, and that each has an id of its own.
-
-    Raises:
-        ValueError: It is not so; the message begins with `where`.
-    """
+    """Checks that there are examples, and that each has an id of its own."""
     if not ids:
         raise ValueError(f"{where} has no examples.")
     known = set()
@@ -151,23 +133,6 @@ def check_ids(ids: Sequence[str], where: str) -> None:
                 "its own id; predictions are written by id."
             )
         known.add(example_id)
-
-
-def warn_of_empty_texts(
-    empty: Sequence[Any], num_examples: int, where: str
-) -> None:
-    """Logs which examples have an empty text.
-
-    This is no error: published sets have some, and all are to be predicted.
-    """
-    if empty:
-        _logger.warning(
-            "%s: %d of %d examples have an empty text; they are kept: %s.",
-            where,
-            len(empty),
-            num_examples,
-            checks.listed(empty),
-        )
 
 
 def _is_jsonl(path: files.Path) -> bool:

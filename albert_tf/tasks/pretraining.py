@@ -27,9 +27,6 @@ class PretrainingTask:
 
     `objectives` are `mlm`, `sop` or both; `seed` is that of the initial
     weights, `dtype` Keras's dtype policy.
-
-    Raises:
-        ValueError: There is no objective, or an unknown one.
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class PretrainingTask:
 
     @property
     def total_names(self) -> tuple[str, ...]:
-        """Keys of the metric totals that `loss` returns."""
+        """See `Task`."""
         own = (f"{name}_{part}" for name in self._prefixes for part in _PARTS)
         return ("examples", "tokens", *own)
 

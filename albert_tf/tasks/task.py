@@ -198,6 +198,15 @@ class Sets(Generic[AnySet]):
         return self.all[0].data
 
 
+def sets_by_use(sets: Mapping[str, Sequence[ExampleSet]]) -> Sets[ExampleSet]:
+    """Returns the sets of a run from those of each use, such as `train`."""
+    return Sets(
+        train=sets["train"][0] if "train" in sets else None,
+        evaluation=tuple(sets.get("eval", ())),
+        prediction=tuple(sets.get("predict", ())),
+    )
+
+
 class Task(Protocol):
     """The model half: a model, and a loss that is a sum over its targets.
 

@@ -71,7 +71,7 @@ def run(parse, monkeypatch, tmp_path, tiny_spm_model):
         monkeypatch.setattr(saved_model, "export", export)
         task = types.SimpleNamespace(
             read_sets=read_sets,
-            make_task=print,
+            task_maker=lambda *_: print,
             export_settings=lambda _, __, scores: {
                 "max_query_length": 8,
                 "null_score_diff_threshold": scores.get("null_threshold"),

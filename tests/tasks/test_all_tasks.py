@@ -371,13 +371,8 @@ def test_flags_and_labels_decide_the_model_half(
 ):
     data = types.SimpleNamespace(settings={"labels": ["a", "b", "c"]})
 
-    task = sets_lib.make_task(
-        CONFIG,
-        task_config=config,
-        sets=types.SimpleNamespace(data=data),
-        seed=1,
-        dtype="float32",
-    )
+    make_task = sets_lib.task_maker(config, types.SimpleNamespace(data=data))
+    task = make_task(CONFIG, seed=1, dtype="float32")
 
     assert type(task) is kind
     for name, value in expected.items():
@@ -503,3 +498,17 @@ def test_predictions_are_files_and_the_report_has_sections(data_case, tmp_path):
         sections = data.report_sections(examples, outputs, scores)
         for section in sections:
             assert section["title"]
+
+
+def test_chunks_of_predictions_give_the_files_of_all(data_case, tmp_path):
+    data, examples, outputs = data_case
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    write_predictions(data, examples, outputs, whole)
+
+    with data.open_predictions(str(parts), {}) as write:
+        for own in (slice(0, 1), slice(1, 2)):
+            chunk = {name: values[own] for name, values in outputs.items()}
+            write(examples[own], chunk)
+
+    for path in whole.iterdir():
+        assert (parts / path.name).read_bytes() == path.read_bytes()

@@ -1,10 +1,11 @@
-"""Tables of one's own: their files, their labels, what the labels need.
+"""Tables of one's own: their files, their labels, the rows held out.
 
 Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 """
 
 import collections
 import dataclasses
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,29 +16,31 @@ from albert_tf import checks
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks import example_files
 from albert_tf.tasks.classification import examples as examples_lib
-from albert_tf.tasks.classification import scores, validation_split
+from albert_tf.tasks.classification import scores
 from albert_tf.tasks.classification.config import (
     BALANCED,
     ClassificationConfig,
 )
 from albert_tf.tasks.classification.data import ClassificationData
-from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.classification.table_stream import TableStream
-from albert_tf.tasks.task import SPLITS, ExampleSet, Sets, TrainedWeights
+from albert_tf.tasks.classification.examples import (
+    ClassificationExample,
+    TableStream,
+)
+from albert_tf.tasks.task import SPLITS, Examples, TrainedWeights
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
 
-def read_sets(
+def read_examples(
     config: ClassificationConfig,
     uses: Sequence[str],
     *,
     tokenizer: Tokenizer,
     max_seq_length: int,
     weights: TrainedWeights,
-) -> Sets:
-    """Reads the examples of a custom task; see `sets.read_sets`."""
+) -> tuple[ClassificationData, dict[str, Examples]]:
+    """Reads the examples of a custom task by use; see `sets.read_sets`."""
     kept = weights.metadata
     if not config.label_column and {"train", "eval"} & {*uses}:
         raise ValueError("--label_column must be given.")
@@ -48,6 +51,14 @@ def read_sets(
         _check_fits_weights(config, uses, kept, weights.settings)
     labels = _find_labels(config, uses, kept.labels)
     examples = _read_examples(config, uses, labels)
+    if "train" in uses:
+        fitted = _fitted(config, labels, examples["train"])
+    else:
+        fitted = {
+            "thresholds": kept.thresholds if config.multi_label else None,
+            "target_mean": kept.target_mean or 0.0,
+            "target_scale": kept.target_scale or 1.0,
+        }
     data = ClassificationData(
         name=config.name,
         labels=labels,
@@ -58,32 +69,15 @@ def read_sets(
         positive_label=_positive_label(config, labels),
         label_separator=config.separator or "",
         text_columns=config.text_columns,
-        validation=_validation(config),
+        validation=config.validation,
+        **fitted,
     )
-    if "train" in uses:
-        data = _as_examples(data, config, examples["train"])
-    else:
-        data = dataclasses.replace(
-            data,
-            thresholds=kept.thresholds if data.is_multi_label else None,
-            target_mean=kept.target_mean or 0.0,
-            target_scale=kept.target_scale or 1.0,
-        )
-    sets = {
-        use: ExampleSet(examples=rows, data=data)
-        for use, rows in examples.items()
-    }
     if "predict" in uses:
-        stream = TableStream(
+        examples["predict"] = TableStream(
             _find_file(config, "predict"),
             dataclasses.replace(config.columns, label=None),
         )
-        sets["predict"] = ExampleSet(examples=stream, data=data)
-    return Sets(
-        train=sets.get("train"),
-        evaluation=(sets["eval"],) if "eval" in sets else (),
-        prediction=(sets["predict"],) if "predict" in sets else (),
-    )
+    return data, examples
 
 
 def _check_fits_weights(
@@ -92,10 +86,7 @@ def _check_fits_weights(
     kept: Metadata,
     kept_settings: Mapping[str, Any],
 ) -> None:
-    """Checks that rows are used as the weights in use were trained.
-
-    Weights of another task, or of no run, say nothing of these rows.
-    """
+    """Checks that rows are used as the weights in use were trained."""
     if config.multi_label and kept.task and not kept.multi_label:
         raise ValueError(
             "The weights in use were trained with one label a row. Leave "
@@ -112,7 +103,7 @@ def _check_fits_weights(
             "columns of the same texts in the same order; their names may "
             "differ."
         )
-    held_out, trained = _validation(config), kept_settings.get("validation")
+    held_out, trained = config.validation, kept_settings.get("validation")
     if (
         "eval" in uses
         and held_out
@@ -125,12 +116,6 @@ def _check_fits_weights(
             f"{trained}, not {[*held_out]}. Pass the values of the training, "
             "or an --eval_file."
         )
-
-
-def _validation(config: ClassificationConfig) -> tuple[float, int] | None:
-    if config.validation_share is None:
-        return None
-    return config.validation_share, config.validation_seed
 
 
 def _find_file(config: ClassificationConfig, use: str) -> str:
@@ -160,12 +145,6 @@ def _find_labels(
         return config.labels
     if known is not None and "train" not in uses:
         return known
-    return _read_labels(config, uses)
-
-
-def _read_labels(
-    config: ClassificationConfig, uses: Sequence[str]
-) -> tuple[str, ...]:
     path = config.train_file
     if "train" in uses:
         path = _find_file(config, "train")
@@ -184,13 +163,13 @@ def _read_labels(
 
 def _read_examples(
     config: ClassificationConfig, uses: Sequence[str], labels: Sequence[str]
-) -> dict[str, list[ClassificationExample]]:
+) -> dict[str, Examples]:
     """Reads the examples to train on and to evaluate.
 
     With `validation_share`, those to evaluate are a part of the training file.
     """
     uses = [use for use in uses if use != "predict"]
-    examples: dict[str, list[ClassificationExample]] = {}
+    examples: dict[str, Examples] = {}
     if config.validation_share and uses:
         path = config.eval_file
         if not path and config.data_dir:
@@ -200,7 +179,7 @@ def _read_examples(
                 "--validation_share holds rows of the training file out, but "
                 f"there is a file to evaluate, {path!r}. Leave one of them out."
             )
-        examples["train"], examples["eval"] = validation_split.split(
+        examples["train"], examples["eval"] = split(
             _read(config, "train", labels),
             share=config.validation_share,
             seed=config.validation_seed,
@@ -209,9 +188,7 @@ def _read_examples(
         use: examples.get(use) or _read(config, use, labels) for use in uses
     }
     if len(examples) > 1:
-        validation_split.warn_of_repetitions(
-            examples["train"], examples["eval"]
-        )
+        _warn_of_repetitions(examples["train"], examples["eval"])
     return examples
 
 
@@ -221,6 +198,71 @@ def _read(
     return examples_lib.read_examples(
         _find_file(config, use), config.columns, labels=labels
     )
+
+
+def split(
+    examples: Sequence[ClassificationExample], *, share: float, seed: int
+) -> tuple[list[ClassificationExample], list[ClassificationExample]]:
+    """Divides labelled examples; each part keeps the order of the rows.
+
+    Rows are sorted by label, those of one label shuffled, and every
+    1/`share`-th is held out, so that each label, or each range of numbers,
+    gives its share to within one row. The only row of a class is trained on.
+    The same seed and examples give the same division.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(len(examples)).tolist()
+    order = sorted(shuffled, key=lambda place: _rank(examples[place]))
+    # Not the first row of a class, which may be its only one.
+    candidates = [
+        place
+        for before, place in itertools.pairwise([None, *order])
+        if not isinstance(examples[place].label, int)
+        or (
+            before is not None
+            and examples[before].label == examples[place].label
+        )
+    ]
+    # A row is held out where the running sum of the share passes an integer.
+    step = share * len(examples) / max(1, len(candidates))
+    passed = np.floor(rng.random() + step * np.arange(len(candidates) + 1))
+    chosen = {
+        place
+        for place, rise in zip(candidates, np.diff(passed), strict=True)
+        if rise
+    }
+    if not 0 < len(chosen) < len(examples):
+        raise ValueError(
+            f"--validation_share={share} of {len(examples)} rows holds "
+            f"{len(chosen)} out. Pass a share that leaves rows on both sides, "
+            "or an --eval_file."
+        )
+    parts: tuple[list[ClassificationExample], ...] = ([], [])
+    for place, example in enumerate(examples):
+        parts[place in chosen].append(example)
+    return parts[0], parts[1]
+
+
+def _rank(example: ClassificationExample) -> Any:
+    label = example.label
+    return label if isinstance(label, tuple) else (label,)
+
+
+def _warn_of_repetitions(
+    training: Sequence[ClassificationExample],
+    validation: Sequence[ClassificationExample],
+) -> None:
+    """Logs how many examples to evaluate have texts that are trained on."""
+    texts = {(row.text_a, row.text_b) for row in training}
+    repeated = sum((row.text_a, row.text_b) in texts for row in validation)
+    if repeated:
+        _logger.warning(
+            "%d of the %d rows to evaluate have texts that are also trained "
+            "on, so the scores are better than those of new rows. Remove "
+            "repeated rows.",
+            repeated,
+            len(validation),
+        )
 
 
 def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
@@ -236,22 +278,18 @@ def _positive_label(config: ClassificationConfig, labels: Sequence[str]) -> str:
     return label or labels[1]
 
 
-def _as_examples(
-    data: ClassificationData,
+def _fitted(
     config: ClassificationConfig,
+    labels: Sequence[str],
     examples: Sequence[ClassificationExample],
-) -> ClassificationData:
-    """Returns the data with what the examples to train on decide."""
-    if not data.is_regression:
-        weights = _class_weights(config, data.labels, examples)
-        return dataclasses.replace(data, class_weights=weights)
+) -> dict[str, Any]:
+    """Returns the scale of the numbers, or the weights of the labels."""
+    if labels:
+        return {"class_weights": _class_weights(config, labels, examples)}
     targets = np.array([example.label for example in examples], np.float64)
-    return dataclasses.replace(
-        data,
-        target_mean=float(targets.mean()),
-        # Equal labels have no spread to scale by.
-        target_scale=float(targets.std()) or 1.0,
-    )
+    # Equal labels have no spread to scale by.
+    scale = float(targets.std()) or 1.0
+    return {"target_mean": float(targets.mean()), "target_scale": scale}
 
 
 def _class_weights(
@@ -260,28 +298,20 @@ def _class_weights(
     examples: Sequence[ClassificationExample],
 ) -> tuple[float, ...]:
     """Returns the weights of the labels in the loss; empty for 1."""
-    if not config.class_weights:
-        return ()
     if config.class_weights == (BALANCED,):
         counts = collections.Counter(example.label for example in examples)
-        weights = [
+        return tuple(
             # A label that does not occur has nothing to weigh.
             len(examples) / (len(labels) * counts[i]) if counts[i] else 0.0
             for i in range(len(labels))
-        ]
-    else:
-        weights = [float(weight) for weight in config.class_weights]
-        for weight in weights:
-            checks.check_number("class_weights", weight, above=0)
-        if len(weights) != len(labels):
-            raise ValueError(
-                f"--class_weights must be {BALANCED}, or one weight for each "
-                f"of the labels {checks.listed(map(repr, labels))}. Received: "
-                f"{len(weights)} weights."
-            )
-    by_label = zip(labels, weights, strict=True)
-    _logger.info(
-        "Weights of the classes: %s.",
-        ", ".join(f"{label!r} {weight:.4g}" for label, weight in by_label),
-    )
-    return tuple(weights)
+        )
+    weights = tuple(map(float, config.class_weights))
+    for weight in weights:
+        checks.check_number("class_weights", weight, above=0)
+    if len(weights) not in (0, len(labels)):
+        raise ValueError(
+            f"--class_weights must be {BALANCED}, or one weight for each of "
+            f"the labels {checks.listed(map(repr, labels))}. Received: "
+            f"{len(weights)} weights."
+        )
+    return weights

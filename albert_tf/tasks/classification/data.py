@@ -12,16 +12,18 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from albert_tf import files
 from albert_tf.checkpoints import metadata
 from albert_tf.features import ArraySpec
 from albert_tf.metrics import classification
 from albert_tf.tasks import task
-from albert_tf.tasks.classification import prediction_files
 from albert_tf.tasks.classification import scores as scores_lib
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import Outputs, Record
@@ -30,8 +32,11 @@ from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
 
-_CLASS_SCORES = ("precision", "recall", "f1", "number")
+TEST_RESULTS = "test_results.tsv"
 DEFAULT_THRESHOLD = 0.5
+_CLASS_SCORES = ("precision", "recall", "f1", "number")
+# Scores of two classes that depend on which one is positive.
+_OF_ONE_CLASS = ("f1", "average_precision")
 # Examples encoded by one call: more would take more memory, save no time.
 _CHUNK_SIZE = 4096
 
@@ -42,14 +47,10 @@ class ClassificationData:
 
     Args:
         labels: All labels in the order of the logits; empty for regression.
-        score_names: Names of `scores.names_for`; the first one is the primary
-            metric.
-        max_seq_length: Maximum length of a record, with special tokens.
+        score_names: Of `scores.names_for`, the primary metric first.
         submission_file: Name of the file with one prediction per row.
-        prediction_range: Smallest and largest number in a submission; numbers
-            outside are clipped. None for any number.
-        has_class_scores: Whether precision, recall, F1 and number of every
-            class are among the scores.
+        prediction_range: Numbers of a submission are clipped to it.
+        has_class_scores: Whether each class has scores of its own.
         positive_label: Of two labels, the one that the F1 is of, which the
             keys of the scores then name; empty for the second.
         label_separator: What separates the labels of a row that may have
@@ -134,9 +135,8 @@ class ClassificationData:
     def records(
         self, examples: Iterable[ClassificationExample], *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields one record for each example, in their order.
+        """Yields one record for each example; without a label, it has label 0.
 
-        Examples without a label get label 0. How many are truncated is logged.
         Some thousand examples are in memory at a time.
         """
         del is_training
@@ -164,11 +164,7 @@ class ClassificationData:
     ) -> dict[str, float]:
         """Returns the task's scores, from `logits`, float `[N, K]`.
 
-        For rows with several labels, the thresholds that the predictions are
-        made with are among them.
-
-        Raises:
-            ValueError: An example has no label, or there is none.
+        The thresholds of several labels are among them.
         """
         labels = self._label_array(examples)
         if self.is_regression:
@@ -178,62 +174,57 @@ class ClassificationData:
                 for name in self.score_names
             }
         probabilities = self._probabilities(outputs)
-        found, thresholds = {}, self.thresholds
+        others, thresholds = {}, self.thresholds
         if self.is_multi_label:
             if thresholds is None:
                 thresholds = scores_lib.best_thresholds(labels, probabilities)
-            found = self._threshold_scores(thresholds)
+            others = dict(zip(self._threshold_keys, thresholds, strict=True))
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
             for label, own in self._class_scores(labels, predictions).items():
                 for name, value in zip(_CLASS_SCORES, own, strict=True):
-                    found[f"{name}_of_{label}"] = float(value)
+                    others[f"{name}_of_{label}"] = float(value)
         if self.positive_label and self.positive_label == self.labels[0]:
             # The scores of two classes are those of label 1.
             labels, predictions = 1 - labels, 1 - predictions
             probabilities = probabilities[:, ::-1]
-        values = (
-            scores_lib.of_classes(name, labels, predictions, probabilities)
+        scores = {
+            self._key(name): scores_lib.of_classes(
+                name, labels, predictions, probabilities
+            )
             for name in self.score_names
-        )
-        headline = zip(map(self._key, self.score_names), values, strict=True)
-        return scores_lib.defined(dict(headline)) | found
+        }
+        return scores_lib.defined(scores) | others
 
     def _key(self, name: str) -> str:
-        return scores_lib.key(name, self.positive_label)
+        """Returns the key of a score in the results, which names its class."""
+        if self.positive_label and name in _OF_ONE_CLASS:
+            return f"{name}_of_{self.positive_label}"
+        return name
 
     def _class_scores(
         self, labels: np.ndarray, predictions: np.ndarray
     ) -> dict[str, tuple[float, ...]]:
         """Returns the values of `_CLASS_SCORES` by label."""
-        found = classification.class_scores(
+        scores = classification.class_scores(
             labels, predictions, len(self.labels)
         )
-        return dict(zip(self.labels, found, strict=True))
+        return dict(zip(self.labels, scores, strict=True))
 
     def _label_array(
         self, examples: Sequence[ClassificationExample]
     ) -> np.ndarray:
         """Returns int or float `[N]`; or int 0 and 1 `[N, K]`."""
-        labels = [example.label for example in examples]
-        if None in labels:
-            guid = examples[labels.index(None)].guid
-            raise ValueError(
-                f"Example {guid!r} has no label, so it cannot be scored. "
-                "Evaluate on labelled examples."
-            )
         if not self.is_multi_label:
-            return np.array(labels)
+            return np.array([example.label for example in examples])
         return np.array([self._label_ids(example) for example in examples], int)
 
     def _numbers(self, outputs: Outputs) -> np.ndarray:
-        """Returns the predictions of a regression, float `[N]`."""
-        numbers = np.asarray(outputs["logits"])[:, 0]
-        if (self.target_mean, self.target_scale) == (0, 1):
-            return numbers
-        scaled = numbers.astype(np.float64) * self.target_scale
+        """Returns the predictions of a regression, float32 `[N]`."""
+        logits = np.asarray(outputs["logits"], np.float64)[:, 0]
+        numbers = logits * self.target_scale + self.target_mean
         # As they are written to files.
-        return (scaled + self.target_mean).astype(np.float32)
+        return numbers.astype(np.float32)
 
     def _probabilities(self, outputs: Outputs) -> np.ndarray:
         """Returns the probabilities of the labels, float32 `[N, K]`."""
@@ -251,80 +242,25 @@ class ClassificationData:
         is_predicted = self._probabilities(outputs) >= np.array(thresholds)
         return is_predicted.astype(int)
 
-    def _threshold_scores(self, values: Sequence[float]) -> dict[str, float]:
-        keys = (f"{metadata.THRESHOLD_OF}{label}" for label in self.labels)
-        return dict(zip(keys, values, strict=True))
+    @property
+    def _threshold_keys(self) -> list[str]:
+        return [f"{metadata.THRESHOLD_OF}{label}" for label in self.labels]
 
     def label_thresholds(
         self, scores: Mapping[str, float]
     ) -> tuple[float, ...] | None:
-        """Returns the thresholds that predictions are made with.
-
-        They are the given ones; else those among the scores; None if neither
-        is known, or rows have one label.
-        """
+        """Returns the given thresholds of several labels, else the scores'."""
         if self.thresholds is not None or not self.is_multi_label:
             return self.thresholds
-        keys = self._threshold_scores([0.0] * len(self.labels))
-        if keys.keys() <= scores.keys():
-            return tuple(scores[key] for key in keys)
+        if {*self._threshold_keys} <= scores.keys():
+            return tuple(scores[key] for key in self._threshold_keys)
         return None
-
-    @contextlib.contextmanager
-    def open_predictions(
-        self, output_dir: str, scores: Mapping[str, float]
-    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
-        """Opens `test_results.tsv` and the submission; see `task.TaskData`.
-
-        `test_results.tsv`, as in the original, has no header and in each row
-        the probabilities in the order of the labels (regression: the number
-        that the model predicts). The submission has GLUE's header and in each
-        row the id and the label (regression: the number, clipped to
-        `prediction_range`; several labels: those predicted, separated),
-        followed by the true label if it is known. Rows are in the order of
-        the examples; numbers have all their digits.
-        """
-        thresholds = self._thresholds_to_use(scores)
-        with prediction_files.open_files(
-            output_dir, self.submission_file
-        ) as write_row:
-
-            def write(
-                examples: Sequence[ClassificationExample], outputs: Outputs
-            ) -> None:
-                values, predictions = self._answers(outputs, thresholds)
-                for example, own, prediction in zip(
-                    examples, values, predictions, strict=True
-                ):
-                    fields = {
-                        "index": example.guid,
-                        "prediction": self._answer(prediction),
-                    }
-                    if example.label is not None:
-                        fields["label"] = self._label_text(example.label)
-                    write_row(own, fields)
-
-            yield write
-
-    def _answers(
-        self, outputs: Outputs, thresholds: Sequence[float] | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the numbers of `test_results.tsv`, and the predictions."""
-        if not self.is_regression:
-            predictions = self._predictions(outputs, thresholds)
-            return self._probabilities(outputs), predictions
-        numbers = self._numbers(outputs)
-        if self.prediction_range:
-            return numbers[:, None], np.clip(numbers, *self.prediction_range)
-        return numbers[:, None], numbers
 
     def _thresholds_to_use(
         self, scores: Mapping[str, float]
     ) -> Sequence[float] | None:
-        if not self.is_multi_label:
-            return None
         thresholds = self.label_thresholds(scores)
-        if thresholds is None:
+        if thresholds is None and self.is_multi_label:
             _logger.warning(
                 "The thresholds of the labels are not known; using %s. Pass "
                 "--do_eval to choose those with the best F1.",
@@ -333,17 +269,68 @@ class ClassificationData:
             return [DEFAULT_THRESHOLD] * len(self.labels)
         return thresholds
 
-    def _answer(self, prediction: Any) -> str:
-        """Returns a prediction as text: label, labels, or number."""
-        if self.is_regression:
-            return prediction_files.digits(prediction)
-        if not self.is_multi_label:
-            return self.labels[prediction]
-        return self.label_separator.join(
-            itertools.compress(self.labels, prediction)
-        )
+    @contextlib.contextmanager
+    def open_predictions(
+        self, output_dir: str, scores: Mapping[str, float]
+    ) -> Iterator[Callable[[Sequence[ClassificationExample], Outputs], None]]:
+        """Opens `test_results.tsv` and the submission; see `task.TaskData`.
 
-    def _label_text(self, label: Any) -> str:
+        `test_results.tsv`, as in the original, has no header and in each row
+        the probabilities in the order of the labels, or the number that the
+        model predicts. The submission has GLUE's header and in each row the
+        id, the predicted label, labels or number, and the true one if it is
+        known. Numbers have all their digits.
+        """
+        thresholds = self._thresholds_to_use(scores)
+        results_path, submission_path = (
+            os.path.join(output_dir, name)
+            for name in (TEST_RESULTS, self.submission_file)
+        )
+        with (
+            files.atomic_write(results_path) as results,
+            files.atomic_write(submission_path) as submission,
+        ):
+
+            def write(
+                examples: Sequence[ClassificationExample], outputs: Outputs
+            ) -> None:
+                numbers, answers = self._answers(outputs, thresholds)
+                for example, row, answer in zip(
+                    examples, numbers.tolist(), answers, strict=True
+                ):
+                    fields = {
+                        "index": example.guid,
+                        "prediction": self._text(answer),
+                    }
+                    if example.label is not None:
+                        fields["label"] = self._text(example.label)
+                    if not submission.tell():
+                        submission.write(_tsv_row(fields))
+                    submission.write(_tsv_row(fields.values()))
+                    results.write(_tsv_row(map(str, row)))
+
+            yield write
+
+    def _answers(
+        self, outputs: Outputs, thresholds: Sequence[float] | None
+    ) -> tuple[np.ndarray, list[Any]]:
+        """Returns the numbers of `test_results.tsv`, and the predictions.
+
+        The numbers are float32 `[N, K]`, the predictions those of
+        `ClassificationExample.label`.
+        """
+        if self.is_regression:
+            clipped = numbers = self._numbers(outputs)
+            if self.prediction_range:
+                clipped = np.clip(numbers, *self.prediction_range)
+            return numbers[:, None], clipped.tolist()
+        predictions = [*self._predictions(outputs, thresholds)]
+        if self.is_multi_label:
+            predictions = [np.flatnonzero(row) for row in predictions]
+        return self._probabilities(outputs), predictions
+
+    def _text(self, label: Any) -> str:
+        """Returns a label, labels or a number as they are written."""
         if self.is_regression:
             return str(label)
         if not self.is_multi_label:
@@ -363,27 +350,21 @@ class ClassificationData:
         by_label = self._class_scores(
             self._label_array(examples), self._predictions(outputs, thresholds)
         )
-        rows = [
-            [label, *(f"{score:.6g}" for score in own)]
-            for label, own in by_label.items()
-        ]
-        return [
-            {
-                "title": "Scores of each class",
-                "header": ["label", *_CLASS_SCORES],
-                "rows": rows,
-            }
-        ]
+        table = {
+            "title": "Scores of each class",
+            "header": ["label", *_CLASS_SCORES],
+            "rows": [
+                [label, *(f"{score:.6g}" for score in own)]
+                for label, own in by_label.items()
+            ],
+        }
+        return [table]
 
     def _encode(
         self, examples: Sequence[ClassificationExample]
     ) -> list[list[int]]:
         """Returns the ids of the first, then the second text of each."""
-        texts = [
-            text
-            for example in examples
-            for text in (example.text_a, example.text_b)
-        ]
+        texts = [text for e in examples for text in (e.text_a, e.text_b)]
         ids, lengths = self.tokenizer.encode_batch(texts)
         ends = np.cumsum(lengths).tolist()
         all_ids = ids.tolist()
@@ -422,3 +403,9 @@ class ClassificationData:
             return np.array(label or 0, np.int32)
         number = 0.0 if label is None else label - self.target_mean
         return np.array(number / self.target_scale, np.float32)
+
+
+def _tsv_row(fields: Iterable[str]) -> bytes:
+    # An id of a JSON line or of a quoted CSV may have what ends a field.
+    cells = (re.sub(r"[\t\r\n]", " ", field) for field in fields)
+    return ("\t".join(cells) + "\n").encode()

@@ -9,7 +9,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from albert_tf import checks, files
 from albert_tf.tasks import example_files
@@ -28,13 +28,9 @@ _ENDINGS = tuple(
 class ClassificationExample:
     """One text, or two, and its label.
 
-    Args:
-        guid: Unique in a set.
-        text_a: The text, or the first of two.
-        text_b: Empty if there is no second text.
-        label: Index of the label among the task's labels; the number, for
-            regression; the indices, increasing, for several labels a row;
-            None if it is not known.
+    `guid` is unique in a set. `label` is the index among the task's labels;
+    for regression, the number; for several labels a row, their indices,
+    increasing; None if it is not known.
     """
 
     guid: str
@@ -47,13 +43,9 @@ class ClassificationExample:
 class Columns:
     """Which columns of a file hold what.
 
-    Args:
-        texts: One column or two.
-        label: Column of the label; None to read no labels.
-        guid: Column of the row's id; None to number the rows.
-        header: Names of all columns, for files without a header row.
-        separator: What separates the labels of a row that has several; None
-            if each has one.
+    Without a `label`, no labels are read; without a `guid`, rows are numbered.
+    `header` has the names of all columns of a file without a header row,
+    `separator` is what separates the labels of a row that has several.
     """
 
     texts: tuple[str, ...]
@@ -73,14 +65,7 @@ class Columns:
 
 
 def find_split(data_dir: files.Path, split: str) -> str | None:
-    """Returns the file of a split in a folder: `train.tsv`, `dev.jsonl`, ...
-
-    Returns:
-        None if there is none.
-
-    Raises:
-        ValueError: There are several.
-    """
+    """Returns the file of a split in a folder, `train.tsv` or so, or None."""
     folder = files.check_local(data_dir)
     candidates = [
         os.path.join(folder, f"{split}{ending}") for ending in _ENDINGS
@@ -94,6 +79,26 @@ def find_split(data_dir: files.Path, split: str) -> str | None:
     return paths[0] if paths else None
 
 
+class TableStream:
+    """The examples of a file without labels, read anew each time.
+
+    One row is in memory at a time, so ids are not compared. The file is read
+    once when the stream is made: bad rows are found before any is predicted.
+    """
+
+    def __init__(self, path: files.Path, columns: Columns) -> None:
+        self._path, self._columns = os.fspath(path), columns
+        self._num_rows = sum(1 for _ in self)
+        if not self._num_rows:
+            raise ValueError(f"{self._path} has no examples.")
+
+    def __len__(self) -> int:
+        return self._num_rows
+
+    def __iter__(self) -> Iterator[ClassificationExample]:
+        return _iterate(self._path, self._columns)
+
+
 def read_examples(
     path: files.Path,
     columns: Columns,
@@ -102,7 +107,7 @@ def read_examples(
     guid_prefix: str = "",
     skips_broken_rows: bool = False,
 ) -> list[ClassificationExample]:
-    """Reads the examples of one file.
+    """Reads the examples of one file; ids must differ.
 
     Args:
         path: TSV, or CSV or JSONL by its ending.
@@ -112,16 +117,11 @@ def read_examples(
             the line, from 0, follows.
         skips_broken_rows: Whether rows with too few or too many fields are
             skipped, counted and logged; else they are an error.
-
-    Raises:
-        ValueError: The file has no rows, a column is missing, a row is
-            broken, a label is unknown, or two rows have the same id. The
-            message names the file and, where it can, the line.
     """
     path = os.fspath(path)
     broken_rows: list[int] | None = [] if skips_broken_rows else None
-    rows = list(
-        iterate_examples(
+    examples = list(
+        _iterate(
             path,
             columns,
             labels=labels,
@@ -137,25 +137,18 @@ def read_examples(
             len(broken_rows),
             checks.listed(broken_rows),
         )
-    warn_of_empty_texts(rows, columns, path)
-    examples = [example for _, example in rows]
     example_files.check_ids([example.guid for example in examples], path)
     return examples
 
 
-def iterate_examples(
+def _iterate(
     path: str,
     columns: Columns,
     *,
-    labels: Sequence[str],
+    labels: Sequence[str] = (),
     guid_prefix: str = "",
     broken_rows: list[int] | None = None,
-) -> Iterator[tuple[int, ClassificationExample]]:
-    """Yields line numbers and examples; see `read_examples`.
-
-    One row is in memory at a time, so ids are not compared. `broken_rows`
-    is that of `example_files.read_rows`.
-    """
+) -> Iterator[ClassificationExample]:
     names = [*columns.texts, columns.label, columns.guid]
     num_texts = len(columns.texts)
     for line, fields in example_files.read_rows(
@@ -167,46 +160,20 @@ def iterate_examples(
     ):
         label = None
         if columns.label is not None:
-            label = _parse_label(
-                fields[num_texts],
-                labels,
-                columns.separator,
-                f"{path}, line {line}",
-            )
-        yield (
-            line,
-            ClassificationExample(
-                guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
-                text_a=fields[0],
-                text_b=fields[1] if num_texts > 1 else "",
-                label=label,
-            ),
+            text, where = fields[num_texts], f"{path}, line {line}"
+            label = _parse_label(text, labels, columns.separator, where)
+        yield ClassificationExample(
+            guid=fields[-1] if columns.guid else f"{guid_prefix}{line - 1}",
+            text_a=fields[0],
+            text_b=fields[1] if num_texts > 1 else "",
+            label=label,
         )
-
-
-def warn_of_empty_texts(
-    rows: Iterable[tuple[int, ClassificationExample]],
-    columns: Columns,
-    path: str,
-) -> int:
-    """Returns the number of rows; logs how many have an empty text."""
-    num_rows, empty = 0, []
-    for line, example in rows:
-        num_rows += 1
-        texts = (example.text_a, example.text_b)[: len(columns.texts)]
-        if not all(map(str.strip, texts)):
-            empty.append(f"line {line}")
-    example_files.warn_of_empty_texts(empty, num_rows, path)
-    return num_rows
 
 
 def read_labels(
     path: files.Path, column: str, *, separator: str | None = None
 ) -> tuple[str, ...]:
-    """Returns the different labels of a training file, sorted.
-
-    `separator` is that of `Columns`.
-    """
+    """Returns the different labels of a training file, sorted."""
     path = os.fspath(path)
     labels: set[str] = set()
     for line, (text,) in example_files.read_rows(
@@ -223,20 +190,12 @@ def read_labels(
 
 
 def split_labels(text: str, separator: str, where: str) -> list[str]:
-    """Returns the labels of a row that may have several, or none.
+    """Returns the labels of a row, divided by `separator` or listed in JSON.
 
     >>> split_labels("news, sport", ",", "line 1")
     ['news', 'sport']
     >>> split_labels('["news, local", "sport"]', ",", "line 1")
     ['news, local', 'sport']
-
-    Args:
-        text: Labels with `separator` between them, or a list in JSON.
-        separator: White space beside it is no part of a label.
-        where: Begins the message of an error.
-
-    Raises:
-        ValueError: The text begins like a list in JSON, but is none.
     """
     if not text.lstrip().startswith("["):
         parts = (part.strip() for part in text.split(separator))
@@ -254,15 +213,7 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
 
 
 def check_labels(labels: Sequence[str], where: str) -> None:
-    """Checks the labels of a task.
-
-    Labels that differ only in case or white space are warned of.
-
-    Raises:
-        ValueError: A label is empty or breaks a row; or there are fewer than
-            two different labels, or more than a thousand. The message begins
-            with `where`.
-    """
+    """Checks the labels of a task; those that look alike are warned of."""
     for label in labels:
         _check_label(label, where)
     if len(set(labels)) < len(labels) or not 1 < len(labels) <= _MAX_LABELS:
@@ -279,15 +230,14 @@ def check_labels(labels: Sequence[str], where: str) -> None:
         if len(group) > 1:
             _logger.warning(
                 "%s: the labels %s differ only in case or white space, and "
-                "are different classes. If they should be one, correct the "
-                "rows.",
+                "are different classes.",
                 where,
                 ", ".join(group),
             )
 
 
 def _check_label(label: str, where: str) -> None:
-    if not label.strip() or any(character in label for character in "\t\r\n"):
+    if not label.strip() or {*label} & {*"\t\r\n"}:
         raise ValueError(
             f"{where}: a label must not be empty, nor have tabs or line "
             f"breaks. Received: {label!r}."

@@ -27,13 +27,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SetFile:
-    """One file of examples.
+    """One file of examples, with its path below the folder of GLUE.
 
-    Args:
-        path: Path below the folder of GLUE.
-        name: Name of an additional set; the main set has none.
-        submission_file: Name of the prediction file for the leaderboard.
-        is_optional: Whether the file may be missing.
+    Additional sets have a name, and may be optional. `submission_file` is the
+    name of the prediction file for the leaderboard.
     """
 
     path: str
@@ -44,15 +41,12 @@ class SetFile:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GlueDataset:
-    """One task of GLUE.
+    """One task of GLUE; see also `ClassificationData`.
 
     Args:
-        name: As in `--task_name`.
-        label_column: Column of the label, in files that have it.
-        labels: See `ClassificationData`, also for `score_names` and
-            `prediction_range`.
         files: Those of `train`, `eval` and `predict`, the last without
             labels; the first of each is the main set.
+        label_column: Column of the label, in files that have it.
         id_column: Column of the row's id, in files that have it.
         labelled_header: Columns of labelled files that have no header row.
         skips_broken_rows: Whether labelled rows with too few or too many
@@ -188,10 +182,7 @@ GLUE_DATASETS: Mapping[str, GlueDataset] = {
 def existing_sets(
     data_dir: files.Path, set_files: Sequence[SetFile]
 ) -> list[SetFile]:
-    """Returns the sets with their whole paths.
-
-    Optional ones whose file is missing are left out and logged.
-    """
+    """Returns the sets with their whole paths; optional ones if they exist."""
     existing = []
     for set_file in set_files:
         path = os.path.join(files.check_local(data_dir), set_file.path)
@@ -207,11 +198,7 @@ def existing_sets(
 def read_examples(
     dataset: GlueDataset, path: files.Path, *, split: str, is_labelled: bool
 ) -> list[ClassificationExample]:
-    """Reads one file of a task.
-
-    Ids of rows that have none begin with `split`, as in the original (`dev-1`
-    for the second line).
-    """
+    """Reads one file of a task; rows without an id are `dev-0`, `dev-1`, ..."""
     header = dataset.labelled_header if is_labelled else None
     has_id = dataset.id_column in (header or example_files.read_header(path))
     columns = Columns(

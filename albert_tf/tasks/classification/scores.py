@@ -30,8 +30,6 @@ AREAS = {
     "average_precision": classification.average_precision,
 }
 _MACRO = "_macro"
-# Scores of two classes that depend on which one is positive.
-_OF_ONE_CLASS = ("f1", "average_precision")
 _HALF = 0.5
 
 
@@ -43,8 +41,7 @@ def names_for(
     >>> names_for(["ham", "spam"])[:3]
     ('accuracy', 'f1', 'f1_macro')
 
-    `labels` are all labels; none for regression. With `multi_label`, a row
-    has any number of them.
+    There are no labels for regression.
     """
     areas = tuple(AREAS)
     macro = tuple(f"{name}{_MACRO}" for name in AREAS)
@@ -55,21 +52,6 @@ def names_for(
     if len(labels) == 2:
         return ("accuracy", "f1", "f1_macro", "matthews_correlation", *areas)
     return ("accuracy", "f1_macro", *macro)
-
-
-def key(name: str, positive_label: str) -> str:
-    """Returns the key of a score in the results, which names its class.
-
-    >>> key("f1", "spam"), key("f1_macro", "spam"), key("f1", "")
-    ('f1_of_spam', 'f1_macro', 'f1')
-
-    Args:
-        name: Name of the score.
-        positive_label: The class that it is of; empty not to name it.
-    """
-    if positive_label and name in _OF_ONE_CLASS:
-        return f"{name}_of_{positive_label}"
-    return name
 
 
 def defined(scores: Mapping[str, float]) -> dict[str, float]:
@@ -95,8 +77,7 @@ def of_classes(
     """Returns one score of N examples with K labels.
 
     Args:
-        name: Of `SCORES`; or of `AREAS`, for two classes; or of `AREAS` with
-            `_macro`, the mean of one against all others.
+        name: Of `names_for`.
         labels: Int `[N]`; or 0 and 1 `[N, K]`, of rows with several.
         predictions: Of the same shape.
         probabilities: Float `[N, K]`.
@@ -117,14 +98,10 @@ def best_thresholds(
     """Returns for each label the threshold with the best F1.
 
     It lies halfway between two probabilities; of equally good ones it is the
-    one nearest to 1/2. A label that does not occur gets 1/2.
-
-    Args:
-        labels: 0 and 1, `[N, K]`.
-        probabilities: Float `[N, K]`.
+    one nearest to 1/2. A label that does not occur gets 1/2. The labels are
+    0 and 1, both arrays `[N, K]`.
     """
-    columns = zip(labels.T, probabilities.T, strict=True)
-    return tuple(_best_threshold(*column) for column in columns)
+    return tuple(map(_best_threshold, labels.T, probabilities.T))
 
 
 def _best_threshold(labels: np.ndarray, probabilities: np.ndarray) -> float:

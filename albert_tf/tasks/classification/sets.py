@@ -8,18 +8,18 @@ Source: google-research/albert, `run_classifier.py`.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from albert_tf.config import AlbertConfig
-from albert_tf.tasks import example_files
+from albert_tf.tasks import example_files, task
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.config import CUSTOM, ClassificationConfig
-from albert_tf.tasks.classification.glue import SetFile
 from albert_tf.tasks.task import (
     NO_WEIGHTS,
     SPLITS,
     ExampleSet,
+    MakeTask,
     Sets,
     TrainedWeights,
 )
@@ -27,7 +27,6 @@ from albert_tf.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from albert_tf.tasks.classification.data import ClassificationData
-    from albert_tf.tasks.task import FinetuningTask
 
 
 def read_sets(
@@ -40,22 +39,25 @@ def read_sets(
 ) -> Sets:
     """Reads the examples of a run, and checks that they can be used.
 
-    MNLI is evaluated and predicted on both its sets, and predicted on the
-    diagnostic set if it is there.
-
-    `uses` is what the run does, of `train`, `eval` and `predict`.
-    `weights` are those in use.
+    `uses` is what the run does, of `train`, `eval` and `predict`; `weights`
+    are those in use.
     """
     from albert_tf.tasks.classification import custom
     from albert_tf.tasks.classification.data import ClassificationData
 
     if config.name == CUSTOM:
-        return custom.read_sets(
+        table, examples = custom.read_examples(
             config,
             uses,
             tokenizer=tokenizer,
             max_seq_length=max_seq_length,
             weights=weights,
+        )
+        return task.sets_by_use(
+            {
+                use: [ExampleSet(examples=rows, data=table)]
+                for use, rows in examples.items()
+            }
         )
     dataset = glue.GLUE_DATASETS[config.name]
     data = ClassificationData(
@@ -66,83 +68,62 @@ def read_sets(
         max_seq_length=max_seq_length,
         prediction_range=dataset.prediction_range,
     )
-    sets = {
-        use: tuple(
-            _read(set_file, use, config, data)
-            for set_file in _files(config, use)
-        )
-        for use in uses
-    }
-    return Sets(
-        train=sets["train"][0] if "train" in sets else None,
-        evaluation=sets.get("eval", ()),
-        prediction=sets.get("predict", ()),
-    )
-
-
-def _files(config: ClassificationConfig, use: str) -> list[SetFile]:
-    set_files = glue.GLUE_DATASETS[config.name].files[use]
-    path = example_files.given_file(config, use)
-    if path:
-        return [dataclasses.replace(set_files[0], path=path)]
-    return glue.existing_sets(config.data_dir or "", set_files)
+    return task.sets_by_use({use: _read(config, use, data) for use in uses})
 
 
 def _read(
-    set_file: SetFile,
-    use: str,
-    config: ClassificationConfig,
-    data: "ClassificationData",
-) -> ExampleSet:
-    examples = glue.read_examples(
-        glue.GLUE_DATASETS[config.name],
-        set_file.path,
-        split=SPLITS[use],
-        is_labelled=use != "predict",
-    )
-    if set_file.submission_file:
-        data = dataclasses.replace(
-            data, submission_file=set_file.submission_file
+    config: ClassificationConfig, use: str, data: "ClassificationData"
+) -> list[ExampleSet]:
+    """Reads the sets of GLUE for a use, or the file that replaces them."""
+    dataset = glue.GLUE_DATASETS[config.name]
+    path = example_files.given_file(config, use)
+    if path:
+        set_files = [dataclasses.replace(dataset.files[use][0], path=path)]
+    else:
+        set_files = glue.existing_sets(
+            config.data_dir or "", dataset.files[use]
         )
-    return ExampleSet(examples=examples, data=data, name=set_file.name)
+    return [
+        ExampleSet(
+            examples=glue.read_examples(
+                dataset,
+                set_file.path,
+                split=SPLITS[use],
+                is_labelled=use != "predict",
+            ),
+            data=dataclasses.replace(
+                data,
+                submission_file=set_file.submission_file
+                or data.submission_file,
+            ),
+            name=set_file.name,
+        )
+        for set_file in set_files
+    ]
 
 
-def make_task(
-    config: AlbertConfig,
-    *,
-    task_config: ClassificationConfig,
-    sets: Sets,
-    seed: int,
-    dtype: str,
-) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does."""
+def task_maker(config: ClassificationConfig, sets: Sets) -> MakeTask:
+    """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.finetuning import ClassificationTask
 
     settings = sets.data.settings
-    return ClassificationTask(
-        config,
+    return functools.partial(
+        ClassificationTask,
         num_labels=len(settings["labels"]),
         multi_label=settings.get("multi_label", False),
         class_weights=settings.get("class_weights", ()),
-        head=task_config,
-        seed=seed,
-        dtype=dtype,
+        head=config,
     )
 
 
 def export_settings(
-    task_config: ClassificationConfig, sets: Sets, scores: Mapping[str, float]
+    config: ClassificationConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
     `scores` are those of the exported weights, empty if there are none.
     """
     data = cast("ClassificationData", sets.data)
-    values: dict[str, Any] = {
-        "labels": data.labels,
-        "exit_patience": task_config.exit_patience,
-    }
+    values = {"labels": data.labels, "exit_patience": config.exit_patience}
     thresholds = data.label_thresholds(scores)
-    if thresholds is not None:
-        values["thresholds"] = thresholds
-    return values
+    return values | ({"thresholds": thresholds} if thresholds else {})

@@ -69,13 +69,7 @@ class MultipleChoiceData:
     def records(
         self, examples: Sequence[MultipleChoiceExample], *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each example.
-
-        Examples without an answer get label 0.
-
-        Raises:
-            ValueError: An example to train on has no answer.
-        """
+        """Yields a record for each example; without an answer, of label 0."""
         if is_training:
             examples_lib.known_labels(examples)
         yield from examples_lib.make_records(
@@ -85,11 +79,12 @@ class MultipleChoiceData:
     def scores(
         self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
     ) -> dict[str, float]:
-        """Returns `accuracy`, `accuracy_middle` and `accuracy_high`.
+        """Returns `accuracy`, and `accuracy_middle` and `accuracy_high`.
 
         The last two are missing if no example has the level.
         """
-        is_correct = _is_correct(examples, outputs)
+        labels = np.array(examples_lib.known_labels(examples))
+        is_correct = np.argmax(outputs["logits"], axis=-1) == labels
         levels = np.array([example.level for example in examples])
         result = {"accuracy": float(np.mean(is_correct))}
         for level in LEVELS:
@@ -139,14 +134,6 @@ class MultipleChoiceData:
         """Returns no sections."""
         del examples, outputs, scores
         return []
-
-
-def _is_correct(
-    examples: Sequence[MultipleChoiceExample], outputs: Outputs
-) -> np.ndarray:
-    """Returns, bool `[N]`, which examples are answered correctly."""
-    labels = examples_lib.known_labels(examples)
-    return np.argmax(outputs["logits"], axis=-1) == np.array(labels)
 
 
 def _prediction(

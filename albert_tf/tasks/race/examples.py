@@ -1,25 +1,32 @@
-"""Multiple-choice questions, and their records.
+"""Multiple-choice questions: their files, and their records.
 
-Data flow: files -> [this file] -> records -> batches.
+Data flow: .txt, .jsonl -> [this file] -> records -> batches.
+
+Each line of a file is a JSON object: a passage with its questions, as in RACE;
+or one question with `article`, `question`, `options`, and, if they are known,
+`answer` and `id`. RACE's archive has one passage per file; the original wants
+these concatenated in `all.txt`. Both are read, also from the same folder.
 
 A record has a row for each choice: `[CLS] article [SEP] question and option
 [SEP]`, with segment ids 0 up to the first `[SEP]` and 1 behind it. If a choice
 is too long, question and option keep their last tokens, the article its first.
 
-Source: google-research/albert, `race_utils.RaceProcessor.read_examples` and
-`race_utils.convert_single_example`.
+Source: Lai et al. 2017 (RACE); google-research/albert,
+`race_utils.RaceProcessor.read_examples`, `race_utils.convert_single_example`.
 """
 
 import dataclasses
 import itertools
 import logging
+import os
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from albert_tf import checks
+from albert_tf import checks, files
 from albert_tf.tasks import example_files
 from albert_tf.tasks.task import Record
 from albert_tf.text.base import SpecialIds
@@ -42,12 +49,9 @@ ARTICLES_PER_CALL = 64
 class MultipleChoiceExample:
     """One question about an article, with the options to choose from.
 
-    Args:
-        guid: Unique in a set.
-        passage_id: Id of the article, which several questions may share.
-        level: `middle` or `high` for RACE, else empty.
-        question: A question, or a sentence with blanks (`_`).
-        label: Index of the correct option; None if it is not known.
+    `guid` is unique in a set; several questions may share the article of
+    `passage_id`. `level` is `middle` or `high` for RACE, `label` the index of
+    the correct option, None if it is not known.
     """
 
     guid: str
@@ -61,8 +65,7 @@ class MultipleChoiceExample:
     def choice_texts(self) -> list[str]:
         """Returns the question completed by each of the options, C texts.
 
-        The option replaces every blank; if there is none, it follows the
-        question.
+        The option replaces every blank, or follows the question.
 
         >>> MultipleChoiceExample(
         ...     guid="1", passage_id="1", article="Snow is white.",
@@ -76,16 +79,133 @@ class MultipleChoiceExample:
         return [f"{self.question} {option}" for option in self.options]
 
 
+def read_split(
+    data_dir: files.Path, split: str, *, levels: Sequence[str] = LEVELS
+) -> list[MultipleChoiceExample]:
+    """Reads one split of the folder that holds `RACE/`, or of `RACE/` itself.
+
+    First come the questions of `middle`, each level by file name. One of two
+    levels may be missing on disk.
+    """
+    data_dir = files.check_local(data_dir)
+    paths = [
+        (os.path.join(folder, name), level)
+        for level in levels
+        for folder in (
+            os.path.join(data_dir, "RACE", split, level),
+            os.path.join(data_dir, split, level),
+        )
+        if os.path.isdir(folder)
+        for name in sorted(os.listdir(folder))
+        if name.endswith(".txt")
+    ]
+    if not paths:
+        raise FileNotFoundError(
+            f"There is no file RACE/{split}/{'|'.join(levels)}/*.txt in "
+            f"{data_dir!r}. --data_dir must be the folder that holds RACE/, as "
+            "its archive unpacks."
+        )
+    examples = [
+        example
+        for path, level in paths
+        for example in read_questions(path, level=level)
+    ]
+    # `all.txt` repeats the files that it was made of.
+    return list(dict.fromkeys(examples))
+
+
+def read_questions(
+    path: files.Path, *, level: str = ""
+) -> list[MultipleChoiceExample]:
+    """Reads a file of passages or questions.
+
+    `level` is that of the passages; by default, their ids begin with it.
+    """
+    examples: list[MultipleChoiceExample] = []
+    for line, row in example_files.read_objects(path):
+        default_id = str(line)
+        if "questions" in row:
+            default_id = f"{level}{os.path.basename(path)}-{line}"
+        try:
+            examples += _examples({"id": default_id} | row, level)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path}, line {line}, is not a passage of RACE, nor a "
+                "question with `article`, `question` and `options`. "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    return examples
+
+
+def _examples(
+    row: Mapping[str, Any], level: str
+) -> Iterator[MultipleChoiceExample]:
+    """Yields the questions of a line: those of a passage, or the only one."""
+    passage_id, article = str(row["id"]), row["article"]
+    if "questions" in row:
+        level = level or next(filter(passage_id.startswith, LEVELS), "")
+        num_questions = len(row["questions"])
+        rows = list(
+            zip(
+                (f"{passage_id}-{i}" for i in range(num_questions)),
+                row["questions"],
+                row["options"],
+                row.get("answers") or [None] * num_questions,
+                strict=True,
+            )
+        )
+    else:
+        level = ""
+        question = row["question"], row["options"], row.get("answer")
+        rows = [(passage_id, *question)]
+    for guid, question, options, answer in rows:
+        for text in (article, question, *options):
+            if not isinstance(text, str):
+                raise TypeError(f"question {guid}: {text!r} is not a string")
+        # A string would be as many options as it has letters.
+        is_list = isinstance(options, list)
+        if not is_list or not MIN_OPTIONS <= len(options) <= len(LETTERS):
+            raise ValueError(
+                f"question {guid}: the options must be a list of {MIN_OPTIONS} "
+                f"to {len(LETTERS)} strings. Received: {options!r}"
+            )
+        yield MultipleChoiceExample(
+            guid=guid,
+            passage_id=passage_id,
+            level=level,
+            article=article,
+            question=question,
+            options=tuple(options),
+            label=_find_label(answer, options, guid),
+        )
+
+
+def _find_label(answer: Any, options: Sequence[str], guid: str) -> int | None:
+    """Returns the index of the correct option; None if it is not known.
+
+    An answer may be a letter, an index from 0, or the text of an option.
+    """
+    if answer is None:
+        return None
+    letters = LETTERS[: len(options)]
+    matches = {i for i, option in enumerate(options) if option == answer}
+    if isinstance(answer, str) and len(answer.strip()) == 1:
+        matches |= {letters.find(answer.strip())} - {-1}
+    elif type(answer) is int and 0 <= answer < len(options):
+        matches |= {answer}
+    if len(matches) != 1:
+        raise ValueError(
+            f"question {guid}: the answer {answer!r} must be the letter, the "
+            "index from 0, or the text of one option. Leave it out if it is "
+            "not known"
+        )
+    return matches.pop()
+
+
 def check_examples(
     examples: Sequence[MultipleChoiceExample], where: str
 ) -> None:
-    """Checks what the questions of a set must agree on.
-
-    Raises:
-        ValueError: The set is empty, two questions have the same `guid`, or
-            not all have the same number of options; the message begins with
-            `where`.
-    """
+    """Checks that ids differ, and that all have as many options."""
     example_files.check_ids([example.guid for example in examples], where)
     numbers = sorted({len(example.options) for example in examples})
     if len(numbers) > 1:
@@ -93,28 +213,10 @@ def check_examples(
             f"{where} has questions with {checks.listed(numbers)} options. All "
             "questions of a set must have the same number."
         )
-    example_files.warn_of_empty_texts(
-        [
-            example.guid
-            for example in examples
-            if not all(
-                map(
-                    str.strip,
-                    (example.article, example.question, *example.options),
-                )
-            )
-        ],
-        len(examples),
-        where,
-    )
 
 
 def known_labels(examples: Sequence[MultipleChoiceExample]) -> list[int]:
-    """Returns the label of every example.
-
-    Raises:
-        ValueError: The label of an example is not known.
-    """
+    """Returns the label of every example, or fails if one is not known."""
     unknown = [example.guid for example in examples if example.label is None]
     if unknown:
         raise ValueError(
@@ -154,8 +256,7 @@ def make_records(
 ) -> Iterator[Record]:
     """Yields the record of each example, in order.
 
-    The article of neighbouring examples is encoded once. How many texts are
-    truncated is logged at the end.
+    The article of neighbouring examples is encoded once.
 
     Yields:
         Dict of int32 arrays: `input_ids`, `input_mask`, `segment_ids`
@@ -168,7 +269,12 @@ def make_records(
         for _, members in itertools.groupby(examples, lambda e: e.article)
     )
     while groups := list(itertools.islice(by_article, ARTICLES_PER_CALL)):
-        encoded, sizes = tokenizer.encode_batch(_texts(groups))
+        # Each article, followed by the choices of its questions.
+        texts: list[str] = []
+        for members in groups:
+            texts.append(members[0].article)
+            texts += [text for e in members for text in e.choice_texts()]
+        encoded, sizes = tokenizer.encode_batch(texts)
         ids = iter(np.split(encoded, np.cumsum(sizes)[:-1]))
         for members in groups:
             article = next(ids)
@@ -196,16 +302,6 @@ def make_records(
         num_cut_articles,
         num_cut_questions,
     )
-
-
-def _texts(groups: Sequence[Sequence[MultipleChoiceExample]]) -> list[str]:
-    """Returns each article, followed by the choices of its questions."""
-    texts: list[str] = []
-    for members in groups:
-        texts.append(members[0].article)
-        for example in members:
-            texts += example.choice_texts()
-    return texts
 
 
 def _rows(

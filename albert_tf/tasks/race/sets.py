@@ -8,16 +8,15 @@ Source: google-research/albert, `run_race.py`.
 """
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
-from albert_tf.tasks import example_files
+from albert_tf.tasks import example_files, task
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race import passage_files
 from albert_tf.tasks.race.examples import (
     LEVELS,
     ChoiceLengths,
@@ -27,13 +26,11 @@ from albert_tf.tasks.task import (
     NO_WEIGHTS,
     SPLITS,
     ExampleSet,
+    MakeTask,
     Sets,
     TrainedWeights,
 )
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.task import FinetuningTask
 
 _logger = logging.getLogger(__name__)
 
@@ -107,12 +104,8 @@ def read_sets(
             lengths=lengths,
             num_choices=len(examples[0].options),
         )
-        sets[use] = ExampleSet(examples=examples, data=data)
-    return Sets(
-        train=sets.get("train"),
-        evaluation=(sets["eval"],) if "eval" in sets else (),
-        prediction=(sets["predict"],) if "predict" in sets else (),
-    )
+        sets[use] = [ExampleSet(examples=examples, data=data)]
+    return task.sets_by_use(sets)
 
 
 def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
@@ -125,49 +118,34 @@ def _read(config: RaceConfig, use: str) -> list[MultipleChoiceExample]:
     if path:
         examples = [
             example
-            for example in passage_files.read_questions(path)
+            for example in examples_lib.read_questions(path)
             if example.level in config.levels or config.levels == LEVELS
         ]
     else:
         path = config.data_dir or ""
-        examples = passage_files.read_split(
+        examples = examples_lib.read_split(
             path, SPLITS[use], levels=config.levels
         )
     examples_lib.check_examples(examples, path)
     return examples
 
 
-def make_task(
-    config: AlbertConfig,
-    *,
-    task_config: RaceConfig,
-    sets: Sets,
-    seed: int,
-    dtype: str,
-) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does."""
+def task_maker(config: RaceConfig, sets: Sets) -> MakeTask:
+    """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks.finetuning import MultipleChoiceTask
 
     del sets
-    return MultipleChoiceTask(
-        config,
-        head=task_config,
-        seed=seed,
-        dtype=dtype,
-    )
+    return functools.partial(MultipleChoiceTask, head=config)
 
 
 def export_settings(
-    task_config: RaceConfig, sets: Sets, scores: Mapping[str, float]
+    config: RaceConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Returns the fields of the export's config that the task decides.
-
-    Of sets with different numbers of options, the last one counts, which is
-    the one to predict.
-    """
+    """Returns the fields of the export's config that the task decides."""
     del scores
     return {
-        "max_qa_length": task_config.max_qa_length,
+        "max_qa_length": config.max_qa_length,
+        # Of different numbers of options, that of the set to predict.
         "num_choices": sets.all[-1].data.settings["num_choices"],
-        "exit_patience": task_config.exit_patience,
+        "exit_patience": config.exit_patience,
     }

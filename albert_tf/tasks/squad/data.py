@@ -22,16 +22,8 @@ from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad import predictions, windows
 from albert_tf.tasks.squad.examples import SquadExample
-from albert_tf.tasks.squad.predictions import (
-    QuestionPrediction,
-    SpanLimits,
-    SpanPrediction,
-)
-from albert_tf.tasks.squad.windows import (
-    Questions,
-    WindowedQuestion,
-    WindowLengths,
-)
+from albert_tf.tasks.squad.predictions import QuestionPrediction, SpanLimits
+from albert_tf.tasks.squad.windows import Questions, WindowLengths
 from albert_tf.tasks.task import Outputs, Record
 from albert_tf.text.tokenizer import Tokenizer
 
@@ -42,10 +34,10 @@ N_BEST_FILE = "nbest_predictions.json"
 NULL_ODDS_FILE = "null_odds.json"
 SCORES_FILE = "predict_results.json"
 THRESHOLD_KEY = "null_threshold"
-MAX_ERRORS = 20
-MAX_POINTS = 200
+DEFAULT_THRESHOLD = 0.0
+_MAX_ERRORS = 20
+_MAX_POINTS = 200
 _INDENT = 4
-_DEFAULT_THRESHOLD = 0.0
 _NONE = "(none)"
 
 
@@ -118,37 +110,45 @@ class SquadData:
     def records(
         self, examples: Questions, *, is_training: bool
     ) -> Iterator[Record]:
-        """Yields a record for each window; see `TaskData.records`.
-
-        Raises:
-            ValueError: The answers of a question to train on are not known;
-                or a question of version 1.1 has none.
-        """
+        """Yields a record for each window; see `TaskData.records`."""
         special = self.tokenizer.special_ids
         if is_training:
             examples_lib.check_answers(
                 examples, version_2_with_negative=self.version_2_with_negative
             )
             # Training does not need the windows again; they are not kept.
-            found = windows.training_records(examples.split(), special)
+            records = windows.training_records(examples.split(), special)
         else:
-            found = windows.prediction_records(examples.windowed, special)
+            records = windows.prediction_records(examples.windowed, special)
         names = [spec.name for spec in self.array_specs]
-        for record in found:
+        for record in records:
             yield {name: record[name] for name in names}
 
     def predict(
         self, examples: Questions, outputs: Outputs
     ) -> Iterator[QuestionPrediction]:
-        """Yields the prediction for each question, without a null threshold.
-
-        Takes the outputs for all their windows, in the order of the records.
-        """
+        """Yields the prediction for each question, without a null threshold."""
         row = 0
         for question in examples.windowed:
-            own = slice(row, row + len(question.windows))
-            yield self._predict(question, outputs, own)
-            row = own.stop
+            rows = slice(row, row + len(question.windows))
+            row = rows.stop
+            own = {name: values[rows] for name, values in outputs.items()}
+            if self.version_2_with_negative:
+                spans = predictions.spans_of_beams(question, own, self.limits)
+                # TF1: one window that seems to have the answer is enough.
+                null_odds = float(np.min(own["cls_logits"]))
+            else:
+                spans = predictions.spans_of_logits(
+                    question,
+                    list(own["start_logits"]),
+                    list(own["end_logits"]),
+                    self.limits,
+                )
+                null_odds = 0.0
+            yield QuestionPrediction(
+                spans=predictions.best_spans(question, spans, self.limits),
+                null_odds=null_odds,
+            )
 
     def _best_predictions(
         self, examples: Questions, outputs: Outputs
@@ -156,53 +156,41 @@ class SquadData:
         """Returns what `predict` yields, only the best answer of each."""
         return [one.best() for one in self.predict(examples, outputs)]
 
-    def null_threshold(self, scores: Mapping[str, float]) -> float:
-        """Returns the null threshold of version 2.0 that predictions use.
+    def null_threshold(self, scores: Mapping[str, float]) -> float | None:
+        """Returns the null threshold of version 2.0; None if none is known.
 
         It is the given one; else that of the scores; else that of an earlier
-        run; else 0. A question is answered where its null odds are below it.
+        run. A question is answered where its null odds are below it.
         """
-        known = self._known_threshold(scores)
-        return _DEFAULT_THRESHOLD if known is None else known
-
-    def _known_threshold(self, scores: Mapping[str, float]) -> float | None:
-        for threshold in (
+        thresholds = (
             self.null_score_diff_threshold,
             scores.get(THRESHOLD_KEY),
             self.saved_threshold,
-        ):
-            if threshold is not None:
-                return threshold
-        return None
+        )
+        return next((t for t in thresholds if t is not None), None)
 
     def scores(self, examples: Questions, outputs: Outputs) -> dict[str, float]:
         """Returns the official scores, 0 to 100.
 
-        Returns:
-            Version 1.1: `exact_match` and `f1`. Version 2.0: `exact` and
-            `f1`, also with the prefixes `HasAns_` and `NoAns_` for the
-            questions with and without an answer, and `null_threshold`, the
-            one with the highest F1 unless it is given.
+        Version 1.1 has `exact_match` and `f1`. Version 2.0 has `exact` and
+        `f1`, also with the prefixes `HasAns_` and `NoAns_` for the questions
+        with and without an answer, and `null_threshold`, the one with the
+        highest F1 unless it is given.
         """
         found = self._best_predictions(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = _threshold_curves(
-                examples, found, language=self.metric_language
-            )["F1"].best
-        return self._scores(examples, found, threshold or 0.0)
+            threshold = self._threshold_curves(examples, found)["F1"].best
+        return self._scores(examples, found, threshold)
 
     def final_texts(
-        self, found: Sequence[QuestionPrediction], null_threshold: float
+        self, found: Sequence[QuestionPrediction], null_threshold: float | None
     ) -> list[str]:
         """Returns the answers; "" where version 2.0 predicts that none is."""
-        return [
-            one.text
-            if not self.version_2_with_negative
-            or one.null_odds < null_threshold
-            else ""
-            for one in found
-        ]
+        if not self.version_2_with_negative:
+            return [one.text for one in found]
+        limit = null_threshold or DEFAULT_THRESHOLD
+        return [one.text if one.null_odds < limit else "" for one in found]
 
     @contextlib.contextmanager
     def open_predictions(
@@ -213,8 +201,7 @@ class SquadData:
         By id of the question, `predictions.json` has the answers, "" for no
         answer; `nbest_predictions.json` the best answers before the null
         threshold; in version 2.0, `null_odds.json` the null odds. If all true
-        answers are known, `predict_results.json` has the scores. Such files
-        of other predictions are removed.
+        answers are known, `predict_results.json` has the scores.
         """
         for name in (NULL_ODDS_FILE, SCORES_FILE):
             files.remove(os.path.join(output_dir, name))
@@ -227,7 +214,7 @@ class SquadData:
                 for example, one in zip(
                     chunk, self.predict(chunk, outputs), strict=True
                 ):
-                    rows = {example.guid: [*map(_span_row, one.spans)]}
+                    rows = {example.guid: [s._asdict() for s in one.spans]}
                     # Without the braces of the object: `{` and `\n}`.
                     item = json.dumps(rows, indent=_INDENT)[1:-2]
                     file.write(f"{',' if found else '{'}{item}".encode())
@@ -246,15 +233,12 @@ class SquadData:
         scores: Mapping[str, float],
     ) -> None:
         threshold = self.null_threshold(scores)
-        if (
-            self.version_2_with_negative
-            and self._known_threshold(scores) is None
-        ):
+        if self.version_2_with_negative and threshold is None:
             _logger.warning(
                 "The null threshold is not known; using %s. Pass "
                 "--null_score_diff_threshold, or --do_eval to choose the best "
                 "one.",
-                threshold,
+                DEFAULT_THRESHOLD,
             )
         texts = self.final_texts(found, threshold)
         guids = [example.guid for example in examples]
@@ -281,41 +265,16 @@ class SquadData:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
         found = self._best_predictions(examples, outputs)
         texts = self.final_texts(found, self.null_threshold(scores))
-        language = self.metric_language
-        errors = worst_errors(examples, found, texts, language=language)
+        errors = self.worst_errors(examples, found, texts)
         if not self.version_2_with_negative:
             return [errors]
-        return [threshold_chart(examples, found, language=language), errors]
-
-    def _predict(
-        self, question: WindowedQuestion, outputs: Outputs, rows: slice
-    ) -> QuestionPrediction:
-        if not self.version_2_with_negative:
-            spans = predictions.spans_of_logits(
-                question,
-                list(outputs["start_logits"][rows]),
-                list(outputs["end_logits"][rows]),
-                self.limits,
-            )
-            null_odds = 0.0
-        else:
-            beams = [
-                {name: outputs[name][row] for name in predictions.BEAM_NAMES}
-                for row in range(rows.start, rows.stop)
-            ]
-            spans = predictions.spans_of_beams(question, beams, self.limits)
-            # TF1: one window that seems to have the answer is enough.
-            null_odds = float(np.min(outputs["cls_logits"][rows]))
-        return QuestionPrediction(
-            spans=predictions.best_spans(question, spans, self.limits),
-            null_odds=null_odds,
-        )
+        return [self.threshold_chart(examples, found), errors]
 
     def _scores(
         self,
         examples: Sequence[SquadExample],
         found: Sequence[QuestionPrediction],
-        threshold: float,
+        threshold: float | None,
     ) -> dict[str, float]:
         """Scores the predictions.
 
@@ -323,104 +282,85 @@ class SquadData:
         whose no-answer logit exceeds 1 as predicted unanswerable, whatever
         its predictions say. These are the scores of the predictions.
         """
-        answers = examples_lib.answer_texts(examples)
-        texts = self.final_texts(found, threshold)
+        scores = metrics.score_answers(
+            self.final_texts(found, threshold),
+            examples_lib.answer_texts(examples),
+            are_optional=self.version_2_with_negative,
+            language=self.metric_language,
+        )
         if not self.version_2_with_negative:
-            scores = metrics.score_answers(
-                texts, answers, language=self.metric_language
-            )
             return metrics.summarize(scores)
         return metrics.summarize_optional(
-            metrics.score_optional_answers(
-                texts, answers, language=self.metric_language
-            ),
-            examples_lib.has_answer(examples),
-        ) | {THRESHOLD_KEY: threshold}
+            scores, examples_lib.has_answer(examples)
+        ) | {THRESHOLD_KEY: threshold or DEFAULT_THRESHOLD}
 
-
-def threshold_chart(
-    examples: Sequence[SquadExample],
-    found: Sequence[QuestionPrediction],
-    *,
-    language: str = "en",
-) -> dict[str, Any]:
-    """Returns a chart of the scores of version 2.0 by null threshold."""
-    curves = {}
-    by_name = _threshold_curves(examples, found, language=language)
-    for name, curve in by_name.items():
-        chosen = np.unique(
-            np.linspace(0, len(curve.scores) - 1, MAX_POINTS).astype(int)
+    def _threshold_curves(
+        self,
+        examples: Sequence[SquadExample],
+        found: Sequence[QuestionPrediction],
+    ) -> dict[str, metrics.ThresholdCurve]:
+        scores = metrics.score_answers(
+            [one.text for one in found],
+            examples_lib.answer_texts(examples),
+            are_optional=True,
+            language=self.metric_language,
         )
-        points = curve.thresholds[chosen], curve.scores[chosen]
-        curves[name] = list(zip(*(p.tolist() for p in points), strict=True))
-    return {
-        "title": "Scores by null threshold",
-        "unit": "score",
-        "curves": curves,
-        "x_label": "null threshold",
-    }
+        has_answer = examples_lib.has_answer(examples)
+        odds = np.array([one.null_odds for one in found])
+        return {
+            name: metrics.threshold_curve(values, has_answer, odds)
+            for name, values in (("F1", scores.f1), ("exact", scores.exact))
+        }
 
+    def threshold_chart(
+        self,
+        examples: Sequence[SquadExample],
+        found: Sequence[QuestionPrediction],
+    ) -> dict[str, Any]:
+        """Returns a chart of the scores of version 2.0 by null threshold."""
+        curves = {}
+        for name, curve in self._threshold_curves(examples, found).items():
+            size = len(curve.scores)
+            shown = np.linspace(0, size - 1, _MAX_POINTS).astype(int)
+            points = [curve.thresholds, curve.scores]
+            curves[name] = np.stack(points, 1)[np.unique(shown)].tolist()
+        return {
+            "title": "Scores by null threshold",
+            "unit": "score",
+            "curves": curves,
+            "x_label": "null threshold",
+        }
 
-def _threshold_curves(
-    examples: Sequence[SquadExample],
-    found: Sequence[QuestionPrediction],
-    *,
-    language: str,
-) -> dict[str, metrics.ThresholdCurve]:
-    scores = metrics.score_optional_answers(
-        [one.text for one in found],
-        examples_lib.answer_texts(examples),
-        language=language,
-    )
-    has_answer = examples_lib.has_answer(examples)
-    odds = np.array([one.null_odds for one in found])
-    return {
-        name: metrics.threshold_curve(values, has_answer, odds)
-        for name, values in (("F1", scores.f1), ("exact", scores.exact))
-    }
+    def worst_errors(
+        self,
+        examples: Sequence[SquadExample],
+        found: Sequence[QuestionPrediction],
+        texts: Sequence[str],
+    ) -> dict[str, Any]:
+        """Returns a table of the final answers, `texts`, that are wrong.
 
-
-def worst_errors(
-    examples: Sequence[SquadExample],
-    found: Sequence[QuestionPrediction],
-    texts: Sequence[str],
-    *,
-    language: str = "en",
-) -> dict[str, Any]:
-    """Returns a table of the wrong answers with the highest probabilities.
-
-    The probabilities are those of `found`; `texts` are the final answers.
-    """
-    answers = examples_lib.answer_texts(examples)
-    wrong = [
-        (one.spans[0].probability, example, own, text)
-        for example, one, own, text in zip(
-            examples, found, answers, texts, strict=True
-        )
-        if not metrics.f1(text, own or [""], language=language)
-    ]
-    wrong.sort(key=lambda row: -row[0])
-    return {
-        "title": f"The worst of {len(wrong)} answers without a right word",
-        "header": ["id", "question", "answer", "prediction", "probability"],
-        "rows": [
-            [
-                example.guid,
-                example.question,
-                own[0] if own else _NONE,
-                text or _NONE,
-                f"{probability:.4f}",
-            ]
-            for probability, example, own, text in wrong[:MAX_ERRORS]
-        ],
-    }
-
-
-def _span_row(span: SpanPrediction) -> dict[str, Any]:
-    # TF1: the names of the scores, also in version 1.1, where they are logits.
-    return {
-        "text": span.text,
-        "probability": span.probability,
-        "start_log_prob": span.start_score,
-        "end_log_prob": span.end_score,
-    }
+        They are those with the highest probabilities in `found`.
+        """
+        answers = examples_lib.answer_texts(examples)
+        wrong = [
+            (one.spans[0].probability, example, own, text)
+            for example, one, own, text in zip(
+                examples, found, answers, texts, strict=True
+            )
+            if not metrics.f1(text, own or [""], language=self.metric_language)
+        ]
+        wrong.sort(key=lambda row: -row[0])
+        return {
+            "title": f"The worst of {len(wrong)} answers without a right word",
+            "header": ["id", "question", "answer", "prediction", "probability"],
+            "rows": [
+                [
+                    example.guid,
+                    example.question,
+                    own[0] if own else _NONE,
+                    text or _NONE,
+                    f"{probability:.4f}",
+                ]
+                for probability, example, own, text in wrong[:_MAX_ERRORS]
+            ],
+        }

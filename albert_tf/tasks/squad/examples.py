@@ -66,12 +66,7 @@ def has_answer(examples: Sequence[SquadExample]) -> np.ndarray:
 def check_answers(
     examples: Sequence[SquadExample], *, version_2_with_negative: bool
 ) -> None:
-    """Checks that examples can be trained on and scored.
-
-    Raises:
-        ValueError: The answers of a question are not known; or a question of
-            version 1.1 has none.
-    """
+    """Checks that all answers are known; in version 1.1, that there are any."""
     unknown = [e.guid for e in examples if e.answers is None]
     if unknown:
         raise ValueError(
@@ -90,14 +85,10 @@ def check_answers(
 
 
 def read_examples(path: files.Path) -> list[SquadExample]:
-    """Reads a file in the format of SQuAD 1.1 or 2.0.
+    """Reads a file in the format of SQuAD 1.1 or 2.0; ids must differ.
 
     The answers of a question are not known if `answers` is missing, or if it
     is empty and `is_impossible` is not true.
-
-    Raises:
-        ValueError: The file is not in this format, or two questions have the
-            same id.
     """
     content = files.read_json(path)
     examples: list[SquadExample] = []

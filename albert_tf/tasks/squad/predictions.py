@@ -11,7 +11,8 @@ Source: google-research/albert, `squad_utils.accumulate_predictions_v1`,
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from albert_tf import checks
 from albert_tf.settings import setting
 from albert_tf.tasks.squad import windows as windows_lib
 from albert_tf.tasks.squad.windows import WindowedQuestion
+from albert_tf.tasks.task import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
@@ -36,9 +38,6 @@ class SpanLimits:
 
     `n_best_size` start and as many end positions are combined in a window,
     and as many answers are kept for a question.
-
-    Raises:
-        ValueError: A number is below 1.
     """
 
     n_best_size: int = setting(
@@ -53,31 +52,25 @@ class SpanLimits:
             checks.check_integer(name, getattr(self, name), at_least=1)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class SpanPrediction:
-    """A part of the context that may be the answer.
+class SpanPrediction(NamedTuple):
+    """A part of the context that may be the answer, as the files have it.
 
-    Args:
-        text: Its characters.
-        probability: Its probability among the answers that are kept.
-        start_score: Logit of the first token; in version 2.0, its log
-            probability.
-        end_score: The same of the last token.
+    `probability` is that among the answers that are kept; the others are the
+    scores of the first and of the last token.
     """
 
     text: str
     probability: float
-    start_score: float
-    end_score: float
+    # TF1: the names also in version 1.1, where they are logits.
+    start_log_prob: float
+    end_log_prob: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionPrediction:
-    """The predictions for one question.
+    """The best answers of one question, best first.
 
-    Args:
-        spans: The best answers, best first.
-        null_odds: High if there seems to be no answer; 0 in version 1.1.
+    `null_odds` are high if there seems to be no answer; 0 in version 1.1.
     """
 
     spans: list[SpanPrediction]
@@ -93,22 +86,16 @@ class QuestionPrediction:
         return dataclasses.replace(self, spans=self.spans[:1])
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Spans:
-    """Candidates, M, from all windows of a question.
+class Spans(NamedTuple):
+    """M spans: int `[M]` first and last token, float `[M]` scores of both.
 
-    `first` and `last` are int `[M]`, indices of tokens in the context; the
-    scores are float64 `[M]`.
+    The tokens are indices, in the input of a window or in the whole context.
     """
 
     first: np.ndarray
     last: np.ndarray
     start_scores: np.ndarray
     end_scores: np.ndarray
-
-
-# Start and end positions in the input of a window, and the scores of both.
-_WindowSpans = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def spans_of_logits(
@@ -119,44 +106,55 @@ def spans_of_logits(
 ) -> Spans:
     """Combines the best start with the best end positions of each window.
 
-    The logits have a row for each window, at least as long as its input.
-
-    Returns:
-        The candidates among these combinations; if there is none, all
-        candidates of the windows.
+    Returns the candidates among these combinations; if there is none, all
+    candidates of the windows. The logits have a row for each window.
     """
     rows = list(zip(start_logits, end_logits, strict=True))
-    pairs = [_best_pairs(*row, limits.n_best_size) for row in rows]
-    found = _candidates(question, _with_scores(pairs, rows), limits)
-    if not found.first.size:
-        # Differs: the reference answers "empty" here.
-        pairs = [
-            _all_pairs(question.offset, window.size, limits.max_answer_length)
-            for window in question.windows
-        ]
-        found = _candidates(question, _with_scores(pairs, rows), limits)
-    return found
+    spans = _candidates(
+        question,
+        [
+            _with_scores(_best_pairs(*row, limits.n_best_size), row)
+            for row in rows
+        ],
+        limits,
+    )
+    if spans.first.size:
+        return spans
+    # Differs: the reference answers "empty" here.
+    return _candidates(
+        question,
+        [
+            _with_scores(
+                _all_pairs(
+                    question.offset, len(window), limits.max_answer_length
+                ),
+                row,
+            )
+            for window, row in zip(question.windows, rows, strict=True)
+        ],
+        limits,
+    )
 
 
 def spans_of_beams(
-    question: WindowedQuestion,
-    beams: Sequence[Mapping[str, np.ndarray]],
-    limits: SpanLimits,
+    question: WindowedQuestion, outputs: Outputs, limits: SpanLimits
 ) -> Spans:
     """Returns the candidates among the spans that a beam search has found.
 
-    `beams` are, for each window, the outputs `BEAM_NAMES` of a
-    `BeamSpanModel`: those of starts `[k1]`, those of ends `[k1 * k2]`.
+    The outputs `BEAM_NAMES` of a `BeamSpanModel` have a row for each window:
+    those of starts `[k1]`, those of ends `[k1 * k2]`.
     """
     spans = []
-    for beam in beams:
-        num_ends = len(beam["end_top_index"]) // len(beam["start_top_index"])
+    for start_scores, starts, end_scores, ends in zip(
+        *(outputs[name] for name in BEAM_NAMES), strict=True
+    ):
+        num_ends = len(ends) // len(starts)
         spans.append(
-            (
-                np.repeat(beam["start_top_index"], num_ends),
-                beam["end_top_index"],
-                np.repeat(beam["start_top_log_probs"], num_ends),
-                beam["end_top_log_probs"],
+            Spans(
+                np.repeat(starts, num_ends),
+                ends,
+                np.repeat(start_scores, num_ends),
+                end_scores,
             )
         )
     return _candidates(question, spans, limits)
@@ -165,11 +163,7 @@ def spans_of_beams(
 def best_spans(
     question: WindowedQuestion, spans: Spans, limits: SpanLimits
 ) -> list[SpanPrediction]:
-    """Returns the best answers, best first.
-
-    Returns:
-        At least one; the empty text if there is no candidate.
-    """
+    """Returns the best answers; the empty text if there is no candidate."""
     scores = spans.start_scores + spans.end_scores
     chosen: dict[str, int] = {}
     for place in np.argsort(-scores, kind="stable").tolist():
@@ -181,22 +175,15 @@ def best_spans(
         if len(chosen) == limits.n_best_size:
             break
     if not chosen:
-        return [
-            SpanPrediction(
-                text="",
-                probability=1.0,
-                start_score=NO_SPAN_SCORE,
-                end_score=NO_SPAN_SCORE,
-            )
-        ]
+        return [SpanPrediction("", 1.0, NO_SPAN_SCORE, NO_SPAN_SCORE)]
     places = list(chosen.values())
     exponentials = np.exp(scores[places] - scores[places[0]])
     return [
         SpanPrediction(
             text=text,
             probability=float(probability),
-            start_score=float(spans.start_scores[place]),
-            end_score=float(spans.end_scores[place]),
+            start_log_prob=float(spans.start_scores[place]),
+            end_log_prob=float(spans.end_scores[place]),
         )
         for (text, place), probability in zip(
             chosen.items(), exponentials / exponentials.sum(), strict=True
@@ -227,22 +214,15 @@ def _all_pairs(
 
 
 def _with_scores(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
-    rows: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> list[_WindowSpans]:
-    """Adds their scores to the spans of each window."""
-    return [
-        (start, end, start_logits[start], end_logits[end])
-        for (start, end), (start_logits, end_logits) in zip(
-            pairs, rows, strict=True
-        )
-    ]
+    pairs: tuple[np.ndarray, np.ndarray], logits: tuple[np.ndarray, np.ndarray]
+) -> Spans:
+    """Adds their scores to the spans of a window."""
+    (starts, ends), (start_logits, end_logits) = pairs, logits
+    return Spans(starts, ends, start_logits[starts], end_logits[ends])
 
 
 def _candidates(
-    question: WindowedQuestion,
-    spans: Sequence[_WindowSpans],
-    limits: SpanLimits,
+    question: WindowedQuestion, spans: Sequence[Spans], limits: SpanLimits
 ) -> Spans:
     """Returns the candidates among the spans of each window."""
     owners = windows_lib.best_windows(
@@ -257,18 +237,11 @@ def _candidates(
         first, last = start + shift, end + shift
         is_kept = (
             (first >= window.start)
-            & (last < window.end)
+            & (last < window.stop)
             & (first <= last)
             & (last - first < limits.max_answer_length)
         )
         is_kept[is_kept] = owners[first[is_kept]] == number
         kept.append([values[is_kept] for values in (first, last, *scores)])
-    first, last, start_scores, end_scores = map(
-        np.concatenate, zip(*kept, strict=True)
-    )
-    return Spans(
-        first=first,
-        last=last,
-        start_scores=start_scores.astype(np.float64),
-        end_scores=end_scores.astype(np.float64),
-    )
+    first, last, *scores = map(np.concatenate, zip(*kept, strict=True))
+    return Spans(first, last, *(values.astype(np.float64) for values in scores))

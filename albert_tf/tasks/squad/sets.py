@@ -7,21 +7,25 @@ Source: google-research/albert, `run_squad_v1.py`, `run_squad_v2.py`.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from albert_tf import checks
-from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
+from albert_tf.tasks import task
 from albert_tf.tasks.squad import examples as examples_lib
-from albert_tf.tasks.squad.data import SquadData
+from albert_tf.tasks.squad.data import DEFAULT_THRESHOLD, SquadData
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.tasks.task import NO_WEIGHTS, ExampleSet, Sets, TrainedWeights
+from albert_tf.tasks.task import (
+    NO_WEIGHTS,
+    ExampleSet,
+    MakeTask,
+    Sets,
+    TrainedWeights,
+)
 from albert_tf.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from albert_tf.tasks.task import FinetuningTask
 
 # The shortest batch: lengths are padded to multiples of it. A beam cannot
 # have more positions.
@@ -128,31 +132,30 @@ def read_sets(
         null_score_diff_threshold=config.null_score_diff_threshold,
         saved_threshold=weights.metadata.null_threshold,
     )
-    train = evaluation = prediction = None
+    sets: dict[str, Sequence[ExampleSet]] = {}
     if "train" in uses:
-        train = _read(config, "train_file", data)
+        sets["train"] = [_read(config, "train_file", data)]
     if "predict" in uses:
-        prediction = _read(config, "predict_file", data)
+        sets["predict"] = [_read(config, "predict_file", data)]
     if config.eval_file:
-        evaluation = _read(config, "eval_file", data)
-    elif "eval" in uses:
-        evaluation = prediction or _read(config, "predict_file", data)
-    elif prediction and examples_lib.are_answers_known(
-        prediction.examples,
-        version_2_with_negative=config.version_2_with_negative,
-    ):
+        sets["eval"] = [_read(config, "eval_file", data)]
+    elif "eval" in uses or (
         # TF1: --do_predict evaluates, too, and chooses the best weights.
-        evaluation = prediction
-    for labelled in filter(None, (train, evaluation)):
+        "predict" in uses
+        and examples_lib.are_answers_known(
+            sets["predict"][0].examples,
+            version_2_with_negative=config.version_2_with_negative,
+        )
+    ):
+        sets["eval"] = sets.get("predict") or [
+            _read(config, "predict_file", data)
+        ]
+    for labelled in (*sets.get("train", ()), *sets.get("eval", ())):
         examples_lib.check_answers(
             labelled.examples,
             version_2_with_negative=config.version_2_with_negative,
         )
-    return Sets(
-        train=train,
-        evaluation=(evaluation,) if evaluation else (),
-        prediction=(prediction,) if prediction else (),
-    )
+    return task.sets_by_use(sets)
 
 
 def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
@@ -163,32 +166,23 @@ def _read(config: SquadConfig, name: str, data: SquadData) -> ExampleSet:
     return ExampleSet(examples=data.questions(examples), data=data)
 
 
-def make_task(
-    config: AlbertConfig,
-    *,
-    task_config: SquadConfig,
-    sets: Sets,
-    seed: int,
-    dtype: str,
-) -> "FinetuningTask":
-    """Makes the model half as `task.MakeTask` does."""
+def task_maker(config: SquadConfig, sets: Sets) -> MakeTask:
+    """Returns the class of the model half, with its arguments."""
     from albert_tf.tasks import finetuning
 
     del sets
-    if not task_config.version_2_with_negative:
-        return finetuning.SpanTask(config, seed=seed, dtype=dtype)
-    return finetuning.BeamSpanTask(
-        config,
-        start_n_top=task_config.start_n_top,
-        end_n_top=task_config.end_n_top,
-        dropout_prob=task_config.dropout_prob,
-        seed=seed,
-        dtype=dtype,
+    if not config.version_2_with_negative:
+        return finetuning.SpanTask
+    return functools.partial(
+        finetuning.BeamSpanTask,
+        start_n_top=config.start_n_top,
+        end_n_top=config.end_n_top,
+        dropout_prob=config.dropout_prob,
     )
 
 
 def export_settings(
-    task_config: SquadConfig, sets: Sets, scores: Mapping[str, float]
+    config: SquadConfig, sets: Sets, scores: Mapping[str, float]
 ) -> dict[str, Any]:
     """Returns the fields of the export's config that the task decides.
 
@@ -203,6 +197,7 @@ def export_settings(
         "end_n_top",
     )
     data = cast(SquadData, sets.data)
-    return {name: getattr(task_config, name) for name in names} | {
+    return {name: getattr(config, name) for name in names} | {
         "null_score_diff_threshold": data.null_threshold(scores)
+        or DEFAULT_THRESHOLD
     }

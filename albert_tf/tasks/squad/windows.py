@@ -19,8 +19,9 @@ google-research/albert, `squad_utils.convert_examples_to_features`.
 
 import dataclasses
 import functools
+import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,8 @@ _logger = logging.getLogger(__name__)
 
 # [CLS] and two [SEP].
 NUM_SPECIAL_TOKENS = 3
-# Texts encoded by one call: more would take more memory and save no time.
+# Contexts encoded by one call: more would take more memory and save no time.
 PARAGRAPHS_PER_CALL = 64
-QUESTIONS_PER_CALL = 1024
 # Answers that the log lists.
 _MAX_LISTED = 20
 # TF1: weight of a window's length beside a token's distance from its edge.
@@ -68,28 +68,12 @@ class WindowLengths:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Window:
-    """Consecutive tokens of a paragraph, none if the paragraph has none."""
-
-    start: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """One past the index of the last one."""
-        return self.start + self.size
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Paragraph:
-    """A text and its tokens, n.
+    """A text and its tokens: int32 `[n]` their ids, and where they are.
 
-    Args:
-        text: The text as the file has it.
-        ids: Int32 `[n]`, ids of the tokens.
-        starts: Int32 `[n]`, first character of each token; non-decreasing.
-        ends: Int32 `[n]`, one past its last character; non-decreasing.
+    `starts` are their first characters, `ends` one past their last ones; both
+    are non-decreasing.
     """
 
     text: str
@@ -104,9 +88,8 @@ class Paragraph:
     def find_tokens(self, answer: Answer) -> tuple[int, int] | None:
         """Returns the first and the last token that an answer touches.
 
-        Returns:
-            None if no token stands for any of its characters, or if the text
-            has other characters in this place.
+        None if no token stands for any of its characters, or if the text has
+        other characters in this place.
         """
         start, end = answer.start, answer.start + len(answer.text)
         # White space around an answer belongs to no token.
@@ -122,18 +105,16 @@ class Paragraph:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class WindowedQuestion:
-    """A question, its context, and the windows over the context.
+    """A question, the ids of its tokens cut to length, and its context.
 
-    Args:
-        question_ids: Int32 `[q]`, ids of its tokens, cut to length.
-        paragraph: The context; questions about the same one share it.
-        windows: At least one.
+    `windows` are at least one range of tokens of the context; a context
+    without tokens has an empty one.
     """
 
     example: SquadExample
     question_ids: np.ndarray
     paragraph: Paragraph
-    windows: tuple[Window, ...]
+    windows: tuple[range, ...]
 
     @property
     def offset(self) -> int:
@@ -144,11 +125,8 @@ class WindowedQuestion:
 class Questions(Sequence[SquadExample]):
     """The questions of a set, and the windows over their contexts.
 
-    A sequence of `SquadExample`s, in their order. Both the records and the
-    predictions of a set need its windows; they are made once, on first use.
-
-    Those about the same context should be neighbours, so that it is encoded
-    once.
+    Both the records and the predictions of a set need its windows; they are
+    made once, on first use. Neighbours about the same context share it.
     """
 
     def __init__(
@@ -182,105 +160,88 @@ class Questions(Sequence[SquadExample]):
 
     def split(self) -> Iterator[WindowedQuestion]:
         """Yields the questions with their windows, without keeping them."""
-        paragraphs: dict[str, Paragraph] = {}
-        for first in range(0, len(self), QUESTIONS_PER_CALL):
-            chunk = self._examples[first : first + QUESTIONS_PER_CALL]
-            paragraphs = _find_paragraphs(chunk, self._tokenizer, paragraphs)
-            ids, sizes = self._tokenizer.encode_batch(
-                [example.question for example in chunk]
+        by_context = (
+            list(members)
+            for _, members in itertools.groupby(
+                self._examples, lambda example: example.context
             )
-            starts = np.cumsum(sizes) - sizes
-            kept = np.minimum(sizes, self._lengths.max_query_length)
-            for example, start, size in zip(
-                chunk, starts.tolist(), kept.tolist(), strict=True
-            ):
-                paragraph = paragraphs[example.context]
-                room = self._lengths.max_seq_length - size - NUM_SPECIAL_TOKENS
-                yield WindowedQuestion(
-                    example=example,
-                    question_ids=ids[start : start + size],
-                    paragraph=paragraph,
-                    windows=split_windows(
-                        len(paragraph.ids),
-                        size=room,
-                        stride=self._lengths.doc_stride,
-                    ),
-                )
+        )
+        while groups := list(itertools.islice(by_context, PARAGRAPHS_PER_CALL)):
+            paragraphs = encode_paragraphs(
+                [members[0].context for members in groups], self._tokenizer
+            )
+            ids, sizes = self._tokenizer.encode_batch(
+                [example.question for members in groups for example in members]
+            )
+            question_ids = iter(np.split(ids, np.cumsum(sizes)[:-1]))
+            for paragraph, members in zip(paragraphs, groups, strict=True):
+                for example in members:
+                    yield self._windowed(example, next(question_ids), paragraph)
 
-
-def _find_paragraphs(
-    examples: Sequence[SquadExample],
-    tokenizer: Tokenizer,
-    known: Mapping[str, Paragraph],
-) -> dict[str, Paragraph]:
-    """Returns the contexts of examples by text; encodes those not known."""
-    texts = dict.fromkeys(example.context for example in examples)
-    new = [text for text in texts if text not in known]
-    paragraphs = dict(known)
-    for paragraph in encode_paragraphs(new, tokenizer):
-        paragraphs[paragraph.text] = paragraph
-    return {text: paragraphs[text] for text in texts}
+    def _windowed(
+        self, example: SquadExample, ids: np.ndarray, paragraph: Paragraph
+    ) -> WindowedQuestion:
+        ids = ids[: self._lengths.max_query_length]
+        room = self._lengths.max_seq_length - len(ids) - NUM_SPECIAL_TOKENS
+        return WindowedQuestion(
+            example=example,
+            question_ids=ids,
+            paragraph=paragraph,
+            windows=split_windows(
+                len(paragraph.ids), size=room, stride=self._lengths.doc_stride
+            ),
+        )
 
 
 def encode_paragraphs(
     texts: Sequence[str], tokenizer: Tokenizer
-) -> Iterator[Paragraph]:
-    """Yields the paragraphs of texts, in order; texts may be empty."""
-    for first in range(0, len(texts), PARAGRAPHS_PER_CALL):
-        chunk = texts[first : first + PARAGRAPHS_PER_CALL]
-        ids, lengths, (starts, ends) = tokenizer.encode_batch_with_offsets(
-            chunk
+) -> list[Paragraph]:
+    """Returns the paragraphs of texts, which may be empty."""
+    ids, sizes, offsets = tokenizer.encode_batch_with_offsets(texts)
+    splits = np.cumsum(sizes)[:-1]
+    return [
+        Paragraph(text=text, ids=own, starts=starts, ends=ends)
+        for text, own, (starts, ends) in zip(
+            texts,
+            np.split(ids, splits),
+            np.split(offsets, splits, axis=1),
+            strict=True,
         )
-        stops = np.cumsum(lengths)
-        for text, tokens in zip(
-            chunk, map(slice, stops - lengths, stops), strict=True
-        ):
-            yield Paragraph(
-                text=text,
-                ids=ids[tokens],
-                starts=starts[tokens],
-                ends=ends[tokens],
-            )
+    ]
 
 
 def split_windows(
     num_tokens: int, *, size: int, stride: int
-) -> tuple[Window, ...]:
+) -> tuple[range, ...]:
     """Covers a paragraph with windows, so that each token is in at least one.
 
-    A paragraph without tokens has one window without tokens.
+    A paragraph without tokens has one window without tokens. `size` is the
+    maximum of a window; a larger `stride` would leave tokens out, so that it
+    is reduced.
 
     >>> split_windows(5, size=3, stride=1)[1:]
-    (Window(start=1, size=3), Window(start=2, size=3))
-
-    Args:
-        num_tokens: Number of tokens of the paragraph.
-        size: Maximum size of a window.
-        stride: At most `size` is used, so that no token is left out.
+    (range(1, 4), range(2, 5))
     """
     # Differs: the reference makes no window of an empty paragraph, and its
     # questions get no prediction.
     stride = min(stride, size)
     num_more = -(-max(0, num_tokens - size) // stride)
     starts = range(0, (num_more + 1) * stride, stride)
-    return tuple(
-        Window(start=s, size=min(size, num_tokens - s)) for s in starts
-    )
+    return tuple(range(s, min(s + size, num_tokens)) for s in starts)
 
 
-def best_windows(num_tokens: int, windows: Sequence[Window]) -> np.ndarray:
-    """Returns the window in which each of n tokens has the most context.
+def best_windows(num_tokens: int, windows: Sequence[range]) -> np.ndarray:
+    """Returns, int32 `[n]`, the window in which a token has the most context.
 
-    Returns:
-        Int32 `[n]`, index of the window in which the shorter side of the
-        token's context is longest; of equally good windows, the first.
+    It is that in which the shorter side of the token's context is longest; of
+    equally good windows, the first.
     """
     best = np.zeros(num_tokens, np.int32)
     best_scores = np.full(num_tokens, -1.0)
     for index, window in enumerate(windows):
-        places = np.arange(window.size)
-        scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * window.size
-        tokens = slice(window.start, window.end)
+        places, size = np.arange(len(window)), len(window)
+        scores = np.minimum(places, places[::-1]) + _LENGTH_WEIGHT * size
+        tokens = slice(window.start, window.stop)
         is_better = scores > best_scores[tokens]
         best[tokens][is_better] = index
         best_scores[tokens][is_better] = scores[is_better]
@@ -307,83 +268,70 @@ def training_records(
 ) -> Iterator[Record]:
     """Yields a record for each window, with one answer of its question.
 
-    Questions are skipped if the context does not have their answer in its
-    place. They are counted and listed in the log at the end, and so are
-    answers that begin or end within a token.
+    Questions are skipped, and counted and listed in the log at the end, if no
+    tokens of the context stand for their answer.
 
     Yields:
         The arrays of `prediction_records`. Where the window holds the whole
         answer, `start_positions` and `end_positions` are its first and last
         token; elsewhere they are 0 and `is_impossible` is 1.
     """
-    misfits: list[str] = []
-    num_questions = num_lost = 0
+    lost: list[str] = []
+    num_questions = 0
     for question in questions:
         num_questions += 1
-        tokens, misfit = find_answer(question)
-        if misfit:
-            misfits.append(misfit)
-            if tokens is None:
-                num_lost += 1
-                continue
+        tokens = find_answer(question)
+        if not tokens and question.example.answers:
+            text = question.example.answers[0].text
+            # 60 characters say enough.
+            lost.append(f"{question.example.guid} ({text!r:.60})")
+            continue
         for window in question.windows:
             labels = _labels(0, 0, 1)
-            if tokens and window.start <= tokens[0] <= tokens[1] < window.end:
+            if tokens and window.start <= tokens[0] <= tokens[1] < window.stop:
                 shift = question.offset - window.start
                 labels = _labels(tokens[0] + shift, tokens[1] + shift, 0)
             yield _inputs(question, window, special) | labels
-    if misfits:
+    if lost:
         _logger.warning(
-            "%d of %d answers begin or end within a token; training uses the "
-            "whole tokens. %d answers are not in their context, or are no "
-            "tokens of it; their questions are skipped: %s.",
-            len(misfits) - num_lost,
+            "%d of %d questions are skipped: their answers are not in their "
+            "place in the context, or are no tokens of it: %s.",
+            len(lost),
             num_questions,
-            num_lost,
-            checks.listed(misfits, at_most=_MAX_LISTED),
+            checks.listed(lost, at_most=_MAX_LISTED),
         )
 
 
-def find_answer(
-    question: WindowedQuestion,
-) -> tuple[tuple[int, int] | None, str | None]:
-    """Finds the tokens of an answer of a question.
+def find_answer(question: WindowedQuestion) -> tuple[int, int] | None:
+    """Returns the first and the last token of an answer, None without any.
 
     Of several answers it takes the first that consists of whole tokens, in
     the sense of the metrics; else the first that touches any tokens.
-
-    Returns:
-        The first and the last token of the answer in the context, None if
-        there is no answer or if none can be found; and, if the answer does
-        not consist of whole tokens of its context, a line for the log.
     """
     # Differs: the reference refuses to train on questions with several
     # answers, as files for evaluation have them.
-    misfits = []
+    touched = None
     for answer in question.example.answers or ():
         tokens = question.paragraph.find_tokens(answer)
-        text = question.paragraph.span_text(*tokens) if tokens else None
+        if tokens is None:
+            continue
+        text = question.paragraph.span_text(*tokens)
         # Most texts are equal as they stand, which is quicker to check.
-        if text is not None and (
-            text == answer.text or metrics.exact_match(text, [answer.text])
-        ):
-            return tokens, None
-        # 60 characters say enough.
-        misfit = f"{answer.text!r:.60}, found: {text!r:.60}"
-        misfits.append((tokens, f"{question.example.guid} ({misfit})"))
-    misfits.sort(key=lambda pair: pair[0] is None)
-    return misfits[0] if misfits else (None, None)
+        if text == answer.text or metrics.exact_match(text, [answer.text]):
+            return tokens
+        touched = touched or tokens
+    return touched
 
 
 def _inputs(
-    question: WindowedQuestion, window: Window, special: SpecialIds
+    question: WindowedQuestion, window: range, special: SpecialIds
 ) -> Record:
     offset = question.offset
-    size = offset + window.size + 1
+    size = offset + len(window) + 1
     input_ids = np.full(size, special.sep, np.int32)
     input_ids[0] = special.cls
     input_ids[1 : offset - 1] = question.question_ids
-    input_ids[offset:-1] = question.paragraph.ids[window.start : window.end]
+    input_ids[offset:-1] = question.paragraph.ids[window.start : window.stop]
     segment_ids = np.zeros(size, np.int32)
     segment_ids[offset:] = 1
     p_mask = np.zeros(size, np.float32)

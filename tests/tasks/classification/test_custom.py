@@ -1,11 +1,14 @@
+import collections
 import json
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.tasks.classification import custom
 from albert_tf.tasks.classification import sets as sets_lib
 from albert_tf.tasks.classification.config import ClassificationConfig
+from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.task import TrainedWeights
 
 
@@ -172,3 +175,67 @@ def test_weights_with_several_labels_say_so_themselves(read):
         read("predict", kept=kept),
         {},
     ) == {"labels": ("a", "b"), "thresholds": (0.25, 0.75), "exit_patience": 0}
+
+
+def rows_of(labels):
+    return [
+        ClassificationExample(guid=str(i), text_a=f"text {i}", label=label)
+        for i, label in enumerate(labels)
+    ]
+
+
+def counts(examples):
+    return dict(collections.Counter(one.label for one in examples))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_class_gives_its_share(seed):
+    examples = rows_of([0] * 700 + [1] * 250 + [2] * 49 + [3])
+
+    training, validation = custom.split(examples, share=0.1, seed=seed)
+
+    found = counts(validation)
+    # The only row of a class stays with those to train on.
+    assert counts(training)[3] == 1
+    assert 3 not in found
+    for label, wanted in ((0, 70), (1, 25), (2, 4.9)):
+        assert abs(found[label] - wanted) <= 1
+    assert len(validation) in (100, 101)
+    both = sorted([*training, *validation], key=lambda one: int(one.guid))
+    assert both == examples
+
+
+def test_the_parts_follow_from_the_seed_and_keep_the_order():
+    examples = rows_of([0, 1] * 30)
+
+    first, again, other = (
+        custom.split(examples, share=0.2, seed=seed) for seed in (4, 4, 5)
+    )
+
+    assert first == again
+    assert first != other
+    for part in first:
+        guids = [int(one.guid) for one in part]
+        assert guids == sorted(guids)
+
+
+def test_numbers_are_held_out_from_all_over_their_range():
+    _, validation = custom.split(
+        rows_of([float(i * i) for i in range(100)]), share=0.1, seed=1
+    )
+
+    roots = sorted(one.label**0.5 for one in validation)
+    steps = [b - a for a, b in zip(roots, roots[1:], strict=False)]
+    assert len(roots) in (10, 11)
+    assert set(steps) <= {9.0, 10.0, 11.0}
+
+
+def test_texts_on_both_sides_are_reported(read, tmp_path, caplog):
+    (tmp_path / "train.csv").write_text("text,kind\na,x\nb,y\nc,x\n")
+    (tmp_path / "later.jsonl").write_text(
+        "".join(f'{{"text": "{text}", "kind": "x"}}\n' for text in "aabd")
+    )
+
+    read("train", "eval")
+
+    assert "3 of the 4 rows to evaluate have texts that are" in caplog.text

@@ -79,47 +79,6 @@ def test_the_exact_layout_of_the_large_sets_is_read(name, shared_data):
             assert example.label is None
 
 
-@pytest.mark.parametrize(
-    ("name", "use", "expected"),
-    [
-        (
-            *("mnli", "eval"),
-            {
-                "": "MNLI/dev_matched.tsv",
-                "mismatched": "MNLI/dev_mismatched.tsv",
-            },
-        ),
-        (
-            *("mnli", "predict"),
-            {
-                "": "MNLI/test_matched.tsv",
-                "mismatched": "MNLI/test_mismatched.tsv",
-                "ax": "diagnostic/diagnostic.tsv",
-            },
-        ),
-        ("mismnli", "eval", {"": "MNLI/dev_mismatched.tsv"}),
-        ("mismnli", "predict", {"": "MNLI/test_mismatched.tsv"}),
-        ("ax", "predict", {"": "diagnostic/diagnostic.tsv"}),
-    ],
-)
-def test_the_sets_of_mnli_have_their_files(name, use, expected):
-    found = GLUE_DATASETS[name].files[use]
-
-    assert {one.name: one.path for one in found} == expected
-    # The diagnostic set may only be missing where it is an additional one.
-    optional = {one.name for one in found if one.is_optional}
-    assert optional == expected.keys() & {"ax"}
-
-
-def test_quotes_of_qqp_are_plain_characters(shared_data):
-    path = shared_data / "data" / "glue" / "QQP" / "dev.subset.tsv"
-
-    examples = read("qqp", path, "dev")
-
-    assert len(examples) == 1000
-    assert examples[0].text_a.endswith('""Luke Cage?"""')
-
-
 def test_torn_rows_of_qqp_are_counted(tmp_path, caplog):
     header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     path = tmp_path / "train.tsv"
@@ -131,16 +90,6 @@ def test_torn_rows_of_qqp_are_counted(tmp_path, caplog):
     assert [example.guid for example in examples] == ["4"]
     assert "skipped 3 rows with too few or too many fields" in caplog.text
     assert "(lines 2, 3, 5)" in caplog.text
-
-
-def test_columns_in_another_order_are_the_same_columns(tmp_path):
-    path = tmp_path / "dev.tsv"
-    path.write_text("label\tsentence2\tsentence1\tindex\n1\tb\ta\t5\n")
-
-    (example,) = read("wnli", path, "dev")
-
-    assert (example.guid, example.text_a, example.text_b) == ("5", "a", "b")
-    assert example.label == 1
 
 
 def test_an_optional_set_that_is_missing_is_skipped(tmp_path, caplog):

@@ -67,15 +67,6 @@ def test_a_threshold_lies_between_what_it_divides_best():
     assert found[0] == pytest.approx(0.45)
 
 
-def test_thresholds_never_divide_equal_probabilities():
-    labels = np.array([[1], [0], [0], [0]])
-    probabilities = np.array([[0.7], [0.7], [0.7], [0.2]], np.float32)
-
-    (found,) = scores.best_thresholds(labels, probabilities)
-
-    assert found == pytest.approx(0.45)
-
-
 def test_of_equally_good_thresholds_the_one_nearest_to_a_half_is_chosen():
     labels = np.array([[1], [0], [1], [0], [0]])
     probabilities = np.array([[0.9], [0.8], [0.7], [0.6], [0.2]])

@@ -99,10 +99,9 @@ def test_a_table_is_found_in_its_folder(read, folder):
         # Those of the weights in use, in their order.
         ({"data_dir": "."}, ("spam", "ham", "é"), ("spam", "ham", "é")),
         ({}, ("spam", "ham"), ("spam", "ham")),
-        # A run of a regression has none.
+        # A regression has none.
         ({}, (), ()),
         ({"labels": ("a", "b")}, None, ("a", "b")),
-        ({"labels": ("a", "b")}, ("a", "b"), ("a", "b")),
         ({"regression": True}, None, ()),
     ],
 )

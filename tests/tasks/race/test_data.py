@@ -44,15 +44,6 @@ def test_accuracy_is_that_of_all_and_of_each_level(make_data, questions):
     }
 
 
-def test_training_and_scoring_need_answers(make_data, make_example):
-    unknown = [make_example(), make_example(guid="q7", label=None)]
-
-    with pytest.raises(ValueError, match="1 of 2 .* no answer: q7"):
-        make_data().scores(unknown, {"logits": LOGITS[:2]})
-    with pytest.raises(ValueError, match="no answer: q7"):
-        list(make_data().records(unknown, is_training=True))
-
-
 def test_predictions_are_a_line_for_each_question(
     make_data, questions, tmp_path
 ):
@@ -75,20 +66,6 @@ def test_predictions_are_a_line_for_each_question(
     assert json.loads(scores.read_text()) == make_data().scores(
         questions, {"logits": LOGITS}
     )
-
-
-def test_what_is_not_known_is_not_written(make_data, make_example, tmp_path):
-    questions = [make_example(label=None), make_example(label=1)]
-
-    names = write_predictions(
-        make_data(), questions, {"logits": LOGITS[:2]}, tmp_path
-    )
-
-    assert names == ["predictions.jsonl"]
-    text = (tmp_path / names[0]).read_text("utf-8")
-    first, second = map(json.loads, text.splitlines())
-    assert list(first) == ["id", "probabilities", "prediction"]
-    assert second["answer"] == "B"
 
 
 def test_scores_of_other_predictions_do_not_stay(

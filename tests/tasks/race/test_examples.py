@@ -1,13 +1,13 @@
-import logging
+import json
+import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.tasks.race import examples as examples_lib
-from albert_tf.tasks.race import passage_files
-from albert_tf.tasks.race.examples import ChoiceLengths
+from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.text import base
+from tests.tasks.race.conftest import QUESTION
 
 ROWS = ("input_ids", "input_mask", "segment_ids")
 
@@ -47,15 +47,6 @@ def padded(record, length):
     }
 
 
-def test_an_option_follows_the_question(make_example):
-    example = make_example(question="What is white?", options=("Snow", "Coal"))
-
-    assert example.choice_texts() == [
-        "What is white? Snow",
-        "What is white? Coal",
-    ]
-
-
 @pytest.mark.parametrize("blank", ["_", "＿", "﹏"])
 def test_an_option_takes_the_place_of_every_blank(blank, make_example):
     # `＿` becomes `_` when text is normalised, which the reference does first.
@@ -68,41 +59,6 @@ def test_an_option_takes_the_place_of_every_blank(blank, make_example):
         "If snow is white, snow is not black.",
         r"If \1 is white, \1 is not black.",
     ]
-
-
-def test_empty_texts_are_kept_and_counted(make_example, caplog):
-    questions = [
-        make_example(guid="q1"),
-        make_example(guid="q2", article=" "),
-        make_example(guid="q3", options=("a", "", "c")),
-    ]
-
-    examples_lib.check_examples(questions, "file")
-
-    assert "file: 2 of 3 examples have an empty text" in caplog.text
-
-
-def test_a_choice_is_the_article_then_the_completed_question(make_example):
-    example = make_example(
-        article="a bb", question="ccc", options=("dddd", "e ff"), label=1
-    )
-
-    (record,) = records_of([example])
-
-    # A bb | ccc dddd, and A bb | ccc e ff; id 9 is padding.
-    np.testing.assert_array_equal(
-        record["input_ids"],
-        [[2, 11, 12, 3, 13, 14, 3, 9], [2, 11, 12, 3, 13, 11, 12, 3]],
-    )
-    np.testing.assert_array_equal(
-        record["input_mask"], [[1] * 7 + [0], [1] * 8]
-    )
-    np.testing.assert_array_equal(
-        record["segment_ids"],
-        [[0, 0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 1]],
-    )
-    assert record["label_ids"] == 1
-    assert {array.dtype.name for array in record.values()} == {"int32"}
 
 
 @pytest.mark.parametrize(
@@ -137,35 +93,6 @@ def test_choices_are_cut_to_their_lengths(
     assert record["label_ids"] == 0
 
 
-def test_truncated_texts_are_counted(make_example, caplog):
-    questions = [
-        make_example(article="a", question="b", options=("c", "d")),
-        make_example(article="a b c d", question="e", options=("f", "g")),
-        make_example(article="a b c d", question="e f g", options=("h", "i")),
-    ]
-
-    with caplog.at_level(logging.INFO):
-        records_of(questions, 7, 3)
-
-    assert "Made records of 3 questions" in caplog.text
-    assert "article of 2, and the question or an option of 1" in caplog.text
-
-
-def test_an_article_is_encoded_once_and_many_at_a_time(make_example):
-    questions = [
-        make_example(guid="1", article="aa bb", options=("c", "d")),
-        make_example(guid="2", article="aa bb", options=("e", "f")),
-        make_example(guid="3", article="cc", options=("g", "h")),
-    ]
-    words = WordTokenizer()
-
-    list(examples_lib.make_records(questions, words, ChoiceLengths()))
-
-    (texts,) = words.calls
-    assert (texts.count("aa bb"), texts.count("cc")) == (1, 1)
-    assert len(texts) == 2 + 3 * 2
-
-
 def test_more_articles_than_fit_one_call_come_in_order(make_example):
     count = examples_lib.ARTICLES_PER_CALL + 3
     questions = [
@@ -193,7 +120,7 @@ def test_features_equal_the_recorded_ones(
 ):
     folder = shared_data / "golden" / "race" / name
     wanted = np.load(folder / f"features_{long}_{short}.npz")
-    questions = passage_files.read_split(folder, "dev")
+    questions = examples_lib.read_split(folder, "dev")
     lengths = ChoiceLengths(max_seq_length=long, max_qa_length=short)
 
     found = list(examples_lib.make_records(questions, english, lengths))
@@ -207,21 +134,129 @@ def test_features_equal_the_recorded_ones(
     assert ids == wanted["example_id"].tolist()
 
 
-def test_features_equal_the_records_of_the_original(english, shared_data):
-    folder = shared_data / "golden" / "race" / "race"
-    questions = passage_files.read_split(folder, "dev")
-    lengths = ChoiceLengths(max_seq_length=128, max_qa_length=16)
-    path = str(folder / "features_128_16.tf_record")
-    wanted = [
-        tf.train.Example.FromString(text).features.feature
-        for text in tf.data.TFRecordDataset(path).as_numpy_iterator()
+def write(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path
+
+
+def guids(examples):
+    return [example.guid for example in examples]
+
+
+@pytest.mark.parametrize("folder", [".", "RACE"])
+def test_both_levels_are_read_middle_first(folder, race_folder):
+    examples = examples_lib.read_split(race_folder / folder, "dev")
+
+    assert guids(examples) == ["middle2.txt-0", "high3.txt-0", "high3.txt-1"]
+    assert [e.level for e in examples] == ["middle", "high", "high"]
+    last = examples[-1]
+    assert last.passage_id == "high3.txt"
+    assert last.article.startswith("The old bridge")
+    assert last.question == "When was that"
+    assert last.options == ("Then", "Now", "Never", "Once")
+    assert last.label == 3
+
+
+def test_concatenated_passages_are_those_of_the_files(race_folder):
+    apart = examples_lib.read_split(race_folder, "dev")
+    for level in (race_folder / "RACE" / "dev").iterdir():
+        texts = [path.read_text("utf-8") for path in sorted(level.iterdir())]
+        # Blank lines do not count.
+        (level / "all.txt").write_text("\n\n".join(texts), encoding="utf-8")
+
+    # Beside the files, and in their place.
+    assert examples_lib.read_split(race_folder, "dev") == apart
+    for path in (race_folder / "RACE" / "dev").rglob("[0-9].txt"):
+        path.unlink()
+    assert examples_lib.read_split(race_folder, "dev") == apart
+
+
+def test_passages_without_an_id_are_named_by_their_place(race_folder):
+    level = race_folder / "RACE" / "dev" / "high"
+    passage = json.loads((level / "3.txt").read_text("utf-8"))
+    del passage["id"]
+    write(level / "3.txt", passage, passage)
+    shutil.rmtree(level.with_name("middle"))
+
+    examples = examples_lib.read_split(race_folder, "dev")
+
+    assert len(set(guids(examples))) == 4
+    assert guids(examples)[0] == "high3.txt-1-0"
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "num_middle", "num_high", "num_questions"),
+    # SOURCES.md: 15 passages, 61 questions; 68 passages, 268 questions.
+    [
+        ("", "train", 2, 3, 22),
+        ("", "dev", 3, 2, 17),
+        ("", "test", 3, 2, 22),
+        ("race_like_gaokao", "train", 0, 59, 231),
+        ("race_like_gaokao", "dev", 0, 9, 37),
+    ],
+)
+def test_real_passages_are_read_whole(
+    name, split, num_middle, num_high, num_questions, shared_data
+):
+    folder = shared_data / "data" / "race" / name
+
+    examples = examples_lib.read_split(folder, split)
+
+    levels = [level for level, _ in {(e.level, e.passage_id) for e in examples}]
+    assert levels.count("middle") == num_middle
+    assert levels.count("high") == num_high
+    assert len(examples) == num_questions
+    assert {len(example.options) for example in examples} == {4}
+    if not name:
+        assert None not in {example.label for example in examples}
+
+
+def test_a_line_is_a_question_or_a_passage(tmp_path, race_folder):
+    passage = race_folder / "RACE" / "dev" / "high" / "3.txt"
+    unnamed = {k: v for k, v in QUESTION.items() if k not in ("id", "answer")}
+    path = write(
+        tmp_path / "a.jsonl",
+        QUESTION,
+        unnamed,
+        unnamed | {"answer": None},
+        json.loads(passage.read_text("utf-8")) | {"answers": []},
+    )
+
+    examples = examples_lib.read_questions(path)
+
+    assert examples[0] == MultipleChoiceExample(
+        guid="q1",
+        passage_id="q1",
+        article="Snow is white.",
+        question="What is white?",
+        options=("Snow", "Coal", "Grass"),
+        label=0,
+    )
+    assert [(e.guid, e.level, e.label) for e in examples[1:]] == [
+        ("2", "", None),
+        ("3", "", None),
+        ("high3.txt-0", "high", None),
+        ("high3.txt-1", "high", None),
     ]
 
-    found = list(examples_lib.make_records(questions, english, lengths))
 
-    assert len(found) == len(wanted) == 20
-    for record, original in zip(found, wanted, strict=True):
-        arrays = padded(record, 128) | {"label_ids": record["label_ids"]}
-        for name, array in arrays.items():
-            values = original[name].int64_list.value
-            np.testing.assert_array_equal(array.reshape(-1), values)
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"answer": "C"}, 2),
+        ({"answer": " B "}, 1),
+        ({"answer": 0}, 0),
+        ({"answer": "Coal"}, 1),
+        # A letter that is its own option.
+        ({"answer": "B", "options": ["A", "B"]}, 1),
+    ],
+)
+def test_an_answer_is_a_letter_an_index_or_the_option_itself(
+    changes, label, tmp_path
+):
+    path = write(tmp_path / "a.jsonl", QUESTION | changes)
+
+    (example,) = examples_lib.read_questions(path)
+
+    assert example.label == label

@@ -39,9 +39,9 @@ UNKNOWN = {k: v for k, v in QUESTION.items() if k != "answer"}
         ([UNKNOWN], "1 of 1 questions have no answer: q1"),
         (
             [PASSAGE | {"options": []}],
-            "line 1, is not .* argument 2 is shorter",
+            "line 1, is not .* argument 3 is shorter",
         ),
-        ([PASSAGE | {"answers": ["A", "B"]}], "argument 3 is longer"),
+        ([PASSAGE | {"answers": ["A", "B"]}], "argument 4 is longer"),
         ([PASSAGE, PASSAGE], "two examples have the id 'middle2.txt-0'"),
     ],
 )

@@ -8,7 +8,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from albert_tf.tasks.squad import data as data_lib
 from albert_tf.tasks.squad import examples as examples_lib
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.predictions import (
@@ -18,7 +17,6 @@ from albert_tf.tasks.squad.predictions import (
     SpanPrediction,
 )
 from albert_tf.tasks.squad.windows import WindowLengths
-from albert_tf.text import tokenizer
 from tests.tasks.writing import write_predictions
 
 
@@ -79,10 +77,10 @@ def outputs_for(questions, answers, cls_logits):
             examples_lib.Answer(text=text, start=place)
         )
         for window in question.windows:
-            size = question.offset + window.size + 1
+            size = question.offset + len(window) + 1
             ends = np.zeros((2, size), np.float32)
             shift = question.offset - window.start
-            is_inside = tokens[0] >= window.start and tokens[1] < window.end
+            is_inside = tokens[0] >= window.start and tokens[1] < window.stop
             first, last = (p + shift if is_inside else 0 for p in tokens)
             ends[0, first] = ends[1, last] = 9
             rows["start_logits"].append(ends[0])
@@ -99,23 +97,6 @@ def outputs_for(questions, answers, cls_logits):
 
 def read_json(path):
     return json.loads(pathlib.Path(path).read_text("utf-8"))
-
-
-@pytest.mark.parametrize("is_training", [True, False])
-def test_only_training_records_have_labels(is_training, make_data, asked):
-    data = make_data()
-
-    records = data.records(data.questions(asked[:2]), is_training=is_training)
-
-    assert any(r["start_positions"] for r in records) == is_training
-
-
-def test_training_needs_answers(make_data, make_example):
-    data = make_data()
-    questions = data.questions([make_example(answers=None)])
-
-    with pytest.raises(ValueError, match="1 of 1 questions have no answers"):
-        list(data.records(questions, is_training=True))
 
 
 def test_version_1_scores_exact_match_and_f1(ask, asked):
@@ -145,23 +126,6 @@ def test_version_2_chooses_the_threshold(ask, asked):
     }
 
 
-def test_a_given_threshold_stays(ask, asked, tmp_path):
-    data, questions, outputs = ask(
-        asked,
-        ["white", "black", "coal"],
-        [-1.0, -2.0, 3.0],
-        null_score_diff_threshold=-1000.0,
-    )
-
-    found = data.scores(questions, outputs)
-    write_predictions(data, questions, outputs, tmp_path, found)
-
-    assert found["null_threshold"] == -1000
-    assert (found["HasAns_f1"], found["NoAns_f1"]) == (0, 100)
-    predictions = read_json(tmp_path / "predictions.json")
-    assert predictions == dict.fromkeys(["q1", "q2", "q3"], "")
-
-
 def test_one_window_that_has_the_answer_is_enough(ask, make_example):
     example = make_example(context="snow is white and coal is black " * 3)
     data, questions, outputs = ask([example], ["white"], [4.0])
@@ -171,21 +135,6 @@ def test_one_window_that_has_the_answer_is_enough(ask, make_example):
     (found,) = data.predict(questions, outputs)
 
     assert found.null_odds == -3
-
-
-def test_unlabelled_questions_get_a_prediction(ask, make_example, tmp_path):
-    data, questions, outputs = ask([make_example(answers=None)], ["coal"])
-
-    names = write_predictions(data, questions, outputs, tmp_path)
-
-    best = {
-        "text": "coal",
-        "probability": 1,
-        "start_log_prob": 9,
-        "end_log_prob": 9,
-    }
-    n_best, predictions = (read_json(tmp_path / name) for name in names)
-    assert (predictions, n_best) == ({"q1": "coal"}, {"q1": [best]})
 
 
 def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
@@ -212,7 +161,7 @@ def test_the_threshold_blanks_predictions(ask, asked, tmp_path):
 def test_the_answers_of_many_questions_are_not_in_memory_at_once(
     ask, make_example, tmp_path
 ):
-    number = 300
+    number = 100
     data, questions, outputs = ask(
         [
             make_example(
@@ -231,24 +180,9 @@ def test_the_answers_of_many_questions_are_not_in_memory_at_once(
 
     path = tmp_path / "nbest_predictions.json"
     text = path.read_text("utf-8")
-    assert len(text) > 500_000
+    assert len(text) > 150_000
     assert peak < len(text)
     assert text == json.dumps(json.loads(text), indent=4) + "\n"
-
-
-def test_chunks_of_questions_give_the_files_of_all(ask, asked, tmp_path):
-    answers, nulls = ["white", "black", "coal"], [-1.0, 2.0, 3.0]
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    write_predictions(*ask(asked, answers, nulls), whole)
-
-    data, questions, _ = ask(asked, answers, nulls)
-    with data.open_predictions(str(parts), {}) as write:
-        for own in (slice(0, 2), slice(2, 3)):
-            chunk = questions[own]
-            write(chunk, outputs_for(chunk.windowed, answers[own], nulls[own]))
-
-    for path in whole.iterdir():
-        assert (parts / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -321,37 +255,19 @@ def test_answers_in_chinese_are_compared_by_characters(ask, asked):
     assert chinese.settings != data.settings
 
 
-@pytest.mark.parametrize("cls_logits", [None, [0.0, 1.0, 2.0]])
-def test_the_report_has_the_threshold_and_the_errors(cls_logits, ask, asked):
-    data, questions, outputs = ask(asked, ["snow"] * 3, cls_logits)
-    scores = {"null_threshold": 1.5}
-
-    *charts, table = data.report_sections(questions, outputs, scores)
-
-    assert [chart["title"] for chart in charts] == (
-        ["Scores by null threshold"] if cls_logits else []
-    )
-    # The threshold withdraws the third answer, which is then right.
-    num_wrong = 2 if cls_logits else 3
-    title = f"The worst of {num_wrong} answers without a right word"
-    assert table["title"] == title
-
-
 def predicted(text, *, probability=0.5, null_odds=0.0):
-    span = SpanPrediction(
-        text=text, probability=probability, start_score=0.0, end_score=0.0
-    )
+    span = SpanPrediction(text, probability, 0.0, 0.0)
     return QuestionPrediction(spans=[span], null_odds=null_odds)
 
 
-def test_the_chart_has_both_scores_over_the_thresholds(asked):
+def test_the_chart_has_both_scores_over_the_thresholds(make_data, asked):
     found = [
         predicted("white", null_odds=-1.0),
         predicted("black snow", null_odds=0.0),
         predicted("coal", null_odds=1.0),
     ]
 
-    chart = data_lib.threshold_chart(asked, found)
+    chart = make_data().threshold_chart(asked, found)
 
     # None, the first, the first two (F1 2/3), all.
     f1 = [100 / 3, 200 / 3, 100 * (2 + 2 / 3) / 3, 100 * (1 + 2 / 3) / 3]
@@ -363,14 +279,15 @@ def test_the_chart_has_both_scores_over_the_thresholds(asked):
     assert chart["x_label"] == "null threshold"
 
 
-def test_the_worst_errors_are_wrong_and_were_sure(asked):
+def test_the_worst_errors_are_wrong_and_were_sure(make_data, asked):
     found = [
         predicted("coal", probability=0.6),
         predicted("the black coal", probability=0.99),
         predicted("coal", probability=0.9),
     ]
 
-    table = data_lib.worst_errors(asked, found, [one.text for one in found])
+    data = make_data()
+    table = data.worst_errors(asked, found, [one.text for one in found])
 
     question = asked[0].question
     assert table["rows"] == [
@@ -378,29 +295,11 @@ def test_the_worst_errors_are_wrong_and_were_sure(asked):
         ["q1", question, "white", "coal", "0.6000"],
     ]
     # An answer that is withdrawn is an error where there is one.
-    withdrawn = data_lib.worst_errors(asked, found, ["", "", ""])["rows"]
+    withdrawn = data.worst_errors(asked, found, ["", "", ""])["rows"]
     assert [(row[0], row[3]) for row in withdrawn] == [
         ("q2", "(none)"),
         ("q1", "(none)"),
     ]
-
-
-def test_word_tokens_work_too(ask, make_example, tmp_path):
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += ["雪", "是", "白", "##色", "的", "煤", "黑", "。", "什", "么"]
-    (tmp_path / "vocab.txt").write_text("\n".join(tokens), encoding="utf-8")
-    chinese = tokenizer.load_tokenizer(vocab_file=tmp_path / "vocab.txt")
-    example = make_example(
-        "白", question="雪是什么", context="雪 是 白的。煤是黑的。"
-    )
-
-    data, questions, outputs = ask([example], ["白的"], tokenizer=chinese)
-    (record,) = data.records(questions, is_training=True)
-
-    start = int(record["start_positions"])
-    assert chinese.id_to_token(int(record["input_ids"][start])) == "白"
-    (found,) = data.predict(questions, outputs)
-    assert found.text == "白的"
 
 
 def test_empty_contexts_and_questions_get_a_prediction(

@@ -68,6 +68,15 @@ def test_predicted_questions_with_answers_are_evaluated(uses, read):
     assert sets.evaluation[0] is sets.prediction[0]
 
 
+def test_a_file_to_evaluate_or_else_the_predicted_one_is_evaluated(read):
+    rows = {"train_file": ANSWERED, "eval_file": ANSWERED}
+
+    # Without being asked.
+    assert guids(read(["train"], **rows).evaluation) == [["eval_file"]]
+    found = read(["eval"], predict_file=ANSWERED).evaluation
+    assert guids(found) == [["predict_file"]]
+
+
 def test_predicted_questions_without_answers_are_not_evaluated(read):
     assert not read(["predict"], predict_file=UNKNOWN).evaluation
     assert not read(["predict"], predict_file=IMPOSSIBLE).evaluation
@@ -76,18 +85,6 @@ def test_predicted_questions_without_answers_are_not_evaluated(read):
         ["predict"], predict_file=IMPOSSIBLE, settings=version_2
     ).evaluation
     assert read(["train"], train_file=IMPOSSIBLE, settings=version_2).train
-
-
-def test_an_evaluation_without_its_own_file_takes_the_predicted_one(read):
-    assert guids(read(["eval"], predict_file=ANSWERED).evaluation) == [
-        ["predict_file"]
-    ]
-
-
-def test_a_file_to_evaluate_is_evaluated_without_being_asked(read):
-    sets = read(["train"], train_file=ANSWERED, eval_file=ANSWERED)
-
-    assert guids(sets.evaluation) == [["eval_file"]]
 
 
 def test_an_export_answers_as_the_run_did(read):
