@@ -83,16 +83,13 @@ def run(
     task_config_class: type,
     export_task: str,
 ) -> int:
-    """Reads the examples, then trains, evaluates, predicts and exports.
+    """Trains, evaluates, predicts and exports; returns the exit code.
 
     Args:
         values: The parsed flags.
         task: The module of the task's sets, such as `tasks.squad.sets`.
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
-
-    Returns:
-        The exit code.
     """
     # 1. The flags, as far as they need no example.
     shared = _check(values)
