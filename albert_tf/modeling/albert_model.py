@@ -6,7 +6,6 @@ Data flow: embeddings -> encoder -> pooler. A configuration with E = H and
 Source: Lan et al. 2020; google-research/albert, `modeling.AlbertModel`.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,8 +46,7 @@ class AlbertModel(base.BaseModel):
         seed: Int tensor `[2]` that decides the dropout masks; None draws one
             from the model's own generator. Without effect unless `training`.
         depth: Number of layers to compute, the first ones; None for all.
-        recompute: Whether to keep little for the gradient, and to compute the
-            rest again.
+        recompute: Whether to keep little for the gradient, see `Encoder`.
         fusion: How to compute on a CPU, see `fused.Fusion`.
 
     Returns:
@@ -80,10 +78,7 @@ class AlbertModel(base.BaseModel):
             config, seed=derive(seed, "embeddings"), dtype=self.dtype_policy
         )
         self.encoder = Encoder(
-            config,
-            output_hidden_states=output_hidden_states,
-            seed=derive(seed, "encoder"),
-            dtype=self.dtype_policy,
+            config, seed=derive(seed, "encoder"), dtype=self.dtype_policy
         )
         size = config.hidden_size
         self.pooler = layers.dense(self, "pooler", size, size)
@@ -114,29 +109,37 @@ class AlbertModel(base.BaseModel):
         recompute: bool = False,
         fusion: fused.Fusion | None = None,
     ) -> dict[str, Any]:
+        seed = self.dropout_seed(training, seed)
         input_ids = ops.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask", ops.ones_like(input_ids))
         segment_ids = inputs.get("segment_ids", ops.zeros_like(input_ids))
-        encode = functools.partial(
-            self._encode,
-            seed=self.dropout_seed(training, seed),
+        rows = position_ids = None
+        if "packed_at" in inputs:
+            rows = packing.PackedRows(inputs["packed_at"], input_mask)
+            input_ids, segment_ids = (
+                rows.pack(input_ids),
+                rows.pack(segment_ids),
+            )
+            attention_mask = rows.attention_mask
+            position_ids = rows.position_ids
+        else:
+            attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
+        embedded = self.embeddings(
+            input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
+        )  # [B, S, E]
+        hidden_states = self.encoder(
+            embedded,
+            attention_mask,
+            seed=seed,
             depth=depth,
             recompute=recompute,
             fusion=fusion,
         )
-        if "packed_at" in inputs:
-            embedded, hidden_states = packing.encode_packed(
-                encode,
-                inputs["packed_at"],
-                input_ids,
-                input_mask,
-                segment_ids,
-            )
-        else:
-            attention_mask = ops.convert_to_tensor(input_mask)[:, None, None, :]
-            embedded, hidden_states = encode(
-                input_ids, segment_ids, attention_mask
-            )
+        if not self.output_hidden_states:
+            hidden_states = hidden_states[-1:]
+        if rows:
+            embedded = rows.unpack(embedded)
+            hidden_states = [*map(rows.unpack, hidden_states)]
         sequence_output = hidden_states[-1]  # [B, S, H]
         outputs = {
             "sequence_output": sequence_output,
@@ -146,25 +149,6 @@ class AlbertModel(base.BaseModel):
         if self.output_hidden_states:
             outputs["hidden_states"] = hidden_states
         return outputs
-
-    def _encode(
-        self,
-        input_ids: Any,
-        segment_ids: Any,
-        attention_mask: Any,
-        position_ids: Any | None = None,
-        *,
-        seed: Any | None,
-        fusion: fused.Fusion | None,
-        **options: Any,
-    ) -> tuple[Any, list[Any]]:
-        """Returns embeddings `[B, S, E]` and hidden states `[B, S, H]`."""
-        embedded = self.embeddings(
-            input_ids, segment_ids, position_ids, seed=seed, fusion=fusion
-        )
-        return embedded, self.encoder(
-            embedded, attention_mask, seed=seed, fusion=fusion, **options
-        )
 
     def pool(self, sequence_output: Any) -> Any:
         """Returns the transformed vectors of the first tokens, `[B, H]`."""

@@ -27,10 +27,10 @@ class SerializableLayer(keras.layers.Layer):
     """
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor, in a form JSON can hold.
+        """Returns the arguments of the constructor, and what is frozen.
 
-        Also holds what is frozen: `trainable` of the layer itself, and the
-        positions of the frozen layers among all layers within it.
+        That is `trainable` of the layer itself, and the positions of the
+        frozen layers among all layers within it.
         """
         saved = super().get_config()
         for name in _argument_names(type(self)):
@@ -69,9 +69,6 @@ class SerializableLayer(keras.layers.Layer):
         # the compute dtype (logits are always float32).
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        return input_shape
-
     def _inner_layers(self) -> list[keras.layers.Layer]:
         return list(self._flatten_layers(include_self=False))
 
@@ -91,13 +88,7 @@ def _argument_names(layer_class: Any) -> list[str]:
 
 
 class AlbertLayer(SerializableLayer):
-    """A layer of a model with a config.
-
-    Args:
-        dtype: Keras dtype policy, such as `mixed_bfloat16`; the variables are
-            float32 in any of them. None for the global policy of Keras.
-        name: None for `default_name`.
-    """
+    """A layer of a model with a config; its variables are float32."""
 
     default_name = "layer"
 
@@ -127,11 +118,7 @@ class AlbertLayer(SerializableLayer):
 class Spec:
     """One tensor of the dict that a model is called on.
 
-    Args:
-        rank: Number of axes.
-        dtype: Type in an exported signature. An `int32` accepts any integer
-            or bool, a `float32` any number.
-        is_required: Whether every call needs it.
+    An `int32` accepts any integer or bool, a `float32` any number.
     """
 
     rank: int = 2
@@ -176,13 +163,17 @@ class BaseModel(AlbertLayer, keras.Model):
     def build(self, input_shape: Any = None) -> None:
         """Records the shapes for `summary`; all weights exist already."""
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def _symbolic(
+        self, shapes: Mapping[str, tuple[int | None, ...]]
+    ) -> dict[str, keras.KerasTensor]:
         specs = self.input_specs()
-        inputs = {
-            name: keras.KerasTensor(shape, dtype=specs[name].dtype)
-            for name, shape in input_shape.items()
+        return {
+            name: keras.KerasTensor(shape, dtype=specs[name].dtype, name=name)
+            for name, shape in shapes.items()
         }
-        outputs = self.compute_output_spec(inputs)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        outputs = self.compute_output_spec(self._symbolic(input_shape))
         return keras.tree.map_structure(lambda output: output.shape, outputs)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -201,13 +192,7 @@ class BaseModel(AlbertLayer, keras.Model):
         Without `input_signature`, batch size and length of the inputs are
         free.
         """
-        specs = self.input_specs()
-        signature = {
-            name: keras.InputSpec(
-                shape=shape, dtype=specs[name].dtype, name=name
-            )
-            for name, shape in self.input_shapes().items()
-        }
+        signature = self._symbolic(self.input_shapes())
         kwargs.setdefault("input_signature", [signature])
         super().export(filepath, *args, **kwargs)
 
@@ -215,10 +200,10 @@ class BaseModel(AlbertLayer, keras.Model):
 def check_inputs(
     inputs: Any, specs: Mapping[str, Spec], model_name: str
 ) -> None:
-    """Checks what a model is called with, as far as it is known in a graph.
+    """Checks what a model is called with; entries without a spec are ignored.
 
     Tensors of other ranks can be broadcast silently, and ids that are floats
-    are rounded in a lower precision. Entries without a spec are ignored.
+    are rounded in a lower precision.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
     given = inputs if isinstance(inputs, Mapping) else {}

@@ -31,15 +31,9 @@ _SEED_MODULUS = 2**32
 def dropout(inputs: Any, *, rate: float, seed: Any | None, site: int) -> Any:
     """Sets a share of the values to zero and scales up the others.
 
-    Args:
-        inputs: Float tensor of any shape.
-        rate: Probability of dropping a value, from 0 to below 1.
-        seed: Integer tensor `[2]`, the seed of the call of the model; None
-            drops nothing (evaluation).
-        site: Number of this place, different from all others of the model.
-
-    Returns:
-        Float tensor of the shape and dtype of `inputs`.
+    `rate` is the probability of dropping a value, from 0 to below 1; `seed`
+    that of the model's call, an integer tensor `[2]`, without which nothing is
+    dropped; `site` the number of this place in the model.
     """
     if seed is None or not rate:
         return inputs
@@ -58,10 +52,9 @@ def block_site(block: int) -> int:
 
 
 def fold_in(seed: Any, site: int) -> Any:
-    """Returns the seed of one site: an integer tensor `[2]`, as `seed` is.
+    """Returns the seed of one site, which differs from those of all others.
 
-    It differs for every site of one seed, and has the type that the random
-    functions of the back end take.
+    It is an integer tensor `[2]` of the type that the back end takes.
     """
     dtype = "uint32" if keras.backend.backend() == "jax" else "int32"
     words = [(site + 1) * m % _SEED_MODULUS for m in _MULTIPLIERS]

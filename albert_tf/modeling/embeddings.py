@@ -39,14 +39,12 @@ class Embeddings(base.AlbertLayer):
         self.layer_norm = LayerNorm(config.embedding_size, dtype="float32")
 
     def build(self, input_shape: Any = None) -> None:
-        config = self.config
-        self.word_embeddings = self._add_table(
-            "word_embeddings", config.vocab_size
-        )
-        self.token_type_embeddings = self._add_table(
+        config, add_table = self.config, self._add_table
+        self.word_embeddings = add_table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = add_table(
             "token_type_embeddings", config.type_vocab_size
         )
-        self.position_embeddings = self._add_table(
+        self.position_embeddings = add_table(
             "position_embeddings", config.max_position_embeddings
         )
         self.layer_norm.build((None, None, config.embedding_size))

@@ -4,7 +4,7 @@ Source: Lan et al. 2020, section 3.1 and table 4 (cross-layer parameter
 sharing); google-research/albert, `modeling.transformer_model`.
 """
 
-import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,57 +16,38 @@ from albert_tf.modeling.fused import shared_weights
 
 _ATTENTION_SITES = dropout.SITES_PER_BLOCK - 1
 
+Block = Callable[[Any, Any], Any]
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """One block of the stack: attention, then feed-forward.
 
-    Args:
-        attention: Calls the sublayer; so does `feed_forward`.
-        feed_forward: Calls the sublayer that follows.
-        seed: Seed of the dropout masks; None drops nothing.
-        site: First dropout site of the block.
-    """
-
-    attention: shared_weights.LayerCall
-    feed_forward: shared_weights.LayerCall
-    seed: Any | None
-    site: int
-    fusion: fused.Fusion | None
-
-    def __call__(self, hidden: Any, attention_mask: Any) -> Any:
-        hidden = self.attention(
-            hidden,
-            attention_mask,
-            seed=self.seed,
-            site=self.site,
-            fusion=self.fusion,
-        )
-        return self.feed_forward(
-            hidden,
-            seed=self.seed,
-            site=self.site + _ATTENTION_SITES,
-            fusion=self.fusion,
-        )
+def apply_block(
+    hidden: Any,
+    attention_mask: Any,
+    *,
+    attention: Callable[..., Any],
+    feed_forward: Callable[..., Any],
+    seed: Any | None = None,
+    site: int = 0,
+    fusion: fused.Fusion | None = None,
+) -> Any:
+    """Applies one block of the stack: attention, then feed-forward."""
+    hidden = attention(
+        hidden, attention_mask, seed=seed, site=site, fusion=fusion
+    )
+    site += _ATTENTION_SITES
+    return feed_forward(hidden, seed=seed, site=site, fusion=fusion)
 
 
 def walk(
-    blocks: Sequence[Callable[[Any, Any], Any]],
+    blocks: Sequence[Block],
     hidden: Any,
     attention_mask: Any,
     between_blocks: Callable[[Any, Any], tuple[Any, Any]] | None = None,
 ) -> list[Any]:
     """Passes sequences through blocks: in training, early exit and export.
 
-    Args:
-        blocks: Functions of hidden states and attention mask.
-        hidden: Float tensor `[B, S, H]`.
-        attention_mask: As in the call of `Encoder`.
-        between_blocks: Called before each block but the first; returns the
-            hidden states and the mask of the sequences that go on.
-
-    Returns:
-        `hidden`, then the output of every block.
+    `between_blocks` is called before each block but the first, and returns the
+    hidden states and the mask of the sequences that go on. Returns `hidden`,
+    `[B, S, H]`, and then the output of every block.
     """
     hidden_states = [hidden]
     for number, block in enumerate(blocks):
@@ -87,9 +68,6 @@ class Encoder(base.AlbertLayer):
     set of weights and their place in it; `sublayers_of_blocks` has, for each
     block of the stack, the indices of the two that it uses.
 
-    Args:
-        output_hidden_states: Whether to return the output of every block.
-
     Call arguments:
         embedded: Float tensor `[B, S, E]`.
         attention_mask: Int tensor `[B, 1, 1, S]` or `[B, 1, S, S]`, 1 where a
@@ -100,23 +78,14 @@ class Encoder(base.AlbertLayer):
             memory.
 
     Returns:
-        A list of float tensors `[B, S, H]` in the compute dtype. The last is
-        the output of the last block. With `output_hidden_states`, the
-        projected embeddings and the outputs of all other blocks precede it;
-        without, it is the only one.
+        A list of float tensors `[B, S, H]` in the compute dtype: the projected
+        embeddings, then the output of every block.
     """
 
     default_name = "encoder"
 
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        output_hidden_states: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.output_hidden_states = output_hidden_states
         num_inner = config.inner_group_num
         self.embedding_projection = None
         if config.embedding_size != config.hidden_size:
@@ -168,10 +137,7 @@ class Encoder(base.AlbertLayer):
     ) -> list[Any]:
         hidden = self.project(embedded, fusion)  # [B, S, H]
         blocks = self.blocks(seed, depth, recompute, fusion)
-        hidden_states = walk(blocks, hidden, attention_mask)
-        return (
-            hidden_states if self.output_hidden_states else hidden_states[-1:]
-        )
+        return walk(blocks, hidden, attention_mask)
 
     def project(self, embedded: Any, fusion: fused.Fusion | None = None) -> Any:
         """Returns the input of the first block, `[B, S, H]`."""
@@ -203,16 +169,20 @@ class Encoder(base.AlbertLayer):
             recompute=recompute,
             fusion=fusion,
         )
-        blocks = []
+        blocks: list[Block] = []
         for number in range(num_blocks):
             attention_call, feed_forward_call = calls[2 * number :][:2]
-            site = dropout.block_site(number)
-            blocks.append(
-                Block(attention_call, feed_forward_call, seed, site, fusion)
+            block = functools.partial(
+                apply_block,
+                attention=attention_call,
+                feed_forward=feed_forward_call,
+                seed=seed,
+                site=dropout.block_site(number),
+                fusion=fusion,
             )
+            blocks.append(block)
         return blocks
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         shape = (*input_shape[:-1], self.config.hidden_size)
-        num_blocks = len(self.sublayers_of_blocks)
-        return [shape] * (num_blocks * self.output_hidden_states + 1)
+        return [shape] * (len(self.sublayers_of_blocks) + 1)

@@ -34,10 +34,9 @@ def derive_seed(seed: int, name: str) -> int:
 def truncated_normal(
     stddev: float, *, seed: int, name: str
 ) -> keras.initializers.Initializer:
-    """Returns the initializer of one variable of a layer.
+    """Returns the initializer of one variable: normal, of deviation `stddev`.
 
-    It draws from a normal distribution with deviation `stddev`. Values beyond
-    two deviations are drawn again and the rest are not rescaled, as in TF1.
+    As in TF1, values beyond two deviations are drawn again.
     """
     return keras.initializers.TruncatedNormal(
         stddev=stddev, seed=derive_seed(seed, name)
@@ -98,8 +97,7 @@ def dense(
     """Returns the linear layer that a layer contains under a name.
 
     It has the precision of the parent. Its kernel, `[input_width, units]`, is
-    drawn with the deviation of the parent's `config` and a seed derived from
-    the parent's `seed`; its bias starts at 0.
+    drawn with the deviation and seed of the parent; its bias starts at 0.
     """
     layer = layer_class(
         units,
@@ -121,9 +119,10 @@ def dense(
 class LayerNorm(base.SerializableLayer):
     """Normalizes rows of a sum, then applies a trainable scale and shift.
 
+    Weights and arithmetic are float32 in every precision.
+
     Args:
         size: Width of a row, H.
-        dtype: Keras dtype policy; weights and arithmetic are always float32.
 
     Call arguments:
         inputs: Float tensor `[..., H]`.
@@ -159,19 +158,27 @@ class LayerNorm(base.SerializableLayer):
         )
 
 
+def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
+    """Returns the head of a task's model, which contains it under a name.
+
+    It is in float32 in every precision: bfloat16 has 128 values from 2 to 4,
+    so that its logits would make ties.
+    """
+    return OutputLayer(
+        units,
+        hidden_size=parent.config.hidden_size,
+        seed=derive_seed(parent.seed, name),
+        dtype="float32",
+        name=name,
+    )
+
+
 @base.register
 class OutputLayer(base.SerializableLayer):
-    """Computes logits by a linear layer, in float32 in every precision.
+    """Computes float32 logits by a linear layer, `[..., H]` to `[..., K]`.
 
-    Args:
-        units: Number of logits, K.
-        stddev: Standard deviation of the initial weights.
-
-    Call arguments:
-        inputs: Float tensor `[..., H]`.
-
-    Returns:
-        Float32 tensor `[..., K]`.
+    `units` is the number of logits, K; `stddev` the deviation of the initial
+    weights.
     """
 
     def __init__(

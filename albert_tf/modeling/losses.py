@@ -26,37 +26,29 @@ _HALF = 0.5
 
 
 class LossSums(NamedTuple):
-    """Sums of a loss and an accuracy over a batch or a part of it.
+    """Sums over a batch or a part of it, all float32 scalars.
 
-    All are float32 scalars.
-
-    Args:
-        loss: Sum of weight x cross entropy; for a span, the mean of the cross
-            entropies of start and end; in regression, the squared error.
-        weight: Sum of the weights.
-        correct: Sum of weight x (1 where the largest logit is the label's; for
-            a span, both at its start and at its end).
+    The loss of a row is its cross entropy; for a span, the mean of those of
+    start and end; in regression, the squared error. A row is correct if the
+    largest logit is the label's; for a span, both at its start and at its end.
     """
 
-    loss: Any
-    weight: Any
-    correct: Any
+    loss: Any  # sum of weight x loss
+    weight: Any  # sum of the weights
+    correct: Any  # sum of weight x (1 if the row is correct)
 
 
 class BeamSpanSums(NamedTuple):
     """The sums of a span, and of whether there is an answer.
 
-    Args:
-        loss: Sum of weight x half the sum of the cross entropies of start, end
-            and whether there is an answer.
-        correct: As in `LossSums`, of the span; its end given the true start.
-        answerable_correct: The same, of whether there is an answer.
+    The loss of a row is half the sum of the cross entropies of start, end and
+    whether there is an answer.
     """
 
     loss: Any
     weight: Any
-    correct: Any
-    answerable_correct: Any
+    correct: Any  # of the span; its end given the true start
+    answerable_correct: Any  # of whether there is an answer
 
 
 def example_weights(batch: Mapping[str, Any]) -> Any:
@@ -80,12 +72,8 @@ def weighted_sums(
     The labels are int `[...]`, 0 to K - 1, and so are the weights, 0 for what
     only pads the batch.
     """
-    weights = ops.cast(weights, "float32")
-    return LossSums(
-        loss=ops.sum(weights * fused.cross_entropy(logits, labels, fusion)),
-        weight=ops.sum(weights),
-        correct=ops.sum(weights * _hits(logits, labels)),
-    )
+    losses = fused.cross_entropy(logits, labels, fusion)
+    return _sums(weights, losses, _hits(logits, labels))
 
 
 def sentence_order_sums(logits: Any, labels: Any, weights: Any) -> LossSums:
@@ -102,13 +90,8 @@ def regression_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
 
     The logits are float `[B, 1]`; the labels are the true numbers, float `[B]`.
     """
-    weights = ops.cast(weights, "float32")
     errors = ops.cast(logits[:, 0], "float32") - ops.cast(label_ids, "float32")
-    return LossSums(
-        loss=ops.sum(weights * ops.square(errors)),
-        weight=ops.sum(weights),
-        correct=ops.zeros((), "float32"),
-    )
+    return _sums(weights, ops.square(errors), ops.zeros_like(errors))
 
 
 def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
@@ -118,16 +101,11 @@ def multi_label_sums(logits: Any, label_ids: Any, weights: Any) -> LossSums:
     else 0. `correct` is the sum of weight x the share of correctly predicted
     labels.
     """
-    weights = ops.cast(weights, "float32")
     logits = ops.cast(logits, "float32")
     entropies = ops.binary_crossentropy(label_ids, logits, from_logits=True)
     is_right = ops.equal(logits > 0, label_ids > _HALF)
     shares = ops.mean(ops.cast(is_right, "float32"), axis=-1)
-    return LossSums(
-        loss=ops.sum(weights * ops.mean(entropies, axis=-1)),
-        weight=ops.sum(weights),
-        correct=ops.sum(weights * shares),
-    )
+    return _sums(weights, ops.mean(entropies, axis=-1), shares)
 
 
 def span_sums(
@@ -137,16 +115,14 @@ def span_sums(
 
     `starts` and `ends`, int `[B]`, say where the answer starts and ends.
     """
-    weights = ops.cast(weights, "float32")
-    start = weighted_sums(outputs["start_logits"], starts, weights)
-    end = weighted_sums(outputs["end_logits"], ends, weights)
-    both_correct = _hits(outputs["start_logits"], starts) * _hits(
-        outputs["end_logits"], ends
-    )
+    start_logits, end_logits = outputs["start_logits"], outputs["end_logits"]
+    start = weighted_sums(start_logits, starts, weights)
+    end = weighted_sums(end_logits, ends, weights)
+    both_correct = _hits(start_logits, starts) * _hits(end_logits, ends)
     return LossSums(
         loss=_HALF * (start.loss + end.loss),
         weight=start.weight,
-        correct=ops.sum(weights * both_correct),
+        correct=ops.sum(ops.cast(weights, "float32") * both_correct),
     )
 
 
@@ -159,7 +135,6 @@ def beam_span_sums(
     are `start_positions` and `end_positions`, int `[B]`, 0 where there is no
     answer; and `is_impossible` `[B]`, 1 there and 0 where there is one.
     """
-    weights = ops.cast(weights, "float32")
     spans = span_sums(
         {
             "start_logits": outputs["start_log_probs"],
@@ -175,11 +150,24 @@ def beam_span_sums(
         is_impossible, cls_logits, from_logits=True
     )
     is_right = ops.equal(cls_logits > 0, is_impossible > _HALF)
+    answerable = _sums(
+        weights, answerable_losses, ops.cast(is_right, "float32")
+    )
     return BeamSpanSums(
-        loss=spans.loss + _HALF * ops.sum(weights * answerable_losses),
+        loss=spans.loss + _HALF * answerable.loss,
         weight=spans.weight,
         correct=spans.correct,
-        answerable_correct=ops.sum(weights * ops.cast(is_right, "float32")),
+        answerable_correct=answerable.correct,
+    )
+
+
+def _sums(weights: Any, losses: Any, correct: Any) -> LossSums:
+    """Returns the sums of losses, float32, which have the weights' shape."""
+    weights = ops.cast(weights, "float32")
+    return LossSums(
+        loss=ops.sum(weights * losses),
+        weight=ops.sum(weights),
+        correct=ops.sum(weights * correct),
     )
 
 

@@ -7,34 +7,9 @@ Source: Krell et al. 2021, "Efficient sequence packing without
 cross-contamination".
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
-
-
-def encode_packed(
-    encode: Callable[..., Any],
-    packed_at: Any,
-    input_ids: Any,
-    input_mask: Any,
-    segment_ids: Any,
-) -> Any:
-    """Encodes sequences that share rows, as if each had a row of its own.
-
-    `encode` is a function of ids, segment ids, attention mask and position ids.
-    Of what it returns for the rows, the vectors of each sequence are returned,
-    `[B, S, ...]`.
-    """
-    rows = PackedRows(packed_at, input_mask)
-    encoded = encode(
-        rows.pack(input_ids),
-        rows.pack(segment_ids),
-        rows.attention_mask,
-        rows.position_ids,
-    )
-    return keras.tree.map_structure(rows.unpack, encoded)
 
 
 class PackedRows:
@@ -86,10 +61,7 @@ class PackedRows:
         return ops.reshape(packed, (self._num_rows, self._length))
 
     def unpack(self, hidden: Any) -> Any:
-        """Moves vectors `[R, S, H]` back, to `[B, S, H]`.
-
-        What padding is given must not be used, and has no gradient.
-        """
+        """Moves vectors `[R, S, H]` back; those of padding must not be used."""
         numbers, width = self._numbers, hidden.shape[-1]
 
         @ops.custom_gradient

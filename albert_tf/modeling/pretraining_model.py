@@ -10,6 +10,7 @@ from typing import Any
 
 from keras import ops
 
+from albert_tf import checks
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, fused, layers
 from albert_tf.modeling.albert_model import AlbertModel
@@ -48,9 +49,8 @@ class MaskedLmHead(base.AlbertLayer):
             config.embedding_size,
             activation=ACTIVATIONS[config.hidden_act],
         )
-        self.layer_norm = LayerNorm(
-            config.embedding_size, dtype=self.dtype_policy
-        )
+        size = config.embedding_size
+        self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
         self.build((None, None, config.hidden_size))
 
     def build(self, input_shape: Any = None) -> None:
@@ -105,11 +105,8 @@ class PretrainingModel(base.BaseModel):
         objectives: Sequence[str] = OBJECTIVES,
         **kwargs: Any,
     ) -> None:
-        if not objectives or set(objectives) - set(OBJECTIVES):
-            raise ValueError(
-                f"`objectives` must be one or more of {', '.join(OBJECTIVES)}. "
-                f"Received: objectives={tuple(objectives)!r}."
-            )
+        for objective in objectives:
+            checks.check_choice("objectives", objective, OBJECTIVES)
         super().__init__(config, **kwargs)
         self.objectives = tuple(objectives)
         self.albert = AlbertModel(
@@ -144,12 +141,11 @@ class PretrainingModel(base.BaseModel):
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,
-        seed: Any | None = None,
         fusion: fused.Fusion | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         encoded = self.albert(
-            inputs, training=training, seed=seed, fusion=fusion, **options
+            inputs, training=training, fusion=fusion, **options
         )
         outputs = {}
         if self.masked_lm_head is not None:

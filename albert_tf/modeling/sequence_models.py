@@ -13,7 +13,6 @@ from keras import ops
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.layers import OutputLayer
 
 
 @base.register
@@ -56,13 +55,7 @@ class ClassifierModel(base.BaseModel):
             seed=self.seed,
             dtype=self.dtype_policy,
         )
-        self.task_head = OutputLayer(
-            num_labels,
-            hidden_size=config.hidden_size,
-            seed=layers.derive_seed(self.seed, "task_head"),
-            dtype="float32",
-            name="task_head",
-        )
+        self.task_head = layers.output_layer(self, "task_head", num_labels)
         self.built = True
 
     def call(
@@ -85,24 +78,17 @@ class ClassifierModel(base.BaseModel):
 
     def _logits(self, pooled: Any, seed: Any | None) -> Any:
         pooled = dropout.dropout(
-            pooled,
-            rate=self.dropout_prob,
-            seed=seed,
-            site=dropout.HEAD_SITE,
+            pooled, rate=self.dropout_prob, seed=seed, site=dropout.HEAD_SITE
         )
         return self.task_head(pooled)
 
 
 @base.register
-class MultipleChoiceModel(base.BaseModel):
+class MultipleChoiceModel(ClassifierModel):
     """A `ClassifierModel` with one output, applied to every choice.
 
     The choices of a question are encoded independently; their logits compete
     in the softmax of the loss.
-
-    Args:
-        dropout_prob: Dropout rate of the pooled output in training.
-        trains_exits: As for `ClassifierModel`.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, each an int tensor
@@ -115,27 +101,8 @@ class MultipleChoiceModel(base.BaseModel):
 
     default_name = "multiple_choice_model"
 
-    def __init__(
-        self,
-        config: config_lib.AlbertConfig,
-        *,
-        dropout_prob: float = 0.1,
-        trains_exits: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(config, **kwargs)
-        self.dropout_prob = dropout_prob
-        self.trains_exits = trains_exits
-        self.scorer = ClassifierModel(
-            config,
-            num_labels=1,
-            dropout_prob=dropout_prob,
-            trains_exits=trains_exits,
-            seed=self.seed,
-            dtype=self.dtype_policy,
-        )
-        self.scorer.build(self.scorer.input_shapes())
-        self.built = True
+    def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **(kwargs | {"num_labels": 1}))
 
     def input_specs(self) -> dict[str, base.Spec]:
         return base.encoder_specs(rank=3)
@@ -153,7 +120,7 @@ class MultipleChoiceModel(base.BaseModel):
             for name in self.input_specs()
             if name in inputs
         }
-        scores = self.scorer(rows, training=training, seed=seed, **options)
+        scores = super().call(rows, training=training, seed=seed, **options)
         return {
             # [..., B x C, 1]
             name: ops.reshape(

@@ -17,7 +17,7 @@ from keras import ops
 from albert_tf import config as config_lib
 from albert_tf.modeling import base, dropout, fused, layers
 from albert_tf.modeling.albert_model import AlbertModel
-from albert_tf.modeling.layers import LayerNorm, Linear, OutputLayer
+from albert_tf.modeling.layers import LayerNorm, Linear
 
 # TF1: the logit of a position where no answer can start or end.
 FORBIDDEN_LOGIT = -1e30
@@ -44,25 +44,16 @@ class SpanModel(base.BaseModel):
         self.albert = AlbertModel(
             config, seed=self.seed, dtype=self.dtype_policy
         )
-        # In float32 in every precision: bfloat16 has 128 values from 2 to 4,
-        # so that its logits would make ties between positions.
-        self.span_head = OutputLayer(
-            2,
-            hidden_size=config.hidden_size,
-            seed=layers.derive_seed(self.seed, "span_head"),
-            dtype="float32",
-            name="span_head",
-        )
+        self.span_head = layers.output_layer(self, "span_head", 2)
         self.built = True
 
     def call(
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,
-        seed: Any | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        encoded = self.albert(inputs, training=training, seed=seed, **options)
+        encoded = self.albert(inputs, training=training, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
@@ -86,8 +77,8 @@ class BeamSpanHead(base.AlbertLayer):
     Computes in float32 in every precision, as the head of `SpanModel` does.
 
     Args:
-        dropout_prob: Dropout rate, in training, of the vector that decides
-            whether there is an answer.
+        dropout_prob: Dropout rate of the vector that decides whether there is
+            an answer.
 
     Call arguments:
         sequence_output: Float tensor `[B, S, H]`.
@@ -99,12 +90,11 @@ class BeamSpanHead(base.AlbertLayer):
         num_ends: Number of most likely ends to keep for each of them, K2.
 
     Returns:
-        Dict of `cls_logits` float32 `[B]`, larger where there is no answer,
-        and, given the true starts, `start_log_probs` and `end_log_probs`
-        float32 `[B, S]`; otherwise, largest first, `start_top_log_probs`
-        float32 `[B, K1]`, `start_top_index` int32, and `end_top_log_probs`
-        float32 `[B, K1 x K2]`, `end_top_index` int32, where entry
-        `i x K2 + j` is the j-th end of the i-th start.
+        Dict of `cls_logits` `[B]`, larger where there is no answer, and, given
+        the true starts, `start_log_probs` and `end_log_probs` `[B, S]`;
+        otherwise, largest first, `start_top_log_probs` and `start_top_index`
+        `[B, K1]`, `end_top_log_probs` and `end_top_index` `[B, K1 x K2]`,
+        where entry `i x K2 + j` is the j-th end of the i-th start.
     """
 
     default_name = "beam_span_head"
@@ -147,27 +137,25 @@ class BeamSpanHead(base.AlbertLayer):
     ) -> dict[str, Any]:
         start_logits = self.start_dense(sequence_output)[..., 0]  # [B, S]
         start_log_probs = masked_log_probs(start_logits, p_mask)
-        outputs = {
-            "cls_logits": self._cls_logits(
-                sequence_output, start_log_probs, seed
-            )
-        }
+        cls_logits = self._cls_logits(sequence_output, start_log_probs, seed)
         if start_positions is not None:
             starts = ops.reshape(start_positions, (-1, 1))
             end_log_probs = self.end_log_probs(
                 sequence_output, starts, p_mask, fusion
             )
-            return outputs | {
+            return {
+                "cls_logits": cls_logits,
                 "start_log_probs": start_log_probs,
                 "end_log_probs": end_log_probs[:, 0],
             }
         start_values, starts = ops.top_k(start_log_probs, num_starts)
-        end_values, ends = ops.top_k(
-            self.end_log_probs(sequence_output, starts, p_mask, fusion),
-            num_ends,
-        )  # [B, K1, K2]
+        end_log_probs = self.end_log_probs(
+            sequence_output, starts, p_mask, fusion
+        )
+        end_values, ends = ops.top_k(end_log_probs, num_ends)  # [B, K1, K2]
         flat = (-1, num_starts * num_ends)
-        return outputs | {
+        return {
+            "cls_logits": cls_logits,
             "start_top_log_probs": start_values,
             "start_top_index": ops.cast(starts, "int32"),
             "end_top_log_probs": ops.reshape(end_values, flat),
@@ -175,13 +163,11 @@ class BeamSpanHead(base.AlbertLayer):
         }
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        # The outputs of training; their number in inference is an argument
-        # of the call.
-        batch, length, _ = input_shape
+        # The outputs of training; in inference, the call decides.
         return {
-            "cls_logits": (batch,),
-            "start_log_probs": (batch, length),
-            "end_log_probs": (batch, length),
+            "cls_logits": input_shape[:1],
+            "start_log_probs": input_shape[:2],
+            "end_log_probs": input_shape[:2],
         }
 
     def end_log_probs(
@@ -229,13 +215,12 @@ class BeamSpanHead(base.AlbertLayer):
 
 @base.register
 class BeamSpanModel(base.BaseModel):
-    """An `AlbertModel` with a `BeamSpanHead`.
+    """An `AlbertModel` with a `BeamSpanHead`, whose outputs it returns.
 
     Args:
         start_n_top: Number of most likely starts kept in inference, K1.
         end_n_top: Number of ends kept for each of them, K2.
-        dropout_prob: Dropout rate, in training, of the vector that decides
-            whether there is an answer.
+        dropout_prob: As for `BeamSpanHead`.
 
     Call arguments:
         inputs: Dict of the inputs of `AlbertModel`, and `p_mask` `[B, S]`, 1
@@ -244,9 +229,6 @@ class BeamSpanModel(base.BaseModel):
         teacher_forcing: Whether ends are scored given the true start, as the
             loss needs, instead of the most likely starts, as prediction
             needs; None for the value of `training`.
-
-    Returns:
-        What `BeamSpanHead` returns.
     """
 
     default_name = "beam_span_model"
@@ -286,14 +268,14 @@ class BeamSpanModel(base.BaseModel):
         fusion: fused.Fusion | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        if teacher_forcing is None:
-            teacher_forcing = bool(training)
-        if teacher_forcing:
+        start_positions = None
+        if training if teacher_forcing is None else teacher_forcing:
             base.check_inputs(
                 inputs,
                 {"start_positions": base.Spec(rank=1)},
                 "BeamSpanModel with teacher forcing",
             )
+            start_positions = inputs["start_positions"]
         seed = self.albert.dropout_seed(training, seed)
         encoded = self.albert(
             inputs, training=training, seed=seed, fusion=fusion, **options
@@ -301,9 +283,7 @@ class BeamSpanModel(base.BaseModel):
         return self.beam_span_head(
             encoded["sequence_output"],
             inputs["p_mask"],
-            start_positions=(
-                inputs["start_positions"] if teacher_forcing else None
-            ),
+            start_positions=start_positions,
             num_starts=self.start_n_top,
             num_ends=self.end_n_top,
             seed=seed,
@@ -314,8 +294,8 @@ class BeamSpanModel(base.BaseModel):
 def masked_log_probs(logits: Any, p_mask: Any) -> Any:
     """Returns log probabilities over the positions that are allowed.
 
-    `p_mask` is 1 where a position is forbidden, 0 where it is allowed; it
-    broadcasts to the logits, float32 `[..., S]`.
+    `p_mask` is 1 where a position is forbidden, else 0; it broadcasts to the
+    logits, float32 `[..., S]`.
     """
     p_mask = ops.cast(p_mask, "float32")
     masked = logits * (1.0 - p_mask) + FORBIDDEN_LOGIT * p_mask

@@ -132,7 +132,7 @@ def outputs(
     """Returns the outputs of a model whose examples may leave early.
 
     Args:
-        model: The model; of multiple choice, its scorer.
+        model: The model.
         batch: `input_ids`, `input_mask` and `segment_ids`, int32 `[B, S]`, or
             `[B, C, S]` with C choices, whose logits are those of the example.
         patience: As for `run`.

@@ -125,7 +125,7 @@ class _MeanLossTask(abc.ABC):
             return self.outputs(batch)
         return early_exit.outputs(
             # Multiple choice has a model of one choice.
-            getattr(self.model, "scorer", self.model),
+            self.model,
             batch,
             patience=self._exit_patience,
         )

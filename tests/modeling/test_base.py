@@ -43,7 +43,6 @@ def test_teacher_forcing_needs_the_start():
         BeamSpanModel(tiny.config())(inputs, teacher_forcing=True)
 
 
-@pytest.mark.parametrize("objectives", [(), ("mlm", "nsp")])
-def test_unknown_objectives_are_refused(objectives):
-    with pytest.raises(ValueError, match="one or more of mlm, sop"):
-        PretrainingModel(tiny.config(), objectives=objectives)
+def test_unknown_objectives_are_refused():
+    with pytest.raises(ValueError, match="one of mlm, sop.*'nsp'"):
+        PretrainingModel(tiny.config(), objectives=("mlm", "nsp"))

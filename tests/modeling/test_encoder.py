@@ -7,12 +7,8 @@ from tests import tiny
 _MASK = np.ones((2, 1, 1, 5), "int32")
 
 
-def _encoder(*, output_hidden_states=True, **changes):
-    layer = encoder.Encoder(
-        tiny.config(**changes),
-        output_hidden_states=output_hidden_states,
-        seed=0,
-    )
+def _encoder(**changes):
+    layer = encoder.Encoder(tiny.config(**changes), seed=0)
     layer.build()
     return layer
 

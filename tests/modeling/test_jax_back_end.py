@@ -25,9 +25,12 @@ _MODELS = {
 _PROGRAM = """
 import functools, json, sys
 import jax
+import jax.numpy as jnp
 import numpy as np
 import albert_tf
 from albert_tf.checkpoints import variable_names
+from albert_tf.modeling import fused
+from albert_tf.modeling.fused import fusion as fusion_lib
 
 @functools.partial(jax.jit, static_argnums=0)
 def run(model, trained, others, batch, seed):
@@ -58,6 +61,40 @@ for name, (kind, arguments) in json.loads(models).items():
             dropped = call(model, batch, seed + number)
             outputs[f"dropped/{key}"] = dropped["sentence_order_logits"]
     found |= {f"{name}/{key}": value for key, value in outputs.items()}
+
+# Gradients, recomputed and compiled, beside plain ones in float32.
+fusion_lib.SMALLEST_SIZE = 0
+config = albert_tf.AlbertConfig(
+    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=2,
+    num_attention_heads=2, intermediate_size=64, initializer_range=0.2,
+    hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
+
+def gradient(dtype, recompute, fusion):
+    model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
+    others = [variable.value for variable in model.non_trainable_variables]
+
+    def loss(trained, seed):
+        outputs, _ = model.stateless_call(
+            trained, others, batch, seed=seed, recompute=recompute,
+            fusion=fusion)
+        # Any vectors and labels will do.
+        logits, labels = outputs["sequence_output"], batch["input_ids"]
+        return jnp.sum(
+            outputs["pooled_output"][:, :4].astype("float32")
+        ) + jnp.sum(fused.cross_entropy(logits, labels, fusion))
+
+    trained = [variable.value for variable in model.trainable_variables]
+    seed = jnp.array([1, 2], "uint32")
+    gradients = jax.jit(jax.grad(loss))(trained, seed)
+    assert {one.dtype for one in gradients} == {np.dtype("float32")}
+    return np.concatenate([np.ravel(one) for one in gradients])
+
+wanted = gradient("float32", False, None)
+for dtype in ("float32", "mixed_bfloat16"):
+    change = gradient(dtype, True, fused.Fusion(jax.jit)) - wanted
+    size = np.linalg.norm(change) / np.linalg.norm(wanted)
+    found[f"gradients/{dtype}"] = size
 np.savez(f"{folder}/results.npz", **found)
 """
 
@@ -86,7 +123,7 @@ def found(tmp_path_factory):
             for key, array in results.items()
             if key.startswith(f"{name}/")
         }
-        for name in _MODELS
+        for name in (*_MODELS, "gradients")
     }
 
 
@@ -115,67 +152,8 @@ def test_the_seed_decides_what_a_compiled_call_drops(found):
     assert (first != outputs["dropped/other"]).any()
 
 
-_GRADIENTS = """
-import jax, jax.numpy as jnp
-import numpy as np
-import albert_tf
-from albert_tf.modeling import fused
-from albert_tf.modeling.fused import fusion as fusion_lib
+def test_gradients_in_every_precision_recomputed_or_compiled_or_not(found):
+    changes = found["gradients"]
 
-fusion_lib.SMALLEST_SIZE = 0
-config = albert_tf.AlbertConfig(
-    vocab_size=20, embedding_size=8, hidden_size=32, num_hidden_layers=2,
-    num_attention_heads=2, intermediate_size=64, initializer_range=0.2,
-    hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
-batch = {"input_ids": np.arange(1, 17).reshape(2, 8).astype("int32")}
-
-def gradient(dtype, recompute, fusion):
-    model = albert_tf.AlbertModel(config, dtype=dtype, seed=1)
-    others = [variable.value for variable in model.non_trainable_variables]
-
-    def loss(trained, seed):
-        found, _ = model.stateless_call(
-            trained, others, batch, seed=seed, recompute=recompute,
-            fusion=fusion)
-        # Any vectors and labels will do.
-        logits, labels = found["sequence_output"], batch["input_ids"]
-        return jnp.sum(
-            found["pooled_output"][:, :4].astype("float32")
-        ) + jnp.sum(fused.cross_entropy(logits, labels, fusion))
-
-    @jax.jit
-    def compute(trained, seed):
-        return jax.grad(loss)(trained, seed)
-
-    trained = [variable.value for variable in model.trainable_variables]
-    found = compute(trained, jnp.array([1, 2], "uint32"))
-    assert {one.dtype for one in found} == {np.dtype("float32")}
-    return np.concatenate([np.ravel(one) for one in found])
-
-fusion = fused.Fusion(jax.jit)
-wanted = gradient("float32", False, None)
-for case in (
-    ("float32", True, None),
-    ("float32", True, fusion),
-    ("float32", False, fusion),
-    ("mixed_bfloat16", False, None),
-    ("mixed_bfloat16", True, fusion),
-):
-    change = gradient(*case) - wanted
-    print(np.linalg.norm(change) / np.linalg.norm(wanted))
-"""
-
-
-def test_gradients_in_every_precision_recomputed_or_compiled_or_not():
-    process = subprocess.run(
-        [sys.executable, "-c", _GRADIENTS],
-        env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-
-    changes = [float(line) for line in process.stdout.splitlines()]
-    assert len(changes) == 5
-    assert max(changes[:3]) < 1e-5
-    assert max(changes[3:]) < 0.05
+    assert changes["float32"] < 1e-5
+    assert changes["mixed_bfloat16"] < 0.05

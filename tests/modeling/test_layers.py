@@ -8,20 +8,9 @@ import tensorflow as tf
 from albert_tf.modeling import layers
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.attention import AttentionSublayer
-from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.modeling.span_models import BeamSpanModel
 from tests import tiny
-
-
-def test_seeds_differ_by_name_and_by_parent():
-    seeds = {
-        layers.derive_seed(seed, name)
-        for seed in (0, 1, 2)
-        for name in ("query", "key", "value")
-    }
-
-    assert len(seeds) == 9
 
 
 def test_values_are_cut_at_two_deviations_and_not_rescaled():
@@ -94,20 +83,11 @@ def test_first_values_are_those_of_the_original_whatever_the_config():
     assert abs(deviation - 0.02 * 0.8796) < 3e-4
 
 
-def test_the_sentence_order_head_starts_by_the_config(tiny_config):
-    head = PretrainingModel(tiny_config).sentence_order_head
-
-    assert head.output_weights.shape == (2, 8)
-    # `initializer_range` is 0.5, not the 0.02 of the tasks.
-    assert np.abs(head.output_weights).max() > 0.1
-
-
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize(
-    ("make", "output"),
+    ("make", "output", "dtype"),
     [
-        (AlbertModel, "sequence_output"),
-        (functools.partial(ClassifierModel, num_labels=3), "logits"),
+        (AlbertModel, "sequence_output", "mixed_bfloat16"),
+        (functools.partial(ClassifierModel, num_labels=3), "logits", "float32"),
     ],
 )
 def test_keras_quantizes_all_matrices_of_linear_layers(make, output, dtype):

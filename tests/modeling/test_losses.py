@@ -113,28 +113,3 @@ def test_answerability_weighs_as_much_as_one_end():
     np.testing.assert_allclose(sums.loss, wanted, rtol=1e-5)
     # A positive logit says that there is no answer.
     assert (float(sums.weight), float(sums.answerable_correct)) == (2, 1)
-
-
-def test_parts_of_a_batch_of_spans_add_up():
-    rng = np.random.default_rng(0)
-    outputs = {
-        "start_log_probs": np.log(rng.dirichlet(np.ones(5), 4)).astype("f"),
-        "end_log_probs": np.log(rng.dirichlet(np.ones(5), 4)).astype("f"),
-        "cls_logits": rng.standard_normal(4).astype("f"),
-    }
-    targets = {
-        "start_positions": np.array([0, 2, 4, 1]),
-        "end_positions": np.array([0, 3, 4, 2]),
-        "is_impossible": np.array([1, 0, 0, 0]),
-    }
-
-    whole, first, rest = (
-        losses.beam_span_sums(
-            {name: array[rows] for name, array in outputs.items()},
-            {name: array[rows] for name, array in targets.items()},
-            np.ones(4, "f")[rows],
-        )
-        for rows in (slice(4), slice(1), slice(1, 4))
-    )
-
-    np.testing.assert_allclose(np.add(first, rest), whole, rtol=1e-6)

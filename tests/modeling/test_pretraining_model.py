@@ -160,13 +160,6 @@ def test_only_the_heads_asked_for_exist(
     assert len(heads) == 1
 
 
-def test_sentence_order_alone_needs_no_positions(tiny_config, tiny_batch):
-    model = PretrainingModel(tiny_config, objectives=("sop",))
-    del tiny_batch["masked_lm_positions"]
-
-    assert model(tiny_batch)["sentence_order_logits"].shape == (2, 2)
-
-
 def test_trains_with_plain_keras(tiny_batch):
     model = PretrainingModel(
         tiny.config(num_hidden_layers=1), objectives=("sop",)

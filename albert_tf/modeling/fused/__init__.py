@@ -5,14 +5,14 @@ end. Given a `Fusion`, it is compiled as one kernel, and so is its gradient, in
 closed form. No other place knows what is compiled.
 """
 
-from albert_tf.modeling.fused.attention import attend
-from albert_tf.modeling.fused.cross_entropy import cross_entropy
-from albert_tf.modeling.fused.elementwise import (
+from albert_tf.modeling.fused.fusion import Fusion, fan_out, sum_of_all
+from albert_tf.modeling.fused.operations import (
     add_and_normalize,
+    attend,
+    cross_entropy,
     gelu,
     linear,
 )
-from albert_tf.modeling.fused.fusion import Fusion, fan_out, sum_of_all
 
 __all__ = [
     "Fusion",

@@ -153,17 +153,6 @@ def test_a_part_of_another_precision_has_its_weights_in_full(recompute):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6)
 
 
-def test_vectors_stay_in_the_precision_of_their_variables():
-    layer = _linear("float64")
-    layer.bias.assign(np.full(64, 1 / 3))
-    calls = _calls(layer, 2, recompute=True)
-
-    found = [call(_inputs("float64")) for call in calls]
-
-    wanted = layer(_inputs("float64"))
-    np.testing.assert_allclose(found, [wanted] * 2, rtol=0, atol=1e-15)
-
-
 class _Counted(keras.layers.Dense):
     """Counts its calls."""
 

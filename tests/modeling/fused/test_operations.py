@@ -1,0 +1,155 @@
+import functools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.modeling import fused
+from albert_tf.modeling.fused import fusion as fusion_lib
+from tests import fusing, tiny
+
+
+def test_gelu_is_the_tanh_form():
+    x = 1.5
+    expected = (
+        0.5
+        * x
+        * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    )
+
+    result = fused.gelu(np.array([x], "float32"))
+
+    np.testing.assert_allclose(result, [expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "gamma", "beta"),
+    [
+        ([[1, 2, 3], [10, 20, 60]], [1, 2, 3], [0.5, 0, -1]),
+        # An epsilon of 1e-6 would give 0.1.
+        ([[1e-4, -1e-4]], [1, 1], [0, 0]),
+    ],
+)
+def test_rows_get_mean_beta_and_deviation_gamma(inputs, gamma, beta):
+    inputs, gamma, beta = (np.float32(x) for x in (inputs, gamma, beta))
+    deviation = inputs.std(axis=-1, keepdims=True)  # biased: divides by 3
+    mean = inputs.mean(axis=-1, keepdims=True)
+
+    result = fused.add_and_normalize(inputs, gamma=gamma, beta=beta)
+
+    expected = (inputs - mean) / deviation * gamma + beta
+    np.testing.assert_allclose(result, expected, rtol=1e-4)
+
+
+def test_a_constant_row_becomes_beta():
+    result = fused.add_and_normalize(
+        np.full((1, 4), 3.0, "float32"),
+        gamma=np.float32(2),
+        beta=np.float32(0.5),
+    )
+
+    np.testing.assert_allclose(result, np.full((1, 4), 0.5))
+
+
+# Attention.
+
+
+def drop_nothing(probabilities, seed):
+    return probabilities
+
+
+attend = functools.partial(fused.attend, drop=drop_nothing)
+
+
+def gradients(mask, arrays, dtype, fusion):
+    *inputs, upstream = (tf.constant(array, dtype) for array in arrays)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = attend(*inputs, attention_mask=mask, fusion=fusion)
+    return [output, *tape.gradient(output, inputs, upstream)]
+
+
+def test_a_mask_may_differ_from_query_to_query():
+    value = tiny.floats(1, 2, 3, 4)
+    mask = np.eye(3, dtype="int32")[None, None]
+
+    result = np.asarray(attend(value, value, value, mask))
+
+    np.testing.assert_allclose(result, value, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+def test_gradients_are_exact_beside_an_offset(is_exact, monkeypatch):
+    monkeypatch.setattr(fusion_lib, "has_float32_softmax", lambda _: is_exact)
+    rng = np.random.default_rng(0)
+    query, key, value, upstream = rng.normal(size=(4, 2, 3, 64, 32))
+    arrays = query, key + 3, value + 3, upstream
+    mask = np.ones((2, 1, 1, 64))
+
+    exact, plain, compiled = (
+        gradients(mask, arrays, dtype, fusion)
+        for dtype, fusion in (
+            ("float32", None),
+            ("bfloat16", None),
+            ("bfloat16", fusing.FusesAll(dtype="bfloat16")),
+        )
+    )
+
+    for ours, theirs, true in zip(compiled, plain, exact, strict=True):
+        error, allowed = (
+            np.linalg.norm(tf.cast(one, "float32") - true)
+            for one in (ours, theirs)
+        )
+        assert error < 1.2 * allowed
+
+
+def test_a_single_key_has_no_gradient():
+    rng = np.random.default_rng(0)
+    arrays = [*rng.normal(size=(3, 2, 3, 4, 32)), np.ones((2, 3, 4, 32))]
+    mask = np.eye(4)[None, None]
+
+    _, query, key, _ = gradients(mask, arrays, "bfloat16", fusing.FusesAll())
+
+    assert not np.any(query) and not np.any(key)
+
+
+# Cross entropy.
+
+
+def loss_and_gradient(logits, labels):
+    logits = tf.constant(logits, "float32")
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = fused.cross_entropy(logits, labels, fusing.FusesAll())
+    return loss, tape.gradient(loss, logits)
+
+
+@pytest.mark.parametrize("label", [-1, 8, 2**32 + 1])
+def test_a_label_that_is_no_class_has_no_loss_and_no_gradient(label):
+    labels = tf.constant([1, label], tf.int64)
+
+    loss, gradient = loss_and_gradient(np.zeros([2, 8]), labels)
+
+    np.testing.assert_allclose(loss, [np.log(8), np.nan], rtol=1e-6)
+    assert np.isfinite(gradient[0]).all()
+    assert np.isnan(gradient[1]).all()
+
+
+def test_a_label_for_each_row_is_needed():
+    with pytest.raises(ValueError, match="shape"):
+        loss_and_gradient(np.zeros([2, 8]), tf.constant([1]))
+
+
+@pytest.mark.parametrize("offset", [0, 1000, 10_000])
+def test_it_is_exact_beside_an_offset(offset):
+    logits = offset + np.array([[0, 1, 3], [2, 0, 0]], "float32")
+    shifted = (logits - offset).astype("float64")
+    total = np.log(np.exp(shifted).sum(axis=-1))
+    expected = np.exp(shifted - total[:, None])
+    expected[[0, 1], [2, 1]] -= 1
+
+    loss, gradient = loss_and_gradient(logits, [2, 1])
+
+    np.testing.assert_allclose(loss, total - [3, 0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, expected, atol=1e-7)
