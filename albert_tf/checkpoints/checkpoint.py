@@ -31,15 +31,10 @@ _HEAD_ADVICE = (
 
 
 class Note(NamedTuple):
-    """A line for the user: what became of a part of a checkpoint.
+    """A line for the user: what became of a part of a checkpoint."""
 
-    Args:
-        kind: `left out`, or `assumed` of what the source does not say.
-        text: The part, and the reason in brackets.
-    """
-
-    kind: str
-    text: str
+    kind: str  # `left out`, or `assumed` of what the source does not say
+    text: str  # the part, and the reason in brackets
 
     def __str__(self) -> str:
         return f"{self.kind:10}{self.text}"
@@ -63,15 +58,10 @@ def notes_of(facts: Mapping[str, Any], reason: str) -> list[Note]:
 
 
 class WriteReport(NamedTuple):
-    """What a format cannot store of a checkpoint written in it.
+    """What a format cannot store of a checkpoint written in it."""
 
-    Args:
-        left_out: Names of arrays.
-        notes: What else its readers do not learn.
-    """
-
-    left_out: list[str]
-    notes: list[Note]
+    left_out: list[str]  # names of arrays
+    notes: list[Note]  # what else its readers do not learn
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -193,11 +183,8 @@ def check_fit(
 ) -> None:
     """Checks that weights are all that a model needs, and nothing else.
 
-    Args:
-        weights: Arrays by TF1 name. Heads that are not in `shapes` may be
-            among them.
-        shapes: Shape of each variable of the model; None for any length.
-        where: The checkpoint, for the message.
+    Heads that are not among the variables of the model, in `shapes`, may be
+    there. A length of None stands for any. The message names `where`.
     """
     problems = {name: "missing" for name in shapes if name not in weights}
     for name, array in weights.items():

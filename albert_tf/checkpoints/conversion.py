@@ -54,24 +54,14 @@ _SEQUENCE_LENGTH = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a conversion did.
+    """What a conversion did."""
 
-    Args:
-        input_format: Format that was read, as `load.recognise` calls it.
-        num_weights: Number of arrays written, without optimizer slots.
-        num_parameters: Number of values in them.
-        left_out: Names of the arrays that the target format cannot store.
-        notes: What else of the input the output, or its readers, lack.
-        differences: Largest difference of each output; empty if the
-            conversion was not verified.
-    """
-
-    input_format: str
-    num_weights: int
-    num_parameters: int
-    left_out: tuple[str, ...]
-    notes: tuple[Note, ...]
-    differences: Mapping[str, float]
+    input_format: str  # as `load.recognise` calls it
+    num_weights: int  # arrays written, without optimizer slots
+    num_parameters: int  # values in them
+    left_out: tuple[str, ...]  # arrays that the format cannot store
+    notes: tuple[Note, ...]  # what else the output, or its readers, lack
+    differences: Mapping[str, float]  # of each output, if verified
 
 
 def convert(config: ConversionConfig) -> Summary:
@@ -100,7 +90,8 @@ def convert(config: ConversionConfig) -> Summary:
         if config.verify:
             # Another depth or copied groups are meant to change the outputs.
             reference = source if _keeps_outputs(source, config) else target
-            differences = _verify(reference, load.read(folder))
+            differences = output_differences(reference, load.read(folder))
+            _check_equal(differences)
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
         input_format=load.recognise(config.input_path),
@@ -143,15 +134,11 @@ def warm_start(
     """Returns the model with other layers, made of the same weights.
 
     The result has no optimizer slots and no step, because a new training
-    begins with it.
-
-    Args:
-        source: The checkpoint.
-        **changes: Fields of the config. With another `num_hidden_layers`,
-            shared weights stay as they are; where every layer has its own
-            weights, each new layer copies those of the layer at the same
-            relative depth. All `num_hidden_groups` are copies of the first.
-            With another `parameter_sharing`, the layers copy shared weights.
+    begins with it. `changes` are fields of the config. With another
+    `num_hidden_layers`, shared weights stay as they are; where every layer has
+    its own weights, each new layer copies those of the layer at the same
+    relative depth. All `num_hidden_groups` are copies of the first. With
+    another `parameter_sharing`, the layers copy shared weights.
     """
     old = checkpoint.known_config(source)
     new = dataclasses.replace(old, **changes)
@@ -210,8 +197,7 @@ def _keeps_outputs(source: Checkpoint, config: ConversionConfig) -> bool:
     )
 
 
-def _verify(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
-    differences = output_differences(source, written)
+def _check_equal(differences: Mapping[str, float]) -> None:
     # Written so that NaN counts as a difference.
     wrong = [
         f"{name} by {difference:.3g}"
@@ -224,7 +210,6 @@ def _verify(source: Checkpoint, written: Checkpoint) -> dict[str, float]:
             f"{checks.listed(wrong)} (allowed is {LARGEST_DIFFERENCE:g}). The "
             "output was removed."
         )
-    return differences
 
 
 def output_differences(
@@ -247,15 +232,10 @@ def outputs(
 ) -> dict[str, np.ndarray]:
     """Runs a batch through all models that a checkpoint has the weights of.
 
-    Args:
-        source: A checkpoint with a config. A pooler that it lacks has its
-            initial weights.
-        batch: Inputs of `PretrainingModel`; None for a fixed batch. The span
-            heads may answer with any token, given an answer that starts at 0.
-
-    Returns:
-        Float32 arrays: `sequence_output` `[B, S, H]`, `pooled_output`
-        `[B, H]`, and the logits of all heads.
+    The batch is that of a `PretrainingModel`; None for a fixed one. The span
+    heads may answer with any token, given an answer that starts at 0. A pooler
+    that is missing has its initial weights. Returns `sequence_output`
+    `[B, S, H]`, `pooled_output` `[B, H]`, and the logits of all heads.
     """
     config = checkpoint.known_config(source)
     batch = dict(_fixed_batch(config) if batch is None else batch)

@@ -54,7 +54,7 @@ def read(path: files.Path) -> Checkpoint:
     folder = files.check_local(path)
     config = _read_config(os.path.join(folder, CONFIG_FILE))
     model = _read_task(folder, _backbone(config))
-    _load(model.backbone.load_weights, os.path.join(folder, _WEIGHTS_FILE))
+    model.backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
     arrays = {}
     for name, variable, is_transposed in _named_variables(model):
         array = np.asarray(variable)
@@ -128,7 +128,7 @@ def _read_task(folder: str, backbone: Any) -> Any:
             f"latter with activation {checks.listed(_ACTIVATIONS)}."
         )
     model = _task(backbone, num_classes=settings.get("num_classes"))
-    _load(model.load_task_weights, weights)
+    model.load_task_weights(weights)
     return model
 
 
@@ -150,19 +150,6 @@ def _task(
             tokenizer, length
         )
     return models.AlbertTextClassifier(backbone, num_classes, preprocessor)
-
-
-def _load(load: Any, path: str) -> None:
-    try:
-        load(path)
-    # h5py raises OSError, KeyError and others for missing or damaged files,
-    # and Keras ValueError for weights that do not fit.
-    except Exception as error:
-        raise ValueError(
-            f"{path!r} is missing or damaged, or does not match the config "
-            f"beside it ({' '.join(str(error).split())}). Copy the preset "
-            "again."
-        ) from error
 
 
 def _named_variables(model: Any) -> Iterator[tuple[str, Any, bool]]:

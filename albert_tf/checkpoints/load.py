@@ -22,10 +22,6 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
-_OTHER_FORMATS = (
-    *(".safetensors", ".h5", ".keras"),
-    *(".bin", ".pt", ".pth", ".pkl", ".pickle"),
-)
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
 # By kind of model, as in `meaning.CHECKPOINT_HEADS`: its module and class.
@@ -38,7 +34,7 @@ _MODELS = {
     "beam_span": ("span_models", "BeamSpanModel"),
 }
 # A Hugging Face folder has one of these.
-_SAFETENSORS = {"model.safetensors", "model.safetensors.index.json"}
+_SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 _PRESET_CONFIG = "config.json"
 
 
@@ -170,13 +166,10 @@ def read(
 ) -> Checkpoint:
     """Reads a checkpoint of any format that `recognise` knows, once.
 
-    Args:
-        path: The checkpoint.
-        albert_config: Config of the model that is to have its weights, if that
-            is known. It replaces the one beside the checkpoint, and answers
-            what is ambiguous in a Hugging Face folder.
-        may_change_layers: Whether that model may have other layers.
-        with_slots: Whether optimizer slots and the step are read, too.
+    `albert_config`, if known, is that of the model that is to have the weights,
+    which `may_change_layers`. It replaces the one beside the checkpoint, and
+    answers what is ambiguous in a Hugging Face folder. Optimizer slots and the
+    step are read only `with_slots`.
     """
     format_name = recognise(path)
     if format_name == "huggingface":
@@ -207,24 +200,11 @@ def recognise(path: files.Path) -> str:
     Checkpoints of our own runs are TF1 checkpoints.
     """
     name = files.check_local(path)
-    is_folder = os.path.isdir(name)
-    names = os.listdir(name) if is_folder else [name]
-    if is_folder and _SAFETENSORS.intersection(names):
+    if any(os.path.isfile(os.path.join(name, one)) for one in _SAFETENSORS):
         return "huggingface"
-    if is_folder and "registered_name" in files.read_json_object(
-        os.path.join(name, _PRESET_CONFIG), missing_ok=True
-    ):
+    config = os.path.join(name, _PRESET_CONFIG)
+    if "registered_name" in files.read_json_object(config, missing_ok=True):
         return "keras_hub"
-    others = [name for name in names if name.endswith(_OTHER_FORMATS)]
-    is_tf1 = any(other.endswith(".index") for other in names)
-    if others and not is_tf1 and not os.path.isfile(f"{name}.index"):
-        raise ValueError(
-            f"{name!r} holds {os.path.basename(others[0])}, which is not read; "
-            "reading a pickle, such as *.bin or *.pt, can run any code. "
-            "Accepted are: a TF1 checkpoint or one of ours (the path without "
-            "`.index`, or its folder), the folder of a run, a Hugging Face "
-            "folder with model.safetensors, and a KerasHub preset folder."
-        )
     return "tf1"
 
 

@@ -64,11 +64,8 @@ def check_config(
 ) -> None:
     """Checks what configs say of the weights and their shapes do not show.
 
-    Args:
-        known: Config beside a checkpoint.
-        wanted: Config of the model that is to have its weights.
-        where: The checkpoint, for the message.
-        may_change_layers: Whether the layers need not be the same.
+    `known` is the config beside the checkpoint `where`, `wanted` that of the
+    model that is to have its weights, and that `may_change_layers`.
     """
     fields = ["hidden_act", "num_attention_heads"]
     if not may_change_layers and _layers(known) != _layers(wanted):
@@ -108,10 +105,7 @@ def _layers(config: AlbertConfig) -> list[tuple[int, int, int]]:
 def check_task(path: files.Path, wanted: Metadata) -> None:
     """Checks that weights were trained with the labels and text of a task.
 
-    Args:
-        path: The checkpoint.
-        wanted: Labels, lower-casing and tokenizer of the task; those that are
-            None, or not known of the weights, are not compared.
+    What is None in `wanted`, or not known of the weights, is not compared.
     """
     known, different = metadata.read(path), []
     if None not in (known.labels, wanted.labels):
@@ -150,15 +144,8 @@ def find_labels(
 ) -> tuple[str, ...]:
     """Returns the names of a classifier's labels, in the order of its logits.
 
-    Args:
-        known: What is known of the checkpoint.
-        num_outputs: Number of logits, K; 1 for regression.
-        where: Path of the checkpoint, for messages.
-        given: Names to use instead of the known ones.
-
-    Returns:
-        K names, which are `0`, `1`, ... if none are known; none for
-        regression.
+    They are those `given`, or else known of the checkpoint `where`, or else
+    `0`, `1`, ...; regression, with one output, has none.
     """
     is_regression = num_outputs == 1 and not known.multi_label
     num_labels = 0 if is_regression else num_outputs
@@ -189,13 +176,8 @@ def with_vocabulary(
 ) -> Checkpoint:
     """Returns a checkpoint with the vocabulary and lower-casing to use.
 
-    Args:
-        source: The checkpoint, with its config.
-        given: Vocabulary that the user names; None for the one beside the
-            checkpoint, if any.
-        do_lower_case: What the user says; None for what is known of the
-            checkpoint. If the tokenizer that the model was trained with is
-            known, it decides.
+    They are those that the user names, or else those beside the checkpoint. If
+    the tokenizer that the model was trained with is known, it decides.
     """
     if do_lower_case is None:
         do_lower_case = source.metadata.do_lower_case

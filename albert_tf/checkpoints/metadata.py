@@ -9,9 +9,8 @@ Plain Python: no TensorFlow.
 
 import contextlib
 import dataclasses
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files
@@ -33,37 +32,6 @@ UNNAMED_LABEL = "LABEL_"
 # Keys of the thresholds of labels, among the scores of an evaluation, begin
 # with this.
 THRESHOLD_OF = "threshold_of_"
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
-
-
-# What a field must be, by its type.
-_KINDS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    str | None: ("text", _is_text),
-    bool | None: ("true or false", lambda value: isinstance(value, bool)),
-    float | None: ("a finite number", _is_number),
-    tuple[str, ...] | None: (
-        "a list of texts that differ from one another",
-        lambda values: (
-            isinstance(values, tuple)
-            and all(map(_is_text, values))
-            and len({*values}) == len(values)
-        ),
-    ),
-    tuple[float, ...] | None: (
-        "a list of finite numbers",
-        lambda values: (
-            isinstance(values, tuple) and all(map(_is_number, values))
-        ),
-    ),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,20 +69,23 @@ class Metadata:
     tokenizer_hash: str | None = None
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            kind, is_valid = _KINDS[field.type]
-            if value is not None and not is_valid(value):
-                raise ValueError(
-                    f"`{field.name}` must be {kind}. Received: {value!r}."
-                )
+        labels, thresholds = self.labels, self.thresholds
+        if labels is not None and (
+            not isinstance(labels, tuple)
+            or not all(isinstance(label, str) for label in labels)
+            or len({*labels}) < len(labels)
+        ):
+            raise ValueError(
+                "`labels` must be a list of texts that differ from one "
+                f"another. Received: {labels!r}."
+            )
         # A Hugging Face folder has its labels in another file.
-        if None not in (self.thresholds, self.labels) and (
-            len(self.thresholds or ()) != len(self.labels or ())
+        if None not in (thresholds, labels) and (
+            len(thresholds or ()) != len(labels or ())
         ):
             raise ValueError(
                 "`thresholds` must have a number for each label. Received: "
-                f"labels={self.labels}, thresholds={self.thresholds}."
+                f"labels={labels}, thresholds={thresholds}."
             )
 
     def with_thresholds(self, scores: Mapping[str, Any]) -> "Metadata":
@@ -151,11 +122,7 @@ def write(
 
 
 def read(path: files.Path) -> Metadata:
-    """Reads what is known of a checkpoint.
-
-    `path` is what `--init_checkpoint` takes: the folder of a run, a folder or
-    prefix of a checkpoint, a Hugging Face or KerasHub folder.
-    """
+    """Reads what is known of a checkpoint, given as `--init_checkpoint`."""
     facts: dict[str, Any] = {}
     results: dict[str, Any] = {}
     for folder in run_checkpoints.folders_of(path):

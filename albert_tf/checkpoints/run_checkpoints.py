@@ -43,13 +43,10 @@ def latest_checkpoint(output_dir: str) -> str | None:
 
 
 def step_of(path: str | None) -> int:
-    """Returns the step at which a checkpoint was saved.
+    """Returns the step at which a checkpoint was saved; -1 for None.
 
     >>> step_of("run/checkpoints/step-00000100")
     100
-
-    Args:
-        path: Folder of the checkpoint, or None, which counts as -1.
     """
     return -1 if path is None else int(path.rpartition("-")[2])
 
@@ -69,12 +66,9 @@ def trained_weights(output_dir: str) -> str | None:
 def folders_of(path: files.Path) -> list[str]:
     """Returns the folders with the files that belong to a checkpoint.
 
-    Args:
-        path: Prefix or folder of a checkpoint, or the folder of a run, which
-            stands for its `trained_weights`.
-
-    Returns:
-        The folder of the weights; then that of the run, if they are a run's.
+    `path` is its prefix or folder, or the folder of a run, which stands for its
+    `trained_weights`. The folder of the weights comes first; then that of the
+    run, if they are a run's.
     """
     name = os.path.abspath(files.check_local(path))
     name = trained_weights(name) or name

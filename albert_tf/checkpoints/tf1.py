@@ -12,7 +12,7 @@ import dataclasses
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,9 @@ _NOT_IN_ORIGINAL = (
 def resolve(path: files.Path) -> str:
     """Returns the prefix of the checkpoint at a path.
 
-    Args:
-        path: A prefix; one of the files that begin with it; a folder, in
-            which the file `checkpoint` names the prefix if there are several;
-            or the folder of a run, which stands for its best checkpoint, or
-            for its newest one if none was evaluated.
+    That is a prefix; one of the files that begin with it; a folder, in which
+    the file `checkpoint` names the prefix if there are several; or the folder
+    of a run, which stands for its `run_checkpoints.trained_weights`.
     """
     name = files.check_local(path)
     name = run_checkpoints.trained_weights(name) or name
@@ -73,7 +71,9 @@ def _prefix_in_folder(folder: str) -> str:
     if not found:
         raise FileNotFoundError(
             f"Folder {folder!r} has no checkpoint (no file *{_INDEX}). Pass "
-            "the prefix or the folder of a checkpoint."
+            "the prefix or folder of one, the folder of a run, or a folder of "
+            "Hugging Face (model.safetensors; pickles are never read) or "
+            "KerasHub."
         )
     named = _prefix_in_state_file(folder)
     if named in found:
@@ -101,17 +101,13 @@ def _prefix_in_state_file(folder: str) -> str:
 def read(
     path: files.Path, *, wanted: Callable[[str], bool] | None = None
 ) -> dict[str, np.ndarray]:
-    """Reads arrays of a checkpoint.
+    """Reads arrays of a checkpoint by name, without `module/`.
 
-    Args:
-        path: What `resolve` takes.
-        wanted: Says of a full name whether to read it; None for all.
-
-    Returns:
-        The arrays by name, without `module/`.
+    For the path, see `resolve`. `wanted` says of a full name whether to read
+    it; None stands for all.
     """
     prefix = resolve(path)
-    with _name_damaged(prefix):
+    try:
         reader = tf.train.load_checkpoint(prefix)
         return {
             name.removeprefix(variable_names.MODULE_PREFIX): np.asarray(
@@ -120,6 +116,13 @@ def read(
             for name in sorted(reader.get_variable_to_shape_map())
             if wanted is None or wanted(name)
         }
+    # The reader raises IndexError at the end of a truncated data file.
+    except (tf.errors.OpError, IndexError) as error:
+        raise ValueError(
+            f"Checkpoint {prefix!r} is damaged or incomplete "
+            f"({' '.join(str(error).split())}). Copy its .index and .data "
+            "files again."
+        ) from error
 
 
 def read_weights(path: files.Path) -> dict[str, np.ndarray]:
@@ -132,20 +135,6 @@ def read_step(path: files.Path) -> int:
     """Reads the step at which a checkpoint was saved, 0 if unknown."""
     step = variable_names.GLOBAL_STEP
     return int(read(path, wanted=lambda name: name == step).get(step, 0))
-
-
-@contextlib.contextmanager
-def _name_damaged(prefix: str) -> Iterator[None]:
-    """Turns errors of TensorFlow's reader into one that names the prefix."""
-    try:
-        yield
-    # The reader raises IndexError at the end of a truncated data file.
-    except (tf.errors.OpError, IndexError) as error:
-        raise ValueError(
-            f"Checkpoint {prefix!r} is damaged or incomplete "
-            f"({' '.join(str(error).split())}). Copy its .index and .data "
-            "files again."
-        ) from error
 
 
 def read_folder(path: files.Path, *, with_slots: bool = False) -> Checkpoint:

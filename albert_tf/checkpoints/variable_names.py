@@ -53,49 +53,49 @@ class Row:
     keras_hub: str = ""
 
 
-def _layer(
-    endings: tuple[tuple[str, str, str], ...],
-    shape: str,
-    *,
-    ours: str,
-    tf1: str,
-    huggingface: str = "",
-    keras_hub: str = "",
-) -> tuple[Row, Row]:
-    """Returns the rows of a layer's two variables; `shape` is the first's."""
-    # The second is a vector, as long as the layer's output.
-    length = shape[0] if endings is _OUTPUT_ENDINGS else shape[-1]
-    first, second = (
-        Row(
-            shape=letters,
-            ours=f"{ours}/{name}",
-            # The classifier's output layer has no name of its own in TF1.
-            tf1=f"{tf1}/{name}" if tf1 else name,
-            huggingface=huggingface and huggingface + huggingface_end,
-            keras_hub=keras_hub and keras_hub + keras_hub_end,
+# The names of a layer's two variables end with these: in our models and in TF1,
+# in Hugging Face's, in KerasHub's.
+_ENDINGS = {
+    "dense": (("kernel", ".weight^T", "/kernel"), ("bias", ".bias", "/bias")),
+    "norm": (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta")),
+    # TF1: output layers store their weights as [out, in], unlike every kernel.
+    "output": (
+        ("output_weights", ".weight", "/kernel^T"),
+        ("output_bias", ".bias", "/bias"),
+    ),
+}
+_NUM_FIELDS = 6
+_NONE = "-"
+
+
+def _rows(text: str, *prefixes: str) -> tuple[Row, ...]:
+    """Returns the rows of some layers, two for each.
+
+    A layer has six fields in the text: its kind; the shape of its first
+    variable (the other is as long as its output); and its names, behind the
+    `prefixes`, in the four columns, where `-` stands for none.
+    """
+    rows = []
+    fields = iter(text.split())
+    for kind, shape, *names in zip(*[fields] * _NUM_FIELDS, strict=True):
+        ours, tf1, huggingface, keras_hub = (
+            "" if name == _NONE else prefix + name
+            for prefix, name in zip(prefixes or [""] * 4, names, strict=True)
         )
+        length = shape[0] if kind == "output" else shape[-1]
         for letters, (name, huggingface_end, keras_hub_end) in zip(
-            (shape, length), endings, strict=True
-        )
-    )
-    return first, second
-
-
-# What the names of both variables end with: in our models and in TF1, in
-# Hugging Face's, in KerasHub's.
-_DENSE_ENDINGS = (
-    ("kernel", ".weight^T", "/kernel"),
-    ("bias", ".bias", "/bias"),
-)
-_NORM_ENDINGS = (("gamma", ".weight", "/gamma"), ("beta", ".bias", "/beta"))
-# TF1: output layers store their weights as [out, in], unlike every kernel.
-_OUTPUT_ENDINGS = (
-    ("output_weights", ".weight", "/kernel^T"),
-    ("output_bias", ".bias", "/bias"),
-)
-_dense = functools.partial(_layer, _DENSE_ENDINGS)
-_norm = functools.partial(_layer, _NORM_ENDINGS)
-_output = functools.partial(_layer, _OUTPUT_ENDINGS)
+            (shape, length), _ENDINGS[kind], strict=True
+        ):
+            row = Row(
+                shape=letters,
+                ours=f"{ours}/{name}",
+                # The classifier's output layer has no name of its own in TF1.
+                tf1=f"{tf1}/{name}" if tf1 else name,
+                huggingface=huggingface and huggingface + huggingface_end,
+                keras_hub=keras_hub and keras_hub + keras_hub_end,
+            )
+            rows.append(row)
+    return tuple(rows)
 
 
 def _embedding(name: str, shape: str, keras_hub: str) -> Row:
@@ -112,105 +112,66 @@ def _embedding(name: str, shape: str, keras_hub: str) -> Row:
 # is not, as in the original with as many groups as layers. If only one half of
 # a layer is shared, which the original cannot do, the two halves of
 # `group_{set}` are numbered independently.
-_ATTENTION = "albert/encoder/attention_{set}_{inner}"
-_FEED_FORWARD = "albert/encoder/feed_forward_{set}_{inner}"
-_TF1 = "bert/encoder/transformer/group_{set}/inner_group_{inner}"
-_HF = "albert.encoder.albert_layer_groups.{set}.albert_layers.{inner}"
-_HUB = "group_{set}_inner_layer_{inner}"
+_TF1 = "bert/encoder/transformer/group_{set}/inner_group_{inner}/"
+_HF = "albert.encoder.albert_layer_groups.{set}.albert_layers.{inner}."
+_HUB = "group_{set}_inner_layer_{inner}/"
 
-EMBEDDINGS: tuple[Row, ...] = (
+EMBEDDINGS = (
     _embedding("word_embeddings", "VE", "token_embedding"),
     _embedding("token_type_embeddings", "TE", "segment_embedding"),
     _embedding("position_embeddings", "SE", "position_embedding"),
-    *_norm(
-        "E",
-        ours="albert/embeddings/layer_norm",
-        tf1="bert/embeddings/LayerNorm",
-        huggingface="albert.embeddings.LayerNorm",
-        keras_hub="embeddings_layer_norm",
-    ),
+    *_rows("""
+    norm E albert/embeddings/layer_norm bert/embeddings/LayerNorm
+      albert.embeddings.LayerNorm embeddings_layer_norm
+    """),
 )
 # Exists in our models and in TF1 only if E and H differ.
-PROJECTION: tuple[Row, Row] = _dense(
-    "EH",
-    ours="albert/encoder/embedding_projection",
-    tf1="bert/encoder/embedding_hidden_mapping_in",
-    huggingface="albert.encoder.embedding_hidden_mapping_in",
-    keras_hub="embedding_projection",
+PROJECTION = _rows("""
+    dense EH albert/encoder/embedding_projection
+      bert/encoder/embedding_hidden_mapping_in
+      albert.encoder.embedding_hidden_mapping_in embedding_projection
+""")
+ATTENTION = _rows(
+    """
+    dense HH query attention_1/self/query
+      attention.query self_attention_layer/query
+    dense HH key attention_1/self/key
+      attention.key self_attention_layer/key
+    dense HH value attention_1/self/value
+      attention.value self_attention_layer/value
+    dense HH output attention_1/output/dense
+      attention.dense self_attention_layer/attention_output
+    norm H layer_norm LayerNorm
+      attention.LayerNorm self_attention_layer_norm
+    """,
+    "albert/encoder/attention_{set}_{inner}/",
+    *(_TF1, _HF, _HUB),
 )
-ATTENTION: tuple[Row, ...] = (
-    *(
-        row
-        for name in ("query", "key", "value")
-        for row in _dense(
-            "HH",
-            ours=f"{_ATTENTION}/{name}",
-            tf1=f"{_TF1}/attention_1/self/{name}",
-            huggingface=f"{_HF}.attention.{name}",
-            keras_hub=f"{_HUB}/self_attention_layer/{name}",
-        )
-    ),
-    *_dense(
-        "HH",
-        ours=f"{_ATTENTION}/output",
-        tf1=f"{_TF1}/attention_1/output/dense",
-        huggingface=f"{_HF}.attention.dense",
-        keras_hub=f"{_HUB}/self_attention_layer/attention_output",
-    ),
-    *_norm(
-        "H",
-        ours=f"{_ATTENTION}/layer_norm",
-        tf1=f"{_TF1}/LayerNorm",
-        huggingface=f"{_HF}.attention.LayerNorm",
-        keras_hub=f"{_HUB}/self_attention_layer_norm",
-    ),
+# TF1: the output layer's scope was opened inside the intermediate's.
+FEED_FORWARD = _rows(
+    """
+    dense HF intermediate ffn_1/intermediate/dense
+      ffn feedforward_intermediate_dense
+    dense FH output ffn_1/intermediate/output/dense
+      ffn_output feedforward_output_dense
+    norm H layer_norm LayerNorm_1
+      full_layer_layer_norm feedforward_layer_norm
+    """,
+    "albert/encoder/feed_forward_{set}_{inner}/",
+    *(_TF1, _HF, _HUB),
 )
-FEED_FORWARD: tuple[Row, ...] = (
-    *_dense(
-        "HF",
-        ours=f"{_FEED_FORWARD}/intermediate",
-        tf1=f"{_TF1}/ffn_1/intermediate/dense",
-        huggingface=f"{_HF}.ffn",
-        keras_hub=f"{_HUB}/feedforward_intermediate_dense",
-    ),
-    *_dense(
-        "FH",
-        ours=f"{_FEED_FORWARD}/output",
-        # TF1: the output layer's scope was opened inside the intermediate's.
-        tf1=f"{_TF1}/ffn_1/intermediate/output/dense",
-        huggingface=f"{_HF}.ffn_output",
-        keras_hub=f"{_HUB}/feedforward_output_dense",
-    ),
-    *_norm(
-        "H",
-        ours=f"{_FEED_FORWARD}/layer_norm",
-        tf1=f"{_TF1}/LayerNorm_1",
-        huggingface=f"{_HF}.full_layer_layer_norm",
-        keras_hub=f"{_HUB}/feedforward_layer_norm",
-    ),
+POOLER = _rows(
+    "dense HH albert/pooler bert/pooler/dense albert.pooler pooled_dense"
 )
-POOLER: tuple[Row, ...] = _dense(
-    "HH",
-    ours="albert/pooler",
-    tf1="bert/pooler/dense",
-    huggingface="albert.pooler",
-    keras_hub="pooled_dense",
-)
-_MASKED_LM: tuple[Row, ...] = (
-    *_dense(
-        "HE",
-        ours="masked_lm_head/transform",
-        tf1="cls/predictions/transform/dense",
-        huggingface="predictions.dense",
-        keras_hub="mlm_head/intermediate_dense",
-    ),
-    *_norm(
-        "E",
-        ours="masked_lm_head/layer_norm",
-        tf1="cls/predictions/transform/LayerNorm",
-        huggingface="predictions.LayerNorm",
-        keras_hub="mlm_head/intermediate_layer_norm",
-    ),
+# The rows of a task: GLUE with K labels, and RACE with K = 1; SQuAD 1.1; the
+# beam of SQuAD 2.0, where D is the width of two vectors side by side.
+HEADS = (
+    *_rows("""
+    dense HE masked_lm_head/transform cls/predictions/transform/dense
+      predictions.dense mlm_head/intermediate_dense
+    norm E masked_lm_head/layer_norm cls/predictions/transform/LayerNorm
+      predictions.LayerNorm mlm_head/intermediate_layer_norm
+    """),
     Row(
         shape="V",
         ours="masked_lm_head/output_bias",
@@ -218,44 +179,23 @@ _MASKED_LM: tuple[Row, ...] = (
         huggingface="predictions.bias",
         keras_hub="mlm_head/output_bias",
     ),
+    *_rows("""
+    output 2H sentence_order_head cls/seq_relationship
+      sop_classifier.classifier -
+    output KH task_head - classifier logits
+    output 2H span_head cls/squad qa_outputs -
+    dense H1 beam_span_head/start_dense start_logits/dense - -
+    dense DH beam_span_head/end_dense_0 end_logits/dense_0 - -
+    norm H beam_span_head/end_layer_norm end_logits/LayerNorm - -
+    dense H1 beam_span_head/end_dense_1 end_logits/dense_1 - -
+    dense DH beam_span_head/answer_dense_0 answer_class/dense_0 - -
+    """),
+    Row(
+        shape="H1",
+        ours="beam_span_head/answer_dense_1/kernel",
+        tf1="answer_class/dense_1/kernel",
+    ),
 )
-_SENTENCE_ORDER = _output(
-    "2H",
-    ours="sentence_order_head",
-    tf1="cls/seq_relationship",
-    huggingface="sop_classifier.classifier",
-)
-# GLUE with K labels, and RACE with K = 1.
-_TASK = _output(
-    "KH",
-    ours="task_head",
-    tf1="",
-    huggingface="classifier",
-    keras_hub="logits",
-)
-# SQuAD 1.1.
-_SPAN = _output(
-    "2H",
-    ours="span_head",
-    tf1="cls/squad",
-    huggingface="qa_outputs",
-)
-# SQuAD 2.0; D is the width of two vectors side by side.
-_BEAM: tuple[Row, ...] = tuple(
-    row
-    for layer, shape, ours, tf1 in (
-        (_dense, "H1", "start_dense", "start_logits/dense"),
-        (_dense, "DH", "end_dense_0", "end_logits/dense_0"),
-        (_norm, "H", "end_layer_norm", "end_logits/LayerNorm"),
-        (_dense, "H1", "end_dense_1", "end_logits/dense_1"),
-        (_dense, "DH", "answer_dense_0", "answer_class/dense_0"),
-        (_dense, "H1", "answer_dense_1", "answer_class/dense_1"),
-    )
-    for row in layer(shape, ours=f"beam_span_head/{ours}", tf1=tf1)
-    # The last layer has no bias.
-    if row.tf1 != "answer_class/dense_1/bias"
-)
-HEADS = (*_MASKED_LM, *_SENTENCE_ORDER, *_TASK, *_SPAN, *_BEAM)
 TABLE = (
     *EMBEDDINGS,
     *PROJECTION,
@@ -302,14 +242,9 @@ def translate(
     ...           target="huggingface")
     ('albert.pooler.weight', True)
 
-    Args:
-        name: Its name in the column `source`.
-        source: `ours`, `tf1`, `huggingface` or `keras_hub`.
-        target: The other column.
-
-    Returns:
-        The name, and whether the matrix is transposed. None if the table or
-        the other column has no such variable.
+    The columns are `ours`, `tf1`, `huggingface` and `keras_hub`. Returns the
+    name, and whether the matrix is transposed; None if the table or the other
+    column has no such variable.
     """
     match = _find(name, source)
     if not match or not getattr(match[0], target):

@@ -3,7 +3,8 @@
 Layers that share weights also share operations, so that the graph, like the
 weights, does not grow with the depth of the model.
 
-Data flow: input ids -> [this file] -> vectors.
+Data flow: input ids -> rows by length -> [this file] -> vectors, rows as they
+came. Core TensorFlow operations only, also of LiteRT.
 
 Source: `modeling.albert_model` and `modeling.encoder`; the results are equal.
 """
@@ -14,12 +15,20 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.export import length_groups, signature
+from albert_tf.export import ragged, signature
 from albert_tf.export.signature import Tensors
 from albert_tf.modeling import encoder as encoder_lib
 from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.fused import shared_weights
 from albert_tf.tasks import early_exit as exits
+
+Vectors = tuple[tf.Tensor, tf.Tensor]
+
+# A group may have as many tokens of padding as this share of the tokens of the
+# batch. More groups would have less padding; but each group costs as much as
+# some more tokens, about 20 on a CPU and hundreds on a GPU.
+_PADDING_SHARE = 8
+_MIN_PADDING = 16
 
 
 class ExportedWeights:
@@ -86,14 +95,10 @@ class ExportedEncoder:
     ) -> Callable[..., Tensors]:
         """Returns a function of ids whose examples may leave early.
 
-        Args:
-            head: Layer from pooled outputs to logits, `[R, K]`.
-            patience: As for `tasks.early_exit.run`.
-            num_choices: C, the number of rows of an example.
-
-        Returns:
-            A function of int32 `[B x C, S]` that returns `logits`, float32
-            `[B, C x K]`, and `num_layers`, int32 `[B]`.
+        The `head` makes logits `[R, K]` of pooled outputs; for `patience`, see
+        `tasks.early_exit.run`. An example has C rows, `num_choices`. The
+        function takes int32 `[B x C, S]` and returns `logits`, float32
+        `[B, C x K]`, and `num_layers`, int32 `[B]`.
         """
         num_logits = num_choices * head.output_bias.shape[0]
 
@@ -122,10 +127,10 @@ class ExportedEncoder:
                 shape = [-1, num_choices, tf.shape(ids[0])[1]]
                 ids = tuple(tf.reshape(values, shape) for values in ids)
             _, input_mask, _ = ids
-            return length_groups.run_in_groups(
+            return run_in_groups(
                 run_group,
                 ids,
-                tf.reduce_max(length_groups.row_lengths(input_mask), axis=1),
+                tf.reduce_max(row_lengths(input_mask), axis=1),
                 [tf.zeros([0, num_logits]), tf.zeros([0], tf.int32)],
             )
 
@@ -156,7 +161,7 @@ class ExportedEncoder:
         checks = self._checks(input_ids, input_mask, segment_ids)
         with tf.control_dependencies(checks):
             input_ids = tf.identity(input_ids)
-        return length_groups.encode_in_groups(
+        return encode_in_groups(
             self._run_group,
             input_ids,
             input_mask,
@@ -233,3 +238,131 @@ class ExportedEncoder:
                 ],
             ),
         ]
+
+
+# Groups of rows of similar length.
+
+
+def run_in_groups(
+    function: Callable[..., Sequence[tf.Tensor]],
+    inputs: Sequence[tf.Tensor],
+    lengths: tf.Tensor,
+    none: Sequence[tf.Tensor],
+) -> list[tf.Tensor]:
+    """Applies a function to a batch in groups of rows of similar length.
+
+    A server puts requests together that have nothing in common. If every row
+    were padded to the longest, one long text would make its batch slow.
+
+    Args:
+        function: Function of the lengths of R rows, int32 `[R]`, and of their
+            part of the inputs, `[R, ..., L]` with the largest of the lengths
+            L; returns tensors `[R, ...]`. It is traced once.
+        inputs: Tensors `[B, ..., S]`.
+        lengths: Int32 `[B]`, the places of each row that are needed.
+        none: Results of no rows, `[0, ...]`; sizes that are not static may be
+            of any value.
+
+    Returns:
+        The results, `[B, ...]`, in the order of the inputs.
+    """
+    num_rows = ragged.size(lengths)
+    lengths, order = tf.math.top_k(lengths, num_rows)  # the longest first
+    allowance = tf.reduce_sum(lengths) // _PADDING_SHARE
+    allowance = tf.maximum(allowance, _MIN_PADDING)
+    inputs = [tf.gather(values, order) for values in inputs]
+
+    def run_group(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
+        end = group_end(lengths, start, allowance)
+        longest = lengths[start]
+        # LiteRT supports neither ellipses nor slices that add axes.
+        parts = [
+            values[
+                slice(start, end),
+                *[slice(None)] * (values.shape.rank - 2),
+                slice(longest),
+            ]
+            for values in inputs
+        ]
+        found = function(lengths[start:end], *parts)
+        joined = [
+            tf.concat([one, more], 0)
+            for one, more in zip(so_far, found, strict=True)
+        ]
+        return [end, *joined]
+
+    shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
+    _, *results = tf.while_loop(
+        lambda start, *_: start < num_rows,
+        run_group,
+        [tf.constant(0), *none],
+        shape_invariants=[tf.TensorShape([]), *shapes],
+        parallel_iterations=1,
+    )
+    place = tf.scatter_nd(
+        tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
+    )
+    return [tf.gather(values, place) for values in results]
+
+
+def encode_in_groups(
+    encode: Callable[..., Vectors],
+    input_ids: tf.Tensor,
+    input_mask: tf.Tensor,
+    segment_ids: tf.Tensor,
+    *,
+    hidden_size: int,
+    dtype: str,
+) -> Vectors:
+    """Applies an encoder to a batch, int32 `[B, S]`, group by group.
+
+    `encode` is a function of the three inputs of a group, and is traced once.
+    Its vectors, and the results, are `[B, S, H]` and `[B, H]` of `dtype`, with
+    the `hidden_size` H. Behind the last token of a row they are zero.
+    """
+    width = tf.shape(input_ids)[1]
+    zero = tf.zeros([], dtype)
+
+    def encode_group(lengths: tf.Tensor, *inputs: tf.Tensor) -> Vectors:
+        sequence, pooled = encode(*inputs)
+        longest = tf.shape(inputs[0])[1]
+        is_token = tf.range(longest) < tf.expand_dims(lengths, 1)  # [R, L]
+        sequence = tf.where(tf.expand_dims(is_token, 2), sequence, zero)
+        rest = [[0, 0], [0, width - longest], [0, 0]]
+        return tf.pad(sequence, rest), pooled
+
+    sequence, pooled = run_in_groups(
+        encode_group,
+        [input_ids, input_mask, segment_ids],
+        row_lengths(input_mask),
+        [
+            tf.zeros([0, width, hidden_size], dtype),
+            tf.zeros([0, hidden_size], dtype),
+        ],
+    )
+    return sequence, pooled
+
+
+def row_lengths(input_mask: tf.Tensor) -> tf.Tensor:
+    """Returns int32 `[...]`: the place behind the last 1 of rows `[..., S]`.
+
+    A row of zeros has all S places, so that its vectors are those that the
+    model has for it.
+    """
+    width = tf.shape(input_mask)[-1]
+    ends = tf.where(input_mask != 0, tf.range(1, width + 1), 0)
+    lengths = tf.reduce_max(ends, axis=-1)
+    return tf.where(lengths > 0, lengths, width)
+
+
+def group_end(
+    lengths: tf.Tensor, start: tf.Tensor, allowance: tf.Tensor
+) -> tf.Tensor:
+    """Returns the end of the group that starts with the row `start`.
+
+    The group has as many rows as it can without more tokens of padding than
+    the `allowance`. The lengths, int32 `[B]`, never increase.
+    """
+    rest = lengths[start:]
+    padding = tf.cumsum(rest[0] - rest)
+    return start + tf.reduce_sum(tf.cast(padding <= allowance, tf.int32))

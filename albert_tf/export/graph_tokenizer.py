@@ -21,9 +21,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf import files
-from albert_tf.export import code_point_table, ragged, signature
-from albert_tf.export.code_point_table import PagedTable, Sequences
-from albert_tf.export.ragged import Ranges
+from albert_tf.export import ragged, signature
+from albert_tf.export.ragged import PagedTable, Ranges, Sequences
 from albert_tf.export.text_normalization import (
     SPACE,
     NormalizedText,
@@ -55,18 +54,14 @@ _UNKNOWN_WORD = "  "
 class Tokens:
     """The tokens of R texts as a ragged batch; see `ragged`.
 
-    Args:
-        ids: Int32 `[M]`, the tokens of all texts.
-        row_splits: Int32 `[R + 1]`.
-        starts: Int32 `[M]`, first code point of each token in the raw text,
-            as in `Tokenizer.encode_with_offsets`.
-        ends: Int32 `[M]`, one past the last code point.
+    Starts and ends are code points of the raw text, as those of
+    `Tokenizer.encode_with_offsets`.
     """
 
-    ids: tf.Tensor
-    row_splits: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
+    ids: tf.Tensor  # int32 [M]
+    row_splits: tf.Tensor  # int32 [R + 1]
+    starts: tf.Tensor  # int32 [M]
+    ends: tf.Tensor  # int32 [M]
 
     @property
     def rows(self) -> Ranges:
@@ -79,9 +74,6 @@ class Tokens:
 
 class GraphTokenizer(abc.ABC):
     """A tokenizer in a graph; it is traced once, for all signatures.
-
-    Args:
-        tokenizer: The tokenizer in Python; the results are equal.
 
     Attributes:
         special_ids: Ids of padding, unknown, `[CLS]`, `[SEP]`, `[MASK]`.
@@ -123,12 +115,7 @@ class GraphTokenizer(abc.ABC):
 
 
 class SentencePieceGraph(GraphTokenizer):
-    """The graph of a SentencePiece model.
-
-    Args:
-        model_file: A SentencePiece `.model`, or a `tokenizer.json`.
-        do_lower_case: Whether text is lower-cased.
-    """
+    """The graph of a SentencePiece `.model`, or of a `tokenizer.json`."""
 
     def __init__(
         self, model_file: files.Path, *, do_lower_case: bool = True
@@ -209,10 +196,10 @@ def _foreign_characters(tokenizer: SentencePieceTokenizer) -> np.ndarray:
     # Unassigned ones, private ones and surrogates are all the same to a model,
     # which may have tokens for bytes.
     are_unknown = tokenizer.special_ids.unk in tokenizer.encode("\ue000")
-    values = np.full(code_point_table.NUM_CODE_POINTS, are_unknown, np.uint8)
+    values = np.full(ragged.NUM_CODE_POINTS, are_unknown, np.uint8)
     characters = [
         chr(code_point)
-        for code_point in range(code_point_table.NUM_CODE_POINTS)
+        for code_point in range(ragged.NUM_CODE_POINTS)
         if unicodedata.category(chr(code_point)) not in ("Cn", "Co", "Cs")
     ]
     ids, lengths = tokenizer.encode_batch(characters)
@@ -290,12 +277,7 @@ class _Replacements:
 
 
 class WordPieceGraph(GraphTokenizer):
-    """The graph of a WordPiece vocabulary.
-
-    Args:
-        vocab_file: Text file with one token per line.
-        do_lower_case: Whether text is lower-cased and loses its accents.
-    """
+    """The graph of a WordPiece vocabulary."""
 
     def __init__(
         self, vocab_file: files.Path, *, do_lower_case: bool = True

@@ -34,18 +34,10 @@ def encode_pairs(
 ) -> Tensors:
     """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of pairs of texts.
 
-    Sequences that are too long lose tokens at the end of a text, one at a
-    time: of the longer text, or of the second if both are equally long.
-
-    Args:
-        text_a: Strings `[B]`.
-        text_b: Strings `[B]`; one without tokens makes no pair.
-        tokenizer: Tokenizer of both.
-        max_seq_length: Longest sequence; at least `MIN_SEQ_LENGTH`.
-
-    Returns:
-        Int32 `[B, S]`, padded to the longest sequence: `input_ids`,
-        `input_mask` and `segment_ids`.
+    The texts are strings `[B]`; a second one without tokens makes no pair.
+    Sequences of more than `max_seq_length`, at least `MIN_SEQ_LENGTH`, lose
+    tokens at the end of a text, one at a time: of the longer text, or of the
+    second if both are equally long. For the result, see `pack_ranges`.
     """
     texts = signature.same_batch(text_a=text_a, text_b=text_b)
     tokens = tokenizer(tf.concat(texts, 0))
@@ -75,18 +67,10 @@ def pack_ranges(
 ) -> Tensors:
     """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of ranges of tokens.
 
-    Args:
-        ids: Int32 `[M]`, the tokens of all texts.
-        first: The range a of each row.
-        second: The range b of each row, which may be empty.
-        is_pair: Whether there is a second `[SEP]`: bool `[R]`, or one for all
-            rows.
-        special: Ids of the special tokens.
-        min_length: Smallest length of the result.
-
-    Returns:
-        Int32 `[R, S]`, padded to the longest row: `input_ids`, `input_mask`
-        and `segment_ids`.
+    The ranges `first` and `second` are those of R rows, in the `ids` of all
+    texts, int32 `[M]`. There is a second `[SEP]` where `is_pair`, bool `[R]` or
+    one for all rows. Returns int32 `[R, S]`, padded to the longest row, but at
+    least to `min_length`: `input_ids`, `input_mask` and `segment_ids`.
     """
     size_a, size_b = first.sizes[:, None], second.sizes[:, None]  # [R, 1]
     is_pair = tf.broadcast_to(is_pair, tf.shape(first.sizes))[:, None]

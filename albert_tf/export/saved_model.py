@@ -109,10 +109,8 @@ def export(
 ) -> ExportSummary:
     """Exports a checkpoint.
 
-    Args:
-        config: Settings of the export.
-        albert_config: Shape of the model, if it is known already; None for
-            that of `config.albert_config_file` or beside the checkpoint.
+    `albert_config` is the shape of the model, if it is known already; None for
+    that of `config.albert_config_file` or beside the checkpoint.
     """
     version_folder.check_version(config.export_dir, config.export_version)
     # 1. The checkpoint; its config and vocabulary, unless others are given.
@@ -290,25 +288,16 @@ def _write(
 
 
 def to_litert(function: Any, module: tf.Module) -> bytes:
-    """Converts the signature `tokens` to LiteRT, for phones.
+    """Converts the signature `tokens` to LiteRT: content of a `.tflite` file.
 
     Inputs and outputs keep their names; batch and length are dynamic. Only
-    LiteRT's own operations are used. `module` holds the weights. Returns the
-    content of a `.tflite` file.
+    LiteRT's own operations are used. `module` holds the weights.
     """
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [function], module
     )
-    try:
-        with _without_progress_messages():
-            return bytes(converter.convert())
-    except Exception as error:
-        # The message holds the whole graph; its first line is the reason.
-        reason = str(error).strip().splitlines()[0]
-        raise ValueError(
-            f"The signature {signature.TOKENS!r} cannot be converted to "
-            f"LiteRT: {reason}. Leave --tflite out."
-        ) from error
+    with _without_progress_messages():
+        return bytes(converter.convert())
 
 
 @contextlib.contextmanager

@@ -149,7 +149,7 @@ def multiple_choice_signatures(
     """
     del known
     score = _classify_with(
-        model.scorer,
+        model,
         weights,
         exit_patience=config.exit_patience,
         num_choices=config.num_choices,

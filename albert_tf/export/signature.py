@@ -67,11 +67,8 @@ ALLOWED_OPERATIONS = frozenset(
 class Signature:
     """A traced function and the name by which requests call it.
 
-    Args:
-        name: Such as `serving_default`.
-        function: Takes tensors by name and returns a dict of tensors.
-        warmup: Inputs of typical requests, which TF Serving runs before it
-            accepts others.
+    `warmup` are inputs of typical requests, which TF Serving runs before it
+    accepts others.
     """
 
     name: str
@@ -88,12 +85,10 @@ def text_and_token_signatures(
 ) -> list[Signature]:
     """Traces the two signatures that every task has.
 
-    Args:
-        from_text: Function of string inputs; becomes `serving_default`.
-        from_ids: Function of `ID_INPUTS`; becomes `tokens`.
-        example: A typical value of each string input. A text makes the input
-            `[B]`, a list of C texts makes it `[B, C]`.
-        inner_shape: Sizes of the ids between batch and sequence.
+    `from_text`, a function of strings, becomes `serving_default`, and
+    `from_ids`, of `ID_INPUTS`, `tokens`. `example` has a typical value of each
+    string input: a text makes it `[B]`, a list of C texts `[B, C]`.
+    `inner_shape` are the sizes of the ids between batch and sequence.
     """
     texts = {
         name: strings(None)
@@ -116,10 +111,7 @@ def text_and_token_signatures(
 
 
 def trace(function: Callable[..., Tensors], **inputs: tf.TensorSpec) -> Any:
-    """Traces a function of named inputs.
-
-    For inputs of other shapes the graph fails with `InvalidArgumentError`.
-    """
+    """Traces a function of named inputs; those of other shapes are errors."""
 
     def checked(**values: tf.Tensor) -> Tensors:
         return function(
@@ -172,10 +164,7 @@ def id_inputs(*inner_shape: int) -> dict[str, tf.TensorSpec]:
 
 
 def same_batch(**texts: tf.Tensor) -> list[tf.Tensor]:
-    """Returns inputs `[B, ...]` after checking that all have the same B.
-
-    Otherwise the graph fails with `InvalidArgumentError`.
-    """
+    """Returns inputs `[B, ...]`; the graph fails unless all have one B."""
     sizes = [tf.shape(values)[0] for values in texts.values()]
     checks = [
         tf.Assert(
@@ -207,9 +196,7 @@ def id_requests(
 ) -> tuple[Mapping[str, np.ndarray], ...]:
     """Returns warm-up requests of ids, one for each batch size.
 
-    Args:
-        *inner_shape: Sizes between batch and sequence.
-        **others: Further inputs, one row of each.
+    `others` are one row each of further inputs.
     """
     requests = []
     for batch in WARMUP_BATCHES:

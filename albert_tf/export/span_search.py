@@ -11,7 +11,7 @@ spans are equal.
 """
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
@@ -28,49 +28,20 @@ _NO_SCORE = float("-inf")
 class Spans:
     """N spans of each of W windows, in the order in which ties are broken.
 
-    Args:
-        starts: Int32 `[W, N]`, places of first tokens in the model's input.
-        ends: Int32 `[W, N]`, places of last tokens.
-        scores: Float64 `[W, N]`.
+    Starts and ends are places of tokens in the model's input.
     """
 
-    starts: tf.Tensor
-    ends: tf.Tensor
-    scores: tf.Tensor
-
-
-class SpanScorer(Protocol):
-    """A model of SQuAD.
-
-    Attributes:
-        min_length: Smallest length of its input.
-        compares_null: Whether the score of the best span must be subtracted
-            from `null_scores`.
-    """
-
-    min_length: int
-    compares_null: bool
-
-    def outputs(self, **ids: tf.Tensor) -> Tensors:
-        """Returns the outputs of the signature `tokens`."""
-        ...
-
-    def spans(
-        self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
-    ) -> list[Spans]:
-        """Returns one or two sets of spans.
-
-        The second set is for windows without a valid span in the first.
-        """
-        ...
-
-    def null_scores(self, outputs: Tensors) -> tf.Tensor:
-        """Returns float32 `[W]`: high if there seems to be no answer."""
-        ...
+    starts: tf.Tensor  # int32 [W, N]
+    ends: tf.Tensor  # int32 [W, N]
+    scores: tf.Tensor  # float64 [W, N]
 
 
 class LogitScorer:
-    """The `SpanScorer` of version 1.1.
+    """The scorer of version 1.1.
+
+    `min_length` is the smallest length of its input; `compares_null` says
+    whether the score of the best span must be subtracted from `null_scores`,
+    which are float32 `[W]`, and high if there seems to be no answer.
 
     With `null_from_cls`, the logits of `[CLS]` are those of there being no
     answer, as transformers' `run_qa.py` trains version 2.0.
@@ -101,7 +72,7 @@ class LogitScorer:
     def spans(
         self, outputs: Tensors, input_mask: tf.Tensor, limits: SpanLimits
     ) -> list[Spans]:
-        """Returns the likeliest spans, and all spans."""
+        """Returns the likeliest spans; and all, where none of them is valid."""
         # The question's logits count, as in the reference; those of padding
         # must not, because its size depends on the other windows.
         starts, ends = (
@@ -121,7 +92,7 @@ class LogitScorer:
 
 
 class BeamScorer:
-    """The `SpanScorer` of version 2.0; `separator_id` is that of `[SEP]`."""
+    """The scorer of version 2.0; `separator_id` is that of `[SEP]`."""
 
     compares_null = False
 
@@ -136,7 +107,7 @@ class BeamScorer:
         self._encode = ExportedEncoder(model.albert, weights)
 
     def outputs(self, **ids: tf.Tensor) -> Tensors:
-        """Returns the outputs of a `BeamSpanModel`."""
+        """Returns the outputs of the signature `tokens`."""
         sequence, _ = self._encode(**ids)
         p_mask = self._p_mask(**ids)
         with self._weights.scope():
@@ -170,6 +141,9 @@ class BeamScorer:
     def null_scores(self, outputs: Tensors) -> tf.Tensor:
         """Returns the logits of there being no answer."""
         return outputs["cls_logits"]
+
+
+SpanScorer = LogitScorer | BeamScorer
 
 
 def likeliest_spans(
@@ -236,13 +210,10 @@ def best_spans(
     is_end: tf.Tensor,
     max_answer_length: int,
 ) -> Spans:
-    """Finds the best valid span of each window.
+    """Finds the best valid span of each window; its score is -inf if none is.
 
     A valid span starts where `is_start` and ends where `is_end`, bool `[W, S]`,
     and has at most `max_answer_length` tokens.
-
-    Returns:
-        Spans with N = 1; the score is -inf if no span is valid.
     """
     is_valid = tf.gather(is_start, spans.starts, batch_dims=1)
     is_valid &= tf.gather(is_end, spans.ends, batch_dims=1)

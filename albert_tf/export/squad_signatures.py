@@ -18,17 +18,15 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.export import (
-    code_point_table,
     model_inputs,
     ragged,
     signature,
     span_search,
 )
-from albert_tf.export.code_point_table import PagedTable
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
 from albert_tf.export.graph_tokenizer import CPU, GraphTokenizer, Tokens
-from albert_tf.export.ragged import Ranges
+from albert_tf.export.ragged import PagedTable, Ranges
 from albert_tf.export.signature import Signature, Tensors
 from albert_tf.export.span_search import BeamScorer, LogitScorer, SpanScorer
 from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
@@ -39,7 +37,7 @@ from albert_tf.tasks.squad.windows import WindowLengths
 
 # Windows that go through the model together: memory against overhead.
 _WINDOWS_PER_CALL = 16
-# A scorer returns at most two sets of spans; see `SpanScorer.spans`.
+# A scorer returns at most two sets of spans; see `LogitScorer.spans`.
 _NUM_SETS = 2
 # TF1: weight of a window's length beside a token's distance from its edge.
 _LENGTH_WEIGHT = 0.01
@@ -96,14 +94,11 @@ def make_signatures(
 class ContextWindows:
     """W windows over the contexts of B questions; at least one for each.
 
-    Args:
-        rows: Int32 `[W]`, the question of each window, never decreasing.
-        questions: Range of the question's tokens, the same in all its windows.
-        contexts: Range of the context's tokens.
+    Their `rows`, int32 `[W]`, are the questions, and never decrease.
     """
 
     rows: tf.Tensor
-    questions: Ranges
+    questions: Ranges  # of tokens; the same in all windows of a question
     contexts: Ranges
 
     @property
@@ -369,5 +364,5 @@ def cut_out(
 @functools.cache
 def _white_space() -> np.ndarray:
     """Returns 1 for each code point that Python's `strip` removes."""
-    code_points = range(code_point_table.NUM_CODE_POINTS)
+    code_points = range(ragged.NUM_CODE_POINTS)
     return np.array([chr(c).isspace() for c in code_points], np.uint8)

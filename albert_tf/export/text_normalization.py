@@ -20,8 +20,8 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export import code_point_table, ragged
-from albert_tf.export.code_point_table import PagedTable, ReplacementTable
+from albert_tf.export import ragged
+from albert_tf.export.ragged import PagedTable, ReplacementTable
 from albert_tf.text import normalization
 
 SPACE = ord(" ")
@@ -44,20 +44,14 @@ _NUM_ORDERS = 256
 class NormalizedText:
     """Normalized texts as a ragged batch, and the raw span of each character.
 
-    Args:
-        code_points: Int32 `[N]`.
-        row_ids: Int32 `[N]`.
-        raw_starts: Int32 `[N]`, as in `TracedText.starts`, counted from the
-            start of the row.
-        raw_ends: Int32 `[N]`, as in `TracedText.ends`.
-        raw_lengths: Int32 `[R]`, number of code points of the raw texts.
+    The spans are those of `TracedText`, counted from the start of the row.
     """
 
-    code_points: tf.Tensor
-    row_ids: tf.Tensor
-    raw_starts: tf.Tensor
-    raw_ends: tf.Tensor
-    raw_lengths: tf.Tensor
+    code_points: tf.Tensor  # int32 [N]
+    row_ids: tf.Tensor  # int32 [N]
+    raw_starts: tf.Tensor  # int32 [N]
+    raw_ends: tf.Tensor  # int32 [N]
+    raw_lengths: tf.Tensor  # int32 [R], in code points
 
     @property
     def row_splits(self) -> tf.Tensor:
@@ -97,11 +91,7 @@ class NormalizedText:
 
 
 class SentencePieceNormalization:
-    """Computes `normalization.normalize` in a graph.
-
-    Args:
-        do_lower_case: Whether text is lower-cased.
-    """
+    """Computes `normalization.normalize` in a graph."""
 
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
@@ -147,13 +137,7 @@ class SentencePieceNormalization:
 
 
 class WordPieceNormalization:
-    """Computes `normalization.split_words` in a graph.
-
-    Words are separated by spaces.
-
-    Args:
-        do_lower_case: Whether text is lower-cased and loses its accents.
-    """
+    """Computes `normalization.split_words`, joined by spaces, in a graph."""
 
     def __init__(self, *, do_lower_case: bool) -> None:
         self._do_lower_case = do_lower_case
@@ -274,7 +258,7 @@ def _may_change() -> tuple[int, ...]:
     chinese = frozenset(itertools.chain(*_CHINESE))
     return tuple(
         code_point
-        for code_point in range(code_point_table.NUM_CODE_POINTS)
+        for code_point in range(ragged.NUM_CODE_POINTS)
         if unicodedata.category(chr(code_point)) not in _UNCHANGED_CATEGORIES
         or code_point in chinese
     )
@@ -287,7 +271,7 @@ def _properties() -> tuple[np.ndarray, frozenset[int]]:
     Whether a character is cased or case-ignorable is found by asking Python
     how it lower-cases a capital sigma behind it.
     """
-    values = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
+    values = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
     spaces = set()
     for code_point in _may_change():
         character = chr(code_point)
@@ -337,7 +321,7 @@ def _replacements_of_wordpiece(do_lower_case: bool) -> Mapping[int, str]:
 
 def _mark_orders(replacements: Mapping[int, str]) -> np.ndarray:
     """Returns the combining class of every mark that is not dropped."""
-    orders = np.zeros(code_point_table.NUM_CODE_POINTS, np.uint8)
+    orders = np.zeros(ragged.NUM_CODE_POINTS, np.uint8)
     unchanged = {chr(c) for c in _may_change() if c not in replacements}
     for character in unchanged.union(*replacements.values()):
         orders[ord(character)] = unicodedata.combining(character)

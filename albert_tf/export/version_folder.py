@@ -14,7 +14,6 @@ Data flow: SavedModel, example requests -> [this file] -> D/<version>.
 Source: tensorflow/serving, apis/prediction_log.proto and predict.proto.
 """
 
-import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -108,32 +107,18 @@ def write_version(
     """Writes a version, which TF Serving sees only when it is complete.
 
     Processes that export to the same folder get different numbers. If it
-    fails, nothing is left behind.
-
-    Args:
-        export_dir: The folder of all versions.
-        version: Number of the version; None for the next free one.
-        write: Writes the files into the folder that it is called with.
-        batching: Content of the batching configuration, if there is none yet.
-
-    Returns:
-        The path of the version.
+    fails, no version is left behind. `write` writes the files into the folder
+    that it is called with; `batching` is the content of the batching
+    configuration, if there is none yet. Returns the path of the version.
     """
     check_version(export_dir, version)
     name = check_writable(export_dir)
-    existed = os.path.isdir(name)
-    try:
-        with files.partial_folder(os.path.join(name, "version")) as folder:
-            write(folder)
-            path = os.path.join(name, BATCHING_FILE)
-            if not os.path.exists(path):
-                files.write_text(path, batching)
-            return _publish(folder, name, version)
-    except BaseException:
-        if not existed:
-            with contextlib.suppress(OSError):
-                os.rmdir(name)
-        raise
+    with files.partial_folder(os.path.join(name, "version")) as folder:
+        write(folder)
+        path = os.path.join(name, BATCHING_FILE)
+        if not os.path.exists(path):
+            files.write_text(path, batching)
+        return _publish(folder, name, version)
 
 
 def _publish(folder: str, export_dir: str, version: int | None) -> str:

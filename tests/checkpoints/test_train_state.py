@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from albert_tf.checkpoints import (
-    load,
     metadata,
     run_checkpoints,
     tf1,
@@ -75,20 +74,6 @@ def test_weights_slots_and_state_come_back_as_they_were(make):
 
     assert state == STATE
     assert_equal(other.values(), saved.values())
-
-
-def test_a_checkpoint_is_read_like_a_released_one(make, tiny_config):
-    saved = make(1)
-    saved.checkpointer.save(7, STATE)
-    path = saved.checkpointer.latest()
-    model = PretrainingModel(tiny_config, seed=5)
-
-    load.load_checkpoint(model, path)
-
-    assert_equal(model.trainable_variables, saved.model.trainable_variables)
-    assert load.global_step(path) == 7
-    slot = "bert/pooler/dense/bias/adam_v"
-    assert slot in tf1.read(path)
 
 
 def test_only_the_newest_are_kept(make, tmp_path):

@@ -197,6 +197,7 @@ SQUAD_VALUES = {
 }
 BEAMS = {"start_n_top": 4, "end_n_top": 3}
 LABELS = ("ham", "spam", "grün", "d", "e", "f", "g", "h")
+THRESHOLDS = (0.1, 0.9, 0.5, 0.5, 0.2, 0.8, 0.4, 0.6)
 # Name: a model, and the settings of its export.
 EXPORTS = {
     "encoder": (PretrainingModel, {}, {"max_seq_length": 48, "tflite": True}),
@@ -213,12 +214,22 @@ EXPORTS = {
     "several_labels": (
         ClassifierModel,
         {"num_labels": len(LABELS)},
-        {"task": "classifier", "labels": LABELS, "max_seq_length": 20},
+        {
+            "task": "classifier",
+            "known": Metadata(
+                labels=LABELS, multi_label=True, thresholds=THRESHOLDS
+            ),
+            "max_seq_length": 20,
+        },
     ),
     "regression": (
         ClassifierModel,
         {"num_labels": 1},
-        {"task": "classifier", "max_seq_length": 20},
+        {
+            "task": "classifier",
+            "known": Metadata(target_mean=1e3, target_scale=5.0),
+            "max_seq_length": 20,
+        },
     ),
     "squad_1": (SpanModel, {}, {**SQUAD_VALUES, "tflite": True}),
     "squad_2": (
@@ -263,6 +274,7 @@ class ExportedTask:
             metadata=known or Metadata(),
         )
         self.model = model
+        self.known = known or Metadata()
         is_wordpiece = vocabulary.suffix == ".txt"
         self.tokenizer = tokenizer.load_tokenizer(
             spm_model_file=None if is_wordpiece else vocabulary,

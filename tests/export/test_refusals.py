@@ -1,19 +1,15 @@
 """What an export refuses, and the words that name it."""
 
 import dataclasses
-import json
 import os
-import pathlib
 
 import numpy as np
 import pytest
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
 from albert_tf.export import saved_model, version_folder
 from albert_tf.export.export_config import ExportConfig
-
-BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
+from tests.export.configs import base_config, make_config
 
 
 @pytest.mark.parametrize(
@@ -48,22 +44,6 @@ BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 def test_impossible_settings(values, words):
     with pytest.raises(ValueError, match=words):
         ExportConfig(**{"init_checkpoint": "a", "export_dir": "b"} | values)
-
-
-def make_config(folder, vocabulary, **values):
-    return ExportConfig(
-        **{
-            "init_checkpoint": str(BASE),
-            "export_dir": str(folder),
-            "spm_model_file": str(vocabulary),
-        }
-        | values
-    )
-
-
-def base_config(**changes):
-    values = json.loads((BASE / "albert_config.json").read_text())
-    return AlbertConfig.from_dict(values | {"vocab_size": 300} | changes)
 
 
 def check_before_training(config, albert_config):

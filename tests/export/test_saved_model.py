@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
@@ -12,44 +11,17 @@ import tensorflow as tf
 
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import conversion, load
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.conversion_config import ConversionConfig
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import AlbertConfig
-from albert_tf.export import saved_model, signature
+from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.modeling.albert_model import AlbertModel
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import ClassifierModel
 from albert_tf.text import tokenizer
-from tests.text.tokenizer_files import write_tokenizer_json
+from tests.export.configs import base_config, make_config
 
-BASE = pathlib.Path(__file__).resolve().parents[1] / "parity" / "model_base"
 MAX_BYTES = 51_000_000
-
-
-def make_config(folder, vocabulary, **values):
-    return ExportConfig(
-        **{
-            "init_checkpoint": str(BASE),
-            "export_dir": str(folder),
-            "spm_model_file": str(vocabulary),
-        }
-        | values
-    )
-
-
-def base_config(**changes):
-    values = json.loads((BASE / "albert_config.json").read_text())
-    return AlbertConfig.from_dict(values | {"vocab_size": 300} | changes)
-
-
-@pytest.fixture
-def base(tiny_spm_model, tmp_path):
-    """The checkpoint with a vocabulary beside it, shorter than the model's."""
-    folder = tmp_path / "base"
-    shutil.copytree(BASE, folder)
-    shutil.copyfile(tiny_spm_model, folder / "beside.model")
-    return folder
 
 
 def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
@@ -76,53 +48,6 @@ def test_what_lies_in_the_folder(exported_encoder, tiny_spm_model):
         "signatures serving_default, tokens, mlm, fill_mask, sop\n"
         f"written    {path} ("
     )
-
-
-def test_arrays_without_a_use_are_listed(
-    tiny_config, tiny_spm_model, tmp_path, write_checkpoint
-):
-    model = ClassifierModel(tiny_config, num_labels=2)
-    write_checkpoint(tmp_path / "run", model, vocabulary=str(tiny_spm_model))
-    config = ExportConfig(
-        init_checkpoint=str(tmp_path / "run"), export_dir=str(tmp_path / "x")
-    )
-
-    summary = saved_model.export(config)
-
-    assert summary.signatures == ("serving_default", "tokens")
-    assert set(summary.left_out) == {"output_weights", "output_bias"}
-    assert "left out   output_bias (the task has no use for it)\n" in str(
-        summary
-    )
-
-
-def test_a_forbidden_operation_is_named_and_nothing_is_written(
-    base, tiny_spm_model, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(
-        signature,
-        "ALLOWED_OPERATIONS",
-        signature.ALLOWED_OPERATIONS - {"SentencepieceOp"},
-    )
-
-    with pytest.raises(ValueError, match="contains SentencepieceOp, which"):
-        saved_model.export(
-            make_config(
-                tmp_path / "served", tiny_spm_model, init_checkpoint=str(base)
-            )
-        )
-    assert os.listdir(tmp_path) == ["base"]
-
-
-def test_an_operation_that_litert_lacks():
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def call(text):
-        return {"x": tf.strings.unicode_decode(text, "UTF-8").values}
-
-    with pytest.raises(
-        ValueError, match="'tokens' cannot be converted to LiteRT.*--tflite"
-    ):
-        saved_model.to_litert(call.get_concrete_function(), tf.Module())
 
 
 def test_what_can_be_exported_passes_the_check(tiny_spm_model, tmp_path):
@@ -194,17 +119,20 @@ def test_what_a_run_was_not_trained_with_is_refused(
 
 
 @pytest.mark.parametrize("thresholds", [(), (0.2, 0.5, 0.9)])
-def test_thresholds_that_are_not_known_are_told(
-    thresholds, run, tiny_spm_model
-):
-    path = run / "metadata.json"
-    values = json.loads(path.read_text())
-    path.write_text(json.dumps(values | {"multi_label": True}))
+def test_thresholds_that_are_not_known_are_told(thresholds):
+    config = ExportConfig(
+        init_checkpoint="a",
+        export_dir="b",
+        task="classifier",
+        thresholds=thresholds,
+    )
+    source = Checkpoint(arrays={}, metadata=Metadata(multi_label=True))
 
-    summary = _export_run(run, tiny_spm_model, thresholds=thresholds)
+    notes = saved_model._notes(config, source)
 
-    note = "assumed    a threshold of 0.5 for every label (the checkpoint has"
-    assert (note in str(summary)) == (not thresholds)
+    assert len(notes) == (not thresholds)
+    for note in notes:
+        assert "a threshold of 0.5 for every label" in str(note)
 
 
 def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
@@ -275,25 +203,6 @@ def test_a_converted_classifier_answers_its_labels_and_keeps_case(
     assert len({*found["prediction"].numpy()}) > 1
 
 
-def test_the_vocabulary_of_a_tokenizer_json_is_an_asset(
-    tiny_config, tiny_spm_model, tmp_path, write_checkpoint
-):
-    path = tmp_path / "tokenizer.json"
-    write_tokenizer_json(path, tiny_spm_model)
-    write_checkpoint(tmp_path / "run", AlbertModel(tiny_config))
-    config = make_config(
-        tmp_path / "x", path, init_checkpoint=str(tmp_path / "run")
-    )
-
-    summary = saved_model.export(config)
-
-    [asset] = pathlib.Path(summary.path, "assets").glob("*.model")
-    found = tokenizer.load_tokenizer(spm_model_file=asset)
-    text = "The snow, 25, fell."
-    known = tokenizer.load_tokenizer(spm_model_file=tiny_spm_model)
-    assert found.encode(text) == known.encode(text)
-
-
 @pytest.fixture(scope="module")
 def large_checkpoint(tmp_path_factory, write_checkpoint):
     """A checkpoint of the size of ALBERT base, with new weights."""
@@ -303,14 +212,10 @@ def large_checkpoint(tmp_path_factory, write_checkpoint):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("precision", "max_bytes"),
-    [
-        ("float32", MAX_BYTES),
-        pytest.param(
-            "bfloat16", MAX_BYTES // 2 + 3_000_000, marks=pytest.mark.slow
-        ),
-    ],
+    [("float32", MAX_BYTES), ("bfloat16", MAX_BYTES // 2 + 3_000_000)],
 )
 def test_base_weighs_what_its_weights_weigh(
     precision, max_bytes, large_checkpoint, shared_data, tmp_path

@@ -71,7 +71,7 @@ def test_after_a_failure_nothing_stays(tmp_path):
     with pytest.raises(RuntimeError, match="half way"):
         write_version(tmp_path / "served", 1, fail)
 
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path / "served") == []
 
 
 def test_two_exports_at_once_get_two_numbers(tmp_path):
