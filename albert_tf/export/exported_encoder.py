@@ -260,8 +260,7 @@ def run_in_groups(
             L; returns tensors `[R, ...]`. It is traced once.
         inputs: Tensors `[B, ..., S]`.
         lengths: Int32 `[B]`, the places of each row that are needed.
-        none: Results of no rows, `[0, ...]`; sizes that are not static may be
-            of any value.
+        none: As for `ragged.in_parts`.
 
     Returns:
         The results, `[B, ...]`, in the order of the inputs.
@@ -272,7 +271,7 @@ def run_in_groups(
     allowance = tf.maximum(allowance, _MIN_PADDING)
     inputs = [tf.gather(values, order) for values in inputs]
 
-    def run_group(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
+    def run_group(start: tf.Tensor) -> tuple[tf.Tensor, Sequence[tf.Tensor]]:
         end = group_end(lengths, start, allowance)
         longest = lengths[start]
         # LiteRT supports neither ellipses nor slices that add axes.
@@ -284,21 +283,9 @@ def run_in_groups(
             ]
             for values in inputs
         ]
-        found = function(lengths[start:end], *parts)
-        joined = [
-            tf.concat([one, more], 0)
-            for one, more in zip(so_far, found, strict=True)
-        ]
-        return [end, *joined]
+        return end, function(lengths[start:end], *parts)
 
-    shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
-    _, *results = tf.while_loop(
-        lambda start, *_: start < num_rows,
-        run_group,
-        [tf.constant(0), *none],
-        shape_invariants=[tf.TensorShape([]), *shapes],
-        parallel_iterations=1,
-    )
+    results = ragged.in_parts(run_group, num_rows, none)
     place = tf.scatter_nd(
         tf.expand_dims(order, 1), tf.range(num_rows), tf.reshape(num_rows, [1])
     )

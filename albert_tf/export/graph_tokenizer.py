@@ -11,10 +11,9 @@ results are equal, but for segmentations of equal score, to float32.
 """
 
 import abc
-import dataclasses
 import itertools
 import unicodedata
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -50,8 +49,7 @@ _MAX_BYTES_OF_CHARACTER = 4
 _UNKNOWN_WORD = "  "
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Tokens:
+class Tokens(NamedTuple):
     """The tokens of R texts as a ragged batch; see `ragged`.
 
     Starts and ends are code points of the raw text, as those of
@@ -100,14 +98,13 @@ class GraphTokenizer(abc.ABC):
         Bytes that are not UTF-8 count as U+FFFD, as in Python's
         `decode(errors="replace")`.
         """
-        ids, row_splits, starts, ends = self._function(texts)
-        return Tokens(ids=ids, row_splits=row_splits, starts=starts, ends=ends)
+        tokens: Tokens = self._function(texts)
+        return tokens
 
-    def _run(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def _run(self, texts: tf.Tensor) -> Tokens:
         # A GPU would only slow these many small operations down.
         with tf.device(CPU):
-            tokens = self._tokenize(texts)
-        return tokens.ids, tokens.row_splits, tokens.starts, tokens.ends
+            return self._tokenize(texts)
 
     @abc.abstractmethod
     def _tokenize(self, texts: tf.Tensor) -> Tokens:

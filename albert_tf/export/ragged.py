@@ -7,7 +7,7 @@ batch. `row_ids`, int32 `[N]`, say the same for each value: its row.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -162,6 +162,35 @@ def places_of_bytes(
     row_begins = tf.gather(begins, row_splits)
     offsets = tf.cast(offsets, tf.int32)
     return tf.searchsorted(begins, tf.gather(row_begins, row_ids) + offsets)
+
+
+def in_parts(
+    run_part: Callable[[tf.Tensor], tuple[tf.Tensor, Sequence[tf.Tensor]]],
+    number: tf.Tensor,
+    none: Sequence[tf.Tensor],
+) -> list[tf.Tensor]:
+    """Runs a function part by part until a number of rows are done.
+
+    It is traced once. From the first row of a part, it returns that of the next
+    part, and results `[R, ...]` of its R rows, which are joined. `none` are the
+    results of no rows, `[0, ...]`; sizes that are not static may be of any
+    value.
+    """
+
+    def run(start: tf.Tensor, *so_far: tf.Tensor) -> list[tf.Tensor]:
+        end, results = run_part(start)
+        pairs = zip(so_far, results, strict=True)
+        return [end, *(tf.concat(pair, 0) for pair in pairs)]
+
+    shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
+    _, *results = tf.while_loop(
+        lambda start, *_: start < number,
+        run,
+        [tf.constant(0), *none],
+        shape_invariants=[tf.TensorShape([]), *shapes],
+        parallel_iterations=1,
+    )
+    return results
 
 
 # Tables over all Unicode code points, small enough to store in a graph: most of

@@ -11,7 +11,7 @@ outputs of ids; `tasks.squad.data`, whose answers those of raw text equal.
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -215,14 +215,9 @@ class _Reader:
     ) -> _WindowAnswers:
         number = ragged.size(windows.rows)
 
-        def search_some(begin: tf.Tensor, so_far: _WindowAnswers) -> Any:
+        def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
             end = tf.minimum(begin + _WINDOWS_PER_CALL, number)
-            found = self._search(windows[begin:end], begin, tokens, owners)
-            joined = [
-                tf.concat([one, more], 0)
-                for one, more in zip(so_far, found, strict=True)
-            ]
-            return end, _WindowAnswers(*joined)
+            return end, self._search(windows[begin:end], begin, tokens, owners)
 
         places = tf.zeros([0, _NUM_SETS], tf.int32)
         none = _WindowAnswers(
@@ -231,15 +226,7 @@ class _Reader:
             lasts=places,
             null_scores=tf.zeros([0]),
         )
-        shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
-        _, found = tf.while_loop(
-            lambda begin, _: begin < number,
-            search_some,
-            (tf.constant(0), none),
-            shape_invariants=(tf.TensorShape([]), _WindowAnswers(*shapes)),
-            parallel_iterations=1,
-        )
-        return found
+        return _WindowAnswers(*ragged.in_parts(search_some, number, none))
 
     def _search(
         self,

@@ -116,10 +116,8 @@ class AlbertModel(base.BaseModel):
         rows = position_ids = None
         if "packed_at" in inputs:
             rows = packing.PackedRows(inputs["packed_at"], input_mask)
-            input_ids, segment_ids = (
-                rows.pack(input_ids),
-                rows.pack(segment_ids),
-            )
+            input_ids = rows.pack(input_ids)
+            segment_ids = rows.pack(segment_ids)
             attention_mask = rows.attention_mask
             position_ids = rows.position_ids
         else:

@@ -194,17 +194,6 @@ def test_a_text_that_is_refused_has_the_reason_instead_of_tokens(
     assert {*found["top_pieces"][1].flat} == {b""}
 
 
-def test_bytes_beside_a_mask_that_are_not_utf_8(exported_encoder):
-    text = b"\xe2\x82[MASK]\xff"
-
-    found, expected = (
-        exported_encoder.ask("fill_mask", text=[one])
-        for one in (text, text.decode(errors="replace"))
-    )
-
-    np.testing.assert_array_equal(found["top_pieces"], expected["top_pieces"])
-
-
 @pytest.mark.parametrize(
     ("signature", "inputs", "words"),
     [

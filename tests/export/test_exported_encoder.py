@@ -230,10 +230,3 @@ def test_rows_are_encoded_by_length_and_returned_in_order(
     expected = np.stack(batch, -1)
     np.testing.assert_array_equal(pooled, expected[:, 0])
     np.testing.assert_array_equal(sequence, expected * batch[1][:, :, None])
-
-
-def test_a_row_does_not_depend_on_the_others():
-    _, _, (alone, _) = grouped([7], 40)
-    _, _, (beside, _) = grouped([7, 12, 40, 3], 40)
-
-    np.testing.assert_array_equal(beside[0], alone[0])
