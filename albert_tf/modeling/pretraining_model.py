@@ -141,11 +141,12 @@ class PretrainingModel(base.BaseModel):
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,
+        seed: Any | None = None,
         fusion: fused.Fusion | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         encoded = self.albert(
-            inputs, training=training, fusion=fusion, **options
+            inputs, training=training, seed=seed, fusion=fusion, **options
         )
         outputs = {}
         if self.masked_lm_head is not None:

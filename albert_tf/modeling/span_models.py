@@ -51,9 +51,10 @@ class SpanModel(base.BaseModel):
         self,
         inputs: Mapping[str, Any],
         training: bool | None = None,
+        seed: Any | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        encoded = self.albert(inputs, training=training, **options)
+        encoded = self.albert(inputs, training=training, seed=seed, **options)
         logits = self.span_head(encoded["sequence_output"])  # [B, S, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
