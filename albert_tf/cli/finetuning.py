@@ -19,8 +19,7 @@ from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags, paper_presets
-from albert_tf.tasks.head_flags import HeadFlags
-from albert_tf.tasks.task import SPLITS, Sets, TrainedWeights
+from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
 from albert_tf.text import tokenizer
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig
@@ -69,6 +68,7 @@ def define_flags(task_config: type, **defaults: Any) -> None:
 
     `defaults` are those of the command in the original.
     """
+    defaults = {"optimizer": "adamw", "eval_batch_size": 8} | defaults
     for config_class in (FinetuningFlags, FinetuningConfig, task_config):
         cli_flags.define(config_class, **defaults)
     cli_flags.define_for_training()
@@ -91,23 +91,14 @@ def run(
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
     """
-    # 1. The flags, as far as they need no example.
+    # 1. The flags, as far as they need no example; the weights in use.
     shared = _check(values)
-    task_config: Any = cli_flags.read(task_config_class, values)
-    preset = None
-    if shared.preset:
-        preset = paper_presets.paper_settings(task_config.name, shared.preset)
-        _apply_preset(values, preset)
-        task_config = cli_flags.read(task_config_class, values)
-    run_values = cli_flags.read_for_training(values)
-    if preset:
-        run_values["albert_config"] = preset.with_dropout(
-            run_values["albert_config"]
-        )
-    _check_patience(values, task_config, run_values)
-
-    # 2. The weights in use, and the examples.
+    task_config, run_values = _read_flags(
+        values, task_config_class, shared.preset
+    )
     weights = _find_weights(values)
+
+    # 2. The examples.
     sets = task.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
@@ -124,6 +115,7 @@ def run(
         **run_values,
         **_run_length(values, sets, task_config),
     )
+    head_flags.check_devices(task_config, on_tpu=config.uses_tpu)
 
     # 4. Training, evaluation, prediction.
     with program.quiet_import():
@@ -136,151 +128,21 @@ def run(
         export = _export_config(shared, config, export_task, of_task)
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
-    scores = finetune.run(config, sets, task.task_maker(task_config, sets))
-    if scores is None:
+    make_task = task.task_maker(task_config, sets)
+    result = finetune.run(config, sets, make_task, weights.path)
+    if result is None:
         return int(values.preemption_exit_code)
-    program.print_scores(scores)
+    program.print_scores(result.scores)
 
     # 5. Export of the weights that have these scores.
     if export:
+        scores = metadata.of_best_seed(result.scores)
+        of_task = task.export_settings(task_config, sets, scores)
         export = dataclasses.replace(
-            export,
-            init_checkpoint=_weights_in_use(config),
-            **task.export_settings(
-                task_config, sets, metadata.of_best_seed(scores)
-            ),
+            export, init_checkpoint=result.weights, **of_task
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0
-
-
-def _find_weights(values: FlagValues) -> TrainedWeights:
-    """Finds the weights to use, or those of the run that the training resumes.
-
-    The latter may not exist yet.
-    """
-    path: str | None
-    if values.do_train:
-        path = run_checkpoints.trained_weights(values.output_dir)
-    else:
-        path = run_folder.weights_to_use(
-            values.output_dir, values.init_checkpoint, is_training=False
-        )
-    if path is None:
-        return TrainedWeights()
-    run = run_folder.fingerprint_of_weights(path)
-    return TrainedWeights(
-        path=path,
-        metadata=metadata.read(path),
-        settings=run.get(run_folder.SETTINGS, {}),
-    )
-
-
-def _check_patience(
-    values: FlagValues, task_config: Any, run_values: dict[str, Any]
-) -> None:
-    if isinstance(task_config, HeadFlags):
-        strategy = run_values.get("strategy", values.strategy)
-        head_flags.check_patience(
-            task_config.exit_patience,
-            run_values["albert_config"],
-            on_tpu=strategy == "tpu" or bool(values.tpu_name),
-        )
-
-
-def _check(values: FlagValues) -> FinetuningFlags:
-    """Checks what can be checked before any file is read."""
-    shared = cli_flags.read(FinetuningFlags, values)
-    cli_flags.require(values, "albert_config_file", "output_dir")
-    if not (shared.spm_model_file or shared.vocab_file):
-        raise ValueError("--spm_model_file or --vocab_file must be given.")
-    if not any(values[f"do_{use}"].value for use in SPLITS):
-        raise ValueError(
-            "There is nothing to do: pass --do_train, --do_eval or "
-            "--do_predict."
-        )
-    for absolute, relative in _RELATIVE.items():
-        if values[absolute].present and values[relative].present:
-            raise ValueError(
-                f"--{absolute} and --{relative} contradict each other. Pass "
-                "only one of them."
-            )
-    files.check_local(values.output_dir)
-    if shared.export_dir:
-        files.check_local(shared.export_dir)
-    is_many = values.strategy in _MULTI_WORKER and (
-        "TF_CONFIG" in os.environ or values.cluster is not None
-    )
-    if shared.export_dir and is_many:
-        raise ValueError(
-            "--export_dir is for runs on one machine, not for several workers. "
-            "Pass --strategy=one or mirrored; or leave --export_dir out, and "
-            "export the --output_dir with export_saved_model.py."
-        )
-    return shared
-
-
-def _apply_preset(
-    values: FlagValues, preset: paper_presets.PaperSettings
-) -> None:
-    """Gives the flags the values of a preset, except those that were given.
-
-    The steps and the warm-up of a preset replace the epochs and the proportion
-    that a command has by default, but not those that the user has given.
-    """
-    for name, value in preset.flag_values().items():
-        relative = _RELATIVE.get(name)
-        if values[name].present or (relative and values[relative].present):
-            continue
-        values[name].value = value
-        if relative:
-            values[relative].value = None
-
-
-def _run_length(
-    values: FlagValues, sets: Sets, task_config: Any
-) -> dict[str, int]:
-    """Returns the numbers of updates of the run and of its warm-up.
-
-    Numbers that are given come first; else the epochs and the proportion, of
-    which a command may have defaults, determine them.
-    """
-    if not sets.train:
-        return {"num_warmup_steps": 0, "start_warmup_step": 0}
-    num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
-    epochs, proportion = values.num_train_epochs, values.warmup_proportion
-    counts_windows = getattr(task_config, "count_windows_as_epochs", False)
-    if counts_windows and values["num_train_steps"].present:
-        raise ValueError(
-            "--count_windows_as_epochs is for --num_train_epochs, but "
-            "--num_train_steps is given. Pass only one of them."
-        )
-    if counts_windows and epochs is None:
-        raise ValueError(
-            "--count_windows_as_epochs is for --num_train_epochs, but --preset "
-            "determines the number of steps. Pass --num_train_epochs, too."
-        )
-    if epochs is not None and not values["num_train_steps"].present:
-        checks.check_number("num_train_epochs", epochs, above=0)
-        batch_size = values.train_batch_size
-        checks.check_integer("train_batch_size", batch_size, at_least=1)
-        # TF1: of examples, not of the windows that long ones are cut into.
-        num_examples = len(sets.train.examples)
-        if counts_windows:
-            num_examples = sets.train.examples.num_windows
-        num_steps = max(1, int(num_examples / batch_size * epochs))
-    if proportion is not None and not values["num_warmup_steps"].present:
-        checks.check_number(
-            "warmup_proportion", proportion, at_least=0, below=1
-        )
-        num_warmup = int(num_steps * proportion)
-    return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
-
-
-def _weights_in_use(config: FinetuningConfig) -> str:
-    return run_folder.weights_to_use(
-        config.output_dir, config.init_checkpoint, is_training=config.do_train
-    )
 
 
 def _export_config(
@@ -300,3 +162,119 @@ def _export_config(
         max_seq_length=config.max_seq_length,
         **of_task,
     )
+
+
+def _check(values: FlagValues) -> FinetuningFlags:
+    """Checks what can be checked before any file is read."""
+    shared = cli_flags.read(FinetuningFlags, values)
+    cli_flags.require(values, "albert_config_file", "output_dir")
+    if not (shared.spm_model_file or shared.vocab_file):
+        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    for absolute, relative in _RELATIVE.items():
+        if values[absolute].present and values[relative].present:
+            raise ValueError(
+                f"--{absolute} and --{relative} contradict each other. Pass "
+                "only one of them."
+            )
+    files.check_local(values.output_dir)
+    is_many = values.strategy in _MULTI_WORKER and (
+        "TF_CONFIG" in os.environ or values.cluster is not None
+    )
+    if shared.export_dir and is_many:
+        raise ValueError(
+            "--export_dir is for runs on one machine, not for several workers. "
+            "Leave it out, and export the --output_dir with "
+            "export_saved_model.py."
+        )
+    return shared
+
+
+def _read_flags(
+    values: FlagValues, task_config_class: type, preset_name: str | None
+) -> tuple[Any, dict[str, Any]]:
+    """Reads the task's own config, and fields of the run's, with a preset."""
+    task_config: Any = cli_flags.read(task_config_class, values)
+    if not preset_name:
+        return task_config, cli_flags.read_for_training(values)
+    preset = paper_presets.paper_settings(task_config.name, preset_name)
+    _apply_preset(values, preset)
+    run_values = cli_flags.read_for_training(values)
+    config = preset.with_dropout(run_values["albert_config"])
+    task_config = cli_flags.read(task_config_class, values)
+    return task_config, run_values | {"albert_config": config}
+
+
+def _apply_preset(
+    values: FlagValues, preset: paper_presets.PaperSettings
+) -> None:
+    """Gives the flags the values of a preset, except those that were given.
+
+    The steps and the warm-up of a preset replace the epochs and the proportion
+    that a command has by default, but not those that the user has given.
+    """
+    for name, value in preset.flag_values().items():
+        relative = _RELATIVE.get(name)
+        if values[name].present or (relative and values[relative].present):
+            continue
+        values[name].value = value
+        if relative:
+            values[relative].value = None
+
+
+def _find_weights(values: FlagValues) -> TrainedWeights:
+    """Finds the weights to use, or those of the run that the training resumes.
+
+    The latter may not exist yet.
+    """
+    path: str | None
+    if values.do_train:
+        path = run_checkpoints.trained_weights(values.output_dir)
+    else:
+        path = run_folder.weights_to_use(
+            values.output_dir, values.init_checkpoint, is_training=False
+        )
+    if path is None:
+        return NO_WEIGHTS
+    run = run_folder.fingerprint_of_weights(path)
+    return TrainedWeights(
+        path=path,
+        metadata=metadata.read(path),
+        settings=run.get(run_folder.SETTINGS, {}),
+    )
+
+
+def _run_length(
+    values: FlagValues, sets: Sets, task_config: Any
+) -> dict[str, int]:
+    """Returns the numbers of updates of the run and of its warm-up.
+
+    Numbers that are given come first; else the epochs and the proportion, of
+    which a command may have defaults, determine them.
+    """
+    if not sets.train:
+        return {"num_warmup_steps": 0, "start_warmup_step": 0}
+    num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
+    epochs, proportion = values.num_train_epochs, values.warmup_proportion
+    if values["num_train_steps"].present:
+        epochs = None
+    # TF1: of examples, not of the windows that long ones are cut into.
+    num_examples = len(sets.train.examples)
+    if getattr(task_config, "count_windows_as_epochs", False):
+        num_examples = sets.train.examples.num_windows
+        if epochs is None:
+            raise ValueError(
+                "--count_windows_as_epochs is for --num_train_epochs, but "
+                "--num_train_steps or --preset determines the number of steps. "
+                "Pass --num_train_epochs alone."
+            )
+    if epochs is not None:
+        checks.check_number("num_train_epochs", epochs, above=0)
+        batch_size = values.train_batch_size
+        checks.check_integer("train_batch_size", batch_size, at_least=1)
+        num_steps = max(1, int(num_examples / batch_size * epochs))
+    if proportion is not None and not values["num_warmup_steps"].present:
+        checks.check_number(
+            "warmup_proportion", proportion, at_least=0, below=1
+        )
+        num_warmup = int(num_steps * proportion)
+    return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}

@@ -29,12 +29,10 @@ def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
     finetuning.define_flags(
         ClassificationConfig,
-        optimizer="adamw",
         learning_rate=5e-5,
         num_train_steps=1000,
         num_warmup_steps=0,
         train_batch_size=32,
-        eval_batch_size=8,
         save_checkpoints_steps=1000,
     )
 

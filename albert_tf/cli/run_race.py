@@ -24,12 +24,10 @@ def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
     finetuning.define_flags(
         sets.RaceConfig,
-        optimizer="adamw",
         learning_rate=1e-5,
         num_train_steps=12_000,
         num_warmup_steps=1000,
         train_batch_size=32,
-        eval_batch_size=8,
         save_checkpoints_steps=100,
         do_train=True,
         do_eval=True,

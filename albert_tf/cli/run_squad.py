@@ -23,10 +23,8 @@ def define_flags() -> None:
     """Defines the flags of the command, with the original's defaults."""
     finetuning.define_flags(
         sets.SquadConfig,
-        optimizer="adamw",
         learning_rate=5e-5,
         train_batch_size=32,
-        eval_batch_size=8,
         save_checkpoints_steps=1000,
         max_seq_length=384,
         num_train_epochs=3.0,

@@ -36,7 +36,6 @@ from albert_tf.export.graph_tokenizer import (
     WordPieceGraph,
 )
 from albert_tf.export.signature import Signature
-from albert_tf.tasks import head_flags
 
 CONFIG_FILE = "albert_config.json"
 LITERT_FILE = "model.tflite"
@@ -126,7 +125,6 @@ def export(
     tokenizer = _load_tokenizer(config)
     # 3. The model and copies of its weights.
     head = _find_head(config, source)
-    head_flags.check_patience(config.exit_patience, albert_config)
     model = _make_model(head, config, source)
     left_out = load.assign(model, source.weights, config.init_checkpoint)
     weights = ExportedWeights(model.weights, precision=config.precision)

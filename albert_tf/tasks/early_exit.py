@@ -45,8 +45,8 @@ def run(
         num_choices: C.
 
     Returns:
-        `logits`, float32 `[B, K]`, of the last layer that each example has
-        passed, and `num_layers`, int32 `[B]`, the number of that layer.
+        `logits` float32 `[B, K]` of the last layer of each example, and the
+        number of that layer, `num_layers` int32 `[B]`.
     """
     exits = _Exits(classify, patience, num_choices)
     *_, hidden = encoder.walk(blocks, hidden, mask, exits.leave)
@@ -55,13 +55,9 @@ def run(
 
 
 class _Exits:
-    """What is known of the examples of a batch after each layer.
+    """What is known of the examples of a batch after each layer."""
 
-    Attributes:
-        logits: Those of `run` so far.
-        num_layers: That of `run` so far.
-    """
-
+    # The results of `run` so far.
     logits: tf.Tensor
     num_layers: tf.Tensor
     # Of the examples that are left: their numbers, their predictions, and how
@@ -123,22 +119,10 @@ class _Exits:
         return tf.gather(hidden, rows), tf.gather(mask, rows)
 
 
-def outputs(
-    model: ClassifierModel,
-    batch: Batch,
-    *,
-    patience: int,
-) -> Totals:
-    """Returns the outputs of a model whose examples may leave early.
+def outputs(model: ClassifierModel, batch: Batch, *, patience: int) -> Totals:
+    """Returns what `run` gives for a model whose examples may leave early.
 
-    Args:
-        model: The model.
-        batch: `input_ids`, `input_mask` and `segment_ids`, int32 `[B, S]`, or
-            `[B, C, S]` with C choices, whose logits are those of the example.
-        patience: As for `run`.
-
-    Returns:
-        `logits`, float32 `[B, K]` or `[B, C]`, and `num_layers`, int32 `[B]`.
+    Of multiple choice, the batch is int32 `[B, C, S]`, and K is C.
     """
     albert: Any = model.albert
     head: Any = model.task_head

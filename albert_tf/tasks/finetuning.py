@@ -1,8 +1,10 @@
 """Fine-tuning, the model halves: classification, multiple choice, SQuAD.
 
 Each has one loss, the weighted mean over the rows of a batch (sequences,
-questions or windows), and so are its scores in the training log. All take the
-config of the encoder, the seed of the initial weights and Keras's dtype policy.
+questions or windows), and so are its scores in the training log. Batches have
+int32 `input_ids`, `input_mask` and `segment_ids`, `[B, S]`, and the labels. All
+take the config of the encoder, the seed of the initial weights and Keras's
+dtype policy.
 
 Source: Devlin et al. 2019, section 4.1; Lan et al. 2020, appendix A.3;
 google-research/albert, `classifier_utils.create_model`,
@@ -37,9 +39,8 @@ _PAD_VALUES = {"input_ids": 0, "input_mask": 0, "segment_ids": 0, "p_mask": 1}
 class _MeanLossTask(abc.ABC):
     """A `task.FinetuningTask`, but for `model` and `_measure`.
 
-    `accuracies` has, by name of a field of the totals of its loss, the name
-    of the score that is its mean. `options` are those of the model's call
-    where a loss is computed.
+    `accuracies` are names of scores by the field of the totals that they are
+    the mean of, `options` those of the model's call for a loss.
     """
 
     model: keras.Model
@@ -52,11 +53,9 @@ class _MeanLossTask(abc.ABC):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> Any:
-        """Computes the loss of a batch, with `weights` 0 for padding rows.
+        """Returns the sums of a batch, of a kind of `modeling.losses`.
 
-        Returns:
-            A named tuple of `albert_tf.modeling.losses` with the fields
-            `loss`, `weight`, and those that `accuracies` names.
+        `weights` are 0 for rows that only pad the batch.
         """
 
     @property
@@ -109,12 +108,14 @@ class _MeanLossTask(abc.ABC):
 
         The logits are float32 `[L, B, K]`. Source: Zhou et al. 2020, eq. 4.
         """
-        number = exit_logits.shape[0]
-        found = [
+        depths = range(1, exit_logits.shape[0] + 1)
+        losses_by_depth = [
             depth * self._measure({"logits": logits}, batch, weights).loss
-            for depth, logits in enumerate(tf.unstack(exit_logits), start=1)
+            for depth, logits in zip(
+                depths, tf.unstack(exit_logits), strict=True
+            )
         ]
-        return tf.add_n(found) / (number * (number + 1) / 2)
+        return tf.add_n(losses_by_depth) / sum(depths)
 
     def outputs(self, batch: Batch) -> Totals:
         return dict(self.model(batch, training=False))
@@ -144,10 +145,9 @@ class _MeanLossTask(abc.ABC):
 class ClassificationTask(_MeanLossTask):
     """Predicts labels, or a number, for a sequence.
 
-    Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
-    and `label_ids` `[B]`: int32 indices of labels, or float32 numbers; with
-    `multi_label` float32 0 and 1 `[B, K]`. Its outputs are `logits`, float32
-    `[B, K]`.
+    `label_ids` are int32 indices of labels `[B]`; float32 numbers `[B]`; or,
+    with `multi_label`, float32 0 and 1 `[B, K]`. The outputs are `logits`,
+    float32 `[B, K]`.
 
     Args:
         num_labels: Number of labels, K; 0 for regression, where K is 1.
@@ -168,16 +168,17 @@ class ClassificationTask(_MeanLossTask):
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
-        head_flags.check_patience(head.exit_patience, config)
         head_flags.check_single_label(
             head.exit_patience,
             has_one_label=bool(num_labels) and not multi_label,
         )
         self._exit_patience = head.exit_patience
-        self.is_regression = not num_labels
-        self._multi_label = multi_label
         self._class_weights = tuple(class_weights)
-        if self.is_regression:
+        self._sums: Callable[..., losses.LossSums] = losses.weighted_sums
+        if multi_label:
+            self._sums = losses.multi_label_sums
+        elif not num_labels:
+            self._sums = losses.regression_sums
             self.accuracies = {}
         self.model = ClassifierModel(
             config,
@@ -199,25 +200,15 @@ class ClassificationTask(_MeanLossTask):
     def _measure(
         self, outputs: Totals, batch: Batch, weights: tf.Tensor
     ) -> losses.LossSums:
-        measure: Callable[..., losses.LossSums]
-        if self.is_regression:
-            measure = losses.regression_sums
-        elif self._multi_label:
-            measure = losses.multi_label_sums
-        else:
-            measure = losses.weighted_sums
-        return measure(outputs["logits"], batch["label_ids"], weights)
+        return self._sums(outputs["logits"], batch["label_ids"], weights)
 
 
 class MultipleChoiceTask(_MeanLossTask):
-    """Predicts which choice is right.
+    """Predicts which of any number of choices is right.
 
-    Its batches have `input_ids`, `input_mask`, `segment_ids` int32
-    `[B, C, S]` and `label_ids` int32 `[B]`; any number of choices C will do.
-    Its outputs are `logits`, float32 `[B, C]`.
-
-    Args:
-        head: Dropout rate of the pooled output, and early exit.
+    Sequences are `[B, C, S]`, `label_ids` int32 `[B]`. The outputs are
+    `logits`, float32 `[B, C]`. `head` has the dropout rate of the pooled
+    output, and early exit.
     """
 
     def __init__(
@@ -228,7 +219,6 @@ class MultipleChoiceTask(_MeanLossTask):
         seed: int = 0,
         dtype: str = "float32",
     ) -> None:
-        head_flags.check_patience(head.exit_patience, config)
         self._exit_patience = head.exit_patience
         self.model = MultipleChoiceModel(
             config,
@@ -249,8 +239,7 @@ class MultipleChoiceTask(_MeanLossTask):
 class SpanTask(_MeanLossTask):
     """Predicts the first and the last token of an answer: SQuAD 1.1.
 
-    Its batches have `input_ids`, `input_mask`, `segment_ids` int32 `[B, S]`
-    and `start_positions`, `end_positions` int32 `[B]`. Its outputs are
+    Labels are `start_positions` and `end_positions`, int32 `[B]`, outputs
     `start_logits` and `end_logits`, float32 `[B, S]`.
     """
 
@@ -273,10 +262,10 @@ class SpanTask(_MeanLossTask):
 class BeamSpanTask(_MeanLossTask):
     """Predicts an answer by beam search, and whether there is one: SQuAD 2.0.
 
-    Its batches have the arrays of `SpanTask`'s, and `p_mask` float32 `[B, S]`
-    and `is_impossible` float32 `[B]`. Its outputs are `start_top_log_probs`
-    float32 and `start_top_index` int32 `[B, k1]`, `end_top_log_probs` and
-    `end_top_index` `[B, k1 * k2]`, and `cls_logits` float32 `[B]`.
+    Batches also have `p_mask` float32 `[B, S]` and `is_impossible` float32
+    `[B]`. The outputs are `start_top_log_probs` float32 and `start_top_index`
+    int32 `[B, k1]`, `end_top_log_probs` and `end_top_index` `[B, k1 * k2]`, and
+    `cls_logits` float32 `[B]`.
 
     Args:
         start_n_top: Beam size for start positions, k1.
@@ -319,17 +308,10 @@ class BeamSpanTask(_MeanLossTask):
     def outputs(self, batch: Batch) -> Totals:
         """Returns the outputs of the model, without dropout."""
         # A beam needs as many positions as its size.
-        missing = tf.maximum(
-            0, self._min_length - tf.shape(batch["input_ids"])[1]
-        )
+        length = tf.shape(batch["input_ids"])[1]
+        missing = [[0, 0], [0, tf.maximum(0, self._min_length - length)]]
         padded = {
-            name: tf.pad(
-                values,
-                [[0, 0], [0, missing]],
-                constant_values=_PAD_VALUES[name],
-            )
-            if name in _PAD_VALUES
-            else values
-            for name, values in batch.items()
+            name: tf.pad(batch[name], missing, constant_values=pad_value)
+            for name, pad_value in _PAD_VALUES.items()
         }
-        return super().outputs(padded)
+        return super().outputs({**batch, **padded})

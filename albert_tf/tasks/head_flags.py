@@ -6,7 +6,6 @@ Plain Python, so that the flags are read before any slow import.
 import dataclasses
 
 from albert_tf import checks
-from albert_tf.config import AlbertConfig
 from albert_tf.settings import setting
 
 PATIENCE_HELP = (
@@ -17,11 +16,7 @@ PATIENCE_HELP = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HeadFlags:
-    """Flags of a head over the pooled output.
-
-    Raises:
-        ValueError: A value is impossible.
-    """
+    """Flags of a head over the pooled output."""
 
     dropout_prob: float = setting(
         0.1, "Dropout rate of the pooled output.", affects_training=True
@@ -49,41 +44,21 @@ class HeadFlags:
 DEFAULT_HEAD = HeadFlags()
 
 
-def check_patience(
-    patience: int, config: AlbertConfig, *, on_tpu: bool = False
-) -> None:
-    """Checks that examples can leave a model early; 0 is always possible.
-
-    Raises:
-        ValueError: The model has too few layers, or the devices cannot drop
-            examples.
-    """
-    if not patience:
-        return
-    num_layers = config.num_hidden_layers * config.inner_group_num
-    if patience >= num_layers:
-        raise ValueError(
-            "`exit_patience` must be smaller than the number of layers, or no "
-            f"example can leave early. Received: exit_patience={patience}, "
-            f"{num_layers} layers."
-        )
-    if on_tpu:
-        raise ValueError(
-            "`exit_patience` needs batches that shrink, which a TPU does not "
-            f"have. Received: exit_patience={patience}. Leave it out, or "
-            "predict on other devices."
-        )
-
-
 def check_single_label(patience: int, *, has_one_label: bool) -> None:
-    """Checks that an example has one label, which can stay the same.
-
-    Raises:
-        ValueError: It is a number or a set of labels.
-    """
+    """Checks that an example has one label, which can stay the same."""
     if patience and not has_one_label:
         raise ValueError(
             "`exit_patience` compares the labels that layers predict. It "
             "cannot be used for regression and multi-label classification. "
             f"Received: exit_patience={patience}."
+        )
+
+
+def check_devices(task_config: object, *, on_tpu: bool) -> None:
+    """Checks, before the training, that devices can drop examples."""
+    is_early = isinstance(task_config, HeadFlags) and task_config.exit_patience
+    if is_early and on_tpu:
+        raise ValueError(
+            "`exit_patience` needs batches that shrink, which a TPU does not "
+            "have. Leave it out, or predict on other devices."
         )

@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from albert_tf import checks
 from albert_tf.config import AlbertConfig
 
 
@@ -79,11 +78,7 @@ def paper_settings(task_name: str, preset: str = "paper") -> PaperSettings:
 
     >>> paper_settings("rte").num_warmup_steps
     200
-
-    Raises:
-        ValueError: There is no such preset, or none for this task.
     """
-    checks.check_choice("preset", preset, PRESETS)
     settings = PAPER_SETTINGS.get(_SAME_AS.get(task_name, task_name))
     if settings is None:
         raise ValueError(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.config import AlbertConfig
 from albert_tf.features import ArraySpec
 from albert_tf.text.base import Tokenizer
 
@@ -36,7 +35,6 @@ Record: TypeAlias = dict[str, np.ndarray]
 # By name, one row for each record: arrays `[N, ...]`, or, for outputs along
 # the sequence, lists of N arrays, each as long as its record.
 Outputs: TypeAlias = Mapping[str, np.ndarray | list[np.ndarray]]
-
 
 # The split of a data set that each use reads.
 SPLITS = {"train": "train", "eval": "dev", "predict": "test"}
@@ -79,11 +77,7 @@ class TaskData(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but the examples that determines the records, as JSON.
-
-        Task, lengths, labels, hash of the tokenizer: a run goes on only where
-        all of it is the same.
-        """
+        """Everything but the examples that determines the records, as JSON."""
 
     def records(
         self, examples: Examples, *, is_training: bool
@@ -93,8 +87,8 @@ class TaskData(Protocol):
     def scores(self, examples: Examples, outputs: Outputs) -> dict[str, float]:
         """Returns the official scores of labelled examples.
 
-        They may hold values that were chosen on these examples, such as a
-        threshold; `open_predictions` takes them from there.
+        They may hold values that were chosen on these examples for
+        `open_predictions`, such as a threshold.
         """
 
     def open_predictions(
@@ -102,10 +96,9 @@ class TaskData(Protocol):
     ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:
         """Opens the prediction files of the task, for writing chunk by chunk.
 
-        They appear when the context ends without an error. Within it, the
-        function writes the predictions of the next examples, which may have
-        no labels. `scores` are those of the main evaluation set, empty if
-        nothing was evaluated.
+        They appear when the context ends without an error. Its function writes
+        the predictions of the next examples, which may have no labels.
+        `scores` are those of the evaluation, empty without one.
         """
 
     def report_sections(
@@ -127,9 +120,7 @@ def encoder_specs(
 ) -> tuple[ArraySpec, ...]:
     """Returns the arrays of a record that the encoder takes.
 
-    Args:
-        pad_id: Id of the padding token.
-        shape: Shape of each array, without the sequence axis.
+    `shape` is that of each array, without the sequence axis.
     """
     pad_values = {"input_ids": pad_id, "input_mask": 0, "segment_ids": 0}
     return tuple(
@@ -144,13 +135,12 @@ def encoder_specs(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class ExampleSet:
     """Examples that are trained on, evaluated or predicted together.
 
-    The main set has no name. An additional evaluation set adds `_<name>` to
-    the keys of its scores; an additional prediction set has its files in the
-    directory `<name>`.
+    The main set has no name. That of another one follows the keys of its
+    scores, and is the directory of its predictions.
     """
 
     examples: Examples
@@ -175,11 +165,8 @@ AnySet = TypeVar("AnySet", bound=ExampleSet, covariant=True)
 class Sets(Generic[AnySet]):
     """All examples of a run; at least one set.
 
-    Args:
-        train: Examples to train on; None not to train.
-        evaluation: Labelled examples; the first set selects the best weights.
-        prediction: Examples to write predictions of. May share sets with
-            `evaluation`.
+    The first evaluation set selects the best weights. Sets may be both
+    evaluated and predicted.
     """
 
     train: AnySet | None = None
@@ -276,11 +263,6 @@ class FinetuningTask(Task, Protocol):
         """
 
 
-class MakeTask(Protocol):
-    """Makes the model half; called in the scope of the strategy."""
-
-    def __call__(
-        self, config: AlbertConfig, *, seed: int, dtype: str
-    ) -> FinetuningTask:
-        """Makes a task whose model has this config, seed and dtype policy."""
-        ...
+# Makes the model half, of a config, `seed` and Keras's dtype policy, `dtype`;
+# called in the scope of the strategy.
+MakeTask: TypeAlias = Callable[..., FinetuningTask]

@@ -2,18 +2,16 @@
 
 Fine-tuning with few examples ends for a good part of the seeds in a model that
 knows no more than these (Mosbach et al. 2021, "On the stability of fine-tuning
-BERT"). A model is better than chance if its loss is below that of the label
-frequencies, or if it ranks the records better. The labels that it predicts
-show nothing: where 3% of the records are positive, a good model may call none
-of them positive. A ranking shows nothing, either, if all records have nearly
-the same probabilities.
+BERT"). A model is better than chance if its loss is below theirs. The labels
+that it predicts show nothing: where 3% of the records are positive, a good
+model may call none of them positive. Nor does a good ranking, if all records
+have nearly the same probabilities.
 
 NumPy and SciPy.
 """
 
-import dataclasses
-import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -28,123 +26,95 @@ LEAST_RECORDS = 16
 DEGENERATE = "degenerate"
 # A loss is below that at chance level if it is at most this fraction of it.
 _LOSS_BELOW_CHANCE = 0.98
-# A ranking is better than chance if one as good has at most this probability.
-_CHANCE_RANKING = 1e-3
-# Outputs are the same for all records if their standard deviation is at most
-# this: of log probabilities, or in standard deviations of the numbers that a
-# regression predicts.
-_SAME_OUTPUTS = 0.05
 # The start of an answer takes about so much of the logarithm of the length, in
 # nats, for a model that only knows where answers tend to be. (Measured on
 # SQuAD 1.1, words of dev and 44 articles of train: 0.98.)
 _SPAN_PRIOR = 0.9
 
-# What a set of records measures: the mean loss, that at chance level, and
-# scores `[N, K]` that should be large where targets `[N, K]` are.
-_Measures = tuple[float, float, np.ndarray, np.ndarray]
 
+class Comparison(NamedTuple):
+    """Losses on a set of records: cross entropies in nats, or squared errors.
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """How a model compares with chance on a set of records.
-
-    Args:
-        num_records: Number of records.
-        loss: Mean loss: cross entropy in nats, or squared error.
-        chance_loss: Mean loss of predicting the label frequencies, or the
-            mean, for every record.
-        is_at_chance: Whether the model is no better than that.
+    `loss` is their mean, `weighted_loss` that with the class weights of the
+    training, which change the frequencies that a model learns; `chance_loss`
+    is the latter of predicting these frequencies, or the mean, for all records.
     """
 
-    num_records: int
     loss: float
+    weighted_loss: float
     chance_loss: float
-    is_at_chance: bool
 
-    def __str__(self) -> str:
-        """Describes a model at chance level."""
-        return (
-            f"the loss is {self.loss:.4g} ({self.chance_loss:.4g} at chance "
-            f"level), and the ranking of {self.num_records} records is no "
-            "better than by chance"
-        )
+    @property
+    def is_at_chance(self) -> bool:
+        """Whether the model is no better than the label frequencies."""
+        # So that a loss that is not a number is at chance.
+        return not self.weighted_loss <= _LOSS_BELOW_CHANCE * self.chance_loss
 
 
 def compare_with_chance(
-    columns: RecordColumns, outputs: Outputs
+    columns: RecordColumns,
+    outputs: Outputs,
+    class_weights: Sequence[float] = (),
 ) -> Comparison | None:
     """Compares a model with chance; None where that is impossible.
 
     It is for fewer than `LEAST_RECORDS` records, for labels that are unknown
-    or all the same, and for outputs that are of no known kind.
-
-    Args:
-        columns: Records with `label_ids`, of a classification, a regression
-            or a multiple choice; or with `start_positions`, of spans.
-        outputs: Those of the model for these records.
+    or all the same, and for outputs that are of no known kind. The labels are
+    `label_ids` of a classification, a regression or a multiple choice; or
+    `start_positions` of spans.
     """
     if "label_ids" in columns.values and "logits" in outputs:
-        loss, chance_loss, scores, targets = _of_labels(
-            columns.field("label_ids"), np.asarray(outputs["logits"])
+        found = _compare_labels(
+            columns.field("label_ids"),
+            np.asarray(outputs["logits"]),
+            class_weights,
         )
     elif "start_positions" in columns.values:
-        loss, chance_loss, scores, targets = _of_spans(columns, outputs)
+        found = _compare_spans(columns, outputs)
     else:
         return None
-    if columns.num_records < LEAST_RECORDS or not chance_loss:
-        return None
-    return Comparison(
-        num_records=columns.num_records,
-        loss=loss,
-        chance_loss=chance_loss,
-        is_at_chance=not (
-            loss <= _LOSS_BELOW_CHANCE * chance_loss
-            or _ranking_p_value(scores, targets) <= _CHANCE_RANKING
-        ),
-    )
+    is_enough = columns.num_records >= LEAST_RECORDS
+    return found if is_enough and found.chance_loss else None
 
 
-def _of_labels(labels: np.ndarray, logits: np.ndarray) -> _Measures:
-    """Measures logits `[N, K]` against labels.
+def _compare_labels(
+    labels: np.ndarray, logits: np.ndarray, class_weights: Sequence[float]
+) -> Comparison:
+    """Compares logits `[N, K]` with labels.
 
     They are int `[N]`; numbers of a regression, `[N]`; or 0 and 1 for each of
     several labels, `[N, K]`.
     """
     scores = logits.reshape(len(labels), -1).astype(np.float64)
     if labels.ndim > 1:
-        loss = np.mean(np.logaddexp(0, scores) - labels * scores)
-        chance = np.mean([*map(_entropy, labels.T)])
-        return float(loss), float(chance), scores, labels
+        loss = float(np.mean(np.logaddexp(0, scores) - labels * scores))
+        chance_loss = float(np.mean([*map(_entropy, labels.T)]))
+        return Comparison(loss, loss, chance_loss)
     if not np.issubdtype(labels.dtype, np.integer):
         numbers = labels.astype(np.float64)[:, None]
-        loss, chance = np.mean((scores - numbers) ** 2), np.var(numbers)
-        # Equal labels have no spread; they are not compared.
-        scale = np.sqrt(chance) or 1.0
-        return float(loss), float(chance), scores / scale, numbers
+        loss = float(np.mean((scores - numbers) ** 2))
+        return Comparison(loss, loss, float(np.var(numbers)))
     log_probs = special.log_softmax(scores, axis=-1)
-    # One class against the rest.
-    is_label = labels[:, None] == np.arange(scores.shape[1])
-    loss = -np.mean(log_probs[is_label])
-    return float(loss), _entropy(labels), log_probs, is_label
+    losses = -log_probs[np.arange(len(labels)), labels]
+    weights = np.asarray(class_weights or [1.0] * scores.shape[1])[labels]
+    return Comparison(
+        float(np.mean(losses)),
+        float(np.sum(losses * weights) / (np.sum(weights) or 1.0)),
+        _entropy(labels, weights),
+    )
 
 
-def _of_spans(columns: RecordColumns, outputs: Outputs) -> _Measures:
-    """Measures the start of the answer, and whether there is one.
+def _compare_spans(columns: RecordColumns, outputs: Outputs) -> Comparison:
+    """Compares the start of the answer; records without one have the start 0.
 
-    Records without an answer have the start 0. Those of an evaluation have no
-    answers at all, because each question may have several.
+    Those of an evaluation have no answers at all, because each question may
+    have several.
     """
     starts, lengths = columns.field("start_positions"), columns.lengths
-    loss = np.mean(_start_losses(starts, lengths, outputs))
+    loss = float(np.mean(_start_losses(starts, lengths, outputs)))
     has_answer = starts > 0
     position = _SPAN_PRIOR * np.mean(has_answer * np.log(lengths))
-    nulls = np.asarray(outputs.get("cls_logits", np.zeros(len(starts))))
-    return (
-        float(loss),
-        float(_entropy(has_answer) + position),
-        nulls[:, None],
-        ~has_answer[:, None],
-    )
+    return Comparison(loss, loss, float(_entropy(has_answer) + position))
 
 
 def _start_losses(
@@ -162,29 +132,7 @@ def _start_losses(
     return -np.log(rest + np.sum(best * is_start, axis=1))
 
 
-def _entropy(labels: np.ndarray) -> float:
+def _entropy(labels: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Returns the entropy of labels in nats: their loss at chance level."""
-    counts = np.unique(labels, return_counts=True)[1]
-    return float(stats.entropy(counts))
-
-
-def _ranking_p_value(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Returns the probability of a ranking as good without any knowledge.
-
-    It is that of the best of K rank sums (Mann and Whitney 1947), times K
-    (Bonferroni). Ties count half, and do not make the test more certain.
-
-    Args:
-        scores: Float `[N, K]`.
-        targets: Bool or float `[N, K]`, larger where scores should be.
-    """
-    number = len(scores)
-    best = -math.inf
-    for column, truth in zip(scores.T, targets.T, strict=True):
-        is_varied = np.isfinite(column).all() and column.std() > _SAME_OUTPUTS
-        if is_varied and np.ptp(truth.astype(np.float64)):
-            ranks = stats.rankdata(column) - (number + 1) / 2
-            wanted = stats.rankdata(truth) - (number + 1) / 2
-            variance = number * (number + 1) / 12 * np.sum(wanted**2)
-            best = max(best, float(ranks @ wanted / math.sqrt(variance)))
-    return min(1.0, scores.shape[1] * float(stats.norm.sf(best)))
+    _, classes = np.unique(labels, return_inverse=True)
+    return float(stats.entropy(np.bincount(classes, weights)))

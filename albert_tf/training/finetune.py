@@ -16,17 +16,15 @@ import math
 import os
 import shutil
 import statistics
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.checkpoints import load, meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
-from albert_tf.tasks.task import ExampleSet, MakeTask, Sets
+from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
 from albert_tf.training import (
     chance,
     devices,
-    finetuning_run,
     loop,
     ranking,
     records,
@@ -34,31 +32,36 @@ from albert_tf.training import (
     run_folder,
     train,
 )
-from albert_tf.training import (
-    workers as workers_lib,
-)
-from albert_tf.training.finetuning_run import FinetuningRun
+from albert_tf.training import workers as workers_lib
+from albert_tf.training.finetuning_run import FinetuningRun, Result
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
+
 _STEP = "global_step"
+_NOT_SCORES = (_STEP, chance.DEGENERATE)
+MakeRun = Callable[[FinetuningConfig, Sets[RecordSet]], FinetuningRun]
 
 
 def run(
-    config: FinetuningConfig, sets: Sets[ExampleSet], make_task: MakeTask
-) -> dict[str, float] | None:
+    config: FinetuningConfig,
+    sets: Sets[ExampleSet],
+    make_task: MakeTask,
+    weights: str | None = None,
+) -> Result | None:
     """Trains, or resumes training, then evaluates and predicts.
 
     Besides what every run leaves in `output_dir`, there are `eval/` (and
     `eval_<name>/`) with the predictions of the evaluation sets, the files of
     the task for the sets to predict, and `report.html`.
 
+    `weights` are the path of those to use without training.
+
     Returns:
-        Scores of the best weights, their `loss` and `global_step`. With
-        several seeds, the medians, with `<key>_std` and `<key>_best` beside
-        them. None if a signal stopped the training.
+        What the best weights give; with several seeds, the medians. None if a
+        signal stopped the training.
     """
     # 1. Checks, before records are made.
     _check_settings(config, sets)
@@ -71,9 +74,8 @@ def run(
             eval_batch_size=sets.evaluation,
             predict_batch_size=sets.prediction,
         )
-        weights = workers.run_in_all(
-            functools.partial(_check_folders, config, sets)
-        )
+        if not sets.train:
+            _check_weights(config, sets.data, weights or "")
 
         # 2. Records, which all seeds share.
         made = records.make_sets(config, sets)
@@ -82,29 +84,64 @@ def run(
         )
 
         # 3. Training, evaluation, predictions, report.
+        make_run = functools.partial(
+            FinetuningRun, make_task=make_task, workers=workers
+        )
         if config.num_seeds > 1:
-            return _run_seeds(config, made, make_task, workers)
-        one = FinetuningRun(config, made, make_task, workers)
+            return _run_seeds(config, made, make_run, workers)
+        one = make_run(config, made)
         if made.train:
-            weights = one.train(made.train)
-        if weights is None:
-            return None
-        return one.evaluate_and_predict(weights).scores
+            weights = one.train()
+        return one.evaluate_and_predict(weights) if weights else None
+
+
+def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
+    """Checks that the settings fit the examples."""
+    vocab_size = sets.data.tokenizer.vocab_size
+    if vocab_size != config.albert_config.vocab_size:
+        raise ValueError(
+            f"The vocabulary has {vocab_size} tokens, but the config has "
+            f"vocab_size={config.albert_config.vocab_size}. Pass the "
+            "vocabulary and the --albert_config_file of the same checkpoint."
+        )
+    unused = {"best_metric": None, "early_stopping_patience": 0, "num_seeds": 1}
+    is_selected = sets.train and sets.evaluation
+    for name, default in unused.items():
+        if getattr(config, name) != default and not is_selected:
+            raise ValueError(
+                f"`{name}` needs training and evaluations. Pass --do_train and "
+                f"--do_eval. Received: {name}={getattr(config, name)!r}."
+            )
+
+
+def _check_weights(
+    config: FinetuningConfig, data: TaskData, weights: str
+) -> None:
+    """Checks that weights have the model, labels and tokenizer of the task."""
+    run_folder.check_model(config, data.name)
+    labels = data.settings.get("labels")
+    meaning.check_task(
+        weights,
+        Metadata(
+            labels=None if labels is None else tuple(labels),
+            do_lower_case=data.tokenizer.do_lower_case,
+            tokenizer_hash=data.settings.get(run_folder.TOKENIZER),
+        ),
+    )
 
 
 def _run_seeds(
     config: FinetuningConfig,
     sets: Sets[RecordSet],
-    make_task: MakeTask,
+    make_run: MakeRun,
     workers: Workers,
-) -> dict[str, float] | None:
+) -> Result | None:
     """Runs every seed in a directory of its own; uses the best weights.
 
     A seed that is finished is only evaluated.
     """
     with contextlib.ExitStack() as stack:
-        claim = _claimed_folders(config, sets)
-        workers.run_in_chief(functools.partial(stack.enter_context, claim))
+        workers.run_in_chief(functools.partial(_claim, config, sets, stack))
 
         # 1. Training and evaluation of each seed.
         scores: dict[int, dict[str, float]] = {}
@@ -113,22 +150,23 @@ def _run_seeds(
         for own in config.seed_configs():
             seed = own.random_seed
             _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-            one = FinetuningRun(own, own_sets, make_task, workers)
+            one = make_run(own, own_sets)
             try:
-                weights = one.train(cast(RecordSet, sets.train))
+                weights = one.train()
             except loop.TrainingDiverged as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("%s", problem)
                 continue
             if weights is None:
                 return None
-            scores[seed], degeneracy = one.evaluate_and_predict(weights)
-            if degeneracy:
-                failures[seed] = degeneracy
+            result = one.evaluate_and_predict(weights)
+            scores[seed] = result.scores
+            if result.problem:
+                failures[seed] = result.problem
             gc.collect()  # the model of this seed, which refers to itself
 
         # 2. The best seed, and the results of all.
-        best, results = _summarize(config, sets, scores, failures)
+        best, medians = _summarize(config, sets, scores, failures)
         details = {
             report.SEEDS_KEY: {
                 str(seed): {chance.DEGENERATE: 0.0, **own}
@@ -141,26 +179,29 @@ def _run_seeds(
         weights = os.path.join(config.output_dir, run_checkpoints.BEST_FOLDER)
         workers.run_in_chief(
             functools.partial(
-                _copy_best_weights, config.output_dir_of_seed(best), weights
-            ),
+                _copy_weights, config.output_dir_of_seed(best), weights
+            )
         )
-        FinetuningRun(
-            config, dataclasses.replace(sets, train=None), make_task, workers
-        ).evaluate_and_predict(weights, all_results=results | details)
-        return results
+        one = make_run(config, dataclasses.replace(sets, train=None))
+        result = one.evaluate_and_predict(
+            weights, all_results=medians | details
+        )
+        return result._replace(scores=medians)
 
 
-@contextlib.contextmanager
-def _claimed_folders(
-    config: FinetuningConfig, sets: Sets[RecordSet]
-) -> Iterator[None]:
-    """Claims and locks the directory of all seeds, after all are checked."""
+def _claim(
+    config: FinetuningConfig,
+    sets: Sets[RecordSet],
+    stack: contextlib.ExitStack,
+) -> None:
+    """Locks and claims the directory of all seeds, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
-    with folder.locked():
-        for own in config.seed_configs():
-            finetuning_run.folder_of(own, sets).check()
-        folder.claim(config)
-        yield
+    stack.enter_context(folder.locked())
+    for own in config.seed_configs():
+        records.folder_of(own, sets).check()
+    if config.init_checkpoint and not run_folder.read_fingerprint(folder.path):
+        load.global_step(config.init_checkpoint)
+    folder.claim(config)
 
 
 def _summarize(
@@ -171,8 +212,7 @@ def _summarize(
 ) -> tuple[int, dict[str, float]]:
     """Returns the best seed, and the results of those that have not failed.
 
-    If no other seed has finished, the degenerate ones give the results, which
-    then say so.
+    If only degenerate seeds have finished, they give the results, which say so.
     """
     if not scores:
         raise ValueError(
@@ -188,31 +228,23 @@ def _summarize(
             ", ".join(map(str, failures)),
         )
     used = sound or scores
-    metric = sets.data.primary_metric
-    # Some are known only to the log.
-    if any(config.best_metric in own for own in used.values()):
-        metric = config.best_metric or metric
-    best = best_seed(used, metric)
+    best = best_seed(used, config.best_metric or sets.data.primary_metric)
     results = summary(used, best, num_failed=len(failures))
     return best, results | ({} if sound else {chance.DEGENERATE: 1.0})
 
 
 def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
-    """Returns the seed with the best score, as `loop.TrainingLoop` has it.
+    """Returns the seed with the best score, then the lowest loss.
 
     >>> best_seed({1: {"f1": 0.7, "loss": 2.0}, 2: {"f1": 0.7, "loss": 1.0},
     ...            3: {"f1": 0.6, "loss": 0.5}}, "f1")
     2
-
-    Of equal scores, that with the lower loss is the best, then the first. A
-    seed without the score is the worst.
     """
 
     def goodness(seed: int) -> tuple[float, float]:
         own = scores[seed]
-        return ranking.rank(
-            metric, own.get(metric, math.nan)
-        ), -ranking.loss_of(own)
+        score = ranking.rank(metric, own.get(metric, math.nan))
+        return score, -ranking.loss_of(own)
 
     return max(scores, key=goodness)
 
@@ -222,10 +254,6 @@ def summary(
 ) -> dict[str, float]:
     """Returns the median of each score, and how much the seeds differ.
 
-    >>> summary({1: {"f1": 0.5, "global_step": 9},
-    ...          2: {"f1": 0.7, "global_step": 6}}, best=2)["f1"]
-    0.6
-
     A score that one of the seeds lacks is left out.
 
     Returns:
@@ -234,10 +262,8 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        if key in (_STEP, chance.DEGENERATE):
-            continue
         values = [own[key] for own in scores.values() if key in own]
-        if len(values) < len(scores):
+        if key in _NOT_SCORES or len(values) < len(scores):
             continue
         results[key] = statistics.median(values)
         spread = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -251,85 +277,7 @@ def summary(
     }
 
 
-def _copy_best_weights(run_dir: str, target: str) -> None:
-    source = run_checkpoints.trained_weights(run_dir)
+def _copy_weights(run_dir: str, target: str) -> None:
+    source = run_checkpoints.trained_weights(run_dir) or ""
     with files.atomic_folder(target, replace=True) as folder:
-        shutil.copytree(source or "", folder, dirs_exist_ok=True)
-
-
-def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
-    """Checks that the settings fit the examples."""
-    vocab_size = sets.data.tokenizer.vocab_size
-    if vocab_size != config.albert_config.vocab_size:
-        raise ValueError(
-            f"The vocabulary has {vocab_size} tokens, but the config has "
-            f"vocab_size={config.albert_config.vocab_size}. Pass the "
-            "vocabulary and the --albert_config_file of the same checkpoint."
-        )
-    for name in ("best_metric", "early_stopping_patience"):
-        if getattr(config, name) and sets.train and not sets.evaluation:
-            raise ValueError(
-                f"`{name}` needs evaluations. Pass --do_eval. Received: "
-                f"{name}={getattr(config, name)!r}."
-            )
-    if config.num_seeds > 1 and not (sets.train and sets.evaluation):
-        raise ValueError(
-            "`num_seeds` above 1 needs training and evaluation, which selects "
-            "the best seed. Pass --do_train and --do_eval. Received: "
-            f"num_seeds={config.num_seeds}."
-        )
-
-
-def _check_folders(
-    config: FinetuningConfig, sets: Sets[ExampleSet]
-) -> str | None:
-    """Checks output directories and weights, as far as records are unknown.
-
-    Returns:
-        The path of the weights to use; None if they must first be trained.
-    """
-    if not sets.train:
-        run_folder.check_model(config, sets.data.name)
-        weights = run_folder.weights_to_use(
-            config.output_dir, config.init_checkpoint, is_training=False
-        )
-        _check_meaning(weights, sets)
-        return weights
-    for own in [config, *config.seed_configs()]:
-        kept = run_folder.read_fingerprint(own.output_dir)
-        run_folder.finetuning_folder(
-            own, sets.data, kept.get(run_folder.RECORDS)
-        ).check()
-        trained = run_checkpoints.trained_weights(own.output_dir)
-        if own.init_checkpoint and not trained:
-            load.global_step(own.init_checkpoint)
-    return None
-
-
-def _check_meaning(path: str, sets: Sets[ExampleSet]) -> None:
-    """Checks that weights have the labels and the tokenizer of the task.
-
-    Other settings that they were trained with may differ; that is logged.
-    """
-    load.global_step(path)
-    run = run_folder.fingerprint_of_weights(path).get(run_folder.SETTINGS, {})
-    ours = sets.data.settings
-    labels = ours.get("labels")
-    meaning.check_task(
-        path,
-        Metadata(
-            labels=None if labels is None else tuple(labels),
-            do_lower_case=sets.data.tokenizer.do_lower_case,
-            tokenizer_hash=ours.get(run_folder.TOKENIZER),
-        ),
-    )
-    names = run.keys() & ours.keys() - {"labels", run_folder.TOKENIZER}
-    different = checks.differences(
-        *({name: one[name] for name in sorted(names)} for one in (run, ours))
-    )
-    if different:
-        _LOGGER.warning(
-            "The weights of %s were trained with %s.",
-            path,
-            checks.listed(different),
-        )
+        shutil.copytree(source, folder, dirs_exist_ok=True)

@@ -5,94 +5,105 @@ Data flow: records -> training -> best weights -> scores, predictions, report.
 
 import functools
 import logging
+import math
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
 
+import numpy as np
+
+from albert_tf import files
 from albert_tf.checkpoints import load, run_checkpoints
 from albert_tf.optimization import schedules
-from albert_tf.tasks.task import (
-    Examples,
-    FinetuningTask,
-    MakeTask,
-    Outputs,
-    Sets,
-)
+from albert_tf.tasks.task import ExampleSet, MakeTask, Outputs, Sets
 from albert_tf.training import (
     chance,
     loop,
+    metric_log,
     prediction,
     records,
-    results,
+    report,
     run_folder,
     train,
 )
 from albert_tf.training.chance import Comparison
 from albert_tf.training.records import RecordSet
 from albert_tf.training.run_config import FinetuningConfig
-from albert_tf.training.run_folder import RunFolder
 from albert_tf.training.workers import Workers
 
 _LOGGER = logging.getLogger(__name__)
 
+# Settings of the report, by their names there.
+_REPORTED = {
+    "initial checkpoint": "init_checkpoint",
+    "training steps": "num_train_steps",
+    "batch size": "train_batch_size",
+    "learning rate": "learning_rate",
+}
+
 
 class Result(NamedTuple):
-    """Scores of a run, and why its model is degenerate, if it is."""
+    """What a run has given.
+
+    `scores` are the task's, `loss` and `global_step`, of the weights at a path.
+    A trained model that is no better than chance has the score
+    `chance.DEGENERATE`; `problem` says so in words.
+    """
 
     scores: dict[str, float]
+    weights: str
     problem: str | None = None
 
 
-def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
-    """Returns the output directory of a run that trains with one seed."""
-    train = sets.train.columns.digest if sets.train else None
-    evaluation = sets.evaluation[0].digest if sets.evaluation else None
-    return run_folder.finetuning_folder(config, sets.data, train, evaluation)
+class Evaluation(NamedTuple):
+    """What a model gives for the evaluation sets.
+
+    `scores` are the task's, of all sets, and the `loss` on the first one if it
+    is known; `comparison` is that of the first set with chance, if possible.
+    """
+
+    outputs: Mapping[ExampleSet, Outputs]
+    scores: dict[str, float]
+    comparison: Comparison | None
 
 
 class FinetuningRun:
-    """Trains with one seed; evaluates and predicts with the weights to use."""
+    """One run, with one seed: trains; evaluates and predicts with weights.
+
+    It is the `loop.Evaluator` of its own training.
+    """
 
     def __init__(
         self,
         config: FinetuningConfig,
         sets: Sets[RecordSet],
+        *,
         make_task: MakeTask,
         workers: Workers,
     ) -> None:
+        self.primary_metric = sets.data.primary_metric
         self._config = config
         self._sets = sets
-        self._make_task = make_task
         self._workers = workers
         self._padding = records.padding_for(config, workers.strategy)
-
-    @functools.cached_property
-    def _task(self) -> FinetuningTask:
-        with self._workers.strategy.scope():
-            return self._make_task(
-                self._config.albert_config,
-                seed=self._config.random_seed,
-                dtype=self._config.dtype_policy,
+        with workers.strategy.scope():
+            self._task = make_task(
+                config.albert_config,
+                seed=config.random_seed,
+                dtype=config.dtype_policy,
             )
-
-    def _predictor(self, *, is_final: bool = False) -> prediction.Predictor:
-        return prediction.Predictor(
-            self._task, self._workers, self._padding, is_final=is_final
+        self._predictor = prediction.Predictor(
+            self._task, workers, self._padding
         )
 
-    def train(self, train_set: RecordSet) -> str | None:
-        """Trains, or resumes training.
+    def train(self) -> str | None:
+        """Trains on the training set, or resumes.
 
         Returns:
             The path of the weights to use, those of the best evaluation; None
             if a signal stopped the training.
         """
-        config, sets = self._config, self._sets
-        evaluator = None
-        if sets.evaluation:
-            evaluator = results.FinetuningEvaluator(
-                config, sets.evaluation, self._predictor()
-            )
+        config = self._config
         multipliers = schedules.learning_rate_multipliers(
             [v.path for v in self._task.model.trainable_variables],
             decay=config.layerwise_lr_decay,
@@ -100,7 +111,7 @@ class FinetuningRun:
         )
         with train.resume(
             config,
-            folder=folder_of(config, sets),
+            folder=records.folder_of(config, self._sets),
             task=self._task,
             workers=self._workers,
             multipliers=multipliers,
@@ -114,16 +125,49 @@ class FinetuningRun:
                 batches_from=functools.partial(
                     records.training_batches,
                     config,
-                    train_set,
+                    cast(RecordSet, self._sets.train),
                     self._workers.strategy,
                     self._padding,
                 ),
-                evaluator=evaluator,
+                evaluator=self if self._sets.evaluation else None,
                 patience=config.early_stopping_patience,
             ).run()
         if not is_finished:
             return None
         return run_checkpoints.trained_weights(config.output_dir)
+
+    def evaluate(self) -> dict[str, float]:
+        """Returns the scores of the current weights, and the `loss`."""
+        return self._evaluate(self._predictor).scores
+
+    def _evaluate(self, predictor: prediction.Predictor) -> Evaluation:
+        """Scores the evaluation sets; `_<name>` follows those of named ones.
+
+        A score that is not a number, as a correlation of constant values, is
+        0. With early exit, `mean_layers` is the mean number of layers.
+        """
+        all_outputs: dict[ExampleSet, Outputs] = {}
+        scores, comparison = {}, None
+        for one in self._sets.evaluation:
+            outputs = predictor.run(one.columns, self._config.eval_batch_size)
+            all_outputs[one] = outputs
+            own = one.data.scores(one.examples, outputs)
+            if "num_layers" in outputs:
+                own["mean_layers"] = float(np.mean(outputs["num_layers"]))
+            for key, value in own.items():
+                if not math.isfinite(value):
+                    _LOGGER.warning(
+                        "%s is %s; it is reported as 0.", key, value
+                    )
+                    value = 0.0
+                scores[f"{key}_{one.name}" if one.name else key] = value
+        for main in self._sets.evaluation[:1]:
+            comparison = chance.compare_with_chance(
+                main.columns, all_outputs[main], main.class_weights
+            )
+        if comparison and math.isfinite(comparison.loss):
+            scores["loss"] = comparison.loss
+        return Evaluation(all_outputs, scores, comparison)
 
     def evaluate_and_predict(
         self, weights: str, *, all_results: Mapping[str, Any] | None = None
@@ -131,92 +175,129 @@ class FinetuningRun:
         """Evaluates the weights at a path, predicts, and writes the files.
 
         `all_results`, JSON values, are written in place of the scores.
-
-        Returns:
-            Scores, `loss` and `global_step`. A model that has been trained
-            and is no better than chance has the score `chance.DEGENERATE`.
         """
         config, sets, workers = self._config, self._sets, self._workers
         load.load_checkpoint(self._task.model, weights)
         workers.check_same_weights(self._task.model)
         _LOGGER.info("Using the weights of %s.", weights)
-        predictor = self._predictor(is_final=True)
+        predictor = prediction.Predictor(
+            self._task, workers, self._padding, is_final=True
+        )
 
         # 1. Evaluation.
-        evaluation = results.evaluate(
-            predictor, sets.evaluation, config.eval_batch_size
-        )
-        scores = evaluation.scores_and_loss
-        problem = self._problem(predictor, evaluation.comparison)
+        evaluation = self._evaluate(predictor)
+        scores = dict(evaluation.scores)
+        problem = self._problem(predictor, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights, problem)
             scores[chance.DEGENERATE] = 1.0
         scores["global_step"] = load.global_step(weights)
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
-        known = dict(
-            zip(map(id, sets.evaluation), evaluation.outputs, strict=True)
-        )
-        predicted = set(map(id, sets.prediction))
-        only_evaluated = [s for s in sets.evaluation if id(s) not in predicted]
-        for use, one in [
-            *(("", one) for one in sets.prediction),
-            *(("eval", one) for one in only_evaluated),
-        ]:
-            chunks: Iterable[tuple[Examples, Outputs]]
-            if id(one) in known:
-                chunks = [(one.examples, known[id(one)])]
+        folders: dict[ExampleSet, str] = {
+            one: f"eval_{one.name}".rstrip("_") for one in sets.evaluation
+        }
+        folders |= {one: one.name for one in sets.prediction}
+        for one, name in folders.items():
+            if one in evaluation.outputs:
+                chunks = iter([(one.examples, evaluation.outputs[one])])
             else:
-                chunks = predictor.predict(
-                    one, batch_size=config.predict_batch_size
-                )
-            name = "_".join(filter(None, (use, one.name)))
+                chunks = predictor.predict(one, config.predict_batch_size)
             folder = os.path.join(config.output_dir, name)
-            results.write_predictions(
-                one, chunks, folder, evaluation.scores, workers
-            )
+            prediction.write(one, chunks, folder, evaluation.scores, workers)
 
         # 3. Results and report.
         if sets.evaluation:
             workers.run_in_chief(
                 functools.partial(
-                    results.write_results,
-                    *(config, sets, evaluation, all_results or scores),
-                ),
+                    self._write_results, evaluation, all_results or scores
+                )
             )
-        return Result(scores, problem)
+        return Result(scores, weights, problem)
 
     def _problem(
-        self, predictor: prediction.Predictor, held_out: Comparison | None
+        self, predictor: prediction.Predictor, evaluation: Evaluation
     ) -> str | None:
         """Says how the trained model is degenerate; None if it is not.
 
-        It is no better than chance on the evaluation set, if that is known,
-        and on records that it was trained on.
+        It is no better than chance on the evaluation set, if that can be
+        compared, and on records that it was trained on.
         """
         config, train_set = self._config, self._sets.train
-        is_long = config.num_train_steps >= chance.LEAST_STEPS
-        if train_set is None or not is_long:
+        if train_set is None or config.num_train_steps < chance.LEAST_STEPS:
             return None
-        if held_out and not held_out.is_at_chance:
+        if evaluation.comparison and not evaluation.comparison.is_at_chance:
             return None
         columns = records.sample(train_set.columns)
         # A number of rows that the replicas divide.
         num_rows = config.train_batch_size // config.gradient_accumulation_steps
         trained = chance.compare_with_chance(
-            columns, predictor.run(columns, batch_size=num_rows)
+            columns, predictor.run(columns, num_rows), train_set.class_weights
         )
-        if trained and not trained.is_at_chance and held_out:
-            _LOGGER.warning(
-                "The model has learned from its training records only: on the "
-                "evaluation set, %s.",
-                held_out,
-            )
         if trained is None or not trained.is_at_chance:
             return None
         return (
             "The model is degenerate, no better than always predicting the "
-            f"label frequencies: on records that it was trained on, {trained}. "
-            "Try a lower --learning_rate, a longer warm-up, more steps, or "
-            "another --random_seed."
+            "label frequencies: on records that it was trained on, the loss is "
+            f"{trained.weighted_loss:.4g} ({trained.chance_loss:.4g} at chance "
+            "level). Try a lower --learning_rate, a longer warm-up, more "
+            "steps, or another --random_seed."
         )
+
+    def _write_results(
+        self, evaluation: Evaluation, results: Mapping[str, Any]
+    ) -> None:
+        """Writes results, JSON values, to their file and to the report."""
+        config = self._config
+        path = os.path.join(config.output_dir, run_folder.RESULTS_FILE)
+        kept = files.read_json_object(path, missing_ok=True)
+        if report.SEEDS_KEY in kept and report.SEEDS_KEY not in results:
+            _LOGGER.warning(
+                "%s has the results of all seeds and is kept.", path
+            )
+            return
+        run_folder.write_results(config.output_dir, results)
+        runs = {str(x.random_seed): x for x in config.seed_configs()}
+        runs = runs or {"": config}
+        # Those of the run that trained the model, if it is here.
+        settings = run_folder.read_fingerprint(
+            next(iter(runs.values())).output_dir
+        ) or {"init_checkpoint": config.init_checkpoint}
+        main = self._sets.evaluation[0]
+        report.write_finetuning(
+            config.output_dir,
+            task_name=main.data.name,
+            facts={"evaluated examples": len(main.examples)}
+            | {
+                shown: "none" if settings[name] is None else settings[name]
+                for shown, name in _REPORTED.items()
+                if name in settings
+            },
+            results=results,
+            logs={
+                seed: metric_log.read_lines(one.output_dir)
+                for seed, one in runs.items()
+            },
+            primary_metric=main.data.primary_metric,
+            sections=_sections(main, evaluation),
+        )
+
+
+def _sections(main: RecordSet, evaluation: Evaluation) -> list[report.Section]:
+    """Returns the sections of the report that the main set gives."""
+    sections: list[report.Section] = []
+    outputs, labels = evaluation.outputs[main], main.labels
+    logits = outputs.get("logits")
+    if isinstance(logits, np.ndarray) and labels is not None:
+        settings = main.data.settings
+        if np.issubdtype(labels.dtype, np.floating):
+            scale = settings.get("target_scale", 1.0)
+            mean = settings.get("target_mean", 0.0)
+            labels, logits = (x * scale + mean for x in (labels, logits))
+        sections += report.prediction_sections(
+            main.examples, labels, logits, settings.get("labels") or ()
+        )
+    described = main.data.report_sections(
+        main.examples, outputs, evaluation.scores
+    )
+    return [*sections, *map(report.section_of, described)]

@@ -1,16 +1,18 @@
-"""Outputs of a fine-tuned model for every record.
+"""Outputs of a fine-tuned model for every record, and files of predictions.
 
-Data flow: records -> batches of similar length -> outputs of every record.
-Examples to predict become records chunk by chunk, so that any number of them
-takes the same memory.
+Data flow: records -> batches of similar length -> outputs of every record
+-> files of the task. Examples to predict become records, outputs and lines of
+files chunk by chunk, so that any number of them takes the same memory.
 """
 
 import collections
 import concurrent.futures
+import contextlib
 import functools
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,9 +28,6 @@ from albert_tf.tasks.task import (
 )
 from albert_tf.training import devices, metric_log
 from albert_tf.training.workers import Workers
-
-if TYPE_CHECKING:
-    import tqdm
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -64,47 +63,38 @@ class Predictor:
             devices.device_type(self._strategy) == "CPU"
         )
         self._next_outputs = tf.function(
-            self._outputs_of_replicas, autograph=False
+            lambda iterator: self._strategy.run(
+                self._replica_outputs, args=(next(iterator),)
+            ),
+            autograph=False,
         )
         self._outputs_of_one = tf.function(
             self._replica_outputs, autograph=False
         )
 
     def predict(
-        self, examples: ExampleSet, *, batch_size: int
+        self, examples: ExampleSet, batch_size: int
     ) -> Iterator[tuple[Examples, Outputs]]:
         """Yields the examples of a set with their outputs, chunk by chunk."""
         data = examples.data
-        with metric_log.progress_bar(total=None, unit="record") as bar:
-            for chunk in examples.chunks(CHUNK_SIZE):
-                columns = bucketed_batches.collect(
-                    data.records(chunk, is_training=False),
-                    data.array_specs,
-                    max_seq_length=self._padding.max_seq_length,
-                )
-                self._workers.check_same(
-                    {"records to predict": columns.digest},
-                    "All workers need the same files.",
-                )
-                # The total is known as soon as windows are.
-                bar.total = bar.total or round(
-                    len(examples.examples) * columns.num_records / len(chunk)
-                )
-                yield chunk, self._run(columns, batch_size, bar)
+        for chunk in examples.chunks(CHUNK_SIZE):
+            columns = bucketed_batches.collect(
+                data.records(chunk, is_training=False),
+                data.array_specs,
+                max_seq_length=self._padding.max_seq_length,
+            )
+            self._workers.check_same(
+                {"records to predict": columns.digest},
+                "All workers need the same files.",
+            )
+            yield chunk, self.run(columns, batch_size)
 
-    def run(self, columns: RecordColumns, *, batch_size: int) -> Outputs:
+    def run(self, columns: RecordColumns, batch_size: int) -> Outputs:
         """Returns the outputs of N records by name.
 
         They are arrays `[N, ...]`; outputs along the sequence are lists of N
         arrays, each of its record's length.
         """
-        total = columns.num_records
-        with metric_log.progress_bar(total=total, unit="record") as bar:
-            return self._run(columns, batch_size, bar)
-
-    def _run(
-        self, columns: RecordColumns, batch_size: int, bar: "tqdm.tqdm[Any]"
-    ) -> Outputs:
         plan = bucketed_batches.plan_evaluation(
             columns.lengths,
             batch_size=batch_size,
@@ -121,20 +111,22 @@ class Predictor:
             ),
         )
         rows: dict[str, list[np.ndarray]] = {}
-        for batch, outputs in zip(
-            plan, self._outputs(dataset, len(plan)), strict=True
-        ):
-            lengths = columns.lengths[batch.indices]
-            for name, values in outputs.items():
+        with metric_log.progress_bar(
+            total=columns.num_records, unit="record"
+        ) as bar:
+            for batch, outputs in zip(
+                plan, self._outputs(dataset, len(plan)), strict=True
+            ):
                 # Without the rows that only fill the batch.
-                own = list(self._rows(values)[: len(batch.indices)])
-                if name in self._task.sequence_outputs:
-                    own = [
-                        row[:length]
-                        for row, length in zip(own, lengths, strict=True)
-                    ]
-                rows.setdefault(name, []).extend(own)
-            bar.update(len(batch.indices))
+                number = len(batch.indices)
+                lengths = columns.lengths[batch.indices].tolist()
+                for name, values in outputs.items():
+                    own = [*self._rows(values)[:number]]
+                    if name in self._task.sequence_outputs:
+                        pairs = zip(own, lengths, strict=True)
+                        own = [row[:length] for row, length in pairs]
+                    rows.setdefault(name, []).extend(own)
+                bar.update(number)
         order = np.argsort(np.concatenate([b.indices for b in plan]))
         results: dict[str, np.ndarray | list[np.ndarray]] = {}
         for name, values in rows.items():
@@ -170,11 +162,6 @@ class Predictor:
             while waiting:
                 yield waiting.popleft().result()
 
-    def _outputs_of_replicas(
-        self, iterator: Iterator[Batch]
-    ) -> dict[str, tf.Tensor]:
-        return self._strategy.run(self._replica_outputs, args=(next(iterator),))
-
     def _replica_outputs(self, batch: Batch) -> dict[str, tf.Tensor]:
         outputs = self._compute(batch)
         if self._has_workers:
@@ -192,18 +179,17 @@ class Predictor:
 def _report_not_finite(outputs: Outputs) -> None:
     """Warns of records that have no answer, such as by overflows."""
     bad = [
-        index
-        for index, rows in enumerate(zip(*outputs.values(), strict=True))
-        if not all(np.isfinite(row).all() for row in rows)
+        not all(np.isfinite(row).all() for row in rows)
+        for rows in zip(*outputs.values(), strict=True)
     ]
-    if bad:
+    if any(bad):
         _LOGGER.warning(
             "%d of %d records, the first is number %d, have outputs that are "
             "not numbers, so their predictions mean nothing. Pass "
             "--precision=float32.",
+            sum(bad),
             len(bad),
-            len(next(iter(outputs.values()))),
-            bad[0] + 1,
+            bad.index(True) + 1,
         )
 
 
@@ -219,3 +205,28 @@ def _from_all(values: tf.Tensor) -> tf.Tensor:
     # collective operation that every strategy has on every device.
     scattered = tf.scatter_nd(positions[:, None], values, shape)
     return context.all_reduce(tf.distribute.ReduceOp.SUM, scattered)
+
+
+def write(
+    examples: ExampleSet,
+    chunks: Iterable[tuple[Examples, Outputs]],
+    folder: str,
+    scores: Mapping[str, float],
+    workers: Workers,
+) -> None:
+    """Writes the predictions of a set, each chunk as soon as it is computed.
+
+    All workers compute, the chief writes; if it cannot, all end. `scores` are
+    those of the evaluation, empty without one.
+    """
+    # Other workers have no files.
+    opened: Any = contextlib.nullcontext(lambda *_: None)
+    if workers.is_chief:
+        os.makedirs(folder, exist_ok=True)
+        opened = examples.data.open_predictions(folder, scores)
+    with opened as write_chunk:
+        for chunk, outputs in chunks:
+            workers.run_in_chief(functools.partial(write_chunk, chunk, outputs))
+    _LOGGER.info(
+        "Predictions of %d examples are in %s.", len(examples.examples), folder
+    )

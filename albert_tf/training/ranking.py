@@ -15,8 +15,7 @@ def rank(metric: str, score: float) -> float:
     >>> rank("accuracy", 0.5), rank("masked_lm_loss", 0.5)
     (0.5, -0.5)
 
-    Scores that are losses or errors are better the lower they are; one that is
-    not a number is the worst.
+    A score that is not a number is the worst.
     """
     if math.isnan(score):
         return -math.inf
@@ -24,22 +23,14 @@ def rank(metric: str, score: float) -> float:
 
 
 def loss_of(scores: Mapping[str, float]) -> float:
-    """Returns the sum of the losses among scores.
-
-    It is infinite if there are none, as of outputs that are not numbers, or if
-    one of them is not a number.
-    """
+    """Returns the sum of the losses among scores; infinite without a number."""
     losses = [score for key, score in scores.items() if _IS_LOSS.match(key)]
     total = sum(losses) if losses else math.inf
     return math.inf if math.isnan(total) else total
 
 
 def check_known(metric: str, scores: Mapping[str, float]) -> None:
-    """Checks that there is a score to select the best weights by.
-
-    Raises:
-        ValueError: There is none of that name.
-    """
+    """Checks that there is a score to select the best weights by."""
     if metric not in scores:
         raise ValueError(
             f"There is no score {metric!r} to select the best weights by. "

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import tensorflow as tf
 from albert_tf.data import bucketed_batches
 from albert_tf.data.bucketed_batches import Padding, RecordColumns
 from albert_tf.tasks.task import ExampleSet, Sets
-from albert_tf.training import devices
+from albert_tf.training import devices, run_folder
 from albert_tf.training.run_config import FinetuningConfig, Phase
+from albert_tf.training.run_folder import RunFolder
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -24,11 +26,9 @@ _GPU_BUCKET_WIDTH = 8
 # XLA compiles the model again for every length.
 _COMPILED_BUCKET_WIDTH = 64
 _LABELS = "label_ids"
-# A run of several windows for each question that sees fewer is warned of.
-_LEAST_SHARE_SEEN = 0.5
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class RecordSet(ExampleSet):
     """A set of examples and their records."""
 
@@ -53,14 +53,18 @@ class RecordSet(ExampleSet):
             return None
         return self.columns.field(_LABELS)
 
+    @property
+    def class_weights(self) -> Sequence[float]:
+        """Weights of the labels in the loss; empty for 1."""
+        return self.data.settings.get("class_weights") or ()
+
 
 def make_sets(
     config: FinetuningConfig, sets: Sets[ExampleSet]
 ) -> Sets[RecordSet]:
     """Makes the records to train on and to evaluate.
 
-    Those to predict are made chunk by chunk, except where SQuAD predicts and
-    evaluates the same questions.
+    Those that are only predicted are made later, chunk by chunk.
     """
 
     def make(examples: ExampleSet, *, is_training: bool) -> RecordSet:
@@ -72,14 +76,23 @@ def make_sets(
         return RecordSet(**vars(examples), columns=columns)
 
     train = make(sets.train, is_training=True) if sets.train else None
-    evaluation = tuple(make(one, is_training=False) for one in sets.evaluation)
-    made = dict(zip(map(id, sets.evaluation), evaluation, strict=True))
+    evaluation = {one: make(one, is_training=False) for one in sets.evaluation}
     if train:
-        _log_share_seen(config, train)
+        num_records = train.columns.num_records
+        num_seen = config.num_train_steps * config.train_batch_size
+        _LOGGER.info(
+            "%d examples to train on have %d records; %d steps of %d see "
+            "%.3g%% of them.",
+            len(train.examples),
+            num_records,
+            config.num_train_steps,
+            config.train_batch_size,
+            100 * min(1.0, num_seen / num_records),
+        )
     return Sets(
         train=train,
-        evaluation=evaluation,
-        prediction=tuple(made.get(id(one), one) for one in sets.prediction),
+        evaluation=tuple(evaluation.values()),
+        prediction=tuple(evaluation.get(one, one) for one in sets.prediction),
     )
 
 
@@ -92,28 +105,11 @@ def fingerprints(sets: Sets[RecordSet]) -> dict[str, Any]:
     }
 
 
-def _log_share_seen(config: FinetuningConfig, train: RecordSet) -> None:
-    """Logs how many records the run trains on, and how many there are."""
-    num_records, num_examples = train.columns.num_records, len(train.examples)
-    num_seen = config.num_train_steps * config.train_batch_size
-    share = min(1.0, num_seen / num_records)
-    _LOGGER.info(
-        "%d examples to train on have %d records; %d steps of %d see %.3g%% "
-        "of them.",
-        num_examples,
-        num_records,
-        config.num_train_steps,
-        config.train_batch_size,
-        100 * share,
-    )
-    if num_records > num_examples and share < _LEAST_SHARE_SEEN:
-        _LOGGER.warning(
-            "The run sees less than half of the %d windows of its questions, "
-            "because its epochs count %d questions, as in the original. Pass "
-            "--count_windows_as_epochs, or more --num_train_epochs.",
-            num_records,
-            num_examples,
-        )
+def folder_of(config: FinetuningConfig, sets: Sets[RecordSet]) -> RunFolder:
+    """Returns the output directory of a run that trains with one seed."""
+    train = sets.train.columns.digest if sets.train else None
+    evaluation = sets.evaluation[0].digest if sets.evaluation else None
+    return run_folder.finetuning_folder(config, sets.data, train, evaluation)
 
 
 def sample(columns: RecordColumns) -> RecordColumns:

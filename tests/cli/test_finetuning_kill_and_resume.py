@@ -8,7 +8,7 @@ import pytest
 KILLED = -signal.SIGKILL
 FIRST_SEED = 12345
 # A signal that can be heard leaves a checkpoint more.
-STOPPED_AT = 54
+STOPPED_AT = (6, 54)
 
 # Sends a signal to its own process when a function is called, before it does
 # anything; `calls` counts them.
@@ -73,26 +73,29 @@ def start_run(start_script, workshop, table_flags, tmp_path):
 
 @pytest.fixture
 def left_by(logged):
-    return lambda folder: _files_of(folder, logged)
+    """What a run has left, except for what depends on the clock."""
+
+    def read(folder):
+        return dict(_files_of(folder, logged))
+
+    return read
 
 
 def _files_of(folder, logged):
-    """What a run has left, except for what depends on the clock."""
-    found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
-        if f"step-{STOPPED_AT:08d}" in name:
+        if any(f"step-{step:08d}" in name for step in STOPPED_AT):
             continue
         if path.suffix == ".jsonl":
-            found[name] = logged(path)
+            yield name, logged(path)
         elif path.name == "state.json":
-            found[name] = json.loads(path.read_text())
-            found[name].get("window", {}).pop("seconds", None)
+            state = json.loads(path.read_text())
+            state.get("window", {}).pop("seconds", None)
+            yield name, state
         elif path.is_file() and not path.name.startswith("events.out"):
             # The folder's own name.
             text = path.read_bytes().replace(folder.name.encode(), b"run")
-            found[name] = text
-    return found
+            yield name, text
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ def _files_of(folder, logged):
                 "--save_checkpoints_steps=4",
                 "--max_seq_length=16",
             ),
-            [in_training(9)],
+            [in_training(6, "SIGTERM"), in_training(9)],
         ),
         pytest.param(
             (
@@ -119,7 +122,7 @@ def _files_of(folder, logged):
                 in_training(30),
                 before_file("checkpoints/step-00000040"),
                 IN_EVALUATION,
-                in_training(STOPPED_AT, "SIGTERM"),
+                in_training(54, "SIGTERM"),
                 BETWEEN_SEEDS,
                 before_file("best"),
                 in_training(57),
@@ -138,11 +141,14 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     assert unbroken.returncode == 0, unbroken.stderr
 
     for number, before in enumerate(breaks):
-        done = start_run("killed", *flags, before=before).wait()
+        export = "--export_dir=served"
+        done = start_run("killed", *flags, export, before=before).wait()
         wanted = 3 if "SIGTERM" in before else KILLED
         assert done.returncode == wanted, (number, done.stderr)
+        assert done.stdout == ""
         if wanted == 3:
             assert "a checkpoint is saved" in done.stderr
+        assert not (tmp_path / "served").exists()
     last = start_run("killed", *flags).wait()
 
     assert last.returncode == 0, last.stderr
@@ -152,19 +158,8 @@ def test_a_killed_run_ends_as_an_unbroken_one(
     for name, content in whole.items():
         assert killed[name] == content, name
     assert {"eval_results.json", "predictions.tsv", "report.html"} <= set(whole)
-
-
-def test_a_finished_run_says_so_and_changes_nothing(
-    start_run, left_by, tmp_path
-):
-    flags = ("--num_train_steps=4", "--max_seq_length=16")
-    first = start_run("run", *flags).wait()
-    assert first.returncode == 0, first.stderr
-    before = left_by(tmp_path / "run")
-
-    again = start_run("run", *flags).wait()
-
-    assert again.returncode == 0, again.stderr
-    assert "Training is finished after 4 steps." in again.stderr
-    assert again.stdout == first.stdout
-    assert left_by(tmp_path / "run") == before
+    # A finished run says so and changes nothing.
+    again = start_run("unbroken", *flags).wait()
+    assert (again.returncode, again.stdout) == (0, unbroken.stdout)
+    assert "Training is finished after " in again.stderr
+    assert left_by(tmp_path / "unbroken") == whole

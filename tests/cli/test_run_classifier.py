@@ -1,4 +1,7 @@
-"""The command of classification, from its flags to its files."""
+"""The command of classification, from its flags to its files.
+
+Tables of one's own are in test_finetuning_kill_and_resume and test_own_tables.
+"""
 
 import json
 import re
@@ -57,10 +60,9 @@ def glue(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finish(run_script, model_flags, tmp_path_factory):
-    """Runs training, evaluation, prediction and export.
+    """Runs training, evaluation and prediction.
 
-    Returns what was printed, and the folder of the run; the SavedModel lies
-    beside it, in `served/1`.
+    Returns what was printed, and the folder of the run.
     """
 
     def start(*extra):
@@ -72,7 +74,6 @@ def finish(run_script, model_flags, tmp_path_factory):
             "--do_eval",
             "--do_predict",
             "--output_dir=run",
-            "--export_dir=served",
             *extra,
             folder=folder,
         )
@@ -84,7 +85,10 @@ def finish(run_script, model_flags, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mnli_run(finish, glue):
-    return finish("--task_name=MNLI", f"--data_dir={glue}")
+    """The SavedModel lies beside the folder, in `served/1`."""
+    return finish(
+        "--task_name=MNLI", f"--data_dir={glue}", "--export_dir=served"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,29 +96,7 @@ def sts_b_run(finish, glue):
     return finish("--task_name=sts-b", f"--data_dir={glue}", "--preset=paper")
 
 
-@pytest.fixture(scope="module")
-def mail_files(tmp_path_factory):
-    """A table of one's own in three JSONL files; that of test has 2 rows."""
-    folder = tmp_path_factory.mktemp("mails")
-    for name, size in {"train": 12, "dev": 6, "test": 2}.items():
-        rows = [
-            {"what": sentence(i), "folder": ("work", "home", "spam")[i % 3]}
-            for i in range(size)
-        ]
-        if name == "test":
-            rows = [{"what": row["what"]} for row in rows]
-        (folder / f"{name}.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in rows)
-        )
-    return folder
-
-
 CUSTOM = ("--task_name=custom", "--text_columns=what")
-
-
-@pytest.fixture(scope="module")
-def mail_run(finish, mail_files):
-    return finish(*CUSTOM, "--label_column=folder", f"--data_dir={mail_files}")
 
 
 @pytest.fixture
@@ -225,55 +207,6 @@ def test_sts_b_is_a_regression_with_a_clipped_submission(sts_b_run):
     assert all(0 <= float(row[1]) <= 5 for row in submission[1:])
 
 
-def test_a_table_of_ones_own_is_learnt_and_predicted(mail_run):
-    _, folder = mail_run
-
-    assert {"accuracy", "f1_macro"} <= results_of(folder).keys()
-    rows = table_of(folder / "predictions.tsv")
-    assert [row[0] for row in rows] == ["index", "0", "1"]
-    assert {row[1] for row in rows[1:]} <= {"work", "home", "spam"}
-    identity = json.loads((folder / "run.json").read_text())
-    assert identity["settings"]["labels"] == ["home", "spam", "work"]
-
-
-def test_a_run_of_ones_own_predicts_without_its_training_file(
-    run, mail_run, mail_files, tmp_path
-):
-    _, trained = mail_run
-
-    done = run(
-        *CUSTOM,
-        "--do_predict",
-        f"--predict_file={mail_files / 'test.jsonl'}",
-        "--labels=home,spam,work",
-        f"--init_checkpoint={trained}",
-    )
-
-    assert done.returncode == 0, done.stderr
-    wanted = table_of(trained / "predictions.tsv")
-    assert table_of(tmp_path / "run" / "predictions.tsv") == wanted
-
-
-def test_a_run_with_other_labels_leaves_the_folder_as_it_is(
-    run, mail_run, mail_files, tmp_path
-):
-    _, trained = mail_run
-    text = (mail_files / "train.jsonl").read_text()
-    (tmp_path / "other.jsonl").write_text(text.replace("spam", "junk"))
-    before = sorted(trained.rglob("*"))
-
-    done = run(
-        *CUSTOM,
-        "--label_column=folder",
-        "--do_train",
-        "--train_file=other.jsonl",
-        f"--output_dir={trained}",
-    )
-
-    assert "belongs to another run, with settings.labels=" in done.error
-    assert sorted(trained.rglob("*")) == before
-
-
 def ask_of_file(ask, folder, path):
     """Asks the SavedModel of a run in the pairs of a file of GLUE."""
     header, *rows = table_of(path)
@@ -300,35 +233,13 @@ def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
     assert re.search(r"\nwritten    served/1 \(\d+\.\d\d MB\)\n", done.stdout)
 
 
-def test_the_export_gives_the_numbers_of_the_predictions(sts_b_run, glue, ask):
-    _, folder = sts_b_run
-
-    texts = glue / "STS-B" / "test.tsv"
-    found = ask_of_file(ask, folder, texts)
-
-    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
-    np.testing.assert_allclose(found["score"], wanted[:, 0], atol=1e-5)
-
-
-def test_the_export_has_one_s_own_labels(mail_run, mail_files, ask):
-    _, folder = mail_run
-
-    lines = (mail_files / "test.jsonl").read_text().splitlines()
-    texts = [json.loads(line)["what"] for line in lines]
-    found = ask(
-        folder.with_name("served") / "1", text_a=texts, text_b=[""] * len(texts)
-    )
-
-    rows = table_of(folder / "predictions.tsv")[1:]
-    assert found["prediction"] == [row[1] for row in rows]
-    wanted = np.array(table_of(folder / "test_results.tsv"), np.float32)
-    np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-5)
-
-
 @pytest.mark.slow
 def test_the_best_of_several_seeds_is_exported(finish, glue, ask):
     _, folder = finish(
-        "--task_name=mnli", f"--data_dir={glue}", "--num_seeds=2"
+        "--task_name=mnli",
+        f"--data_dir={glue}",
+        "--num_seeds=2",
+        "--export_dir=served",
     )
 
     assert results_of(folder)["num_seeds"] == 2
@@ -356,22 +267,3 @@ def test_flags_that_do_not_fit_are_one_line(extra, words, run):
 
     assert re.search(words, done.error)
     assert done.stderr.count("\n") == 1
-
-
-def test_a_bad_row_is_named_before_anything_is_trained(
-    run, mail_files, tmp_path
-):
-    for path in mail_files.glob("*.jsonl"):
-        bad = '{"what": "a"}\n' if path.stem == "dev" else ""
-        (tmp_path / path.name).write_text(path.read_text() + bad)
-
-    done = run(
-        *CUSTOM,
-        "--label_column=folder",
-        "--data_dir=.",
-        "--do_train",
-        "--do_eval",
-    )
-
-    assert "line 7: 'folder' must be a string" in done.error
-    assert not (tmp_path / "run").exists()

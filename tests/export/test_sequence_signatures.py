@@ -238,7 +238,6 @@ def test_the_export_decides_at_the_layer_of_the_prediction(
             {"exit_patience": 1, "known": Metadata(multi_label=True)},
             "and multi-label classification",
         ),
-        ("race", {"exit_patience": 2}, "exit_patience=2, 2 layers"),
     ],
 )
 def test_models_that_cannot_be_left_early(name, values, words, export_task):

@@ -27,6 +27,7 @@ from albert_tf.training import (
     finetune,
     metric_log,
     prediction,
+    run_folder,
     step,
 )
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
@@ -330,7 +331,14 @@ class Job:
         return self.config.output_dir
 
     def run(self):
-        return finetune.run(self.config, self.sets, self.make_task)
+        """Returns the scores; None if the training was stopped."""
+        weights = None
+        if not self.sets.train:
+            weights = run_folder.weights_to_use(
+                self.output_dir, self.config.init_checkpoint, is_training=False
+            )
+        result = finetune.run(self.config, self.sets, self.make_task, weights)
+        return result and result.scores
 
     def replace(self, **changes):
         """Returns a job in which settings, sets or the task differ."""

@@ -1,6 +1,7 @@
-"""Which runs give a degenerate model, and what becomes of it."""
+"""What one run leaves, and which runs give a degenerate model."""
 
 import dataclasses
+import math
 import os
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from albert_tf import files
 from albert_tf.tasks.task import ExampleSet
 from tests.training import runs
+
+# Evaluates and saves once.
+ONCE = {"save_checkpoints_steps": 60}
 
 
 @pytest.fixture
@@ -32,8 +36,10 @@ def mute_task():
     return MuteTask
 
 
-def results_of(job):
-    return files.read_json(os.path.join(job.output_dir, "eval_results.json"))
+def results_of(job, *folders):
+    return files.read_json(
+        os.path.join(job.output_dir, *folders, "eval_results.json")
+    )
 
 
 def report_of(job):
@@ -42,57 +48,55 @@ def report_of(job):
         return file.read()
 
 
-def test_a_model_that_learns_nothing_is_a_result_that_says_so(
-    job, mute_task, caplog
-):
-    mute = job(make_task=mute_task)
+def test_sets_have_their_names_and_one_file_each(job, mute_task, caplog):
+    class Data(runs.WordData):
+        def scores(self, examples, outputs):
+            return {"accuracy": 0.5, "f1": math.nan}
 
-    scores = mute.run()
-
-    assert scores["degenerate"] == 1
-    assert results_of(mute) == scores
-    assert "degenerate" in report_of(mute)
-    assert "on records that it was trained on, the loss is 0.69" in caplog.text
-    assert "Try a lower --learning_rate, a longer warm-up, more st" in (
-        caplog.text
+    main = runs.example_set(20, seed=2)
+    other = runs.example_set(12, seed=5, name="other", data=Data())
+    one = job(
+        make_task=mute_task,
+        num_train_steps=4,
+        evaluation=(main, other),
+        prediction=(main,),
     )
 
+    scores = one.run()
 
-def test_a_short_trial_is_not_compared_with_chance(job, mute_task):
-    scores = job(make_task=mute_task, num_train_steps=6).run()
-
-    assert set(scores) == {"accuracy", "loss", "global_step"}
+    # A trial that is so short is not compared with chance.
+    names = ["accuracy", "accuracy_other", "f1_other", "loss", "global_step"]
+    assert list(scores) == names
+    assert scores["f1_other"] == 0
+    assert "f1 is nan; it is reported as 0." in caplog.text
+    for folder, size in (("", 20), ("eval_other", 12)):
+        path = os.path.join(one.output_dir, folder, "predictions.json")
+        assert len(files.read_json(path)) == size
+    assert not os.path.exists(os.path.join(one.output_dir, "eval"))
 
 
 def test_without_evaluation_the_training_records_decide(job, mute_task):
     # A batch size of evaluations that two replicas do not divide.
     settings = {"evaluation": (), "strategy": "mirrored", "eval_batch_size": 7}
+    mute = job(make_task=mute_task, num_train_steps=50, **settings | ONCE)
 
-    assert job("sound", **settings).run() == {"global_step": 60}
-    assert job(make_task=mute_task, **settings).run() == {
-        "global_step": 60,
-        "degenerate": 1,
-    }
+    assert mute.run() == {"global_step": 50, "degenerate": 1}
+    assert not os.path.exists(os.path.join(mute.output_dir, "best"))
 
 
-def test_a_model_that_has_learned_its_training_records_is_not_degenerate(
-    job, caplog
-):
+def test_a_model_that_has_learned_its_training_records_is_not_degenerate(job):
     wrong = [
         dataclasses.replace(x, label=1 - x.label) for x in runs.sentences(30, 2)
     ]
     misled = job(evaluation=(ExampleSet(examples=wrong, data=runs.WordData()),))
 
-    scores = misled.run()
-
-    assert set(scores) == {"accuracy", "loss", "global_step"}
-    assert "learned from its training records only" in caplog.text
+    assert set(misled.run()) == {"accuracy", "loss", "global_step"}
 
 
 def test_a_degenerate_seed_is_named_and_left_out_of_the_medians(
     job, mute_task, caplog
 ):
-    several = job(make_task=mute_task, num_seeds=2, num_train_steps=50)
+    several = job(make_task=mute_task, num_seeds=2, num_train_steps=50, **ONCE)
 
     scores = several.run()
 
@@ -100,6 +104,7 @@ def test_a_degenerate_seed_is_named_and_left_out_of_the_medians(
     seeds, failed = results.pop("seeds"), results.pop("failed_seeds")
     assert results == scores
     assert [own["degenerate"] for own in seeds.values()] == [1, 0]
+    assert results_of(several, "seed-12345") == seeds["12345"]
     assert scores["accuracy"] == seeds["12346"]["accuracy"]
     assert scores["accuracy_std"] == 0
     assert (scores["num_seeds"], scores["num_failed_seeds"]) == (1, 1)
@@ -108,13 +113,16 @@ def test_a_degenerate_seed_is_named_and_left_out_of_the_medians(
     assert list(failed) == ["12345"]
     assert failed["12345"].startswith("The model is degenerate, no better")
     assert "1 of 2 seeds have failed and are left out" in caplog.text
-    assert "The model is degenerate, no better" in report_of(several)
+    for text in (report_of(several), caplog.text):
+        assert "The model is degenerate, no better" in text
+        assert "trained on, the loss is 0.69" in text
+        assert "Try a lower --learning_rate, a longer warm-up, more st" in text
 
 
 @pytest.mark.slow
 def test_results_of_degenerate_seeds_alone_say_so(job, mute_task):
     mute_task.num_mute = 3
-    several = job(make_task=mute_task, num_seeds=2, num_train_steps=50)
+    several = job(make_task=mute_task, num_seeds=2, num_train_steps=50, **ONCE)
 
     scores = several.run()
 
@@ -125,10 +133,29 @@ def test_results_of_degenerate_seeds_alone_say_so(job, mute_task):
     assert scores["accuracy"] == pytest.approx(np.mean(values))
 
 
-def test_seeds_that_all_diverge_are_an_error(job):
-    several = job(num_seeds=2, num_train_steps=10, learning_rate=1e30)
+def test_seeds_that_diverge_are_an_error_and_keep_what_they_have_learnt(job):
+    class Spoilt(runs.WordTask):
+        def training_scores(self, sums):
+            self.num_steps = getattr(self, "num_steps", 0) + 1
+            scores = super().training_scores(sums)
+            return scores if self.num_steps < 7 else {"loss": math.nan}
+
+    several = job(
+        make_task=Spoilt,
+        num_seeds=2,
+        num_train_steps=9,
+        save_checkpoints_steps=3,
+    )
 
     with pytest.raises(
-        ValueError, match="None of the 2 seeds .* first: Training diverged"
+        ValueError, match="None of the 2 seeds .* first: Training diverged at"
     ):
         several.run()
+
+    one = several.replace(
+        output_dir=os.path.join(several.output_dir, "seed-12346"),
+        num_seeds=1,
+        train=None,
+        make_task=runs.WordTask,
+    )
+    assert one.run()["global_step"] in (3, 6)

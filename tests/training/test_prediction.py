@@ -1,12 +1,16 @@
 """Outputs of every record: their values, their order, and failures."""
 
+import os
 import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import files
+from albert_tf.tasks.task import ExampleSet
 from albert_tf.training import prediction
+from albert_tf.training.workers import Workers
 from tests.training import runs
 
 
@@ -21,7 +25,7 @@ def outputs(columns):
 
     def run(strategy=None, bucket_width=4, make_task=runs.WordTask):
         task, predictor = runs.predictor(strategy, bucket_width, make_task)
-        return task, predictor.run(columns, batch_size=4)
+        return task, predictor.run(columns, 4)
 
     return run
 
@@ -110,3 +114,46 @@ def test_rows_of_other_workers_are_gathered_in_order(two_replicas):
 
     for part in two_replicas.experimental_local_results(rows):
         assert part.numpy().tolist() == [[1, 2], [3, 4], [11, 12], [13, 14]]
+
+
+class Table:
+    """Examples that are no sequence."""
+
+    def __init__(self, examples):
+        self._examples = examples
+
+    def __len__(self):
+        return len(self._examples)
+
+    def __iter__(self):
+        return iter(self._examples)
+
+
+@pytest.mark.parametrize("kind", [list, Table])
+def test_predictions_are_written_chunk_by_chunk(
+    kind, outputs, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(prediction, "CHUNK_SIZE", 5)
+    examples = runs.sentences(13)
+    one = ExampleSet(examples=kind(examples), data=runs.WordData())
+    _, predictor = runs.predictor()
+    chunks = list(predictor.predict(one, 4))
+    folder = str(tmp_path / "run")
+    alone = Workers(tf.distribute.get_strategy())
+
+    def write():
+        prediction.write(one, chunks, folder, {}, alone)
+
+    write()
+
+    assert [len(chunk) for chunk, _ in chunks] == [5, 5, 3]
+    wanted = outputs()[1]["logits"].argmax(-1).tolist()
+    path = os.path.join(folder, "predictions.json")
+    answers = files.read_json(path)
+    assert list(answers) == [example.guid for example in examples]
+    assert list(answers.values()) == wanted
+    # Workers but the chief compute and do not write.
+    os.remove(path)
+    monkeypatch.setattr(alone, "is_chief", False)
+    write()
+    assert not os.path.exists(path)

@@ -37,36 +37,16 @@ def test_records_are_made_except_those_that_are_only_predicted(small):
     assert records.fingerprints(other)["eval"] == found["eval"]
 
 
-class Windows(runs.WordData):
-    """Two records for each example."""
-
-    def records(self, examples, *, is_training):
-        for record in super().records(examples, is_training=is_training):
-            yield from (record, record)
-
-
-@pytest.mark.parametrize(
-    ("num_train_steps", "share", "is_warned"),
-    [(1, "30%", True), (2, "60%", False), (9, "100%", False)],
-)
-def test_the_share_of_the_windows_that_a_run_sees_is_logged(
-    num_train_steps, share, is_warned, job, caplog
-):
+def test_the_share_of_the_records_that_a_run_sees_is_logged(job, caplog):
     caplog.set_level("INFO")
 
     make_sets(
-        job(
-            train=runs.example_set(5, data=Windows()),
-            num_train_steps=num_train_steps,
-            train_batch_size=3,
-        )
+        job(train=runs.example_set(10), num_train_steps=2, train_batch_size=3)
     )
 
-    assert f"have 10 records; {num_train_steps} steps of 3 see {share}" in (
+    assert "10 examples to train on have 10 records; 2 steps of 3 see 60%" in (
         caplog.text
     )
-    warning = "sees less than half of the 10 windows of its questions"
-    assert (warning in caplog.text) == is_warned
 
 
 def test_examples_without_records_are_an_error(small):

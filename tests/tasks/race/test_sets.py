@@ -68,3 +68,10 @@ def test_a_file_replaces_its_split(read, race_folder, tmp_path):
     assert [one.data.num_choices for one in sets.all] == [4, 3]
     export = sets_lib.export_settings(RaceConfig(max_qa_length=9), sets, {})
     assert export == {"max_qa_length": 9, "num_choices": 3, "exit_patience": 0}
+
+
+def test_record_files_of_the_original_are_ignored(read, race_folder, caplog):
+    sets = read("train", data_dir=str(race_folder), train_file="a.tf_record")
+
+    assert len(sets.train.examples) == 2
+    assert "--train_file=a.tf_record is ignored" in caplog.text
