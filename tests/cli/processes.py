@@ -22,9 +22,10 @@ _LOG_LINE = re.compile(r"\d\d:\d\d:\d\d ")
 # may fork. For each command, the server forks a process that waits for the
 # command, prints its process id, and writes its exit code to a file.
 _SERVER = """
-import importlib, json, os, runpy, signal, sys
+import gc, importlib, json, os, runpy, signal, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
+gc.freeze()  # so that collections in a child copy nothing
 
 # A shell may have started the tests with Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
