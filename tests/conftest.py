@@ -24,7 +24,6 @@ def pytest_collection_finish():
     """Spares the garbage collector what was imported: a tenth of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")

@@ -27,14 +27,13 @@ class Recorded:
         is_head = name not in PRETRAINED
         self.folder = _PARITY / ("model_base" if is_head else name)
         path = f"heads/{name}.npz" if is_head else f"{name}/golden.npz"
-        self.numbers = np.load(_PARITY / path)
+        with np.load(_PARITY / path) as numbers:
+            self.numbers = dict(numbers)
         self.config = AlbertConfig.from_json_file(
             self.folder / "albert_config.json"
         )
         self.batch = {
-            key: self.numbers[key]
-            for key in self.numbers.files
-            if "/" not in key
+            key: self.numbers[key] for key in self.numbers if "/" not in key
         }
 
     @property
@@ -50,7 +49,7 @@ class Recorded:
         """The recorded weights of encoder and head, by TF1 name."""
         return tf1.read_weights(self.folder) | {
             key.removeprefix("var/"): self.numbers[key]
-            for key in self.numbers.files
+            for key in self.numbers
             if key.startswith("var/")
         }
 
@@ -71,7 +70,7 @@ class Recorded:
         prefix = "inference/"
         wanted = {
             key.removeprefix(prefix): key
-            for key in self.numbers.files
+            for key in self.numbers
             if key in _OUTPUTS or key.startswith(prefix)
         }
         assert set(outputs) == set(wanted)
@@ -97,7 +96,7 @@ class Recorded:
             name: tf.convert_to_tensor(gradient)
             for name, gradient in zip(named, gradients, strict=True)
         }
-        for key in self.numbers.files:
+        for key in self.numbers:
             if key.startswith("grad/"):
                 wanted = self.numbers[key]
                 gradient = dense[key.removeprefix("grad/")]

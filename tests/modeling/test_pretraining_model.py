@@ -106,7 +106,7 @@ def test_gradients_of_all_variables_are_the_recorded_ones(
 
     recorded.assert_gradients(model, loss)
     names = variable_names.variables_by_tf1_name(model.trainable_variables)
-    found = {k for k in recorded.numbers.files if k.startswith("grad/")}
+    found = {k for k in recorded.numbers if k.startswith("grad/")}
     assert found == {f"grad/{name}" for name in names}
 
 

@@ -121,7 +121,6 @@ def test_one_objective_alone_has_its_own_loss_and_head(
     assert not [path for path in paths if path.startswith(dropped)]
 
 
-@pytest.mark.parametrize("objectives", [[], ["mlm", "nsp"]])
-def test_other_objectives_are_refused(objectives, tiny_config):
-    with pytest.raises(ValueError, match="`objectives` must be one or more"):
-        PretrainingTask(tiny_config, objectives=objectives)
+def test_other_objectives_are_refused(tiny_config):
+    with pytest.raises(ValueError, match="`objectives` must be one of"):
+        PretrainingTask(tiny_config, objectives=["mlm", "nsp"])
