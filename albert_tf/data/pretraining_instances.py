@@ -97,7 +97,7 @@ def build_block(
         if config.masking == "static":
             encoded = _static_records(batch, tokens.ids, rng, tokenizer, config)
         else:
-            encoded = _dynamic_records(batch, tokens.ids, tokenizer, config)
+            encoded = _dynamic_records(batch, tokens.ids, tokenizer)
         for part in range(num_parts):
             rows = slice((part - first) % num_parts, None, num_parts)
             framed[part].append(
@@ -327,7 +327,6 @@ def _dynamic_records(
     pairs: segment_pairs.Pairs,
     token_ids: np.ndarray,
     tokenizer: Tokenizer,
-    config: PretrainingDataConfig,
 ) -> _EncodedRecords:
     """Encodes a batch of pairs without masks, A then B."""
     starts = np.stack([pairs.a_start, pairs.b_start], axis=1).ravel()

@@ -218,7 +218,6 @@ class _Replacements:
     def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         old_ids = [*tokenizer.replacements]
         new_ids = [*tokenizer.replacements.values()]
-        self._old_ids = tf.constant(old_ids, tf.int32)
         self._sequences = Sequences([(_ITSELF,), *new_ids])
         numbers = np.zeros(tokenizer.vocab_size, np.int64)
         numbers[old_ids] = np.arange(len(old_ids)) + 1

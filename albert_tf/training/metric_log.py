@@ -17,7 +17,6 @@ _LOGGER = logging.getLogger(__name__)
 FILE_NAME = "metrics.jsonl"
 # Totals of a window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
-TIMING_KEYS = ("sequences_per_second", "tokens_per_second")
 
 
 class MetricLog:

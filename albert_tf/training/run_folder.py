@@ -29,10 +29,8 @@ CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"
-# Keys of a fingerprint: the settings of the task, and the digest of the records
-# to train on.
+# Key of a fingerprint: the settings of the task.
 SETTINGS = "settings"
-RECORDS = "records"
 TOKENIZER = "tokenizer"
 _NUM_STEPS = "num_train_steps"
 _START, _START_DIGEST = "init_checkpoint", "init_checkpoint_sha256"

@@ -89,12 +89,6 @@ class Workers:
         self.wait()
         return result
 
-    def run_in_all(self, function: Callable[..., T], *args: Any) -> T:
-        """Calls a function in each worker; returns when all have ended it."""
-        result = function(*args)
-        self.wait()
-        return result
-
     def wait(self) -> None:
         """Blocks until all workers have called it."""
         self.any(False)
@@ -142,7 +136,7 @@ class Workers:
         )
 
     def report(self, error: BaseException) -> None:
-        """Makes what the others wait for fail, because of an error here."""
+        """Fails what the other workers wait for, because of an error here."""
         message = " ".join(str(error).split()) or type(error).__name__
         # It fails where another worker has ended all.
         with contextlib.suppress(tf.errors.OpError):
