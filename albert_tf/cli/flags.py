@@ -53,7 +53,7 @@ def read(
 
     `others` are fields that are not flags, or that replace those of flags.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field in dataclasses.fields(config_class):  # type: ignore[arg-type]
         if settings.help_of(field) is None:
             continue
@@ -61,8 +61,8 @@ def read(
         if isinstance(value, list):
             value = tuple(value)
         # Texts and lists that are not given are None.
-        found[field.name] = field.default if value is None else value
-    return config_class(**found | others)
+        fields[field.name] = field.default if value is None else value
+    return config_class(**fields | others)
 
 
 def define_for_training() -> None:
@@ -88,13 +88,13 @@ def define_for_training() -> None:
 def read_for_training(values: FlagValues) -> dict[str, Any]:
     """Returns the fields of a `RunConfig` that are not flags."""
     require(values, "albert_config_file", "output_dir")
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "albert_config": config_lib.load_config(values.albert_config_file),
         "flags_text": as_text(values),
     }
     if values.use_tpu:
-        found["strategy"] = "tpu"
-    return found
+        fields["strategy"] = "tpu"
+    return fields
 
 
 def require(values: FlagValues, *names: str) -> None:

@@ -10,10 +10,9 @@ The original fills a record with sentences until it is full, and cuts off the
 excess: 10% to 15% of the text at 128 tokens. A *fitted* pair ends with the
 sentence whose end is nearest to the end of the record, and the excess, 3% of
 the text, is cut off in the same way; padding is 4%. Sentences that are too long
-are divided beforehand. The first record of a document is
-shortened by a random number of tokens, at most as many as its last record has
-room for. So every copy of the corpus is cut in other places, and the number of
-records hardly grows.
+are divided beforehand. The first record of a document is shortened by a random
+number of tokens, at most as many as its last record has room for. So every copy
+of the corpus is cut in other places, and the number of records hardly grows.
 
 Pairs are not simply cut after so many tokens, which would leave out nothing:
 the first segment would then often end in mid-sentence if the two are swapped,
@@ -122,7 +121,10 @@ class Pair(NamedTuple):
 
 
 class _Chunker:
-    """A block as Python lists, which are faster to iterate over than arrays."""
+    """A block as Python lists, which are faster to iterate over than arrays.
+
+    Sentences are given by index; `end` and `last` are one past the last one.
+    """
 
     def __init__(self, block: TokenBlock, rng: np.random.Generator) -> None:
         self.sentence_starts: list[int] = block.sentence_starts.tolist()
@@ -134,7 +136,7 @@ class _Chunker:
     ) -> Iterator[tuple[int, int, int, int]]:
         """Yields (document, first sentence, end sentence, target).
 
-        The target is how many tokens the pairs of the document shall have.
+        The target is how many tokens the pairs of the document should have.
         """
         # TF1: drawn once for each document and pass, not for each chunk.
         num_documents = len(self._document_starts) - 1

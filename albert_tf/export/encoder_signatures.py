@@ -225,7 +225,7 @@ def _positions(
         ),
     )
     numbers = tf.where(error == "", numbers, 0)
-    number = tf.range(MAX_MASKS)
-    source = splits[:-1, None] + number
-    source = tf.where(number < numbers[:, None], source, ragged.size(masks))
+    index = tf.range(MAX_MASKS)
+    source = splits[:-1, None] + index
+    source = tf.where(index < numbers[:, None], source, ragged.size(masks))
     return ragged.gather_or(places, source, 0), numbers, error

@@ -112,7 +112,7 @@ class ExportedEncoder:
             hidden, mask = self._embed(
                 *(tf.reshape(values, [-1, length]) for values in ids)
             )
-            found = exits.run(
+            outputs = exits.run(
                 self._layers(),
                 classify,
                 hidden,
@@ -120,7 +120,7 @@ class ExportedEncoder:
                 patience=patience,
                 num_choices=num_choices,
             )
-            return [found["logits"], found["num_layers"]]
+            return [outputs["logits"], outputs["num_layers"]]
 
         def run(*ids: tf.Tensor) -> list[tf.Tensor]:
             with tf.control_dependencies(self._checks(*ids)):

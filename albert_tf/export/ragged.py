@@ -98,12 +98,10 @@ def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """
     # `tf.repeat` would need memory for N times the largest length.
     ends = tf.cumsum(lengths)
-    number = tf.reduce_sum(lengths)
-    num_ends = tf.math.unsorted_segment_sum(
-        tf.ones_like(ends), ends, number + 1
-    )
+    total = tf.reduce_sum(lengths)
+    num_ends = tf.math.unsorted_segment_sum(tf.ones_like(ends), ends, total + 1)
     sources = tf.cumsum(num_ends)[:-1]
-    return sources, tf.range(number) - tf.gather(ends - lengths, sources)
+    return sources, tf.range(total) - tf.gather(ends - lengths, sources)
 
 
 def next_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
@@ -111,14 +109,14 @@ def next_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
 
     The result is N where there is none. Places are from 0 to N.
     """
-    found = tf.concat([indices(mask), size(mask)[None]], 0)
-    return tf.gather(found, tf.gather(_num_before(mask), places))
+    true_places = tf.concat([indices(mask), size(mask)[None]], 0)
+    return tf.gather(true_places, tf.gather(_num_before(mask), places))
 
 
 def previous_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """Finds the last true entry of `mask` `[N]` before each place, or -1."""
-    found = tf.concat([[-1], indices(mask)], 0)
-    return tf.gather(found, tf.gather(_num_before(mask), places))
+    true_places = tf.concat([[-1], indices(mask)], 0)
+    return tf.gather(true_places, tf.gather(_num_before(mask), places))
 
 
 def _num_before(mask: tf.Tensor) -> tf.Tensor:
@@ -166,10 +164,10 @@ def places_of_bytes(
 
 def in_parts(
     run_part: Callable[[tf.Tensor], tuple[tf.Tensor, Sequence[tf.Tensor]]],
-    number: tf.Tensor,
+    num_rows: tf.Tensor,
     none: Sequence[tf.Tensor],
 ) -> list[tf.Tensor]:
-    """Runs a function part by part until a number of rows are done.
+    """Runs a function part by part until `num_rows` rows are done.
 
     It is traced once. From the first row of a part, it returns that of the next
     part, and results `[R, ...]` of its R rows, which are joined. `none` are the
@@ -184,7 +182,7 @@ def in_parts(
 
     shapes = [tf.TensorShape([None, *one.shape[1:]]) for one in none]
     _, *results = tf.while_loop(
-        lambda start, *_: start < number,
+        lambda start, *_: start < num_rows,
         run,
         [tf.constant(0), *none],
         shape_invariants=[tf.TensorShape([]), *shapes],

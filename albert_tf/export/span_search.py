@@ -153,15 +153,15 @@ def likeliest_spans(
 
     The logits are float32 `[W, S]`; at most S starts and S ends are used.
     """
-    number = tf.minimum(num_best, tf.shape(start_logits)[1])
-    start_values, starts = tf.math.top_k(start_logits, number)
-    end_values, ends = tf.math.top_k(end_logits, number)
+    num_best = tf.minimum(num_best, tf.shape(start_logits)[1])
+    start_values, starts = tf.math.top_k(start_logits, num_best)
+    end_values, ends = tf.math.top_k(end_logits, num_best)
     return Spans(
-        starts=tf.repeat(starts, number, axis=1),
-        ends=tf.tile(ends, [1, number]),
+        starts=tf.repeat(starts, num_best, axis=1),
+        ends=tf.tile(ends, [1, num_best]),
         scores=_sums(
-            tf.repeat(start_values, number, axis=1),
-            tf.tile(end_values, [1, number]),
+            tf.repeat(start_values, num_best, axis=1),
+            tf.tile(end_values, [1, num_best]),
         ),
     )
 
@@ -223,8 +223,8 @@ def best_spans(
         is_valid, spans.scores, tf.constant(_NO_SCORE, tf.float64)
     )
     best = tf.reduce_max(scores, axis=1, keepdims=True)
-    number = tf.shape(scores)[1]
-    place = tf.where(scores == best, tf.range(number)[None], number - 1)
+    size = tf.shape(scores)[1]
+    place = tf.where(scores == best, tf.range(size)[None], size - 1)
     place = tf.reduce_min(place, axis=1, keepdims=True)
     return Spans(
         starts=tf.gather(spans.starts, place, batch_dims=1),
@@ -244,6 +244,6 @@ def best_window(
     """
     best = tf.math.unsorted_segment_max(scores, rows, num_rows)
     is_best = (scores == tf.gather(best, rows)) & (scores > _NO_SCORE)
-    number = ragged.size(scores)
-    place = tf.where(is_best, tf.range(number), number)
+    size = ragged.size(scores)
+    place = tf.where(is_best, tf.range(size), size)
     return tf.math.unsorted_segment_min(place, rows, num_rows)

@@ -206,17 +206,17 @@ class _Reader:
         with tf.device(CPU):
             windows = split_contexts(tokens, self.lengths)
             owners = best_windows(windows, ragged.size(tokens.ids))
-        found = self._search_all(windows, tokens, owners)
+        answers = self._search_all(windows, tokens, owners)
         with tf.device(CPU):
-            return self._choose(found, windows, tokens, context)
+            return self._choose(answers, windows, tokens, context)
 
     def _search_all(
         self, windows: ContextWindows, tokens: Tokens, owners: tf.Tensor
     ) -> _WindowAnswers:
-        number = ragged.size(windows.rows)
+        num_windows = ragged.size(windows.rows)
 
         def search_some(begin: tf.Tensor) -> tuple[tf.Tensor, _WindowAnswers]:
-            end = tf.minimum(begin + _WINDOWS_PER_CALL, number)
+            end = tf.minimum(begin + _WINDOWS_PER_CALL, num_windows)
             return end, self._search(windows[begin:end], begin, tokens, owners)
 
         places = tf.zeros([0, _NUM_SETS], tf.int32)
@@ -226,7 +226,7 @@ class _Reader:
             lasts=places,
             null_scores=tf.zeros([0]),
         )
-        return _WindowAnswers(*ragged.in_parts(search_some, number, none))
+        return _WindowAnswers(*ragged.in_parts(search_some, num_windows, none))
 
     def _search(
         self,

@@ -39,7 +39,7 @@ class AlbertModel(base.BaseModel):
     Call arguments:
         inputs: Dict of int tensors `[B, S]`: `input_ids`; `input_mask`, 1 for
             a real token, 0 for padding (default: all 1); `segment_ids`
-            (default: all 0). Also `packed_at`, int `[B]`, if sequences shall
+            (default: all 0). Also `packed_at`, int `[B]`, if sequences
             share rows while they are encoded, see `packing`; the outputs are
             the same.
         training: Whether to drop values at the rates of the config.

@@ -50,8 +50,8 @@ def walk(
     `[B, S, H]`, and then the output of every block.
     """
     hidden_states = [hidden]
-    for number, block in enumerate(blocks):
-        if between_blocks and number:
+    for index, block in enumerate(blocks):
+        if between_blocks and index:
             hidden, attention_mask = between_blocks(hidden, attention_mask)
         hidden = block(hidden, attention_mask)
         hidden_states.append(hidden)
@@ -170,14 +170,14 @@ class Encoder(base.AlbertLayer):
             fusion=fusion,
         )
         blocks: list[Block] = []
-        for number in range(num_blocks):
-            attention_call, feed_forward_call = calls[2 * number :][:2]
+        for index in range(num_blocks):
+            attention_call, feed_forward_call = calls[2 * index :][:2]
             block = functools.partial(
                 apply_block,
                 attention=attention_call,
                 feed_forward=feed_forward_call,
                 seed=seed,
-                site=dropout.block_site(number),
+                site=dropout.block_site(index),
                 fusion=fusion,
             )
             blocks.append(block)

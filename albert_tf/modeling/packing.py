@@ -72,9 +72,9 @@ class PackedRows:
                 # Looked up, too: adding slices up takes several times as long.
                 upstream = args[0] if upstream is None else upstream
                 flat = ops.reshape(upstream, (-1, width))
-                found = ops.take(flat, ops.maximum(numbers - 1, 0), axis=0)
-                is_token = ops.cast(numbers > 0, found.dtype)[:, None]
-                return ops.reshape(found * is_token, ops.shape(hidden))
+                vectors = ops.take(flat, ops.maximum(numbers - 1, 0), axis=0)
+                is_token = ops.cast(numbers > 0, vectors.dtype)[:, None]
+                return ops.reshape(vectors * is_token, ops.shape(hidden))
 
             return ops.take(flat, self._places, axis=0), grad
 

@@ -47,8 +47,8 @@ class PretrainingTask:
     @property
     def total_names(self) -> tuple[str, ...]:
         """See `Task`."""
-        own = (f"{name}_{part}" for name in self._prefixes for part in _PARTS)
-        return ("examples", "tokens", *own)
+        sums = (f"{name}_{part}" for name in self._prefixes for part in _PARTS)
+        return ("examples", "tokens", *sums)
 
     def loss_denominators(self, batch: Batch) -> Totals:
         """Returns the weights of the masked tokens and of the pairs."""
@@ -102,7 +102,7 @@ class PretrainingTask:
         return loss, totals
 
     def training_scores(self, totals: Mapping[str, float]) -> dict[str, float]:
-        """Returns `loss` of one step, and `masked_lm_loss`, ... it sums up."""
+        """Returns the `loss` of a step, and the losses that it sums up."""
         scores = {
             f"{name}_loss": totals[f"{name}_loss"]
             / (totals[f"{name}_weight"] + _EPSILONS[name])

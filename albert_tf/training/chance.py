@@ -64,17 +64,17 @@ def compare_with_chance(
     `start_positions` of spans.
     """
     if "label_ids" in columns.values and "logits" in outputs:
-        found = _compare_labels(
+        comparison = _compare_labels(
             columns.field("label_ids"),
             np.asarray(outputs["logits"]),
             class_weights,
         )
     elif "start_positions" in columns.values:
-        found = _compare_spans(columns, outputs)
+        comparison = _compare_spans(columns, outputs)
     else:
         return None
     is_enough = columns.num_records >= LEAST_RECORDS
-    return found if is_enough and found.chance_loss else None
+    return comparison if is_enough and comparison.chance_loss else None
 
 
 def _compare_labels(

@@ -78,9 +78,10 @@ def run(
             _check_weights(config, sets.data, weights or "")
 
         # 2. Records, which all seeds share.
-        made = records.make_sets(config, sets)
+        record_sets = records.make_sets(config, sets)
         workers.check_same(
-            records.fingerprints(made), "All workers need the same files."
+            records.fingerprints(record_sets),
+            "All workers need the same files.",
         )
 
         # 3. Training, evaluation, predictions, report.
@@ -88,11 +89,11 @@ def run(
             FinetuningRun, make_task=make_task, workers=workers
         )
         if config.num_seeds > 1:
-            return _run_seeds(config, made, make_run, workers)
-        one = make_run(config, made)
-        if made.train:
-            weights = one.train()
-        return one.evaluate_and_predict(weights) if weights else None
+            return _run_seeds(config, record_sets, make_run, workers)
+        only_run = make_run(config, record_sets)
+        if record_sets.train:
+            weights = only_run.train()
+        return only_run.evaluate_and_predict(weights) if weights else None
 
 
 def _check_settings(config: FinetuningConfig, sets: Sets[ExampleSet]) -> None:
@@ -146,20 +147,20 @@ def _run_seeds(
         # 1. Training and evaluation of each seed.
         scores: dict[int, dict[str, float]] = {}
         failures: dict[int, str] = {}
-        own_sets = dataclasses.replace(sets, prediction=())
-        for own in config.seed_configs():
-            seed = own.random_seed
+        seed_sets = dataclasses.replace(sets, prediction=())
+        for seed_config in config.seed_configs():
+            seed = seed_config.random_seed
             _LOGGER.info("Seed %d, of %d seeds.", seed, config.num_seeds)
-            one = make_run(own, own_sets)
+            seed_run = make_run(seed_config, seed_sets)
             try:
-                weights = one.train()
+                weights = seed_run.train()
             except loop.TrainingDiverged as problem:
                 failures[seed] = str(problem)
                 _LOGGER.warning("%s", problem)
                 continue
             if weights is None:
                 return None
-            result = one.evaluate_and_predict(weights)
+            result = seed_run.evaluate_and_predict(weights)
             scores[seed] = result.scores
             if result.problem:
                 failures[seed] = result.problem
@@ -169,8 +170,8 @@ def _run_seeds(
         best, medians = _summarize(config, sets, scores, failures)
         details = {
             report.SEEDS_KEY: {
-                str(seed): {chance.DEGENERATE: 0.0, **own}
-                for seed, own in scores.items()
+                str(seed): {chance.DEGENERATE: 0.0, **seed_scores}
+                for seed, seed_scores in scores.items()
             },
             report.FAILED_SEEDS_KEY: {str(k): v for k, v in failures.items()},
         }
@@ -182,8 +183,8 @@ def _run_seeds(
                 _copy_weights, config.output_dir_of_seed(best), weights
             )
         )
-        one = make_run(config, dataclasses.replace(sets, train=None))
-        result = one.evaluate_and_predict(
+        final_run = make_run(config, dataclasses.replace(sets, train=None))
+        result = final_run.evaluate_and_predict(
             weights, all_results=medians | details
         )
         return result._replace(scores=medians)
@@ -197,8 +198,8 @@ def _claim(
     """Locks and claims the directory of all seeds, after all are checked."""
     folder = run_folder.finetuning_folder(config, sets.data)
     stack.enter_context(folder.locked())
-    for own in config.seed_configs():
-        records.folder_of(own, sets).check()
+    for seed_config in config.seed_configs():
+        records.folder_of(seed_config, sets).check()
     if config.init_checkpoint and not run_folder.read_fingerprint(folder.path):
         load.global_step(config.init_checkpoint)
     folder.claim(config)
@@ -219,7 +220,7 @@ def _summarize(
             f"None of the {config.num_seeds} seeds gives a result. The first: "
             f"{failures[config.random_seed]}"
         )
-    sound = {seed: own for seed, own in scores.items() if seed not in failures}
+    sound = {seed: scores[seed] for seed in scores if seed not in failures}
     if failures and sound:
         _LOGGER.warning(
             "%d of %d seeds have failed and are left out of the medians: %s.",
@@ -242,9 +243,9 @@ def best_seed(scores: Mapping[int, Mapping[str, float]], metric: str) -> int:
     """
 
     def goodness(seed: int) -> tuple[float, float]:
-        own = scores[seed]
-        score = ranking.rank(metric, own.get(metric, math.nan))
-        return score, -ranking.loss_of(own)
+        score = scores[seed].get(metric, math.nan)
+        loss = ranking.loss_of(scores[seed])
+        return ranking.rank(metric, score), -loss
 
     return max(scores, key=goodness)
 
@@ -262,7 +263,7 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        values = [own[key] for own in scores.values() if key in own]
+        values = [each[key] for each in scores.values() if key in each]
         if key in _NOT_SCORES or len(values) < len(scores):
             continue
         results[key] = statistics.median(values)

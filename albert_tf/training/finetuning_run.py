@@ -148,19 +148,21 @@ class FinetuningRun:
         """
         all_outputs: dict[ExampleSet, Outputs] = {}
         scores, comparison = {}, None
-        for one in self._sets.evaluation:
-            outputs = predictor.run(one.columns, self._config.eval_batch_size)
-            all_outputs[one] = outputs
-            own = one.data.scores(one.examples, outputs)
+        batch_size = self._config.eval_batch_size
+        for eval_set in self._sets.evaluation:
+            outputs = predictor.run(eval_set.columns, batch_size)
+            all_outputs[eval_set] = outputs
+            results = eval_set.data.scores(eval_set.examples, outputs)
             if "num_layers" in outputs:
-                own["mean_layers"] = float(np.mean(outputs["num_layers"]))
-            for key, value in own.items():
+                results["mean_layers"] = float(np.mean(outputs["num_layers"]))
+            for key, value in results.items():
                 if not math.isfinite(value):
                     _LOGGER.warning(
                         "%s is %s; it is reported as 0.", key, value
                     )
                     value = 0.0
-                scores[f"{key}_{one.name}" if one.name else key] = value
+                name = f"{key}_{eval_set.name}" if eval_set.name else key
+                scores[name] = value
         for main in self._sets.evaluation[:1]:
             comparison = chance.compare_with_chance(
                 main.columns, all_outputs[main], main.class_weights
@@ -195,16 +197,16 @@ class FinetuningRun:
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
         folders: dict[ExampleSet, str] = {
-            one: f"eval_{one.name}".rstrip("_") for one in sets.evaluation
+            each: f"eval_{each.name}".rstrip("_") for each in sets.evaluation
         }
-        folders |= {one: one.name for one in sets.prediction}
-        for one, name in folders.items():
-            if one in evaluation.outputs:
-                chunks = iter([(one.examples, evaluation.outputs[one])])
+        folders |= {each: each.name for each in sets.prediction}
+        for each, name in folders.items():
+            if each in evaluation.outputs:
+                chunks = iter([(each.examples, evaluation.outputs[each])])
             else:
-                chunks = predictor.predict(one, config.predict_batch_size)
+                chunks = predictor.predict(each, config.predict_batch_size)
             folder = os.path.join(config.output_dir, name)
-            prediction.write(one, chunks, folder, evaluation.scores, workers)
+            prediction.write(each, chunks, folder, evaluation.scores, workers)
 
         # 3. Results and report.
         if sets.evaluation:
@@ -275,8 +277,8 @@ class FinetuningRun:
             },
             results=results,
             logs={
-                seed: metric_log.read_lines(one.output_dir)
-                for seed, one in runs.items()
+                seed: metric_log.read_lines(run.output_dir)
+                for seed, run in runs.items()
             },
             primary_metric=main.data.primary_metric,
             sections=_sections(main, evaluation),

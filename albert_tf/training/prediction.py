@@ -118,15 +118,15 @@ class Predictor:
                 plan, self._outputs(dataset, len(plan)), strict=True
             ):
                 # Without the rows that only fill the batch.
-                number = len(batch.indices)
+                num_records = len(batch.indices)
                 lengths = columns.lengths[batch.indices].tolist()
                 for name, values in outputs.items():
-                    own = [*self._rows(values)[:number]]
+                    kept = [*self._rows(values)[:num_records]]
                     if name in self._task.sequence_outputs:
-                        pairs = zip(own, lengths, strict=True)
-                        own = [row[:length] for row, length in pairs]
-                    rows.setdefault(name, []).extend(own)
-                bar.update(number)
+                        pairs = zip(kept, lengths, strict=True)
+                        kept = [row[:length] for row, length in pairs]
+                    rows.setdefault(name, []).extend(kept)
+                bar.update(num_records)
         order = np.argsort(np.concatenate([b.indices for b in plan]))
         results: dict[str, np.ndarray | list[np.ndarray]] = {}
         for name, values in rows.items():
@@ -196,11 +196,11 @@ def _report_not_finite(outputs: Outputs) -> None:
 def _from_all(values: tf.Tensor) -> tf.Tensor:
     """Returns the rows of the replicas of all workers, in each of them."""
     context = tf.distribute.get_replica_context()
-    number = context.num_replicas_in_sync
+    num_replicas = context.num_replicas_in_sync
     rows = tf.shape(values)[0]
     first = context.replica_id_in_sync_group * rows
     positions = first + tf.range(rows)
-    shape = tf.concat([[number * rows], tf.shape(values)[1:]], 0)
+    shape = tf.concat([[num_replicas * rows], tf.shape(values)[1:]], 0)
     # The sum of arrays that are 0 but for each replica's own rows: the one
     # collective operation that every strategy has on every device.
     scattered = tf.scatter_nd(positions[:, None], values, shape)

@@ -1,7 +1,7 @@
 """Compiles elementwise operations as one kernel, and their gradient as one.
 
 A back end computes such operations one by one, and the gradient from what each
-of them has kept: mostly traffic of memory. A compiled gradient in closed form
+of them has kept: mostly memory traffic. A compiled gradient in closed form
 takes nothing but output and inputs. The numbers are the same up to rounding;
 what is compiled computes in float32 in every precision.
 """
@@ -155,22 +155,22 @@ def sum_of_all(tensor: Any) -> Any:
 
 
 def fan_out(
-    tensor: Any, number: int, fusion: Fusion | None, dtype: Any = None
+    tensor: Any, num_copies: int, fusion: Fusion | None, dtype: Any = None
 ) -> list[Any]:
-    """Returns a tensor a number of times, in its dtype or in another one.
+    """Returns copies of a tensor, in its dtype or in another one.
 
     The gradients of all of them are added in one kernel, in float32.
     """
     is_fused = fusion and fusion.fuses(tensor)
     if dtype in (None, tensor.dtype) and not is_fused:
-        return [tensor] * number
+        return [tensor] * num_copies
 
     @ops.custom_gradient
     def copy(tensor: Any) -> Any:
         def grad(*args: Any, upstream: Any = None) -> Any:
             return add_up(upstreams(args, upstream), fusion, tensor.dtype)
 
-        return [ops.cast(tensor, dtype or tensor.dtype)] * number, grad
+        return [ops.cast(tensor, dtype or tensor.dtype)] * num_copies, grad
 
     return copy(tensor)
 
@@ -228,7 +228,7 @@ def _in_float32(function: Function, num_addends: int) -> Function:
 
 @functools.cache
 def _of_inputs(gradient: Function, num_addends: int) -> Function:
-    """Returns the gradients of the sum and of other inputs, in their dtypes."""
+    """Returns `gradient` with arithmetic in float32, results as the inputs."""
 
     def call(upstream: Any, output: Any, *inputs: Any) -> Any:
         upstream, output, *tensors = (

@@ -93,7 +93,7 @@ def _gelu_gradient(upstream: Any, output: Any, inputs: Any) -> list[Any]:
 def add_and_normalize(
     *addends: Any, gamma: Any, beta: Any, fusion: Fusion | None = None
 ) -> Any:
-    """Gives every row of a sum the mean `beta` and the deviation `gamma`.
+    """Normalizes every row of a sum, scales it by `gamma` and adds `beta`.
 
     Both are float32 `[H]`. The addends are `[..., H]` of any float dtype; the
     arithmetic is in float32, and the result has the dtype of the first one.
@@ -154,7 +154,7 @@ def attend(
     seed: Any | None = None,
     fusion: Fusion | None = None,
 ) -> Any:
-    """Averages the values, by how much each position attends to the others.
+    """Computes scaled dot-product attention, `softmax(Q K^T / sqrt(D)) V`.
 
     Query, key, value and the result are `[B, N, S, D]` of one float dtype; the
     softmax is computed in float32 in every precision. The mask is int
@@ -254,8 +254,8 @@ def cross_entropy(
     that is no class gives an error, or NaN for loss and gradient, or 0 on JAX.
     """
     labels = ops.convert_to_tensor(labels)
-    has_labels = labels.shape == logits.shape[:-1]
-    if fusion and fusion.fuses(logits) and has_labels:
+    is_per_row = labels.shape == logits.shape[:-1]
+    if fusion and fusion.fuses(logits) and is_per_row:
         return _cross_entropy_in_kernels(fusion)(logits, labels)
     return ops.sparse_categorical_crossentropy(
         labels, ops.cast(logits, "float32"), from_logits=True
@@ -291,8 +291,8 @@ def _loss_and_total(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
     log_total = ops.log(row_sums(ops.exp(logits - largest)))
     is_class = _is_class(labels, logits)
     chosen = ops.cast(ops.where(is_class, labels, 0), "int32")[..., None]
-    of_labels = ops.take_along_axis(logits, chosen, axis=-1) - largest
-    loss = ops.squeeze(log_total - of_labels, -1)
+    label_logits = ops.take_along_axis(logits, chosen, axis=-1) - largest
+    loss = ops.squeeze(log_total - label_logits, -1)
     return ops.where(is_class, loss, math.nan), largest, log_total
 
 

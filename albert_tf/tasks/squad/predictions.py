@@ -229,10 +229,10 @@ def _candidates(
         len(question.paragraph.ids), question.windows
     )
     kept = []
-    for number, (window, own) in enumerate(
+    for index, (window, window_spans) in enumerate(
         zip(question.windows, spans, strict=True)
     ):
-        start, end, *scores = own
+        start, end, *scores = window_spans
         shift = window.start - question.offset
         first, last = start + shift, end + shift
         is_kept = (
@@ -241,7 +241,7 @@ def _candidates(
             & (first <= last)
             & (last - first < limits.max_answer_length)
         )
-        is_kept[is_kept] = owners[first[is_kept]] == number
+        is_kept[is_kept] = owners[first[is_kept]] == index
         kept.append([values[is_kept] for values in (first, last, *scores)])
     first, last, *scores = map(np.concatenate, zip(*kept, strict=True))
     return Spans(first, last, *(values.astype(np.float64) for values in scores))
