@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.modeling import dropout
+from albert_tf.modeling.albert_model import AlbertModel
 
 _ONES = np.ones((50, 40), "float32")
 
@@ -62,3 +63,17 @@ def test_the_rate_is_exact_in_bfloat16():
     assert values.dtype == "bfloat16"
     dropped = np.mean(np.asarray(values, "float32") == 0)
     np.testing.assert_allclose(dropped, 0.1, atol=0.001)
+
+
+def test_no_two_places_of_a_model_share_a_mask(
+    tiny_config, tiny_batch, monkeypatch
+):
+    sites = []
+    monkeypatch.setattr(
+        dropout, "dropout", lambda x, *, site, **_: sites.append(site) or x
+    )
+
+    AlbertModel(tiny_config)(tiny_batch, training=True)
+
+    assert len(sites) == 1 + 3 * tiny_config.num_hidden_layers
+    assert len(set(sites)) == len(sites)
