@@ -38,8 +38,8 @@ def steps(output_dir: str) -> list[int]:
 
 def latest_checkpoint(output_dir: str) -> str | None:
     """Returns the folder of a run's newest checkpoint, or None."""
-    found = steps(output_dir)
-    return checkpoint_path(output_dir, found[-1]) if found else None
+    saved = steps(output_dir)
+    return checkpoint_path(output_dir, saved[-1]) if saved else None
 
 
 def step_of(path: str | None) -> int:

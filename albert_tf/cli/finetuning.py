@@ -124,8 +124,8 @@ def run(
     if shared.export_dir:
         from albert_tf.export import saved_model
 
-        of_task = task.export_settings(task_config, sets, {})
-        export = _export_config(shared, config, export_task, of_task)
+        task_fields = task.export_settings(task_config, sets, {})
+        export = _export_config(shared, config, export_task, task_fields)
         # An export that cannot succeed is refused before hours of training.
         saved_model.check(export, albert_config=config.albert_config)
     make_task = task.task_maker(task_config, sets)
@@ -137,9 +137,9 @@ def run(
     # 5. Export of the weights that have these scores.
     if export:
         scores = metadata.of_best_seed(result.scores)
-        of_task = task.export_settings(task_config, sets, scores)
+        task_fields = task.export_settings(task_config, sets, scores)
         export = dataclasses.replace(
-            export, init_checkpoint=result.weights, **of_task
+            export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
     return 0
@@ -149,7 +149,7 @@ def _export_config(
     shared: FinetuningFlags,
     config: FinetuningConfig,
     task: str,
-    of_task: dict[str, Any],
+    task_fields: dict[str, Any],
 ) -> ExportConfig:
     return ExportConfig(
         # The weights are known after the run.
@@ -160,7 +160,7 @@ def _export_config(
         vocab_file=shared.vocab_file,
         do_lower_case=shared.do_lower_case,
         max_seq_length=config.max_seq_length,
-        **of_task,
+        **task_fields,
     )
 
 

@@ -45,7 +45,7 @@ _LAST = tf.int64.max  # Comes after every priority.
 
 
 class Words(NamedTuple):
-    """Words and special tokens of each row; W is the number of the longest row.
+    """Words and special tokens of each row; W is the most that a row has.
 
     `start` `[b, W]` is the position of the first token; `num_left` `[b, W]`
     counts the words from here (included) to the end of the segment, 0 for a

@@ -188,7 +188,7 @@ class Shard:
         vocab_size: V.
         special_ids: Ids of the special tokens.
         forbidden_ids: Sorted ids that a random replacement must not be.
-        corpus_sha256: Digest of the documents that were read from them.
+        corpus_sha256: Digest of the documents of the corpus.
         duplicates: Documents that were left out of the whole corpus, because
             it has them several times; None if none were looked for.
         blocks: First block in this file, and one past the last, counted over

@@ -138,10 +138,10 @@ class SentencePieceGraph(GraphTokenizer):
         splits = ragged.row_splits(
             tf.gather(text.row_ids, kept), ragged.size(texts)
         )
-        found, *spans = self.resource.tokenize_with_offsets(
+        pieces, *spans = self.resource.tokenize_with_offsets(
             ragged.encode(code_points, splits)
         )
-        row_splits = tf.cast(found.row_splits, tf.int32)
+        row_splits = tf.cast(pieces.row_splits, tf.int32)
         row_ids = ragged.row_ids(row_splits)
         starts, ends = (
             ragged.gather_or(
@@ -153,7 +153,7 @@ class SentencePieceGraph(GraphTokenizer):
             )
             for span in spans
         )
-        ids, sources, parts = self._replacements.apply(found.values)
+        ids, sources, parts = self._replacements.apply(pieces.values)
         starts, ends = self._replacements.divide(
             text, (starts, ends), sources, parts
         )
@@ -313,8 +313,8 @@ class WordPieceGraph(GraphTokenizer):
         )
         # Most words, above all Chinese characters, occur again.
         words, kinds = tf.unique(words)
-        found, *spans = self._wordpiece.tokenize_with_offsets(words)
-        kind_splits = tf.cast(found.row_splits, tf.int32)
+        pieces, *spans = self._wordpiece.tokenize_with_offsets(words)
+        kind_splits = tf.cast(pieces.row_splits, tf.int32)
         word, within = ragged.expand(
             tf.gather(kind_splits[1:] - kind_splits[:-1], kinds)
         )
@@ -333,7 +333,7 @@ class WordPieceGraph(GraphTokenizer):
             tf.gather(kept, starts), tf.gather(kept, ends - 1) + 1, row_ids
         )
         return Tokens(
-            ids=tf.gather(found.values, place),
+            ids=tf.gather(pieces.values, place),
             row_splits=ragged.row_splits(row_ids, ragged.size(texts)),
             starts=starts,
             ends=ends,

@@ -3,8 +3,8 @@
 Data flow: texts -> ids -> [this file] -> probabilities; label or choice.
 
 Source: google-research/albert, run_classifier.py (`serving_input_receiver_fn`)
-for the ids; `tasks.race.examples.MultipleChoiceExample.choice_texts` and
-`tasks.race.examples`, whose texts and ids are equal, for the choices.
+for the ids; `tasks.race.examples`, whose texts and ids are equal, for the
+choices.
 """
 
 from collections.abc import Callable

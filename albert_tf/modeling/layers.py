@@ -34,7 +34,7 @@ def derive_seed(seed: int, name: str) -> int:
 def truncated_normal(
     stddev: float, *, seed: int, name: str
 ) -> keras.initializers.Initializer:
-    """Returns the initializer of one variable: normal, of deviation `stddev`.
+    """Returns a variable's initializer: normal, standard deviation `stddev`.
 
     As in TF1, values beyond two deviations are drawn again.
     """
@@ -177,8 +177,8 @@ def output_layer(parent: Any, name: str, units: int) -> "OutputLayer":
 class OutputLayer(base.SerializableLayer):
     """Computes float32 logits by a linear layer, `[..., H]` to `[..., K]`.
 
-    `units` is the number of logits, K; `stddev` the deviation of the initial
-    weights.
+    `units` is the number of logits, K; `stddev` the standard deviation of
+    the initial weights.
     """
 
     def __init__(

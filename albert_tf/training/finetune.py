@@ -57,7 +57,7 @@ def run(
     `eval_<name>/`) with the predictions of the evaluation sets, the files of
     the task for the sets to predict, and `report.html`.
 
-    `weights` are the path of those to use without training.
+    `weights` is the path of those to use without training.
 
     Returns:
         What the best weights give; with several seeds, the medians. None if a

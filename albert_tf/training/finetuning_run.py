@@ -45,7 +45,7 @@ _REPORTED = {
 class Result(NamedTuple):
     """What a run has given.
 
-    `scores` are the task's, `loss` and `global_step`, of the weights at a path.
+    `scores` are the task's, `loss` and `global_step`, of those at `weights`.
     A trained model that is no better than chance has the score
     `chance.DEGENERATE`; `problem` says so in words.
     """

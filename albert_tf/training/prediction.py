@@ -68,7 +68,7 @@ class Predictor:
             ),
             autograph=False,
         )
-        self._outputs_of_one = tf.function(
+        self._batch_outputs = tf.function(
             self._replica_outputs, autograph=False
         )
 
@@ -149,7 +149,7 @@ class Predictor:
             for _ in range(num_batches):
                 yield self._next_outputs(iterator)
             return
-        compute = self._outputs_of_one.get_concrete_function(
+        compute = self._batch_outputs.get_concrete_function(
             iterator.element_spec
         )
         waiting: collections.deque[Any] = collections.deque()

@@ -197,7 +197,7 @@ def finetuning_folder(
     """
     values: dict[str, Any] = {
         "task": data.name,
-        "settings": dict(data.settings),
+        SETTINGS: dict(data.settings),
     }
     if config.num_seeds == 1:
         values |= fingerprint(

@@ -159,6 +159,7 @@ class TrainStep:
         *,
         depth: int | None,
     ) -> tf.Tensor:
+        """Makes an update in one replica; returns its row of `_run`, `[K]`."""
         context = tf.distribute.get_replica_context()
         denominators = self.task.loss_denominators(batch)
         loss_denominators = dict(
@@ -202,9 +203,9 @@ class TrainStep:
         scale: tf.Tensor,
         depth: int | None,
     ) -> tuple[Gradients, tf.Tensor]:
-        """Returns those of a replica's batch, computed in smaller ones."""
+        """Returns gradients and totals, added up over micro-batches."""
         num_micro_batches = self._config.gradient_accumulation_steps
-        micro = {
+        micro_batches = {
             name: _split(value, num_micro_batches)
             for name, value in batch.items()
         }
@@ -215,7 +216,7 @@ class TrainStep:
             index: tf.Tensor, gradients: Gradients, totals: tf.Tensor
         ) -> tuple[tf.Tensor, Gradients, tf.Tensor]:
             more, more_totals = self._micro_gradients(
-                {name: value[index] for name, value in micro.items()},
+                {name: value[index] for name, value in micro_batches.items()},
                 loss_denominators,
                 seed + tf.stack([index, 0]),
                 scale,

@@ -49,12 +49,12 @@ def calls(
         If it recomputes, only the first argument and the weights have a
         gradient, and the layer must return a tensor.
     """
-    of_layers = {}
+    by_layer = {}
     for index in set(order):
-        of_layers[index] = _calls_of_one(
+        by_layer[index] = _layer_call(
             layers[index], order.count(index), recompute, fusion
         )
-    return [of_layers[index] for index in order]
+    return [by_layer[index] for index in order]
 
 
 def in_place_of(
@@ -71,7 +71,7 @@ def in_place_of(
     return scope
 
 
-def _calls_of_one(
+def _layer_call(
     layer: keras.layers.Layer,
     num_calls: int,
     recompute: bool,

@@ -59,7 +59,7 @@ class ClassificationData:
             predicted; None to choose those with the best F1 in `scores`.
         target_mean: Regression: the number that a logit of 0 stands for.
         target_scale: Regression: what an increase of a logit by 1 stands for.
-        text_columns: Where the texts of a table of one's own come from.
+        text_columns: Columns of a custom table that hold the texts.
         class_weights: Weights of the labels in the loss; empty for 1.
         validation: Share and seed of the rows held out; None if there are none.
     """
@@ -181,8 +181,8 @@ class ClassificationData:
             others = dict(zip(self._threshold_keys, thresholds, strict=True))
         predictions = self._predictions(outputs, thresholds)
         if self.has_class_scores:
-            for label, own in self._class_scores(labels, predictions).items():
-                for name, value in zip(_CLASS_SCORES, own, strict=True):
+            for label, row in self._class_scores(labels, predictions).items():
+                for name, value in zip(_CLASS_SCORES, row, strict=True):
                     others[f"{name}_of_{label}"] = float(value)
         if self.positive_label and self.positive_label == self.labels[0]:
             # The scores of two classes are those of label 1.
@@ -354,8 +354,8 @@ class ClassificationData:
             "title": "Scores of each class",
             "header": ["label", *_CLASS_SCORES],
             "rows": [
-                [label, *(f"{score:.6g}" for score in own)]
-                for label, own in by_label.items()
+                [label, *(f"{score:.6g}" for score in row)]
+                for label, row in by_label.items()
             ],
         }
         return [table]
@@ -401,8 +401,8 @@ class ClassificationData:
             return ids
         if not self.is_regression:
             return np.array(label or 0, np.int32)
-        number = 0.0 if label is None else label - self.target_mean
-        return np.array(number / self.target_scale, np.float32)
+        offset = 0.0 if label is None else label - self.target_mean
+        return np.array(offset / self.target_scale, np.float32)
 
 
 def _tsv_row(fields: Iterable[str]) -> bytes:
