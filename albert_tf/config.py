@@ -11,6 +11,8 @@ from typing import Any
 
 from albert_tf import checks, files
 
+# Its name in the folders of runs, checkpoints and exports.
+CONFIG_FILE = "albert_config.json"
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 

@@ -142,15 +142,15 @@ def write_vocabulary(
     if `tf1` would find it.
     """
     path = str(source.vocabulary)
-    own = os.path.basename(path)
+    file_name = os.path.basename(path)
     if path.endswith(".txt"):
         # Where a checkpoint is read, a vocabulary is found by its name.
-        name = name or (own if "vocab" in own else WORDPIECE_FILE)
+        name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
         shutil.copyfile(path, os.path.join(folder, name))
         return
     from albert_tf.text import tokenizer_json
 
-    name = name or (own if path.endswith(".model") else SPM_FILE)
+    name = name or (file_name if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(tokenizer_json.read_model(path))
 

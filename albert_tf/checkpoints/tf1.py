@@ -26,9 +26,8 @@ from albert_tf.checkpoints import (
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 
-CONFIG_FILE = "albert_config.json"
 # TF1: the stem of the released checkpoints.
 _RELEASED_PREFIX = "model.ckpt-best"
 _INDEX = ".index"
@@ -64,11 +63,11 @@ def resolve(path: files.Path) -> str:
 
 
 def _prefix_in_folder(folder: str) -> str:
-    found = sorted(
+    prefixes = sorted(
         path.removesuffix(_INDEX)
         for path in glob.glob(os.path.join(glob.escape(folder), f"*{_INDEX}"))
     )
-    if not found:
+    if not prefixes:
         raise FileNotFoundError(
             f"Folder {folder!r} has no checkpoint (no file *{_INDEX}). Pass "
             "the prefix or folder of one, the folder of a run, or a folder of "
@@ -76,15 +75,15 @@ def _prefix_in_folder(folder: str) -> str:
             "KerasHub."
         )
     named = _prefix_in_state_file(folder)
-    if named in found:
+    if named in prefixes:
         return named
-    if len(found) > 1:
+    if len(prefixes) > 1:
         raise ValueError(
-            f"Folder {folder!r} has {len(found)} checkpoints and no file "
+            f"Folder {folder!r} has {len(prefixes)} checkpoints and no file "
             f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
-            f"{checks.listed(found)}."
+            f"{checks.listed(prefixes)}."
         )
-    return found[0]
+    return prefixes[0]
 
 
 def _prefix_in_state_file(folder: str) -> str:
@@ -165,11 +164,11 @@ def config_beside(path: files.Path) -> AlbertConfig | None:
 
 def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
     for pattern in _VOCABULARIES:
-        found = glob.glob(os.path.join(glob.escape(folder), pattern))
-        if len(found) == 1:
-            return found[0], []
-        if found:
-            names = checks.listed(sorted(map(os.path.basename, found)))
+        paths = glob.glob(os.path.join(glob.escape(folder), pattern))
+        if len(paths) == 1:
+            return paths[0], []
+        if paths:
+            names = checks.listed(sorted(map(os.path.basename, paths)))
             text = f"vocabulary ({names}: which of them is unknown)"
             return None, [Note("left out", text)]
     return None, []

@@ -81,8 +81,8 @@ class Checkpointer:
 
         def write() -> None:
             _write_folder(path, arrays, state, self.metadata)
-            found = run_checkpoints.steps(self._output_dir)
-            for old in found[: -self._keep_max]:
+            steps = run_checkpoints.steps(self._output_dir)
+            for old in steps[: -self._keep_max]:
                 shutil.rmtree(
                     run_checkpoints.checkpoint_path(self._output_dir, old)
                 )

@@ -19,7 +19,7 @@ from albert_tf import config as config_lib
 from albert_tf import files
 from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import (
     encoder_signatures,
     model_inputs,
@@ -37,7 +37,6 @@ from albert_tf.export.graph_tokenizer import (
 )
 from albert_tf.export.signature import Signature
 
-CONFIG_FILE = "albert_config.json"
 LITERT_FILE = "model.tflite"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # The heads of `checkpoints.load` that serve a task, the preferred one first.

@@ -130,7 +130,7 @@ def mean_over_classes(
         scores: Float `[N, K]`.
     """
     areas = np.array(
-        [score(*own) for own in zip(labels.T, scores.T, strict=True)]
+        [score(*of_class) for of_class in zip(labels.T, scores.T, strict=True)]
     )
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else math.nan

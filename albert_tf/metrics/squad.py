@@ -149,14 +149,16 @@ def score_answers(
     if are_optional:
         normalize = LANGUAGES[language].normalize
         answers = [
-            [answer for answer in own if normalize(answer)] or [""]
-            for own in answers
+            [answer for answer in accepted if normalize(answer)] or [""]
+            for accepted in answers
         ]
     pairs = list(zip(predictions, answers, strict=True))
-    exact = [exact_match(p, own, language=language) for p, own in pairs]
+    exact = [
+        exact_match(p, accepted, language=language) for p, accepted in pairs
+    ]
     f1_scores = [
-        f1(p, own, both_empty=float(are_optional), language=language)
-        for p, own in pairs
+        f1(p, accepted, both_empty=float(are_optional), language=language)
+        for p, accepted in pairs
     ]
     return AnswerScores(exact=np.array(exact), f1=np.array(f1_scores))
 
@@ -177,12 +179,12 @@ def summarize_optional(
     They are also given for the questions with an answer (`HasAns_exact`,
     `HasAns_f1`), bool `[N]`, and without (`NoAns_...`), if there are any.
     """
-    found = {"exact": _percentage(scores.exact), "f1": _percentage(scores.f1)}
+    summary = {"exact": _percentage(scores.exact), "f1": _percentage(scores.f1)}
     for name, chosen in (("HasAns", has_answer), ("NoAns", ~has_answer)):
         if chosen.any():
-            found[f"{name}_exact"] = _percentage(scores.exact[chosen])
-            found[f"{name}_f1"] = _percentage(scores.f1[chosen])
-    return found
+            summary[f"{name}_exact"] = _percentage(scores.exact[chosen])
+            summary[f"{name}_f1"] = _percentage(scores.f1[chosen])
+    return summary
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -229,7 +229,7 @@ def _training_batches(
     )
 
 
-class Evaluator:
+class TotalsEvaluator:
     """Adds up a task's metric totals over batches; a `loop.Evaluator`.
 
     `batches` yields the same batches, one per replica, each time it is
@@ -282,7 +282,7 @@ def _evaluator(
     records: RecordSource,
     task: PretrainingTask,
     strategy: tf.distribute.Strategy,
-) -> Evaluator:
+) -> TotalsEvaluator:
     num_evaluated = _num_evaluated(config, records)
     if num_evaluated < records.num_records:
         _LOGGER.info(
@@ -300,7 +300,7 @@ def _evaluator(
             by_files=config.read_order == "files",
         ),
     )
-    return Evaluator(
+    return TotalsEvaluator(
         task,
         strategy,
         batches=batches,

@@ -18,6 +18,7 @@ from typing import Any
 from albert_tf import checks, files
 from albert_tf.checkpoints import meaning, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
 from albert_tf.tasks.task import TaskData
 from albert_tf.training.run_config import FinetuningConfig, RunConfig
@@ -25,7 +26,6 @@ from albert_tf.training.run_config import FinetuningConfig, RunConfig
 _LOGGER = logging.getLogger(__name__)
 
 FINGERPRINT_FILE = "run.json"
-CONFIG_FILE = "albert_config.json"
 FLAGS_FILE = "flags.txt"
 RESULTS_FILE = "eval_results.json"
 LOCK_FILE = "run.lock"

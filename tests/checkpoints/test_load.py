@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import huggingface, load, metadata, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.modeling.albert_model import AlbertModel
@@ -185,7 +185,7 @@ _MODELS = {
 
 def _save(folder, config, arrays, **facts):
     tf1.write(folder / "model", arrays)
-    config.to_json_file(folder / tf1.CONFIG_FILE)
+    config.to_json_file(folder / CONFIG_FILE)
     metadata.write(folder, metadata.Metadata(**facts))
     return folder
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from albert_tf.config import AlbertConfig
+from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.training import run_folder
 from albert_tf.training.run_folder import RunFolder
 from tests.training import runs
@@ -224,7 +224,7 @@ def test_a_run_killed_while_it_claimed_its_folder_may_come_again(
 
     claim(folder)
 
-    config = AlbertConfig.from_json_file(folder / run_folder.CONFIG_FILE)
+    config = AlbertConfig.from_json_file(folder / CONFIG_FILE)
     assert config == runs.config()
 
 

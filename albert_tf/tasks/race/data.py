@@ -122,8 +122,8 @@ class MultipleChoiceData:
 
             yield write
         if all(example.label is not None for example in examples):
-            own = self.scores(examples, {"logits": np.array(logits)})
-            files.write_json(scores_path, own)
+            scores = self.scores(examples, {"logits": np.array(logits)})
+            files.write_json(scores_path, scores)
 
     def report_sections(
         self,

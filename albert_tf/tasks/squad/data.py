@@ -132,16 +132,20 @@ class SquadData:
         for question in examples.windowed:
             rows = slice(row, row + len(question.windows))
             row = rows.stop
-            own = {name: values[rows] for name, values in outputs.items()}
+            in_windows = {
+                name: values[rows] for name, values in outputs.items()
+            }
             if self.version_2_with_negative:
-                spans = predictions.spans_of_beams(question, own, self.limits)
+                spans = predictions.spans_of_beams(
+                    question, in_windows, self.limits
+                )
                 # TF1: one window that seems to have the answer is enough.
-                null_odds = float(np.min(own["cls_logits"]))
+                null_odds = float(np.min(in_windows["cls_logits"]))
             else:
                 spans = predictions.spans_of_logits(
                     question,
-                    list(own["start_logits"]),
-                    list(own["end_logits"]),
+                    list(in_windows["start_logits"]),
+                    list(in_windows["end_logits"]),
                     self.limits,
                 )
                 null_odds = 0.0
@@ -177,20 +181,20 @@ class SquadData:
         with and without an answer, and `null_threshold`, the one with the
         highest F1 unless it is given.
         """
-        found = self._best_predictions(examples, outputs)
+        best = self._best_predictions(examples, outputs)
         threshold = self.null_score_diff_threshold
         if threshold is None and self.version_2_with_negative:
-            threshold = self._threshold_curves(examples, found)["F1"].best
-        return self._scores(examples, found, threshold)
+            threshold = self._threshold_curves(examples, best)["F1"].best
+        return self._scores(examples, best, threshold)
 
     def final_texts(
-        self, found: Sequence[QuestionPrediction], null_threshold: float | None
+        self, best: Sequence[QuestionPrediction], null_threshold: float | None
     ) -> list[str]:
         """Returns the answers; "" where version 2.0 predicts that none is."""
         if not self.version_2_with_negative:
-            return [one.text for one in found]
+            return [one.text for one in best]
         limit = null_threshold or DEFAULT_THRESHOLD
-        return [one.text if one.null_odds < limit else "" for one in found]
+        return [one.text if one.null_odds < limit else "" for one in best]
 
     @contextlib.contextmanager
     def open_predictions(
@@ -207,7 +211,7 @@ class SquadData:
             files.remove(os.path.join(output_dir, name))
         examples: list[SquadExample] = []
         # Only the best answer of each: all would fill the memory.
-        found: list[QuestionPrediction] = []
+        best: list[QuestionPrediction] = []
         with files.atomic_write(os.path.join(output_dir, N_BEST_FILE)) as file:
 
             def write(chunk: Questions, outputs: Outputs) -> None:
@@ -217,18 +221,18 @@ class SquadData:
                     rows = {example.guid: [s._asdict() for s in one.spans]}
                     # Without the braces of the object: `{` and `\n}`.
                     item = json.dumps(rows, indent=_INDENT)[1:-2]
-                    file.write(f"{',' if found else '{'}{item}".encode())
+                    file.write(f"{',' if best else '{'}{item}".encode())
                     examples.append(example)
-                    found.append(one.best())
+                    best.append(one.best())
 
             yield write
             file.write(b"\n}\n")
-        self._write_answers(examples, found, output_dir, scores)
+        self._write_answers(examples, best, output_dir, scores)
 
     def _write_answers(
         self,
         examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
+        best: Sequence[QuestionPrediction],
         output_dir: str,
         scores: Mapping[str, float],
     ) -> None:
@@ -240,18 +244,18 @@ class SquadData:
                 "one.",
                 DEFAULT_THRESHOLD,
             )
-        texts = self.final_texts(found, threshold)
+        texts = self.final_texts(best, threshold)
         guids = [example.guid for example in examples]
         content: dict[str, Any] = {
             PREDICTIONS_FILE: dict(zip(guids, texts, strict=True))
         }
         if self.version_2_with_negative:
-            odds = [one.null_odds for one in found]
+            odds = [one.null_odds for one in best]
             content[NULL_ODDS_FILE] = dict(zip(guids, odds, strict=True))
         if examples_lib.are_answers_known(
             examples, version_2_with_negative=self.version_2_with_negative
         ):
-            content[SCORES_FILE] = self._scores(examples, found, threshold)
+            content[SCORES_FILE] = self._scores(examples, best, threshold)
         for name, values in content.items():
             text = json.dumps(values, indent=_INDENT)
             files.write_text(os.path.join(output_dir, name), f"{text}\n")
@@ -263,17 +267,17 @@ class SquadData:
         scores: Mapping[str, float],
     ) -> list[dict[str, Any]]:
         """Returns the worst errors and, in 2.0, the scores by threshold."""
-        found = self._best_predictions(examples, outputs)
-        texts = self.final_texts(found, self.null_threshold(scores))
-        errors = self.worst_errors(examples, found, texts)
+        best = self._best_predictions(examples, outputs)
+        texts = self.final_texts(best, self.null_threshold(scores))
+        errors = self.worst_errors(examples, best, texts)
         if not self.version_2_with_negative:
             return [errors]
-        return [self.threshold_chart(examples, found), errors]
+        return [self.threshold_chart(examples, best), errors]
 
     def _scores(
         self,
         examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
+        best: Sequence[QuestionPrediction],
         threshold: float | None,
     ) -> dict[str, float]:
         """Scores the predictions.
@@ -283,7 +287,7 @@ class SquadData:
         its predictions say. These are the scores of the predictions.
         """
         scores = metrics.score_answers(
-            self.final_texts(found, threshold),
+            self.final_texts(best, threshold),
             examples_lib.answer_texts(examples),
             are_optional=self.version_2_with_negative,
             language=self.metric_language,
@@ -297,16 +301,16 @@ class SquadData:
     def _threshold_curves(
         self,
         examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
+        best: Sequence[QuestionPrediction],
     ) -> dict[str, metrics.ThresholdCurve]:
         scores = metrics.score_answers(
-            [one.text for one in found],
+            [one.text for one in best],
             examples_lib.answer_texts(examples),
             are_optional=True,
             language=self.metric_language,
         )
         has_answer = examples_lib.has_answer(examples)
-        odds = np.array([one.null_odds for one in found])
+        odds = np.array([one.null_odds for one in best])
         return {
             name: metrics.threshold_curve(values, has_answer, odds)
             for name, values in (("F1", scores.f1), ("exact", scores.exact))
@@ -315,11 +319,11 @@ class SquadData:
     def threshold_chart(
         self,
         examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
+        best: Sequence[QuestionPrediction],
     ) -> dict[str, Any]:
         """Returns a chart of the scores of version 2.0 by null threshold."""
         curves = {}
-        for name, curve in self._threshold_curves(examples, found).items():
+        for name, curve in self._threshold_curves(examples, best).items():
             size = len(curve.scores)
             shown = np.linspace(0, size - 1, _MAX_POINTS).astype(int)
             points = [curve.thresholds, curve.scores]
@@ -334,18 +338,18 @@ class SquadData:
     def worst_errors(
         self,
         examples: Sequence[SquadExample],
-        found: Sequence[QuestionPrediction],
+        best: Sequence[QuestionPrediction],
         texts: Sequence[str],
     ) -> dict[str, Any]:
         """Returns a table of the final answers, `texts`, that are wrong.
 
-        They are those with the highest probabilities in `found`.
+        They are those with the highest probabilities in `best`.
         """
         answers = examples_lib.answer_texts(examples)
         wrong = [
             (one.spans[0].probability, example, own, text)
             for example, one, own, text in zip(
-                examples, found, answers, texts, strict=True
+                examples, best, answers, texts, strict=True
             )
             if not metrics.f1(text, own or [""], language=self.metric_language)
         ]
