@@ -84,18 +84,7 @@ class Recorded:
 
     def assert_gradients(self, model, loss_of, norm="grad_global_norm"):
         """Compares the recorded gradients of a loss, and the norm of all."""
-        named = variable_names.variables_by_tf1_name(model.trainable_weights)
-        with tf.GradientTape() as tape:
-            loss = loss_of()
-        gradients = tape.gradient(
-            loss,
-            [variable.value for variable in named.values()],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        dense = {
-            name: tf.convert_to_tensor(gradient)
-            for name, gradient in zip(named, gradients, strict=True)
-        }
+        dense = gradients_of(model, loss_of)
         for key in self.numbers:
             if key.startswith("grad/"):
                 wanted = self.numbers[key]
@@ -105,3 +94,19 @@ class Recorded:
                 assert np.abs(gradient - wanted).max() <= bound, key
         total = float(tf.linalg.global_norm(list(dense.values())))
         assert total == pytest.approx(float(self.numbers[norm]), rel=1e-4)
+
+
+def gradients_of(model, loss_of):
+    """Returns the dense gradients of a loss by TF1 name."""
+    named = variable_names.variables_by_tf1_name(model.trainable_weights)
+    with tf.GradientTape() as tape:
+        loss = loss_of()
+    each = tape.gradient(
+        loss,
+        [variable.value for variable in named.values()],
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
+    return {
+        name: tf.convert_to_tensor(gradient)
+        for name, gradient in zip(named, each, strict=True)
+    }
