@@ -418,7 +418,7 @@ def test_a_run_trained_without_evaluation_is_evaluated_at_its_end(job):
 
 
 def evaluate(task, batches, strategy=None):
-    evaluator = pretrain.Evaluator(
+    evaluator = pretrain.TotalsEvaluator(
         task,
         strategy or tf.distribute.get_strategy(),
         batches=batches,
