@@ -21,7 +21,7 @@ from albert_tf.tasks.finetuning import (
 from albert_tf.tasks.head_flags import HeadFlags
 from albert_tf.tasks.pretraining import PretrainingTask
 from albert_tf.training import devices, records, step
-from albert_tf.training.pretrain import Evaluator
+from albert_tf.training.pretrain import TotalsEvaluator
 from tests.training import runs
 from tests.training import tpu as simulation
 from tests.training.runs import S
@@ -181,7 +181,7 @@ def test_outputs_can_be_compiled(kind, tpu):
 def test_an_evaluation_can_be_compiled(tpu):
     config = runs.run_config()
     task = PretrainingTask(config.albert_config)
-    evaluator = Evaluator(
+    evaluator = TotalsEvaluator(
         task,
         tpu,
         batches=batches_of(_PRETRAINING | _WEIGHTS),
