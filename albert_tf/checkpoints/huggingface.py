@@ -170,7 +170,8 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
     if not os.path.isfile(os.path.join(folder, _WEIGHTS_FILE)):
         index = os.path.join(folder, _INDEX_FILE)
         values = files.read_json_object(index)
-        names = {*files.object_of(values, "weight_map", index).values()}
+        weight_map = files.object_of(values, "weight_map", index)
+        names = {os.path.basename(str(name)) for name in weight_map.values()}
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
         tensors |= _read_safetensors(os.path.join(folder, name))

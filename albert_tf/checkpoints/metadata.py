@@ -32,6 +32,7 @@ UNNAMED_LABEL = "LABEL_"
 # Keys of the thresholds of labels, among the scores of an evaluation, begin
 # with this.
 THRESHOLD_OF = "threshold_of_"
+NULL_THRESHOLD = "null_threshold"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,11 @@ class Metadata:
                 "`labels` must be a list of texts that differ from one "
                 f"another. Received: {labels!r}."
             )
+        for name in ("do_lower_case", "multi_label", "null_from_cls"):
+            if not isinstance(value := getattr(self, name), bool | None):
+                raise ValueError(
+                    f"`{name}` must be true or false. Received: {value!r}."
+                )
         # A Hugging Face folder has its labels in another file.
         if None not in (thresholds, labels) and (
             len(thresholds or ()) != len(labels or ())
@@ -100,7 +106,7 @@ class Metadata:
             thresholds = tuple(scores[key] for key in keys)
         return dataclasses.replace(
             self,
-            null_threshold=scores.get("null_threshold"),
+            null_threshold=scores.get(NULL_THRESHOLD),
             thresholds=thresholds,
         )
 
@@ -135,20 +141,13 @@ def read(path: files.Path) -> Metadata:
         }
         results |= _read_json(folder, "eval_results.json")
     # Weights that were saved before their evaluation have its thresholds.
-    evaluated = Metadata(**facts).with_thresholds(of_best_seed(results))
+    evaluated = Metadata(**facts).with_thresholds(results)
     return Metadata(**evaluated.known() | facts)
 
 
-def of_best_seed(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns results with those of the best of several seeds for medians.
-
-    Those of one seed are returned as they are: `_best` may end a label.
-    """
-    if "num_seeds" not in results:
-        return dict(results)
-    return {
-        key: results.get(f"{key}_best", value) for key, value in results.items()
-    }
+def is_threshold(key: str) -> bool:
+    """Returns whether a score is what predictions are compared with."""
+    return key == NULL_THRESHOLD or key.startswith(THRESHOLD_OF)
 
 
 def _read_json(folder: str, name: str) -> dict[str, Any]:

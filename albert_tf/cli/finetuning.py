@@ -136,8 +136,7 @@ def run(
 
     # 5. Export of the weights that have these scores.
     if export:
-        scores = metadata.of_best_seed(result.scores)
-        task_fields = task.export_settings(task_config, sets, scores)
+        task_fields = task.export_settings(task_config, sets, result.scores)
         export = dataclasses.replace(
             export, init_checkpoint=result.weights, **task_fields
         )

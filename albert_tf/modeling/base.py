@@ -40,7 +40,7 @@ class SerializableLayer(keras.layers.Layer):
             saved[_CONFIG] = saved[_CONFIG].to_dict()
         saved[_FROZEN] = [
             index
-            for index, layer in enumerate(self._inner_layers())
+            for index, layer in enumerate(self._flatten_layers(False))
             if not layer.trainable
         ]
         return saved
@@ -59,7 +59,7 @@ class SerializableLayer(keras.layers.Layer):
             )
         layer = cls(**arguments)
         layer.trainable = config.get("trainable", True)
-        for index, inner in enumerate(layer._inner_layers()):
+        for index, inner in enumerate(layer._flatten_layers(False)):
             if index in config.get(_FROZEN, ()):
                 inner.trainable = False
         return layer
@@ -68,9 +68,6 @@ class SerializableLayer(keras.layers.Layer):
         # By calling the layer, because the dtypes of outputs can differ from
         # the compute dtype (logits are always float32).
         return keras.Operation.compute_output_spec(self, *args, **kwargs)
-
-    def _inner_layers(self) -> list[keras.layers.Layer]:
-        return list(self._flatten_layers(include_self=False))
 
 
 def _argument_names(layer_class: Any) -> list[str]:
@@ -118,20 +115,23 @@ class AlbertLayer(SerializableLayer):
 class Spec:
     """One tensor of the dict that a model is called on.
 
-    An `int32` accepts any integer or bool, a `float32` any number.
+    An `int32` accepts any integer or bool, a `float32` any number. `like` names
+    another one of the same shape.
     """
 
     rank: int = 2
     dtype: str = "int32"
     is_required: bool = True
+    like: str | None = None
 
 
 def encoder_specs(rank: int = 2) -> dict[str, Spec]:
     """Returns the entries that an encoder takes; only the ids are required."""
+    other = Spec(rank=rank, is_required=False, like="input_ids")
     return {
         "input_ids": Spec(rank=rank),
-        "input_mask": Spec(rank=rank, is_required=False),
-        "segment_ids": Spec(rank=rank, is_required=False),
+        "input_mask": other,
+        "segment_ids": other,
     }
 
 
@@ -202,7 +202,7 @@ def check_inputs(
 ) -> None:
     """Checks what a model is called with; entries without a spec are ignored.
 
-    Tensors of other ranks can be broadcast silently, and ids that are floats
+    Tensors of other shapes can be broadcast silently, and ids that are floats
     are rounded in a lower precision.
     """
     required = [name for name, spec in specs.items() if spec.is_required]
@@ -214,16 +214,20 @@ def check_inputs(
             f"{checks.listed(missing)}."
         )
     for name, spec in specs.items():
-        if name in given and not _fits(given[name], spec):
+        same = given.get(spec.like or name)
+        if name in given and not _fits(given[name], spec, same):
             dtype, shape = given[name].dtype, tuple(given[name].shape)
             raise ValueError(
-                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}. "
-                f"Received: {dtype} of shape {shape}."
+                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}, "
+                f"with the shape of `{spec.like or name}`. Received: {dtype} "
+                f"of shape {shape}."
             )
 
 
-def _fits(value: Any, spec: Spec) -> bool:
+def _fits(value: Any, spec: Spec, same: Any) -> bool:
     dtype = keras.backend.standardize_dtype(value.dtype)
     is_integer = dtype.startswith(("int", "uint", "bool"))
     is_kind = is_integer or spec.dtype != "int32"
-    return is_kind and len(value.shape) == spec.rank
+    sizes = zip(value.shape, same.shape, strict=False)
+    has_shape = all(a == b for a, b in sizes if None not in (a, b))
+    return is_kind and has_shape and len(value.shape) == spec.rank

@@ -72,11 +72,9 @@ class Linear(keras.layers.Dense):
             fusion=fusion,
         )
 
-    def quantize(
-        self, mode: Any = None, type_check: bool = True, config: Any = None
-    ) -> None:
+    def quantize(self, mode: Any = None, **options: Any) -> None:
         # Keras refuses subclasses of `Dense`; this one has the same weights.
-        super().quantize(mode, type_check=False, config=config)
+        super().quantize(mode, **(options | {"type_check": False}))
 
     def quantized_call(
         self, inputs: Any, fusion: fused.Fusion | None = None

@@ -109,7 +109,9 @@ def read_objects(path: files.Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+            # Half of a surrogate pair could not be written.
+            json.dumps(values, ensure_ascii=False).encode()
+        except ValueError as error:
             raise ValueError(
                 f"{path}, line {line} is not JSON: {error}."
             ) from error

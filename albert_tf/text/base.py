@@ -134,6 +134,8 @@ class Tokenizer(abc.ABC):
             `[SEP]`; `input_mask`, 1 for a token and 0 for padding;
             `segment_ids`, 1 for the second text, else 0.
         """
+        if isinstance(texts, str) or isinstance(text_pairs, str):
+            raise ValueError("Pass lists of texts: [text] for a batch of one.")
         if text_pairs is None:
             text_pairs = [""] * len(texts)
         shape = len(texts), max_seq_length

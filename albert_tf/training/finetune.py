@@ -19,7 +19,7 @@ import statistics
 from collections.abc import Callable, Mapping
 
 from albert_tf import files
-from albert_tf.checkpoints import load, meaning, run_checkpoints
+from albert_tf.checkpoints import load, meaning, metadata, run_checkpoints
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.tasks.task import ExampleSet, MakeTask, Sets, TaskData
 from albert_tf.training import (
@@ -259,10 +259,14 @@ def summary(
 
     Returns:
         `<key>`, the median; `<key>_std`, the sample standard deviation;
-        `<key>_best`, the score of the best seed, and its `global_step`.
+        `<key>_best`, the score of the best seed. Its `global_step`, and its
+        thresholds, which are part of its weights.
     """
     results: dict[str, float] = {}
     for key in scores[best]:
+        if metadata.is_threshold(key):
+            results[key] = scores[best][key]
+            continue
         values = [each[key] for each in scores.values() if key in each]
         if key in _NOT_SCORES or len(values) < len(scores):
             continue

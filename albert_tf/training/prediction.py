@@ -224,9 +224,16 @@ def write(
     if workers.is_chief:
         os.makedirs(folder, exist_ok=True)
         opened = examples.data.open_predictions(folder, scores)
+    num_written = 0
     with opened as write_chunk:
         for chunk, outputs in chunks:
             workers.run_in_chief(functools.partial(write_chunk, chunk, outputs))
+            num_written += len(chunk)
+        if num_written != len(examples.examples):
+            raise ValueError(
+                f"The file to predict has changed: it has {num_written} "
+                f"examples, and had {len(examples.examples)}."
+            )
     _LOGGER.info(
         "Predictions of %d examples are in %s.", len(examples.examples), folder
     )

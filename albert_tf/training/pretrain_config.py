@@ -29,6 +29,8 @@ PRIMARY_METRICS = {
     "sop": "sentence_order_accuracy",
 }
 READ_ORDERS = ("records", "files")
+# What a setting has no use without.
+_NEEDED = {"best_metric": "do_eval", "init_from_group0": "init_checkpoint"}
 # The fields of a phase that a schedule may change, by the name of its flag;
 # and the names of the settings that the last phase must have.
 SCHEDULES = {
@@ -196,6 +198,17 @@ class PretrainingConfig(RunConfig):
             raise ValueError(f"`{name}` must {problem}. {received}")
         return dict(zip(starts, values, strict=True))
 
+    def _check_together(self) -> None:
+        """Checks settings that need, or exclude, each other."""
+        if self.continue_from and self.init_checkpoint:
+            raise ValueError(
+                "`continue_from` and `init_checkpoint` both name weights to "
+                "start from. Leave one out."
+            )
+        for name, other in _NEEDED.items():
+            if getattr(self, name) and not getattr(self, other):
+                raise ValueError(f"`{name}` needs --{other}.")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         names = set(self.objectives)
@@ -214,16 +227,7 @@ class PretrainingConfig(RunConfig):
                 "masked_lm_prob", self.masked_lm_prob, above=0, at_most=1
             )
         self._check_phases()
-        if self.continue_from and self.init_checkpoint:
-            raise ValueError(
-                "`continue_from` and `init_checkpoint` both name weights to "
-                "start from. Leave one out."
-            )
-        if self.best_metric and not self.do_eval:
-            raise ValueError(
-                "`best_metric` needs evaluations. Pass --do_eval with "
-                f"--eval_file. Received: best_metric={self.best_metric!r}."
-            )
+        self._check_together()
         if not self.do_train and not self.do_eval:
             raise ValueError(
                 "There is nothing to do. Pass --do_train with --input_file, "

@@ -260,19 +260,19 @@ def find_addresses(config: RunConfig) -> tuple[list[str], int]:
     """
     if config.cluster == "slurm":
         return _slurm_addresses()
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    jobs, index = resolver.cluster_spec().as_dict(), resolver.task_id
-    chief = jobs.get("chief", [])
-    addresses = [*chief, *jobs.get("worker", [])]
-    if resolver.task_type == "worker":
-        index += len(chief)
-    elif resolver.task_type != "chief":
+    try:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        jobs = resolver.cluster_spec().as_dict()
+        chief = jobs.get("chief", [])
+        first = {"chief": 0, "worker": len(chief)}[resolver.task_type]
+        index = first + resolver.task_id
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             "The strategy 'multi_worker' reads the addresses of its workers "
             "from TF_CONFIG, where each task is of the type worker, or one of "
             f"them chief. Received: TF_CONFIG={os.environ.get('TF_CONFIG')}."
-        )
-    return addresses, index
+        ) from error
+    return [*chief, *jobs.get("worker", [])], index
 
 
 def _slurm_addresses() -> tuple[list[str], int]:

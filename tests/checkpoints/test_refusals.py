@@ -358,6 +358,7 @@ _ROWS = [
     (_metadata({"label": []}), "metadata.json is damaged.*'label'"),
     (_metadata({"labels": "ab"}), "`labels` must be a list of texts.*'ab'"),
     (_metadata({"labels": ["a", "a"]}), "differ from one another"),
+    (_metadata({"do_lower_case": "false"}), "must be true or false.*'false'"),
     (_metadata(_FEW_THRESHOLDS), "a number for each label"),
     # Hugging Face.
     (_config(id2label={"0": "a", "2": "b"}), r"config.json.*\('a', None\)"),

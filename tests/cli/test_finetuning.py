@@ -261,14 +261,6 @@ def test_an_export_has_the_settings_and_the_weights_of_the_run(run, capsys):
     assert capsys.readouterr().out == printed
 
 
-def test_an_export_has_the_threshold_of_the_best_of_several_seeds(run):
-    scores = {"null_threshold": -1.5, "null_threshold_best": -2.5}
-
-    found = run("--export_dir=served", scores=scores | {"num_seeds": 2})
-
-    assert found.exported[0].null_score_diff_threshold == -2.5
-
-
 def test_without_training_the_given_weights_are_used(run, tmp_path):
     folder = tmp_path / "base"
     folder.mkdir()

@@ -26,6 +26,11 @@ _SHORT = {"input_ids": _IDS}
             _SHORT | {"segment_ids": _IDS[None]},
             r"`segment_ids` must be.*rank 2.*\(1, 2, 5\)",
         ),
+        (
+            AlbertModel,
+            _SHORT | {"input_mask": _IDS[:1]},
+            r"`input_mask` must be .* the shape of `input_ids`.*\(1, 5\)",
+        ),
         (PretrainingModel, _SHORT, "Missing: masked_lm_positions"),
         (MultipleChoiceModel, _SHORT, r"rank 3.*shape \(2, 5\)"),
         (BeamSpanModel, _SHORT, "Missing: p_mask"),

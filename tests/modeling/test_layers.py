@@ -111,9 +111,12 @@ def test_a_layer_whose_kernel_is_read_in_halves_is_not_quantized(tiny_config):
         head.end_dense_0.quantize("int8")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("recompute", [False, True])
-def test_lora_of_a_linear_layer_is_trained(tiny_config, tiny_batch, recompute):
-    model = AlbertModel(tiny_config)
+def test_lora_of_a_linear_layer_is_trained(
+    tiny_config, tiny_batch, recompute, dtype
+):
+    model = AlbertModel(tiny_config, dtype=dtype)
     before = np.asarray(model(tiny_batch)["sequence_output"])
     [sublayer] = model.encoder.attention_sublayers
     sublayer.query.enable_lora(2)

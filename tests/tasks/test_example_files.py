@@ -127,6 +127,7 @@ def test_json_lines_give_text_numbers_and_truth_values(name, write):
         ("a.csv", 'a,b\n1,2\n"no end,3\n4,5\n', "line 3: not CSV: unexpect"),
         ("a.csv", 'a,b\n1,"x" y\n', "line 2: not CSV: ',' expected"),
         ("a.jsonl", '{"a": ""}\n{', "line 2 is not JSON"),
+        ("a.jsonl", '{"a": "\\ud800"}', "line 1 is not JSON.*surrogates"),
         ("a.jsonl", '{"a": ""}\n[1]', "line 2 must be a JSON object"),
         ("a.jsonl", '{"b": 1}', "line 1: 'a' must be .*None; the keys are 'b'"),
         ("a.jsonl", '{"a": null}', "line 1: 'a' must be a string or a number"),

@@ -105,22 +105,22 @@ def test_a_vocabulary_that_cannot_be_trained_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "message"),
+    ("name", "file", "message"),
     [
-        ("spm_model_file", b"model", r"x\.model'.* not a SentencePiece"),
-        ("vocab_file", b"a\nb", r"x\.model: .* \[PAD\], \[UNK\], "),
-        ("vocab_file", None, "nowhere"),
+        ("spm_model_file", "x.model", r"x\.model'.* not a SentencePiece"),
+        ("vocab_file", "x.txt", r"x\.txt: .* \[PAD\], \[UNK\], "),
+        ("vocab_file", "x.model", r"must end in \.txt.*x\.model'"),
+        ("vocab_file", "nowhere.txt", r"nowhere\.txt"),
     ],
 )
 def test_a_vocabulary_that_cannot_be_used_is_an_error(
-    tmp_path, name, data, message
+    tmp_path, name, file, message
 ):
-    path = tmp_path / ("nowhere" if data is None else "x.model")
-    if data is not None:
-        path.write_bytes(data)
+    for existing in ("x.model", "x.txt"):
+        (tmp_path / existing).write_bytes(b"a\nb")
 
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        load_tokenizer(**{name: path})
+        load_tokenizer(**{name: tmp_path / file})
 
 
 def test_no_vocabulary_at_all_is_an_error():

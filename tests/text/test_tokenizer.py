@@ -122,6 +122,12 @@ def test_rows_of_a_batch_are_encoded_pairs_with_padding(tokenizer):
 
 
 @BOTH
+def test_a_text_is_no_list_of_texts(tokenizer):
+    with pytest.raises(ValueError, match=r"\[text\] for a batch of one"):
+        tokenizer.batch("unaffable", max_seq_length=9)
+
+
+@BOTH
 def test_the_hash_depends_on_content_and_case_only(
     tokenizer, file_of, tmp_path, tiny_spm_model
 ):

@@ -412,20 +412,18 @@ def test_of_equal_seeds_that_with_the_lower_loss_is_the_best():
 
 def test_a_summary_has_median_spread_and_best_of_each_score():
     scores = {
-        5: {"f1": 0.9, "accuracy": 0.5, "global_step": 10},
-        6: {"f1": 0.1, "accuracy": 0.7, "global_step": 20},
-        7: {"f1": 0.2, "accuracy": 0.6, "global_step": 30},
+        seed: {"f1": f1, "threshold_of_a": f1 / 2, "global_step": 10 * seed}
+        for seed, f1 in ((5, 0.9), (6, 0.1), (7, 0.2))
     }
 
     assert finetune.summary(scores, best=6, num_failed=2) == {
         "f1": 0.2,
         "f1_std": pytest.approx(0.43589, rel=1e-4),
         "f1_best": 0.1,
-        "accuracy": 0.6,
-        "accuracy_std": pytest.approx(0.1),
-        "accuracy_best": 0.7,
+        # Of the best weights, of which it is a part.
+        "threshold_of_a": 0.05,
         "num_seeds": 3,
         "num_failed_seeds": 2,
         "best_seed": 6,
-        "global_step": 20,
+        "global_step": 60,
     }

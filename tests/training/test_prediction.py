@@ -129,6 +129,20 @@ class Table:
         return iter(self._examples)
 
 
+def test_a_file_that_loses_rows_while_it_is_predicted_is_an_error(tmp_path):
+    examples = Table(runs.sentences(5))
+    one = ExampleSet(examples=examples, data=runs.WordData())
+    _, predictor = runs.predictor()
+    chunks = list(predictor.predict(one, 4))
+    examples._examples.append("another")
+
+    with pytest.raises(ValueError, match="it has 5 examples, and had 6"):
+        prediction.write(
+            one, chunks, tmp_path, {}, Workers(tf.distribute.get_strategy())
+        )
+    assert not os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize("kind", [list, Table])
 def test_predictions_are_written_chunk_by_chunk(
     kind, outputs, monkeypatch, tmp_path

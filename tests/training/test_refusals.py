@@ -100,7 +100,12 @@ NOT_SHARED = "`depth_schedule` needs a model whose layers share all"
             {"input_file": "gs://a/b"},
             "Pass --read_order=files, or copy.*input_file='gs://a/b'",
         ),
-        (pretraining, {"best_metric": "loss"}, "`best_metric` needs evaluat"),
+        (pretraining, {"best_metric": "loss"}, "`best_metric` needs --do_eval"),
+        (
+            pretraining,
+            {"init_from_group0": True},
+            "`init_from_group0` needs --init_checkpoint",
+        ),
         (
             pretraining,
             {"continue_from": "a", "init_checkpoint": "b"},

@@ -93,6 +93,12 @@ def test_schedulers_name_the_workers(
             tf_config({"worker": ["a:2"], "evaluator": ["b:2"]}, "evaluator"),
             "each task is of the type worker",
         ),
+        ("tf_config", {"TF_CONFIG": "{bad"}, "TF_CONFIG={bad"),
+        (
+            "tf_config",
+            tf_config({"worker": ["a:2", "b:2"]}, "worker", index=None),
+            "each task is of the type worker",
+        ),
         # In a batch script, before srun.
         (
             "slurm",

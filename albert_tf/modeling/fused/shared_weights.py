@@ -103,9 +103,15 @@ def _layer_call(
 def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
     """Returns the dtype in which all parts of a layer use their matrices.
 
-    If a part has a precision of its own, that of the variables.
+    If a part has a precision of its own, or computes its matrix, as with LoRA,
+    that of the variables.
     """
-    dtypes = {part.compute_dtype for part in layer._flatten_layers()}
+    dtypes = {
+        part.variable_dtype
+        if getattr(part, "lora_enabled", False)
+        else part.compute_dtype
+        for part in layer._flatten_layers()
+    }
     return dtypes.pop() if len(dtypes) == 1 else layer.variable_dtype
 
 

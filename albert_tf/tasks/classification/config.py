@@ -121,6 +121,10 @@ class ClassificationConfig(HeadFlags):
                         f"--{flag} and --{other} contradict each other. Pass "
                         "only one of them."
                     )
+        if self.multi_label and not self.label_separator.strip():
+            raise ValueError(
+                "--label_separator must be something other than white space."
+            )
         if self.labels:
             examples.check_labels(self.labels, "--labels")
         if self.validation_share is not None:

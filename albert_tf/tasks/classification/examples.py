@@ -194,7 +194,7 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
 
     >>> split_labels("news, sport", ",", "line 1")
     ['news', 'sport']
-    >>> split_labels('["news, local", "sport"]', ",", "line 1")
+    >>> split_labels('["news, local", "sport"]', ";", "line 1")
     ['news, local', 'sport']
     """
     if not text.lstrip().startswith("["):
@@ -204,10 +204,13 @@ def split_labels(text: str, separator: str, where: str) -> list[str]:
         labels = json.loads(text)
     except json.JSONDecodeError:
         labels = [None]
-    if not all(isinstance(label, str) for label in labels):
+    if not all(
+        isinstance(label, str) and separator not in label for label in labels
+    ):
         raise ValueError(
             f"{where}: labels that begin with a bracket must be a list of "
-            f"strings in JSON. Received: {text!r}."
+            f"strings in JSON, without the --label_separator {separator!r}, "
+            f"which predictions have. Received: {text!r}."
         )
     return list(labels)
 

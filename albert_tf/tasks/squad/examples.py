@@ -94,12 +94,12 @@ def read_examples(path: files.Path) -> list[SquadExample]:
     examples: list[SquadExample] = []
     try:
         examples.extend(
-            _example(row, context=paragraph["context"])
+            _example(row, context=_value(paragraph, "context", str))
             for article in content["data"]
             for paragraph in article["paragraphs"]
             for row in paragraph["qas"]
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is not in SQuAD's format, after {len(examples)} "
             f"questions. {type(error).__name__}: {error}"
@@ -110,18 +110,31 @@ def read_examples(path: files.Path) -> list[SquadExample]:
 
 def _example(row: Mapping[str, Any], *, context: str) -> SquadExample:
     answers = tuple(
-        Answer(text=answer["text"], start=answer["answer_start"])
+        Answer(
+            text=_value(answer, "text", str),
+            start=_value(answer, "answer_start", int),
+        )
         for answer in row.get("answers") or ()
     )
-    is_impossible = row.get("is_impossible") is True
+    is_impossible = "is_impossible" in row and _value(
+        row, "is_impossible", bool
+    )
     if answers and is_impossible:
         raise ValueError(
             f"question {row['id']} is marked as impossible to answer, but has "
             "an answer"
         )
     return SquadExample(
-        guid=row["id"],
-        question=row["question"],
+        guid=_value(row, "id", str),
+        question=_value(row, "question", str),
         context=context,
         answers=answers if answers or is_impossible else None,
     )
+
+
+def _value(values: Mapping[str, Any], key: str, kind: type) -> Any:
+    if type(values[key]) is not kind:
+        raise TypeError(
+            f"{key!r} must be a {kind.__name__}, not {values[key]!r}"
+        )
+    return values[key]

@@ -50,7 +50,7 @@ def test_labels_are_those_of_the_file_sorted(table):
         (" a ; b;", ["a", "b"]),
         ("", []),
         ("a, b", ["a, b"]),
-        ('["a;b", "c"]', ["a;b", "c"]),
+        ('["a, b", "c"]', ["a, b", "c"]),
         ("[]", []),
     ],
 )

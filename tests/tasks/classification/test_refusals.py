@@ -39,6 +39,10 @@ MULTI_LABEL = {"multi_label": True, "label_separator": ";"}
             CUSTOM | {"multi_label": True, "positive_label": "a"},
             "--multi_label and --positive_label contradict each other",
         ),
+        (
+            CUSTOM | {"multi_label": True, "label_separator": ""},
+            "--label_separator must be something other than white space",
+        ),
         (CUSTOM | {"labels": ("a", "a")}, "2 to 1000 different labels"),
         (CUSTOM | {"labels": ("a",)}, r"different labels. Received: 1 \('a'\)"),
         (CUSTOM | {"labels": ("a", " ")}, "--labels: a label must not be empt"),
@@ -169,6 +173,7 @@ def test_tables_that_cannot_be_used(
         ("a;b\tone\t1\n", ("a",), ";", "line 2: the label must .*: 'b'"),
         ("[a]\tone\t1\n", ("a",), ";", "line 2: .* a list of strings in JSO"),
         ('["a", 1]\tone\t1\n', ("a",), ";", "line 2: .* a list of strings"),
+        ('["a;b"]\tone\t1\n', ("a",), ";", "without the --label_separator ';'"),
         *(
             (f"{label}\tone\t1\n", (), None, "line 2: .* must be a number")
             for label in ("", "high", "nan", "inf")

@@ -32,6 +32,16 @@ def content(*rows):
             {},
             "after 1 questions. KeyError: 'answer_start'",
         ),
+        *(
+            (content(row), {}, f"after 0 questions.*{words}")
+            for row, words in (
+                ({"is_impossible": "true"}, "'is_impossible' must be a bool"),
+                ({"question": None}, "'question' must be a str, not None"),
+                ({"id": 7}, "'id' must be a str"),
+                ({"answers": ["Snow"]}, "TypeError"),
+                ({"answers": [ANSWER | {"answer_start": "4"}]}, "be a int"),
+            )
+        ),
         (content({}, {}), {}, "two examples have the id 'q0'"),
         # Answers.
         (content({"answers": []}), {}, "1 of 1 questions have no answers: q0"),
