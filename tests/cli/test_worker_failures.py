@@ -120,7 +120,7 @@ def test_other_records_end_all_before_the_first_step(
 
     ends = run_workers(SCRIPT, flags, tmp_path, folders=("disk-0", "disk-1"))
 
-    assert_all_end(ends, None, "differs from the chief in records=")
+    assert_all_end(ends, None, "differs from the chief in records.32=")
     assert_all_end(ends, None, "All workers need the same files.")
     assert not (tmp_path / "run").exists()
 
