@@ -226,8 +226,7 @@ def check_inputs(
 
 def _fits(value: Any, spec: Spec, same: Any) -> bool:
     dtype = keras.backend.standardize_dtype(value.dtype)
-    is_integer = dtype.startswith(("int", "uint", "bool"))
-    is_kind = is_integer or spec.dtype != "int32"
+    is_kind = spec.dtype != "int32" or dtype.startswith(("int", "uint", "bool"))
     sizes = zip(value.shape, same.shape, strict=False)
     has_shape = all(a == b for a, b in sizes if None not in (a, b))
     return is_kind and has_shape and len(value.shape) == spec.rank

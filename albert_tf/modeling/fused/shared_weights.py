@@ -103,8 +103,7 @@ def _layer_call(
 def _dtype_of_matrices(layer: keras.layers.Layer) -> str:
     """Returns the dtype in which all parts of a layer use their matrices.
 
-    If a part has a precision of its own, or computes its matrix, as with LoRA,
-    that of the variables.
+    If a part has its own, or LoRA adds to a matrix, that of the variables.
     """
     dtypes = {
         part.variable_dtype
