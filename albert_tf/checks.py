@@ -70,6 +70,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         )
 
 
+def check_vocab_file(path: str | None) -> None:
+    """Checks that readers of weights will know a WordPiece vocabulary."""
+    if path and not path.endswith(".txt"):
+        raise ValueError(
+            f"The name of `vocab_file` must end in .txt. Received: {path!r}."
+        )
+
+
 def differences(
     stored: Mapping[str, Any], current: Mapping[str, Any]
 ) -> list[str]:

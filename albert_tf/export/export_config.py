@@ -5,7 +5,7 @@ Plain Python: a command makes one before any slow import.
 
 import dataclasses
 
-from albert_tf.checks import check_choice, check_integer
+from albert_tf.checks import check_choice, check_integer, check_vocab_file
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags
 from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
@@ -144,6 +144,7 @@ class ExportConfig:
                 "--init_checkpoint and --export_dir must be given."
             )
         check_choice("task", self.task, TASKS)
+        check_vocab_file(self.vocab_file)
         check_choice("precision", self.precision, PRECISIONS)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)

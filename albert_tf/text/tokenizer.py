@@ -4,7 +4,6 @@ Data flow: vocabulary file -> [this file] -> tokenizer of a checkpoint.
 """
 
 import dataclasses
-import os
 
 from albert_tf import files
 from albert_tf.settings import setting
@@ -35,12 +34,6 @@ def load_tokenizer(
             spm_model_file, do_lower_case=do_lower_case
         )
     if vocab_file:
-        # By its ending, a checkpoint knows the vocabulary beside it.
-        if not os.fspath(vocab_file).endswith(".txt"):
-            raise ValueError(
-                "The name of `vocab_file` must end in .txt. Received: "
-                f"{os.fspath(vocab_file)!r}."
-            )
         return WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
     raise ValueError(
         "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "

@@ -38,6 +38,7 @@ from tests.export.configs import base_config, make_config
             {"task": "squad", "max_seq_length": 64},
             "`max_seq_length` must .* at least 68",
         ),
+        ({"vocab_file": "words"}, r"`vocab_file` must end in \.txt.*'words'"),
         ({"task": "squad", "n_best_size": 0}, "`n_best_size` must .* 1"),
     ],
 )
