@@ -6,6 +6,7 @@ Local files only; remote paths (`gs://...`) are refused with advice.
 
 import contextlib
 import errno
+import fcntl
 import glob
 import json
 import os
@@ -220,12 +221,33 @@ def find_partials(path: Path) -> list[str]:
 
 
 def remove_partials(path: Path) -> None:
-    """Removes what killed writers of a path have left.
-
-    Only for a path that no other process is writing: the caller has a lock.
-    """
+    """Removes what writers of a path have left that were killed."""
     for name in find_partials(path):
-        remove(os.path.join(os.path.dirname(check_local(path)), name))
+        _remove_abandoned(os.path.join(os.path.dirname(path), name))
+
+
+@contextlib.contextmanager
+def _held(partial: str) -> Iterator[None]:
+    """Locks what is being written, until the process ends at the latest."""
+    descriptor = os.open(partial, os.O_RDONLY)
+    try:
+        # Where a file system has no locks, nothing is ever abandoned.
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_abandoned(partial: str) -> None:
+    """Removes what no process is writing any more."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(partial, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(partial)
+        finally:
+            os.close(descriptor)
 
 
 def remove(path: str) -> None:
@@ -250,7 +272,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
     partial = partial_name(name)
     try:
-        with open(partial, "wb") as file:
+        with open(partial, "wb") as file, _held(partial):
             yield file
             flush(file)
         os.replace(partial, name)
@@ -285,12 +307,16 @@ def partial_folder(path: Path) -> Iterator[str]:
     """Gives an empty folder for what shall become the folder `path`.
 
     It is named by `partial_name`, and removed when the block ends, unless the
-    block has renamed it. Missing parents are made.
+    block has renamed it. Missing parents are made. What killed writers of the
+    path have left is removed first.
     """
-    partial = partial_name(os.path.normpath(check_local(path)))
+    name = os.path.normpath(check_local(path))
+    remove_partials(name)
+    partial = partial_name(name)
     os.makedirs(partial)
     try:
-        yield partial
+        with _held(partial):
+            yield partial
     finally:
         remove(partial)
 
@@ -373,8 +399,8 @@ def clean_up(folder: Path) -> None:
     """Puts right what killed processes have left in a folder.
 
     A folder that `atomic_folder` moved away comes back if nothing took its
-    place. Whatever is incomplete is removed. Only where no other process is
-    writing.
+    place: only where no other process replaces folders. What is incomplete,
+    and not being written by another process, is removed.
     """
     for name in os.listdir(check_local(folder)):
         path = os.path.join(folder, name)
@@ -382,5 +408,7 @@ def clean_up(folder: Path) -> None:
         original = os.path.join(folder, replaced["name"]) if replaced else ""
         if replaced and not os.path.exists(original):
             os.replace(path, original)
-        elif replaced or _PARTIAL.fullmatch(name):
+        elif replaced:
             remove(path)
+        elif _PARTIAL.fullmatch(name):
+            _remove_abandoned(path)

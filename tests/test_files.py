@@ -91,6 +91,23 @@ def test_what_killed_writers_left_of_a_file_is_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(others)
 
 
+@pytest.mark.parametrize("clean_up", [files.clean_up, files.remove_partials])
+@pytest.mark.parametrize("write", [files.atomic_write, files.partial_folder])
+def test_what_another_process_is_writing_is_kept(write, clean_up, tmp_path):
+    path = tmp_path / "a"
+    with write(path):
+        clean_up(tmp_path if clean_up is files.clean_up else path)
+
+        assert len(files.find_partials(path)) == 1
+
+
+def test_the_next_writer_of_a_folder_removes_what_a_killed_one_left(tmp_path):
+    _touch(tmp_path, "version.01234567.partial/variables/variables.index")
+
+    with files.partial_folder(tmp_path / "version"):
+        assert len(files.find_partials(tmp_path / "version")) == 1
+
+
 def test_json_lines_without_the_one_that_a_kill_cut_off(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"st')
