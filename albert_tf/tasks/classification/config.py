@@ -56,8 +56,8 @@ class ClassificationConfig(HeadFlags):
     validation_share: float | None = setting(
         None,
         "Custom task: share of the training rows to evaluate instead of "
-        "training on them, where there is no dev file. Each label gives its "
-        "share.",
+        "training on them, where there is no dev file. A row is chosen by "
+        "its texts.",
     )
     validation_seed: int = setting(
         0, "Custom task: seed that chooses the rows of --validation_share."

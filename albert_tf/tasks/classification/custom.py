@@ -5,7 +5,8 @@ Data flow: flags of a custom task -> [this file] -> `sets.read_sets`.
 
 import collections
 import dataclasses
-import itertools
+import hashlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -203,49 +204,25 @@ def _read(
 def split(
     examples: Sequence[ClassificationExample], *, share: float, seed: int
 ) -> tuple[list[ClassificationExample], list[ClassificationExample]]:
-    """Divides labelled examples; each part keeps the order of the rows.
+    """Divides examples; about a `share` of them is in the second part.
 
-    Rows are sorted by label, those of one label shuffled, and every
-    1/`share`-th is held out, so that each label, or each range of numbers,
-    gives its share to within one row. The only row of a class is trained on.
-    The same seed and examples give the same division.
+    The part of a row follows from its texts and the seed alone, so that it
+    stays the same whatever rows are added, removed or sorted. Rows with the
+    same texts are in the same part.
     """
-    rng = np.random.default_rng(seed)
-    shuffled = rng.permutation(len(examples)).tolist()
-    order = sorted(shuffled, key=lambda place: _rank(examples[place]))
-    # Not the first row of a class, which may be its only one.
-    candidates = [
-        place
-        for before, place in itertools.pairwise([None, *order])
-        if not isinstance(examples[place].label, int)
-        or (
-            before is not None
-            and examples[before].label == examples[place].label
-        )
-    ]
-    # A row is held out where the running sum of the share passes an integer.
-    step = share * len(examples) / max(1, len(candidates))
-    passed = np.floor(rng.random() + step * np.arange(len(candidates) + 1))
-    chosen = {
-        place
-        for place, rise in zip(candidates, np.diff(passed), strict=True)
-        if rise
-    }
-    if not 0 < len(chosen) < len(examples):
+    parts: tuple[list[ClassificationExample], ...] = ([], [])
+    for example in examples:
+        content = json.dumps([seed, example.text_a, example.text_b])
+        digest = hashlib.sha256(content.encode()).digest()
+        place = int.from_bytes(digest[:8]) / 2**64
+        parts[place < share].append(example)
+    if not all(parts):
         raise ValueError(
             f"--validation_share={share} of {len(examples)} rows holds "
-            f"{len(chosen)} out. Pass a share that leaves rows on both sides, "
-            "or an --eval_file."
+            f"{len(parts[1])} out. Pass a share that leaves rows on both "
+            "sides, or an --eval_file."
         )
-    parts: tuple[list[ClassificationExample], ...] = ([], [])
-    for place, example in enumerate(examples):
-        parts[place in chosen].append(example)
     return parts[0], parts[1]
-
-
-def _rank(example: ClassificationExample) -> Any:
-    label = example.label
-    return label if isinstance(label, tuple) else (label,)
 
 
 def _warn_of_repetitions(

@@ -81,9 +81,9 @@ def test_flags_that_cannot_be_used(values, message):
         ),
         (
             "train",
-            TABLE | {"validation_share": 0.1},
+            TABLE | {"validation_share": 0.001},
             {},
-            "--validation_share=0.1 of 2 rows holds 0 out",
+            "--validation_share=0.001 of 2 rows holds 0 out",
         ),
         # Which columns.
         ("train", TABLE | {"text_columns": ()}, {}, "must name one column or"),
