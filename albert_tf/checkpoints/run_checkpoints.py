@@ -15,6 +15,10 @@ BEST_FOLDER = "best"
 CHECKPOINTS_FOLDER = "checkpoints"
 # The stem of the weights' files in each of these folders.
 MODEL_PREFIX = "model.ckpt"
+# What the run remembered besides the weights.
+STATE_FILE = "state.json"
+# Key of a state: the score of the weights in `best/`; None if there are none.
+BEST_SCORE = "best_score"
 _STEP_FOLDER = re.compile(r"step-(\d{8,})$")
 
 
@@ -54,13 +58,20 @@ def step_of(path: str | None) -> int:
 def trained_weights(output_dir: str) -> str | None:
     """Returns the folder of a run's best weights, or None.
 
-    If the run was never evaluated, these are its newest weights. If it was
-    killed while its best weights were replaced, they are where they were moved.
+    If the run was never evaluated, or has gone on without evaluations, these
+    are its newest weights. If it was killed while its best weights were
+    replaced, they are where they were moved.
     """
+    newest = latest_checkpoint(output_dir)
+    if newest:
+        path = os.path.join(newest, STATE_FILE)
+        state = files.read_json_object(path, missing_ok=True)
+        if state.get(BEST_SCORE, 0) is None:
+            return newest
     best = os.path.join(output_dir, BEST_FOLDER)
     if os.path.isdir(best):
         return best
-    return files.replaced_copy(best) or latest_checkpoint(output_dir)
+    return files.replaced_copy(best) or newest
 
 
 def folders_of(path: files.Path) -> list[str]:

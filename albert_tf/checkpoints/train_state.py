@@ -23,8 +23,6 @@ from albert_tf.checkpoints import metadata as metadata_lib
 from albert_tf.checkpoints import run_checkpoints, tf1, variable_names
 from albert_tf.checkpoints.metadata import Metadata
 
-_STATE_FILE = "state.json"
-
 
 class Checkpointer:
     """Saves and restores the checkpoints of one run.
@@ -89,6 +87,12 @@ class Checkpointer:
 
         self._written = self._writer.submit(write)
 
+    def save_state(self, step: int, state: Mapping[str, Any]) -> None:
+        """Replaces the state that a checkpoint was saved with."""
+        self.wait()
+        path = run_checkpoints.checkpoint_path(self._output_dir, step)
+        _write_state(path, state)
+
     def save_best(self, step: int, scores: Mapping[str, Any]) -> None:
         """Saves the weights of the best evaluation instead of earlier ones.
 
@@ -126,7 +130,7 @@ class Checkpointer:
         """Sets weights and slots from a checkpoint and returns its state."""
         try:
             arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
-            state = files.read_json_object(os.path.join(path, _STATE_FILE))
+            state = files.read_json_object(os.path.join(path, run_checkpoints.STATE_FILE))
         except (ValueError, FileNotFoundError) as error:
             raise ValueError(
                 f"{error} Or remove the folder {path!r}: the run then goes on "
@@ -180,5 +184,6 @@ def _write_folder(
         metadata_lib.write(folder, metadata)
 
 
-def _write_state(path: str, state: Mapping[str, Any]) -> None:
-    files.write_text(os.path.join(path, _STATE_FILE), json.dumps(state))
+def _write_state(folder: str, state: Mapping[str, Any]) -> None:
+    path = os.path.join(folder, run_checkpoints.STATE_FILE)
+    files.write_text(path, json.dumps(state))

@@ -181,7 +181,8 @@ class FinetuningRun:
         config, sets, workers = self._config, self._sets, self._workers
         load.load_checkpoint(self._task.model, weights)
         workers.check_same_weights(self._task.model)
-        _LOGGER.info("Using the weights of %s.", weights)
+        step = load.global_step(weights)
+        _LOGGER.info("Using the weights of %s, of step %d.", weights, step)
         predictor = prediction.Predictor(
             self._task, workers, self._padding, is_final=True
         )
@@ -193,7 +194,7 @@ class FinetuningRun:
         if problem:
             _LOGGER.warning("%s: %s", weights, problem)
             scores[chance.DEGENERATE] = 1.0
-        scores["global_step"] = load.global_step(weights)
+        scores["global_step"] = step
 
         # 2. Predictions. A set that is evaluated and predicted has one file.
         folders: dict[ExampleSet, str] = {

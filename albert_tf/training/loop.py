@@ -105,6 +105,9 @@ class TrainingLoop:
         self._has_signal = False
         self._is_new = training.is_new
         self.state = training.state
+        if evaluator is None:
+            # Earlier evaluations were of weights that are trained further.
+            self.state.best_score = self.state.best_loss = None
         self._bar = metric_log.progress_bar(
             total=config.num_train_steps, done=self.state.step
         )
@@ -114,6 +117,8 @@ class TrainingLoop:
 
         It is not after SIGTERM or Ctrl-C, which save a checkpoint first. A new
         run is saved, and evaluated if `evaluates_start`, before its first step.
+        A checkpoint is saved before its evaluation, which a run that was
+        killed meanwhile begins with.
 
         Raises:
             KeyboardInterrupt: After a second Ctrl-C, without a checkpoint.
@@ -122,10 +127,15 @@ class TrainingLoop:
         with self._handle_signals(), self._bar:
             if self._is_new:
                 self._start(evaluates_start)
+            elif self.state.needs_evaluation:
+                self._evaluate_checkpoint()
             batches = None
-            while not self._is_finished():
+            while True:
                 # 1. A signal stops the run between two updates.
-                if self._workers.any(self._has_signal):
+                is_stopped = self._workers.any(self._has_signal)
+                if self._is_finished():
+                    break
+                if is_stopped:
                     if not self._is_checkpoint_due():
                         self._save()
                     break
@@ -161,8 +171,8 @@ class TrainingLoop:
                     self._record(row, seconds)
                 self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
-        self._report_end()
-        return self._is_finished()
+        self._report_end(is_stopped)
+        return not is_stopped
 
     @contextlib.contextmanager
     def _handle_signals(self) -> Iterator[None]:
@@ -199,8 +209,8 @@ class TrainingLoop:
             )
         self._save()
 
-    def _report_end(self) -> None:
-        if not self._is_finished():
+    def _report_end(self, is_stopped: bool) -> None:
+        if is_stopped:
             _LOGGER.warning(
                 "Stopped after step %d; a checkpoint is saved. Run the same "
                 "command again to continue.",
@@ -283,11 +293,23 @@ class TrainingLoop:
         if ends_phase and state.window:
             self._write_window()
         if self._is_checkpoint_due():
-            self._evaluate()
-            if self._is_finished() and state.window:
-                # The evaluation has ended the run early.
-                self._write_window()
+            state.needs_evaluation = self._evaluator is not None
             self._save()
+            if state.needs_evaluation:
+                self._evaluate_checkpoint()
+
+    def _evaluate_checkpoint(self) -> None:
+        """Evaluates the weights of the newest checkpoint; completes its state.
+
+        What it lacks, a run that is killed meanwhile does again.
+        """
+        state = self.state
+        self._evaluate()
+        if self._is_finished() and state.window:
+            # The evaluation has ended the run early.
+            self._write_window()
+        state.needs_evaluation = False
+        self._write(self._checkpointer.save_state, dataclasses.asdict(state))
 
     def _record(self, row: np.ndarray, seconds: float) -> None:
         """Checks one step and adds it to the log window; logs when due."""

@@ -1,5 +1,6 @@
 """What a run reports: JSON lines, TensorBoard scalars, a progress bar."""
 
+import itertools
 import json
 import logging
 import os
@@ -15,6 +16,8 @@ from albert_tf import files
 _LOGGER = logging.getLogger(__name__)
 
 FILE_NAME = "metrics.jsonl"
+# What keys of scores begin with.
+_EVALUATED = "eval_"
 # Totals of a window that are not divided by its number of updates.
 _COUNTED = ("updates", "seconds", "examples", "tokens")
 
@@ -23,12 +26,18 @@ class MetricLog:
     """Writes the log of a run, and continues it after a restart.
 
     The lines after `last_step`, the step of the checkpoint that was restored or
-    None for a new run, are dropped, because their steps will be repeated. Of
-    several workers, one is the writer.
+    None for a new run, are dropped, because their steps will be repeated; and,
+    unless it `is_evaluated`, those from its evaluation on. Of several workers,
+    one is the writer.
     """
 
     def __init__(
-        self, output_dir: str, *, last_step: int | None, is_writer: bool = True
+        self,
+        output_dir: str,
+        *,
+        last_step: int | None,
+        is_evaluated: bool = True,
+        is_writer: bool = True,
     ) -> None:
         self._path = os.path.join(output_dir, FILE_NAME)
         self._is_writer = is_writer
@@ -37,11 +46,11 @@ class MetricLog:
         self._events: tf.summary.SummaryWriter | None = None
         if not is_writer or not os.path.exists(self._path):
             return
-        kept = [
-            line
-            for line in files.read_json_lines(self._path)
-            if last_step is not None and line["step"] <= last_step
-        ]
+        end = (-1 if last_step is None else last_step, is_evaluated)
+        kept = itertools.takewhile(
+            lambda line: (line["step"], _is_of_evaluation(line)) <= end,
+            files.read_json_lines(self._path),
+        )
         text = "".join(f"{json.dumps(line)}\n" for line in kept)
         if text != files.read_text(self._path):
             files.write_text(self._path, text)
@@ -64,7 +73,7 @@ class MetricLog:
         self, step: int, scores: Mapping[str, float], facts: Mapping[str, Any]
     ) -> None:
         """Adds the line of an evaluation, with facts, and logs its scores."""
-        line = {f"eval_{key}": value for key, value in scores.items()}
+        line = {f"{_EVALUATED}{key}": value for key, value in scores.items()}
         self.write(step, {**line, **facts})
         if self._is_writer:
             shown = ", ".join(f"{key} {v:.4g}" for key, v in scores.items())
@@ -74,6 +83,10 @@ class MetricLog:
         """Closes what TensorBoard reads."""
         if self._events is not None:
             self._events.close()
+
+
+def _is_of_evaluation(line: Mapping[str, Any]) -> bool:
+    return any(key.startswith(_EVALUATED) for key in line)
 
 
 def window_line(window: Mapping[str, float]) -> dict[str, float]:

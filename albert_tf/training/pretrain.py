@@ -99,8 +99,9 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         path = _weights_to_evaluate(config, folder)
         load.load_checkpoint(task.model, path)
         workers.check_same_weights(task.model)
-        _LOGGER.info("Using the weights of %s.", path)
-        scores = evaluator.evaluate() | {"global_step": load.global_step(path)}
+        step = load.global_step(path)
+        _LOGGER.info("Using the weights of %s, of step %d.", path, step)
+        scores = evaluator.evaluate() | {"global_step": step}
         if workers.is_chief:
             run_folder.write_results(config.output_dir, scores)
         return scores

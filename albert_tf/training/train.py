@@ -110,6 +110,7 @@ class RunState:
         best_loss: Loss of the best evaluation; None if unknown or not finite.
         evaluations_since_best: Number of evaluations since the first one with
             the best score.
+        needs_evaluation: Whether the evaluation after the step is not done.
     """
 
     step: int = 0
@@ -125,6 +126,7 @@ class RunState:
     best_score: float | None = None
     best_loss: float | None = None
     evaluations_since_best: int = 0
+    needs_evaluation: bool = False
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
@@ -226,6 +228,7 @@ def resume(
         log = MetricLog(
             config.output_dir,
             last_step=state.step if latest else None,
+            is_evaluated=not state.needs_evaluation,
             is_writer=workers.is_chief,
         )
         stack.callback(log.close)

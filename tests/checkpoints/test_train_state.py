@@ -63,7 +63,7 @@ def names_of(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-STATE = {"step": 7, "window": {"loss": 0.1 + 0.2}, "best_score": None}
+STATE = {"step": 7, "window": {"loss": 0.1 + 0.2}, "best_score": 0.5}
 
 
 def test_weights_slots_and_state_come_back_as_they_were(make):

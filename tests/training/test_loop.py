@@ -28,8 +28,8 @@ class Killed(BaseException):
 class Log(metric_log.MetricLog):
     """A log that does something before it writes the lines of a step."""
 
-    def __init__(self, folder, *, last_step, at_step=None, action=None):
-        super().__init__(folder, last_step=last_step)
+    def __init__(self, folder, *, at_step=None, action=None, **where):
+        super().__init__(folder, **where)
         self._at_step, self._action = at_step, action
 
     def write(self, step, values):
@@ -70,6 +70,7 @@ class Run:
         changes: See `make_examples`.
         scores: What evaluations return, by step: the accuracy, or it and the
             loss.
+        in_evaluation_of: A step; `action` is done in its evaluation.
         log: Arguments of `Log`.
     """
 
@@ -83,8 +84,11 @@ class Run:
         scores=None,
         patience=0,
         like_pretraining=True,
+        in_evaluation_of=None,
         **log,
     ):
+        self.acts_in_evaluation_of = in_evaluation_of
+        self.action = log.get("action")
         self.folder = trainer.config.output_dir
         os.makedirs(self.folder, exist_ok=True)
         self.task = trainer.task
@@ -100,14 +104,19 @@ class Run:
         )
         path = checkpointer.latest()
         self.start = path and RunState.from_dict(checkpointer.restore(path))
-        last_step = self.start.step if self.start else None
+        where = {"last_step": None}
+        if self.start:
+            where = {
+                "last_step": self.start.step,
+                "is_evaluated": not self.start.needs_evaluation,
+            }
         self.evaluates_start = like_pretraining
         self.loop = loop.TrainingLoop(
             trainer.config,
             train.Training(
                 train_step=trainer.step,
                 checkpointer=checkpointer,
-                log=Log(self.folder, last_step=last_step, **log),
+                log=Log(self.folder, **where, **log),
                 state=self.start or RunState(),
                 is_new=self.start is None,
             ),
@@ -125,6 +134,8 @@ class Run:
         return tf.data.Dataset.from_tensor_slices(rest)
 
     def evaluate(self):
+        if self.loop.state.step == self.acts_in_evaluation_of:
+            self.action()
         found = self.scores[self.loop.state.step]
         accuracy, loss = found if isinstance(found, tuple) else (found, None)
         of_loss = {} if loss is None else {"loss": loss}
@@ -152,7 +163,7 @@ class Run:
 def run(tmp_path):
     """A function that makes a run in the directory of that name."""
     arguments = {"changes", "scores", "patience", "like_pretraining"}
-    arguments |= {"at_step", "action"}
+    arguments |= {"at_step", "action", "in_evaluation_of"}
 
     def make(name, **options):
         own = {k: options.pop(k) for k in arguments & set(options)}
@@ -261,6 +272,41 @@ def test_a_killed_run_resumes_as_if_it_had_lived(killed_at, run, whole):
     assert_same_run(resumed, whole)
 
 
+@pytest.mark.parametrize("step", [5, 10, 12])
+def test_a_run_killed_in_an_evaluation_begins_with_it(step, run, whole):
+    def kill_when_it_is_saved():
+        while killed.checkpoints()[-1] != f"step-{step:08d}":
+            time.sleep(0.01)
+        raise Killed
+
+    killed = run(
+        "killed",
+        scores=SCORES,
+        in_evaluation_of=step,
+        action=kill_when_it_is_saved,
+    )
+    with pytest.raises(Killed):
+        killed.go()
+
+    resumed = run("killed", scores=SCORES)
+
+    assert resumed.start.step == step
+    assert resumed.go()
+    assert_same_run(resumed, whole)
+
+
+def test_a_run_that_goes_on_without_evaluations_has_no_best_weights(run):
+    run("run", scores=SCORES).go()
+
+    run("run", num_train_steps=20).go()
+
+    newest = os.path.join("checkpoints", "step-00000020")
+    folder = run("run").folder
+    assert run_checkpoints.trained_weights(folder).endswith(newest)
+    run("run", num_train_steps=25, scores={25: 0.2}).go()
+    assert run_checkpoints.trained_weights(folder).endswith("best")
+
+
 @pytest.fixture
 def heard_ctrl_c():
     """Ctrl-C raises KeyboardInterrupt, even if a shell has it ignored."""
@@ -310,11 +356,12 @@ def test_a_signal_that_is_ignored_stays_ignored(run):
         signal.signal(signal.SIGINT, previous)
 
 
-def test_sigterm_at_the_last_step_finishes_the_run(run, caplog):
-    finished = run("run", at_step=12, action=terminate)
+def test_a_signal_in_the_last_evaluation_is_not_lost(run, whole):
+    stopped = run("run", scores=SCORES, in_evaluation_of=12, action=terminate)
 
-    assert finished.go()
-    assert "Stopped after step" not in caplog.text
+    assert not stopped.go()
+    assert_same_run(stopped, whole)
+    assert run("run", scores=SCORES).go()
 
 
 def test_a_signal_to_another_worker_stops_this_one_too(run, monkeypatch):
