@@ -130,7 +130,9 @@ class Checkpointer:
         """Sets weights and slots from a checkpoint and returns its state."""
         try:
             arrays = tf1.read(os.path.join(path, run_checkpoints.MODEL_PREFIX))
-            state = files.read_json_object(os.path.join(path, run_checkpoints.STATE_FILE))
+            state = files.read_json_object(
+                os.path.join(path, run_checkpoints.STATE_FILE)
+            )
         except (ValueError, FileNotFoundError) as error:
             raise ValueError(
                 f"{error} Or remove the folder {path!r}: the run then goes on "

@@ -77,8 +77,8 @@ def define_for_training() -> None:
     flags.DEFINE_integer(
         "preemption_exit_code",
         program.EXIT_UNFINISHED,
-        "Exit code if SIGTERM or Ctrl-C stopped the training, after which a "
-        "checkpoint is saved; 0 for schedulers that take others for a failure.",
+        "Exit code if SIGTERM or Ctrl-C stopped the run, after a checkpoint if "
+        "it was training; 0 for schedulers that take others for a failure.",
         lower_bound=0,
         upper_bound=255,
     )

@@ -1,13 +1,14 @@
 """How every command starts, logs and ends.
 
 Exit codes: 0 done; 1 an error, reported in one line; 3, or
-`--preemption_exit_code`, a signal stopped the training, and the same command
-continues it; 130 Ctrl-C elsewhere, or twice; 141 the reader of stdout has gone.
+`--preemption_exit_code`, SIGTERM or Ctrl-C stopped a run, and the same command
+continues it; 130 they ended another command; 141 the reader of stdout has gone.
 """
 
 import contextlib
 import logging
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -43,6 +44,8 @@ UNSUPPORTED_FLAGS = {
     "masks while training.",
 }
 
+_EXIT_CODE_FLAG = "preemption_exit_code"
+
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -74,6 +77,8 @@ def run(
         define = flags.DEFINE_bool if is_switch else flags.DEFINE_string
         define(name, None, "A flag of the original without a use here.")
     values.set_default("verbosity", absl_logging.INFO)
+    # As Ctrl-C, so that what is unfinished is removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _parse(values)
         _set_up_logging()
@@ -82,7 +87,8 @@ def run(
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+        is_run = _EXIT_CODE_FLAG in values
+        sys.exit(values[_EXIT_CODE_FLAG].value if is_run else EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of stdout (`| head`) has closed it; Python flushes again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,8 @@ from tests.cli.processes import ROOT
 SCRIPT = """
 import logging
 import os
+import signal
+import sys
 
 from absl import flags
 
@@ -20,6 +22,8 @@ from albert_tf.cli import program
 
 def define_flags():
     flags.DEFINE_integer("number", 3, "How far to count.", lower_bound=1)
+    if "--preemption_exit_code=3" in sys.argv:
+        flags.DEFINE_integer("preemption_exit_code", 1, "Of a run.")
     flags.DEFINE_string("failure", None, "What goes wrong.")
 
 
@@ -38,7 +42,8 @@ def main(values):
             "import": ImportError("install the extra [beam]"),
             "bug": RuntimeError("a bug"),
             "interrupt": KeyboardInterrupt(),
-        }[values.failure]
+            "terminate": None,
+        }[values.failure] or os.kill(os.getpid(), signal.SIGTERM)
     print(*range(1, values.number + 1))
     return 3 if values.number == 7 else None
 
@@ -103,6 +108,12 @@ def test_flags_of_the_original_without_a_use_are_accepted(run):
         (["--failure=bug"], 1, "RuntimeError: a bug"),
         (["--failure=value", "--verbosity=1"], 1, "    too large"),
         (["--failure=interrupt"], 130, "error: interrupted"),
+        (["--failure=terminate"], 130, "error: interrupted"),
+        (
+            ["--failure=terminate", "--preemption_exit_code=3"],
+            3,
+            "error: interrupted",
+        ),
     ],
 )
 def test_a_bug_and_verbosity_1_show_the_traceback(
