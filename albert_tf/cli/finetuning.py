@@ -52,10 +52,6 @@ class FinetuningFlags(tokenizer.Vocabulary):
     num_train_epochs: float | None = setting(
         None, "Epochs over the training examples, instead of --num_train_steps."
     )
-    warmup_proportion: float | None = setting(
-        None,
-        "Fraction of the updates that warm up, instead of --num_warmup_steps.",
-    )
     export_dir: str | None = setting(
         None,
         "Directory for a SavedModel of the best weights, in float32: a new "
@@ -244,16 +240,22 @@ def _find_weights(values: FlagValues) -> TrainedWeights:
 
 def _run_length(
     values: FlagValues, sets: Sets, task_config: Any
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Returns the numbers of updates of the run and of its warm-up.
 
     Numbers that are given come first; else the epochs and the proportion, of
     which a command may have defaults, determine them.
     """
     if not sets.train:
-        return {"num_warmup_steps": 0, "start_warmup_step": 0}
+        return {
+            "num_warmup_steps": 0,
+            "start_warmup_step": 0,
+            "warmup_proportion": None,
+        }
     num_steps, num_warmup = values.num_train_steps, values.num_warmup_steps
     epochs, proportion = values.num_train_epochs, values.warmup_proportion
+    if values["num_warmup_steps"].present:
+        proportion = None
     if values["num_train_steps"].present:
         epochs = None
     # TF1: of examples, not of the windows that long ones are cut into.
@@ -271,9 +273,13 @@ def _run_length(
         batch_size = values.train_batch_size
         checks.check_integer("train_batch_size", batch_size, at_least=1)
         num_steps = max(1, int(num_examples / batch_size * epochs))
-    if proportion is not None and not values["num_warmup_steps"].present:
+    if proportion is not None:
         checks.check_number(
             "warmup_proportion", proportion, at_least=0, below=1
         )
         num_warmup = int(num_steps * proportion)
-    return {"num_train_steps": num_steps, "num_warmup_steps": num_warmup}
+    return {
+        "num_train_steps": num_steps,
+        "num_warmup_steps": num_warmup,
+        "warmup_proportion": proportion,
+    }

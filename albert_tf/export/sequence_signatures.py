@@ -110,7 +110,9 @@ def classifier_signatures(
         if not labels:
             scores = outputs["logits"][:, 0]
             if known.target_scale is not None:
-                scores = scores * known.target_scale + (known.target_mean or 0)
+                # As in `ClassificationData`: timestamps need more digits.
+                scores = tf.cast(scores, tf.float64) * known.target_scale
+                scores += known.target_mean or 0
             return outputs | {"score": scores}
         return outputs | {"probabilities": to_probabilities(outputs["logits"])}
 

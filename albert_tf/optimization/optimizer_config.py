@@ -71,13 +71,3 @@ class OptimizerConfig:
         )
         for name in ("num_warmup_steps", "start_warmup_step"):
             checks.check_integer(name, getattr(self, name))
-        last = self.start_warmup_step + self.num_warmup_steps
-        if self.num_warmup_steps and last > self.num_train_steps:
-            raise ValueError(
-                "`num_warmup_steps` (counted from `start_warmup_step`) must "
-                "not exceed `num_train_steps`, because the run would end "
-                "during its warm-up. Lower the first or raise the last. "
-                f"Received: num_warmup_steps={self.num_warmup_steps}, "
-                f"start_warmup_step={self.start_warmup_step}, "
-                f"num_train_steps={self.num_train_steps}."
-            )

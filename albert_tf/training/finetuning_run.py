@@ -151,6 +151,8 @@ class FinetuningRun:
         batch_size = self._config.eval_batch_size
         for eval_set in self._sets.evaluation:
             outputs = predictor.run(eval_set.columns, batch_size)
+            if problem := prediction.find_not_finite(outputs):
+                raise loop.TrainingDiverged(problem)
             all_outputs[eval_set] = outputs
             results = eval_set.data.scores(eval_set.examples, outputs)
             if "num_layers" in outputs:

@@ -33,6 +33,10 @@ _LOGGER = logging.getLogger(__name__)
 
 # Updates in one call of the graph, by device.
 _STEPS_PER_CALL = {"CPU": 1, "GPU": 20, "TPU": 100}
+_ADVICE = (
+    "Lower --learning_rate or increase --num_warmup_steps, in another "
+    "--output_dir."
+)
 # Values that the progress bar shows.
 _SHOWN = ("loss", "sequences_per_second")
 
@@ -358,9 +362,8 @@ class TrainingLoop:
             raise TrainingDiverged(
                 f"Training diverged at step {self.state.step + 1}: {problem}. "
                 f"The last good checkpoint is {self._checkpointer.latest()!r}. "
-                "Lower --learning_rate or increase --num_warmup_steps, in "
-                "another --output_dir; a pretraining can go on from the "
-                "checkpoint with --continue_from and another --random_seed."
+                f"{_ADVICE} A pretraining can go on from the checkpoint with "
+                "--continue_from and another --random_seed."
             )
         self.state.detector.update(loss)
 
@@ -370,6 +373,12 @@ class TrainingLoop:
         state = self.state
         scores = self._evaluator.evaluate()
         self._log.write_scores(state.step, scores, self._phase_fields())
+        for name, value in scores.items():
+            if math.isnan(value):
+                raise TrainingDiverged(
+                    f"Training diverged before step {state.step}: the "
+                    f"evaluation gives {name}=nan. {_ADVICE}"
+                )
         metric = self._config.best_metric or self._evaluator.primary_metric
         ranking.check_known(metric, scores)
         if state.phase < len(self._phases) - 1:

@@ -87,7 +87,10 @@ class Predictor:
                 {"records to predict": columns.digest},
                 "All workers need the same files.",
             )
-            yield chunk, self.run(columns, batch_size)
+            outputs = self.run(columns, batch_size)
+            if problem := find_not_finite(outputs):
+                _LOGGER.warning("%s", problem)
+            yield chunk, outputs
 
     def run(self, columns: RecordColumns, batch_size: int) -> Outputs:
         """Returns the outputs of N records by name.
@@ -133,7 +136,6 @@ class Predictor:
             in_order = [values[position] for position in order]
             is_ragged = name in self._task.sequence_outputs
             results[name] = in_order if is_ragged else np.stack(in_order)
-        _report_not_finite(results)
         return results
 
     def _outputs(
@@ -176,21 +178,20 @@ class Predictor:
         return np.concatenate([part.numpy() for part in parts])
 
 
-def _report_not_finite(outputs: Outputs) -> None:
-    """Warns of records that have no answer, such as by overflows."""
+def find_not_finite(outputs: Outputs) -> str | None:
+    """Names records that have no answer, such as by overflows, if any."""
     bad = [
         not all(np.isfinite(row).all() for row in rows)
         for rows in zip(*outputs.values(), strict=True)
     ]
-    if any(bad):
-        _LOGGER.warning(
-            "%d of %d records, the first is number %d, have outputs that are "
-            "not numbers, so their predictions mean nothing. Pass "
-            "--precision=float32.",
-            sum(bad),
-            len(bad),
-            bad.index(True) + 1,
-        )
+    if not any(bad):
+        return None
+    return (
+        f"{sum(bad)} of {len(bad)} records, the first is number "
+        f"{bad.index(True) + 1}, have outputs that are not numbers, so their "
+        "predictions mean nothing. Pass --precision=float32, or weights that "
+        "were trained with a lower --learning_rate."
+    )
 
 
 def _from_all(values: tf.Tensor) -> tf.Tensor:

@@ -225,6 +225,10 @@ class FinetuningConfig(RunConfig):
     do_train: bool = setting(False, "Whether to train.")
     do_eval: bool = setting(False, "Whether to evaluate.")
     do_predict: bool = setting(False, "Whether to write predictions.")
+    warmup_proportion: float | None = setting(
+        None,
+        "Fraction of the updates that warm up, instead of --num_warmup_steps.",
+    )
     predict_batch_size: int = setting(
         8,
         "Global prediction batch size for sequences of the maximum length; "

@@ -53,11 +53,13 @@ class DivergenceDetector:
     """Compares the loss of each step with its running level.
 
     Args:
+        first: Loss of the first step.
         mean: Exponential moving average of the loss.
         deviation: Exponential moving average of its distance from `mean`.
         num_steps: Number of steps seen.
     """
 
+    first: float = 0.0
     mean: float = 0.0
     deviation: float = 0.0
     num_steps: int = 0
@@ -72,6 +74,13 @@ class DivergenceDetector:
             return f"the loss is {loss}"
         if not detects_jumps or self.num_steps < HORIZON:
             return None
+        if self.mean > self.first + max(
+            ABSOLUTE_JUMP, RELATIVE_JUMP * self.first
+        ):
+            return (
+                f"the running level of the loss, {self.mean:.4g}, is far above "
+                f"the loss of the first step, {self.first:.4g}"
+            )
         margin = max(
             ABSOLUTE_JUMP,
             RELATIVE_JUMP * self.mean,
@@ -86,6 +95,8 @@ class DivergenceDetector:
 
     def update(self, loss: float) -> None:
         """Adds the loss of a step that has no problem."""
+        if not self.num_steps:
+            self.first = loss
         self.num_steps += 1
         share = 1 / min(self.num_steps, HORIZON)
         distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
@@ -225,6 +236,14 @@ def resume(
             workers.strategy.num_replicas_in_sync,
             devices.device_type(workers.strategy),
         )
+        if config.num_train_steps < (
+            config.start_warmup_step + config.num_warmup_steps
+        ):
+            _LOGGER.warning(
+                "The training ends within its warm-up: the learning rate never "
+                "reaches %g.",
+                config.learning_rate,
+            )
         log = MetricLog(
             config.output_dir,
             last_step=state.step if latest else None,

@@ -432,6 +432,13 @@ def test_a_loss_that_jumps_stops_a_run_that_detects_jumps(run):
     assert run("other", like_pretraining=False, **jump).go()
 
 
+def test_an_evaluation_that_is_not_a_number_ends_the_run(run):
+    diverged = run("run", scores={0: 0.1, 5: (0.2, np.nan)})
+
+    with pytest.raises(loop.TrainingDiverged, match="before step 5.*loss=nan"):
+        diverged.go()
+
+
 def test_a_checkpoint_that_cannot_be_written_ends_the_run_soon(
     run, monkeypatch
 ):

@@ -75,12 +75,12 @@ def test_a_finished_run_gives_the_scores_of_its_best_evaluation_again(
     assert "Using the weights of " in caplog.text
     assert runs.lines_of(done.output_dir) == lines
     evaluations = {
-        line["step"]: line["eval_masked_lm_accuracy"]
+        line["step"]: line["eval_masked_lm_loss"]
         for line in lines
         if "loss" not in line
     }
-    assert scores["masked_lm_accuracy"] == max(evaluations.values())
-    assert evaluations[scores["global_step"]] == scores["masked_lm_accuracy"]
+    assert scores["masked_lm_loss"] == min(evaluations.values())
+    assert evaluations[scores["global_step"]] == scores["masked_lm_loss"]
 
 
 # `tests/cli` has a quicker one, of runs that are killed.

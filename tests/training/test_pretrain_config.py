@@ -17,7 +17,7 @@ def test_the_defaults_are_those_of_the_paper():
 
     assert config.train_batch_size == 4096
     assert config.objectives == ("mlm", "sop")
-    assert config.primary_metric == "masked_lm_accuracy"
+    assert config.primary_metric == "masked_lm_loss"
     assert config.phases == (
         Phase(first_step=0, depth=12, max_seq_length=64, batch_size=4096),
     )

@@ -210,6 +210,24 @@ def test_a_fine_tuning_is_its_task_s_settings_too(tmp_path):
             check(**changes)
 
 
+def test_a_relative_warm_up_lets_a_run_become_longer(tmp_path):
+    config = dataclasses.replace(
+        runs.make_job(tmp_path).config,
+        num_train_steps=10,
+        num_warmup_steps=1,
+        warmup_proportion=0.1,
+    )
+    longer = dataclasses.replace(config, num_train_steps=20, num_warmup_steps=2)
+    folder = run_folder.finetuning_folder(config, runs.WordData(), "abc")
+    with folder.locked():
+        folder.claim(config)
+
+    run_folder.finetuning_folder(longer, runs.WordData(), "abc").check()
+    other = dataclasses.replace(longer, warmup_proportion=0.2)
+    with pytest.raises(ValueError, match="num_warmup_steps='0.1 of all'"):
+        run_folder.finetuning_folder(other, runs.WordData(), "abc").check()
+
+
 @pytest.mark.parametrize(
     "left", ["run.json.01234567.partial", "albert_config.json"]
 )

@@ -149,6 +149,26 @@ def test_a_jump_leaves_the_level_and_its_noise(losses, smooth, jump):
         assert level.problem(jump, detects_jumps=False) is None
 
 
+@pytest.mark.parametrize(
+    "losses",
+    [
+        pytest.param([8.3] * 5 + [4156.0] * (H - 5), id="at_once"),
+        pytest.param(
+            [8.3] + [8.3 + 0.05 * step for step in range(400)], id="slowly"
+        ),
+    ],
+)
+def test_a_level_above_the_first_loss_is_a_divergence(losses):
+    level = DivergenceDetector()
+    problems = []
+    for loss in losses + losses[-1:]:
+        problems.append(level.problem(loss))
+        level.update(loss)
+
+    assert "is far above the loss of the first step, 8.3" in problems[-1]
+    assert not any(problems[:H])
+
+
 def test_the_level_is_the_mean_of_the_first_steps_then_follows_slowly():
     level = level_after([1.0, 2.0, 3.0])
     assert level.mean == pytest.approx(2.0)

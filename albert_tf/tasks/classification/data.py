@@ -220,11 +220,15 @@ class ClassificationData:
         return np.array([self._label_ids(example) for example in examples], int)
 
     def _numbers(self, outputs: Outputs) -> np.ndarray:
-        """Returns the predictions of a regression, float32 `[N]`."""
-        logits = np.asarray(outputs["logits"], np.float64)[:, 0]
-        numbers = logits * self.target_scale + self.target_mean
-        # As they are written to files.
-        return numbers.astype(np.float32)
+        """Returns the predictions of a regression, `[N]`.
+
+        They are float32, or float64 if they are scaled: those of timestamps
+        need more digits.
+        """
+        logits = np.asarray(outputs["logits"], np.float32)[:, 0]
+        if (self.target_mean, self.target_scale) == (0, 1):
+            return logits
+        return np.float64(logits) * self.target_scale + self.target_mean
 
     def _probabilities(self, outputs: Outputs) -> np.ndarray:
         """Returns the probabilities of the labels, float32 `[N, K]`."""
@@ -316,7 +320,7 @@ class ClassificationData:
     ) -> tuple[np.ndarray, list[Any]]:
         """Returns the numbers of `test_results.tsv`, and the predictions.
 
-        The numbers are float32 `[N, K]`, the predictions those of
+        The numbers are float `[N, K]`, the predictions those of
         `ClassificationExample.label`.
         """
         if self.is_regression:

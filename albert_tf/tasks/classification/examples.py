@@ -17,6 +17,7 @@ from albert_tf.tasks import example_files
 _logger = logging.getLogger(__name__)
 
 _MAX_LABELS = 1000
+_LARGEST_NUMBER = 3.4e38
 _ENDINGS = tuple(
     f"{name}{gz}"
     for gz in ("", ".gz")
@@ -257,13 +258,14 @@ def _parse_label(
     if labels:
         return _index(text, labels, where)
     try:
-        target = float(text)
+        # Python reads 1_000 as a number.
+        target = float(text.replace("_", "?"))
     except ValueError:
         target = math.nan
-    if not math.isfinite(target):
+    if not abs(target) <= _LARGEST_NUMBER:
         raise ValueError(
-            f"{where}: the label must be a number, because the task is a "
-            f"regression. Received: {text!r}. Fix the row."
+            f"{where}: the label must be a number of float32, because the task "
+            f"is a regression. Received: {text!r}. Fix the row."
         )
     return target
 

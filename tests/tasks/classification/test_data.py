@@ -297,6 +297,26 @@ def test_scaled_numbers_are_learnt_and_answered_in_their_own_units(
     assert "target_mean" not in regression.settings
 
 
+def test_numbers_far_from_0_keep_their_digits(regression, tmp_path):
+    begin = 1_700_000_000.0
+    data = dataclasses.replace(
+        regression,
+        prediction_range=None,
+        target_mean=begin + 30,
+        target_scale=30.0,
+    )
+    examples = make_examples(begin, begin + 60)
+    outputs = {"logits": np.array([[-0.9], [0.9]], np.float32)}
+
+    scores = data.scores(examples, outputs)
+    write_predictions(data, examples, outputs, tmp_path, scores)
+
+    assert scores["pearson"] == pytest.approx(1)
+    assert scores["mean_squared_error"] == pytest.approx(9)
+    rows = (tmp_path / "test_results.tsv").read_text().split()
+    assert [float(row) - begin for row in rows] == pytest.approx([3, 57])
+
+
 def test_scores_of_numbers_are_those_before_they_are_clipped(regression):
     logits = np.array([[-1.0], [2.0], [8.0]], np.float32)
 

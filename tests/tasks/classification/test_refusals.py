@@ -176,7 +176,7 @@ def test_tables_that_cannot_be_used(
         ('["a;b"]\tone\t1\n', ("a",), ";", "without the --label_separator ';'"),
         *(
             (f"{label}\tone\t1\n", (), None, "line 2: .* must be a number")
-            for label in ("", "high", "nan", "inf")
+            for label in ("", "high", "nan", "inf", "1e40", "1_000")
         ),
         (
             "ham\tone\t1\nham\ttwo\t1\n",
