@@ -39,6 +39,7 @@ _ORDER_SETTINGS = ("random_seed", "read_order", "num_readers")
 # The running level averages about this many steps; jumps are not judged before
 # that many were seen.
 HORIZON = 50
+FIRST_STEPS = 10
 # A jump is a loss above the running level by all of: half of the level; this
 # many times the mean absolute deviation of single steps, so that small noisy
 # batches pass; and one nat, so that one hard example of a nearly solved task
@@ -53,7 +54,7 @@ class DivergenceDetector:
     """Compares the loss of each step with its running level.
 
     Args:
-        first: Loss of the first step.
+        first: Mean loss of the first steps.
         mean: Exponential moving average of the loss.
         deviation: Exponential moving average of its distance from `mean`.
         num_steps: Number of steps seen.
@@ -79,7 +80,7 @@ class DivergenceDetector:
         ):
             return (
                 f"the running level of the loss, {self.mean:.4g}, is far above "
-                f"the loss of the first step, {self.first:.4g}"
+                f"that of the first steps, {self.first:.4g}"
             )
         margin = max(
             ABSOLUTE_JUMP,
@@ -95,12 +96,12 @@ class DivergenceDetector:
 
     def update(self, loss: float) -> None:
         """Adds the loss of a step that has no problem."""
-        if not self.num_steps:
-            self.first = loss
         self.num_steps += 1
         share = 1 / min(self.num_steps, HORIZON)
         distance = abs(loss - self.mean) if self.num_steps > 1 else 0.0
         self.mean += share * (loss - self.mean)
+        if self.num_steps <= FIRST_STEPS:
+            self.first = self.mean
         self.deviation += share * (distance - self.deviation)
 
 
