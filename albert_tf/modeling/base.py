@@ -16,6 +16,23 @@ from albert_tf import config as config_lib
 
 _CONFIG = "config"
 _FROZEN = "frozen_layers"
+# Names that transformers gives to inputs, and ours.
+_OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
+# What the batches of all tasks have besides, of which a model takes a part.
+OF_BATCHES = {
+    "end_positions",
+    "example_weights",
+    "is_impossible",
+    "label_ids",
+    "masked_lm_ids",
+    "masked_lm_positions",
+    "masked_lm_weights",
+    "p_mask",
+    "packed_at",
+    "sentence_order_labels",
+    "start_positions",
+    "token_boundary",
+}
 register = keras.saving.register_keras_serializable(package="albert_tf")
 
 
@@ -177,7 +194,15 @@ class BaseModel(AlbertLayer, keras.Model):
         return keras.tree.map_structure(lambda output: output.shape, outputs)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs, self.input_specs(), type(self).__name__)
+        specs = self.input_specs()
+        if isinstance(inputs, Mapping):
+            inputs = {_OUR_NAMES.get(k, k): v for k, v in inputs.items()}
+            if unknown := inputs.keys() - specs.keys() - OF_BATCHES:
+                raise ValueError(
+                    f"Unknown inputs: {checks.listed(sorted(unknown))}. Those "
+                    f"of the model are {checks.listed(specs)}."
+                )
+        check_inputs(inputs, specs, type(self).__name__)
         return super().__call__(inputs, *args, **kwargs)
 
     @property
@@ -200,7 +225,7 @@ class BaseModel(AlbertLayer, keras.Model):
 def check_inputs(
     inputs: Any, specs: Mapping[str, Spec], model_name: str
 ) -> None:
-    """Checks what a model is called with; entries without a spec are ignored.
+    """Checks what a model is called with; others of a batch are ignored.
 
     Tensors of other shapes can be broadcast silently, and ids that are floats
     are rounded in a lower precision.

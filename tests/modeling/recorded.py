@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.checkpoints import load as load_lib
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling import base
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 PRETRAINED = ("model_base", "model_groups")
@@ -33,7 +34,9 @@ class Recorded:
             self.folder / "albert_config.json"
         )
         self.batch = {
-            key: self.numbers[key] for key in self.numbers if "/" not in key
+            key: self.numbers[key]
+            for key in self.numbers
+            if key in {*_INPUTS, *base.OF_BATCHES}
         }
 
     @property

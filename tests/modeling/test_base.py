@@ -18,7 +18,7 @@ _SHORT = {"input_ids": _IDS}
         (AlbertModel, [[1, 2]], "called on a dict with input_ids"),
         (AlbertModel, _IDS, "called on a dict.*`tokenizer.batch`"),
         (AlbertModel, tf.constant(_IDS), "called on a dict"),
-        (AlbertModel, {"ids": _IDS}, "Missing: input_ids"),
+        (AlbertModel, {}, "Missing: input_ids"),
         (AlbertModel, {"input_ids": _IDS[0]}, r"rank 2.*of shape \(5,\)"),
         (AlbertModel, {"input_ids": _IDS * 1.0}, "dtype int32.*float64"),
         (
@@ -31,6 +31,11 @@ _SHORT = {"input_ids": _IDS}
             _SHORT | {"input_mask": _IDS[:1]},
             r"`input_mask` must be .* the shape of `input_ids`.*\(1, 5\)",
         ),
+        (
+            AlbertModel,
+            _SHORT | {"mask": _IDS},
+            "Unknown inputs: mask. Those of the model are input_ids, input_m",
+        ),
         (PretrainingModel, _SHORT, "Missing: masked_lm_positions"),
         (MultipleChoiceModel, _SHORT, r"rank 3.*shape \(2, 5\)"),
         (BeamSpanModel, _SHORT, "Missing: p_mask"),
@@ -39,6 +44,18 @@ _SHORT = {"input_ids": _IDS}
 def test_wrong_inputs_are_errors_that_say_what_to_do(kind, inputs, message):
     with pytest.raises(ValueError, match=message):
         kind(tiny.config())(inputs)
+
+
+def test_names_of_transformers_are_understood():
+    model = AlbertModel(tiny.config())
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+
+    wanted = model(_SHORT | {"input_mask": mask, "segment_ids": mask})
+    found = model(_SHORT | {"attention_mask": mask, "token_type_ids": mask})
+
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values)
+    assert np.any(model(_SHORT)["pooled_output"] != wanted["pooled_output"])
 
 
 def test_teacher_forcing_needs_the_start():
