@@ -124,8 +124,14 @@ class AlbertLayer(SerializableLayer):
         return self.config.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
+        self.build_layers()
+
+    def build_layers(self) -> None:
+        """Builds what the layer contains, so that all weights exist."""
         for layer in self._flatten_layers(include_self=False, recursive=False):
-            layer.build((None, None, layer.input_width))
+            if not layer.built:
+                layer.build((None, None, layer.input_width))
+        self.built = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -194,7 +194,11 @@ class OutputLayer(base.SerializableLayer):
         self.hidden_size = hidden_size
         self.stddev = stddev
         self.seed = seed
-        self.build((None, hidden_size))
+
+    @property
+    def input_width(self) -> int:
+        """Size of the last axis of the inputs."""
+        return self.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
         # TF1: `[out, in]`, unlike every kernel.
@@ -214,10 +218,15 @@ class OutputLayer(base.SerializableLayer):
 
     def call(self, inputs: Any) -> Any:
         logits = ops.matmul(inputs, ops.transpose(self.output_weights))
-        return ops.cast(logits, "float32") + self.output_bias
+        return add_in_float32(logits, self.output_bias)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.units)
+
+
+def add_in_float32(logits: Any, bias: Any) -> Any:
+    """Returns the sum in float32, whatever the dtypes."""
+    return ops.cast(logits, "float32") + ops.cast(bias, "float32")
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:

@@ -51,7 +51,6 @@ class MaskedLmHead(base.AlbertLayer):
         )
         size = config.embedding_size
         self.layer_norm = LayerNorm(size, dtype=self.dtype_policy)
-        self.build((None, None, config.hidden_size))
 
     def build(self, input_shape: Any = None) -> None:
         super().build(input_shape)
@@ -73,7 +72,7 @@ class MaskedLmHead(base.AlbertLayer):
         hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
         hidden = self.layer_norm(hidden, fusion=fusion)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
-        return ops.cast(logits, "float32") + self.output_bias
+        return layers.add_in_float32(logits, self.output_bias)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (input_shape[0], None, self.config.vocab_size)
@@ -129,7 +128,7 @@ class PretrainingModel(base.BaseModel):
                 dtype=self.dtype_policy,
                 name="sentence_order_head",
             )
-        self.built = True
+        self.build_layers()
 
     def input_specs(self) -> dict[str, base.Spec]:
         specs = super().input_specs()

@@ -56,7 +56,7 @@ class ClassifierModel(base.BaseModel):
             dtype=self.dtype_policy,
         )
         self.task_head = layers.output_layer(self, "task_head", num_labels)
-        self.built = True
+        self.build_layers()
 
     def call(
         self,

@@ -45,7 +45,7 @@ class SpanModel(base.BaseModel):
             config, seed=self.seed, dtype=self.dtype_policy
         )
         self.span_head = layers.output_layer(self, "span_head", 2)
-        self.built = True
+        self.build_layers()
 
     def call(
         self,
@@ -123,7 +123,6 @@ class BeamSpanHead(base.AlbertLayer):
         self.answer_dense_1 = dense(
             self, "answer_dense_1", hidden, 1, use_bias=False
         )
-        self.build((None, None, hidden))
 
     def call(
         self,
@@ -255,7 +254,7 @@ class BeamSpanModel(base.BaseModel):
             dropout_prob=dropout_prob,
             seed=layers.derive_seed(self.seed, "beam_span_head"),
         )
-        self.built = True
+        self.build_layers()
 
     def input_specs(self) -> dict[str, base.Spec]:
         return super().input_specs() | {"p_mask": base.Spec(dtype="float32")}

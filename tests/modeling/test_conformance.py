@@ -168,19 +168,21 @@ def model_kind(request):
     return request.param
 
 
-@pytest.fixture(params=["float32", "mixed_bfloat16"])
+@pytest.fixture(params=["float32", "mixed_bfloat16", "bfloat16"])
 def dtype(request):
     return request.param
 
 
-def _make(kind, dtype="float32", *, seed=0, config=_CONFIG, **changes):
+def _make(
+    kind, dtype="float32", *, seed=0, config=_CONFIG, is_built=True, **changes
+):
     given = {"dtype": dtype}
     if issubclass(kind, AlbertLayer):
         given |= {"config": config, "seed": seed}
     elif kind is OutputLayer:
         given |= {"seed": seed}
     layer = kind(**given, **{**_TABLE[kind].arguments, **changes})
-    if not layer.built:
+    if is_built and not layer.built:
         layer.build()
     return layer
 
@@ -244,6 +246,18 @@ def test_outputs_have_the_shapes_and_dtypes_of_the_symbolic_call(kind, dtype):
         for known, size in zip(promised.shape, real.shape, strict=True):
             assert known in (None, size)
         assert real.dtype == expected or real.dtype.is_integer
+
+
+@pytest.mark.parametrize("kind", _LAYERS, ids=lambda kind: kind.__name__)
+def test_the_layer_around_a_layer_may_build_it(kind):
+    layer = _make(kind, is_built=False)
+
+    layer.build((None, None, H))
+
+    num_weights = len(layer.weights)
+    assert num_weights
+    layer(*_TABLE[kind].inputs)
+    assert len(layer.weights) == num_weights
 
 
 # The graphs of models are those of the exports below, and those of

@@ -77,6 +77,7 @@ def test_arithmetic_is_float32_in_mixed_precision():
 
 def test_first_values_are_those_of_the_original_whatever_the_config():
     layer = layers.OutputLayer(500, hidden_size=80, seed=0, name="head")
+    layer.build()
 
     # A normal distribution of deviation 0.02, cut at two deviations.
     deviation = np.asarray(layer.output_weights).std()

@@ -39,6 +39,7 @@ def test_forbidden_positions_have_no_probability():
 
 def test_an_end_is_scored_by_its_vector_and_that_of_its_start(tiny_config):
     head = span_models.BeamSpanHead(tiny_config, dropout_prob=0.0, seed=0)
+    head.build()
     rng = np.random.default_rng(0)
     sequence = rng.standard_normal((1, 4, 8)).astype("f")
     starts = np.array([[2, 0]], "int32")
