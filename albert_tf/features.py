@@ -8,6 +8,7 @@ Source: google-research/albert, `create_pretraining_data.py`.
 """
 
 import dataclasses
+from typing import Any
 
 from albert_tf import checks
 
@@ -49,19 +50,21 @@ class Feature:
         length: Number of values in a record; None if it varies.
         dtype: `int64` or `float32`, the type in the record. Integers become
             int32 in a batch.
+        is_read: Whether readers need the field; BERT's records lack one.
     """
 
     name: str
     record_name: str
     length: int | None
     dtype: str = "int64"
+    is_read: bool = True
 
 
 def _feature(
-    name: str, length: int | None, record_name: str = "", dtype: str = "int64"
+    name: str, length: int | None, record_name: str = "", **others: Any
 ) -> Feature:
     return Feature(
-        name=name, record_name=record_name or name, length=length, dtype=dtype
+        name=name, record_name=record_name or name, length=length, **others
     )
 
 
@@ -79,7 +82,7 @@ def static_pretraining_features(
         _feature("input_ids", max_seq_length),
         _feature("input_mask", max_seq_length),
         _feature("segment_ids", max_seq_length),
-        _feature("token_boundary", max_seq_length),
+        _feature("token_boundary", max_seq_length, is_read=False),
         _feature("masked_lm_positions", max_predictions),
         _feature("masked_lm_ids", max_predictions),
         _feature("masked_lm_weights", max_predictions, dtype="float32"),

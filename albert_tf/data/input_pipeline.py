@@ -263,16 +263,20 @@ def _parse(records: tf.Tensor, fields: Sequence[features.Feature]) -> Batch:
             if field.length is None
             else tf.io.FixedLenFeature([field.length], tf.as_dtype(field.dtype))
             for field in fields
+            if field.is_read
         },
     )
-    return {field.name: parsed[field.record_name] for field in fields}
+    return {
+        field.name: parsed[field.record_name]
+        for field in fields
+        if field.is_read
+    }
 
 
 def _to_static_batch(parsed: Batch) -> Batch:
     batch = {
         name: tf.cast(values, tf.int32) if values.dtype.is_integer else values
         for name, values in parsed.items()
-        if name != "token_boundary"
     }
     labels = tf.squeeze(batch["sentence_order_labels"], axis=1)
     return batch | {"sentence_order_labels": labels}

@@ -81,6 +81,7 @@ def render_record(data: bytes, shard: Shard, text: TokenText) -> str:
             max_seq_length=settings.max_seq_length,
             max_predictions=settings.num_prediction_slots,
         )
+        if feature.is_read
     }
     return _render_static(fields, settings.pair_objective, text)
 

@@ -237,7 +237,7 @@ def _describe(records: RecordFile) -> Shard:
         max_seq_length=max_seq_length, max_predictions=max_predictions
     ):
         size = sizes.get(feature.record_name, 0)
-        if not size or size != feature.length:
+        if feature.is_read and (not size or size != feature.length):
             raise ValueError(
                 f"{records.path!r} has no sidecar, and its first record is "
                 "not a pretraining record with static masks: "

@@ -4,7 +4,13 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf.data import example_codec, record_files, record_source
+from albert_tf.data import (
+    example_codec,
+    input_pipeline,
+    record_files,
+    record_source,
+)
+from albert_tf.data.example_order import InputShard
 from tests.data.records import dynamic_record, serialize, static_record
 
 
@@ -228,15 +234,20 @@ def test_files_of_one_content_are_told(two_files, tmp_path, caplog):
     assert "copy' holds the same records as" in caplog.text
 
 
-def test_records_of_the_original_need_no_sidecar(write_records):
-    path = write_records(
-        "a.tf_record",
-        [static_record(9, max_seq_length=11, num_slots=3)],
-        with_sidecar=False,
+@pytest.mark.parametrize("is_of_bert", [False, True])
+def test_records_of_the_original_need_no_sidecar(write_records, is_of_bert):
+    record = static_record(9, max_seq_length=11, num_slots=3)
+    if is_of_bert:
+        del record["token_boundary"]
+    path = write_records("a.tf_record", [record], with_sidecar=False)
+
+    source = record_source.open_records(path)
+    [batch] = input_pipeline.evaluation_dataset(
+        source, InputShard(), batch_size=1
     )
 
-    shard = record_source.open_records(path).shard
-
+    np.testing.assert_array_equal(batch["input_ids"][0], record["input_ids"])
+    shard = source.shard
     assert not shard.has_sidecar
     assert shard.settings.masking == "static"
     assert shard.settings.max_seq_length == 11
