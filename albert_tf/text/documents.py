@@ -41,6 +41,9 @@ _DUMP_NAME = re.compile(r".*\.xml(-p\d+p\d+)?", re.DOTALL | re.IGNORECASE)
 _PARQUET_ROWS = 64
 _PARQUET_BUFFER_SIZE = 2**18
 _SENTENCE_LANGUAGE = "en"
+_PARAGRAPH_END = "\n\n"
+# The time of sentencex grows with the square of a paragraph.
+_LONGEST_PARAGRAPH = 2**14
 # White space that is not ASCII: sentencex 1.0 panics where a capital letter,
 # it and a full stop follow one another. A tokenizer makes it a space anyway.
 _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
@@ -99,7 +102,10 @@ class Document:
         if self.is_split:
             return self.text.split("\n")
         text = _WIDE_SPACE.sub(" ", self.text)
-        return sentencex.segment(_SENTENCE_LANGUAGE, text)
+        paragraphs = text.split(_PARAGRAPH_END)
+        if max(map(len, paragraphs)) <= _LONGEST_PARAGRAPH:
+            return _sentences(text)
+        return [s for part in paragraphs for s in _sentences_of_any(part)]
 
     @property
     def size(self) -> int:
@@ -239,9 +245,8 @@ def _holds_json(path: str, first_line: str) -> bool:
     if name.endswith(_JSON_NAMES):
         return True
     try:
-        # A first line of text that is such an object is no sentence.
-        is_object = first_line.lstrip().startswith("{")
-        return is_object and bool(json.loads(first_line))
+        # A first line of text that is an object is no sentence.
+        return isinstance(json.loads(first_line), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -281,6 +286,24 @@ def _parts(text: str) -> Iterator[str]:
         if not _is_blank(part):
             yield part
         start = end
+
+
+def _sentences(text: str) -> list[str]:
+    return sentencex.segment(_SENTENCE_LANGUAGE, text)
+
+
+def _sentences_of_any(paragraph: str) -> Iterator[str]:
+    """Yields the sentences of a paragraph of any length, part by part."""
+    while len(paragraph) > _LONGEST_PARAGRAPH:
+        part = paragraph[:_LONGEST_PARAGRAPH]
+        *whole, last = _sentences(part)
+        # It may go on after the part.
+        start = part.rfind(last)
+        if start <= 0:
+            whole, start = [part], len(part)
+        yield from whole
+        paragraph = paragraph[start:]
+    yield from _sentences(paragraph)
 
 
 def _size(text: str) -> int:

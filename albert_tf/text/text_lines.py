@@ -12,6 +12,8 @@ from albert_tf import storage
 from albert_tf.files import Path
 
 _BYTE_ORDER_MARK = "\ufeff"
+# A few bytes that are decompressed may fill any memory.
+_MAX_LINE_BYTES = 2**28
 _COMPRESSED_NAMES = (".gz", ".bz2", ".zst")
 
 
@@ -100,7 +102,13 @@ def numbered_lines(
         on_bad_line: Called with what is wrong with a line that is not UTF-8,
             which is then skipped; if None, such a line is a ValueError.
     """
-    for number, line in enumerate(file, start=1):
+    lines = iter(lambda: file.readline(_MAX_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > _MAX_LINE_BYTES:
+            raise ValueError(
+                f"{name}, line {number} is longer than {_MAX_LINE_BYTES >> 20} "
+                "MiB. Divide it."
+            )
         if number == 1 and b"\0" in line:
             raise ValueError(f"{name} is not a text file: it has zero bytes.")
         try:
