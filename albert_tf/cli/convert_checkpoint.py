@@ -34,8 +34,10 @@ def run(values: flags.FlagValues) -> None:
         f"{summary.num_weights} variables, {summary.num_parameters:,} values"
     )
     for name in summary.left_out:
-        print(f"left out  {name} (the format cannot store it)")
+        print(
+            f"left out  {program.printable(name)} (the format cannot store it)"
+        )
     for note in summary.notes:
-        print(note)
+        print(program.printable(str(note)))
     for name, difference in summary.differences.items():
         print(f"{name} differs by at most {difference:.3g}")

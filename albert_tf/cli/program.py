@@ -8,6 +8,7 @@ continues it; 130 they ended another command; 141 the reader of stdout has gone.
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -44,6 +45,8 @@ UNSUPPORTED_FLAGS = {
     "masks while training.",
 }
 
+# Controls but tabs and line feeds, and halves of surrogate pairs.
+_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
 _LOGGER = logging.getLogger(__name__)
@@ -152,10 +155,21 @@ def quiet_import() -> Iterator[None]:
             os.close(stderr)
 
 
+def printable(text: str) -> str:
+    r"""Escapes what a terminal would obey, or lacks in its encoding.
+
+    >>> print(printable("f1_of_\x1b[2J"))
+    f1_of_\x1b[2J
+    """
+    text = _CONTROLS.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def print_scores(scores: dict[str, float]) -> None:
     """Prints one score a line."""
     for name, value in scores.items():
-        print(f"{name} = {value:.6g}")
+        print(f"{printable(name)} = {value:.6g}")
 
 
 class _ConsoleHandler(logging.Handler):
@@ -171,7 +185,7 @@ class _ConsoleHandler(logging.Handler):
             level = f"{record.levelname.lower()}: "
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         try:
-            line = f"{clock} {level}{record.getMessage()}"
+            line = f"{clock} {level}{printable(record.getMessage())}"
             tqdm.tqdm.write(line, file=sys.stderr)
         except Exception:
             self.handleError(record)
@@ -207,5 +221,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    one_line = printable(" ".join(message.split()))
+    print(f"error: {one_line}", file=sys.stderr)
     sys.exit(EXIT_USER_ERROR)

@@ -143,8 +143,14 @@ class RunState:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunState":
         """Restores what `dataclasses.asdict` returned."""
-        detector = DivergenceDetector(**values["detector"])
-        return cls(**{**values, "detector": detector})
+        try:
+            detector = DivergenceDetector(**values["detector"])
+            return cls(**{**values, "detector": detector})
+        except (KeyError, TypeError) as error:
+            raise ValueError(
+                f"The state.json of the newest checkpoint is damaged ({error})."
+                " Remove its folder: the run then goes on from the one before."
+            ) from error
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,7 @@ def main(values):
     if values.failure:
         raise {
             "value": ValueError("`number` is\\n    too large"),
+            "escape": ValueError("\\x1b[2J\\udc80"),
             "file": FileNotFoundError(2, "No such file", "corpus.txt"),
             "import": ImportError("install the extra [beam]"),
             "bug": RuntimeError("a bug"),
@@ -84,6 +85,7 @@ MISSED = next(iter(program.UNSUPPORTED_FLAGS))
         ("4", "unexpected argument '4'; flags look like --name=value"),
         (f"--{MISSED}=3", f"--{MISSED} is not supported. "),
         ("--failure=value", "`number` is too large"),
+        ("--failure=escape", r"\x1b[2J\udc80"),
         ("--failure=file", "corpus.txt: No such file"),
         ("--failure=import", "install the extra [beam]"),
     ],
