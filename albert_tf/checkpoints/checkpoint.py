@@ -206,7 +206,18 @@ def check_fit(
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
-    """Checks that arrays have no NaN and no infinity."""
+    """Checks that weights are floats, without NaN and infinity."""
+    others = [
+        name
+        for name, array in arrays.items()
+        # That of bfloat16 is V.
+        if array.dtype.kind not in "fV" and name != variable_names.GLOBAL_STEP
+    ]
+    if others:
+        raise ValueError(
+            f"{where!r} has weights that are no floats: "
+            f"{checks.listed(sorted(others))}. Pass another checkpoint."
+        )
     wrong = [name for name, a in arrays.items() if not np.isfinite(a).all()]
     if wrong:
         raise ValueError(

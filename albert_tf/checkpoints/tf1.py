@@ -108,13 +108,18 @@ def read(
     prefix = resolve(path)
     try:
         reader = tf.train.load_checkpoint(prefix)
-        return {
-            name.removeprefix(variable_names.MODULE_PREFIX): np.asarray(
-                reader.get_tensor(name)
-            )
-            for name in sorted(reader.get_variable_to_shape_map())
-            if wanted is None or wanted(name)
-        }
+        arrays: dict[str, np.ndarray] = {}
+        for full_name in filter(
+            wanted, sorted(reader.get_variable_to_shape_map())
+        ):
+            name = full_name.removeprefix(variable_names.MODULE_PREFIX)
+            if name in arrays:
+                raise ValueError(
+                    f"Checkpoint {prefix!r} has {name!r} twice, with and "
+                    f"without {variable_names.MODULE_PREFIX!r}."
+                )
+            arrays[name] = np.asarray(reader.get_tensor(full_name))
+        return arrays
     # The reader raises IndexError at the end of a truncated data file.
     except (tf.errors.OpError, IndexError) as error:
         raise ValueError(

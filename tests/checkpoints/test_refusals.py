@@ -326,6 +326,8 @@ _ROWS = [
     (_load(arrays={"bert/x": _ones(1)}), "bert/x is unexpected. Use the c"),
     (_load(arrays={_POOLER: _ones(9)}), r"of shape \[9\], but must be \[8\]"),
     (_load(arrays=_NAN), f"finite.*{_POOLER}"),
+    (_load(arrays={_POOLER: np.ones(8, "int32")}), f"no floats: {_POOLER}"),
+    (_load(arrays={f"module/{_POOLER}": _ones(8)}), f"has '{_POOLER}' twice"),
     (_nan_slot, f"not finite.*{_POOLER}/adam_m"),
     (_check(removed=[_POOLER]), f"{_POOLER} is missing"),
     (_two_encoders, "two models on its own"),

@@ -228,7 +228,8 @@ class ClassificationData:
         logits = np.asarray(outputs["logits"], np.float32)[:, 0]
         if (self.target_mean, self.target_scale) == (0, 1):
             return logits
-        return np.float64(logits) * self.target_scale + self.target_mean
+        numbers = logits.astype(np.float64)
+        return numbers * self.target_scale + self.target_mean
 
     def _probabilities(self, outputs: Outputs) -> np.ndarray:
         """Returns the probabilities of the labels, float32 `[N, K]`."""
