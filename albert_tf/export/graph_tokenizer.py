@@ -224,13 +224,15 @@ class _Replacements:
         self._numbers = tf.constant(
             numbers.astype(np.min_scalar_type(len(old_ids)))
         )
-        # How many characters of its replacement precede each new id.
-        sizes = [0]
+        # How many characters of its replacement precede each new id, and
+        # how many precede the last of its replacement.
+        sizes, totals = [0], [0]
         for ids in new_ids:
             pieces = map(tokenizer.id_to_token, ids[:-1])
             own_sizes = [len(p.removeprefix(_WORD_MARK)) for p in pieces]
             sizes += itertools.accumulate([0, *own_sizes])
-        self._sizes = tf.constant(sizes)
+            totals += [sum(own_sizes)] * len(ids)
+        self._sizes, self._totals = tf.constant(sizes), tf.constant(totals)
 
     def apply(self, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Replaces ids.
@@ -266,6 +268,9 @@ class _Replacements:
         comma = tf.maximum(
             ragged.previous_true(text.code_points == _COMMA, ends), first
         )
+        # What the model takes for space may precede the number.
+        number = tf.maximum(first, comma - tf.gather(self._totals, parts))
+        first = tf.where(is_divided, number, first)
         cut = tf.minimum(first + tf.gather(self._sizes, parts), comma)
         starts = tf.where(same_before, cut, first)
         ends = tf.where(same_after, ragged.shift_left(starts, 0), ends)

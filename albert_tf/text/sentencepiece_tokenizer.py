@@ -239,9 +239,11 @@ class SentencePieceTokenizer(Tokenizer):
         start, end = span
         start += len(text[start:end]) - len(text[start:end].lstrip())
         comma = max(text.rfind(",", start, end), start)
-        cuts = [start]
-        for part in parts[:-1]:
-            size = len(self._tokens[part].removeprefix(_WORD_MARK))
+        tokens = [self._tokens[part] for part in parts[:-1]]
+        sizes = [len(token.removeprefix(_WORD_MARK)) for token in tokens]
+        # What the model takes for space may precede the number.
+        cuts = [max(start, comma - sum(sizes))]
+        for size in sizes:
             cuts.append(min(cuts[-1] + size, comma))
         return list(itertools.pairwise([*cuts, end]))
 
