@@ -14,6 +14,8 @@ from albert_tf import checks, files
 # Its name in the folders of runs, checkpoints and exports.
 CONFIG_FILE = "albert_config.json"
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+# Shared weights could be applied without end.
+_MOST_BLOCKS = 10_000
 SHARING_STRATEGIES = ("all", "attention", "ffn", "none")
 
 # Keys of the released JSON files that no code ever read, with the only value
@@ -93,6 +95,12 @@ class AlbertConfig:
                 "because each head takes an equal slice. Received: "
                 f"hidden_size={self.hidden_size}, "
                 f"num_attention_heads={self.num_attention_heads}."
+            )
+        num_blocks = self.num_hidden_layers * self.inner_group_num
+        if num_blocks > _MOST_BLOCKS:
+            raise ValueError(
+                f"`num_hidden_layers` times `inner_group_num` must not exceed "
+                f"{_MOST_BLOCKS}. Received: {num_blocks}."
             )
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(

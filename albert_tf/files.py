@@ -123,12 +123,23 @@ def _identity(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+def open_read(path: Path) -> IO[bytes]:
+    """Opens a file for reading bytes; a pipe or device is a ValueError.
+
+    It could hang, or have other bytes when it is read again.
+    """
+    name = check_local(path)
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise ValueError(f"{name!r} is not a regular file.")
+    return open(name, "rb")
+
+
 def read_text(path: Path) -> str:
     """Reads a UTF-8 file."""
     name = check_local(path)
     try:
-        with open(name, encoding="utf-8", newline="\n") as file:
-            return file.read()
+        with open_read(name) as file:
+            return file.read().decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"{name!r} is not UTF-8 text: {error}.") from error
 
@@ -137,7 +148,7 @@ def read_json(path: Path) -> Any:
     """Reads a JSON file; one that is damaged is a ValueError that names it."""
     try:
         return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
             f"{os.fspath(path)} is damaged: it is not JSON ({error}). "
             "Restore or remove it."

@@ -72,7 +72,7 @@ def remove(path: Path) -> None:
 def open_read(path: Path) -> IO[bytes]:
     """Opens a file for reading bytes, from its beginning or any place."""
     if not is_remote(path):
-        return open(path, "rb")
+        return files.open_read(path)
     with _file(path, "read") as (system, name):
         opened = system.open(name, "rb", block_size=_BLOCK_SIZE)
     return io.BufferedReader(_RemoteFile(opened, os.fspath(path)))

@@ -32,6 +32,10 @@ def test_defaults_are_those_of_xxlarge():
             {"num_hidden_layers": 2, "num_hidden_groups": 3},
             "must not exceed `num_hidden_layers`.*groups=3",
         ),
+        (
+            {"num_hidden_layers": 10**9},
+            "must not exceed 10000. Received: 1000000000",
+        ),
     ],
 )
 def test_impossible_values_are_refused_by_name(fields, words):

@@ -108,6 +108,23 @@ def test_the_next_writer_of_a_folder_removes_what_a_killed_one_left(tmp_path):
         assert len(files.find_partials(tmp_path / "version")) == 1
 
 
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+
+    for name in ("pipe", "device"):
+        with pytest.raises(ValueError, match=f"{name}' is not a regular file"):
+            files.read_json(tmp_path / name)
+
+
+def test_json_that_is_nested_without_end_is_damaged(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("[" * 200_000)
+
+    with pytest.raises(ValueError, match=r"a\.json is damaged"):
+        files.read_json(path)
+
+
 def test_json_lines_without_the_one_that_a_kill_cut_off(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"step": 1}\n{"step": 2}\n{"st')

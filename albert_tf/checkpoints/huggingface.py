@@ -183,7 +183,7 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
 
 def _read_safetensors(path: str) -> dict[str, np.ndarray]:
     try:
-        with open(path, "rb") as file:
+        with files.open_read(path) as file:
             tensors = safetensors.deserialize(file.read())
     except safetensors.SafetensorError as error:
         raise ValueError(

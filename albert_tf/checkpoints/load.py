@@ -109,6 +109,8 @@ def load_model(
         checks.check_choice("head", head, tuple(_MODELS))
     source = read(path, albert_config=config)
     head = head or meaning.find_head(source, where)
+    # Before a model is made, of any size that a config may have.
+    checkpoint.check(source, where)
     model = new_model(
         head, checkpoint.known_config(source), source, dtype=dtype
     )

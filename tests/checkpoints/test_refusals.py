@@ -250,6 +250,16 @@ def _without_config(case):
     load.load_model(case.folder)
 
 
+def _with_sizes(**sizes):
+    """Loads weights with a config that would fill any memory."""
+
+    def run(case):
+        config = dataclasses.replace(case.source.config, **sizes)
+        load.load_model(case.written(tf1.write_ours), config=config)
+
+    return run
+
+
 def _two_encoders(case):
     inputs = {"input_ids": keras.Input([None], dtype="int32")}
     encoders = [
@@ -339,6 +349,8 @@ _ROWS = [
     (_truncated(tf1.write_ours, _DATA), "is damaged or inc"),
     (_truncated(huggingface.write, "model.safetensors"), "is damaged or inc"),
     # The model of a checkpoint.
+    (_with_sizes(vocab_size=10**12), r"must be \[1000000000000, 4\]"),
+    (_with_sizes(intermediate_size=10**12), "10000000000"),
     (_without_config, "Pass --albert_config_file"),
     # What a checkpoint means.
     (_load_as(hidden_act="relu"), r"with hidden_act='gelu' \(now 'relu'\)"),
