@@ -243,14 +243,7 @@ def resume(
             workers.strategy.num_replicas_in_sync,
             devices.device_type(workers.strategy),
         )
-        if config.num_train_steps < (
-            config.start_warmup_step + config.num_warmup_steps
-        ):
-            _LOGGER.warning(
-                "The training ends within its warm-up: the learning rate never "
-                "reaches %g.",
-                config.learning_rate,
-            )
+        _warn_of_short_runs(config)
         log = MetricLog(
             config.output_dir,
             last_step=state.step if latest else None,
@@ -264,6 +257,16 @@ def resume(
             log=log,
             state=state,
             is_new=latest is None,
+        )
+
+
+def _warn_of_short_runs(config: RunConfig) -> None:
+    end_of_warmup = config.start_warmup_step + config.num_warmup_steps
+    if config.num_train_steps < end_of_warmup:
+        _LOGGER.warning(
+            "The training ends within its warm-up: the learning rate never "
+            "reaches %g.",
+            config.learning_rate,
         )
 
 

@@ -90,7 +90,6 @@ def results_of(folder):
         ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
         ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
         ("--albert_config_file=base_v3", "base_v3"),
-        ("--num_train_steps=1", "num_warmup_steps=2"),
         ("--preemption_exit_code=256", "--preemption_exit_code=256"),
     ],
 )

@@ -64,10 +64,10 @@ CONTRACT = {
         "tokens": (IDS, {**LABELS, "logits": ("float32", -1, NUM_LABELS)}),
     },
     "regression": {
-        "serving_default": (PAIR, {"score": ("float32", -1)}),
+        "serving_default": (PAIR, {"score": ("float64", -1)}),
         "tokens": (
             IDS,
-            {"score": ("float32", -1), "logits": ("float32", -1, 1)},
+            {"score": ("float64", -1), "logits": ("float32", -1, 1)},
         ),
     },
     "squad_1": {
@@ -200,7 +200,7 @@ def test_ids_give_what_the_model_gives(name, exported):
     if "probabilities" in found:
         expected["probabilities"] = softmax(expected["logits"])
     if name == "regression":
-        expected["score"] = 1e3 + 5 * expected["logits"][:, 0]
+        expected["score"] = 1e3 + 5 * np.float64(expected["logits"][:, 0])
     assert set(found) == set(expected)
     for output, values in expected.items():
         is_by_place = values.shape[:2] == ids["input_ids"].shape
