@@ -71,7 +71,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def check_vocab_file(path: str | None) -> None:
-    """Checks that readers of weights will know a WordPiece vocabulary."""
+    """Checks the ending by which checkpoints tell WordPiece vocabularies."""
     if path and not path.endswith(".txt"):
         raise ValueError(
             f"The name of `vocab_file` must end in .txt. Received: {path!r}."

@@ -159,6 +159,12 @@ def write_vocabulary(
 
 
 def check(source: Checkpoint, where: str) -> None:
+    """Checks that the weights match the config, and their values."""
+    check_shapes(source, where)
+    check_values(source.arrays, where)
+
+
+def check_shapes(source: Checkpoint, where: str) -> None:
     """Checks that the weights match the config.
 
     Whole heads may be absent, and so may the pooler, which some models in
@@ -173,7 +179,6 @@ def check(source: Checkpoint, where: str) -> None:
     }
     shapes = {name: variable_names.shape_of(name, config) for name in names}
     check_fit(source.weights, shapes, where)
-    check_finite(source.arrays, where)
 
 
 def check_fit(
@@ -205,7 +210,7 @@ def check_fit(
         )
 
 
-def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
+def check_values(arrays: Mapping[str, np.ndarray], where: str) -> None:
     """Checks that weights are floats, without NaN and infinity."""
     others = [
         name

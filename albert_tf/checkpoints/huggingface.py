@@ -171,7 +171,12 @@ def _read_tensors(folder: str) -> dict[str, np.ndarray]:
         index = os.path.join(folder, _INDEX_FILE)
         values = files.read_json_object(index)
         weight_map = files.object_of(values, "weight_map", index)
-        names = {os.path.basename(str(name)) for name in weight_map.values()}
+        names = {*map(str, weight_map.values())}
+        if names != {*map(os.path.basename, names)}:
+            raise ValueError(
+                f"{index} is damaged: it must name files beside it. Received: "
+                f"{checks.listed(sorted(names))}."
+            )
     tensors: dict[str, np.ndarray] = {}
     for name in sorted(names):
         tensors |= _read_safetensors(os.path.join(folder, name))

@@ -110,7 +110,7 @@ def load_model(
     source = read(path, albert_config=config)
     head = head or meaning.find_head(source, where)
     # Before a model is made, of any size that a config may have.
-    checkpoint.check(source, where)
+    checkpoint.check_shapes(source, where)
     model = new_model(
         head, checkpoint.known_config(source), source, dtype=dtype
     )
@@ -235,7 +235,7 @@ def assign(
         variables = _without_new_heads(variables, weights, where)
     shapes = {name: tuple(v.shape) for name, v in variables.items()}
     checkpoint.check_fit(weights, shapes, where)
-    checkpoint.check_finite({name: weights[name] for name in variables}, where)
+    checkpoint.check_values({name: weights[name] for name in variables}, where)
     for name, variable in variables.items():
         variable.assign(weights[name])
     unused_heads = sorted(set(weights) - set(variables))

@@ -234,7 +234,7 @@ def _make_model(
     head: str, config: ExportConfig, source: Checkpoint
 ) -> keras.Model:
     """Makes a model with the heads of `source` and new weights."""
-    checkpoint.check(source, config.init_checkpoint)
+    checkpoint.check_shapes(source, config.init_checkpoint)
     beams = {}
     if head == "beam_span":
         beams = {

@@ -11,28 +11,13 @@ from typing import Any, Self
 
 import keras
 
-from albert_tf import checks
+from albert_tf import checks, features
 from albert_tf import config as config_lib
 
 _CONFIG = "config"
 _FROZEN = "frozen_layers"
 # Names that transformers gives to inputs, and ours.
 _OUR_NAMES = {"attention_mask": "input_mask", "token_type_ids": "segment_ids"}
-# What the batches of all tasks have besides, of which a model takes a part.
-OF_BATCHES = {
-    "end_positions",
-    "example_weights",
-    "is_impossible",
-    "label_ids",
-    "masked_lm_ids",
-    "masked_lm_positions",
-    "masked_lm_weights",
-    "p_mask",
-    "packed_at",
-    "sentence_order_labels",
-    "start_positions",
-    "token_boundary",
-}
 register = keras.saving.register_keras_serializable(package="albert_tf")
 
 
@@ -202,8 +187,11 @@ class BaseModel(AlbertLayer, keras.Model):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         specs = self.input_specs()
         if isinstance(inputs, Mapping):
-            inputs = {_OUR_NAMES.get(k, k): v for k, v in inputs.items()}
-            if unknown := inputs.keys() - specs.keys() - OF_BATCHES:
+            given = inputs.keys()
+            # Of two masks, none is ours to choose.
+            names = {k: v for k, v in _OUR_NAMES.items() if v not in given}
+            inputs = {names.get(k, k): v for k, v in inputs.items()}
+            if unknown := inputs.keys() - specs.keys() - features.BATCH_NAMES:
                 raise ValueError(
                     f"Unknown inputs: {checks.listed(sorted(unknown))}. Those "
                     f"of the model are {checks.listed(specs)}."
@@ -248,10 +236,10 @@ def check_inputs(
         same = given.get(spec.like or name)
         if name in given and not _fits(given[name], spec, same):
             dtype, shape = given[name].dtype, tuple(given[name].shape)
+            like = f", with the shape of `{spec.like}`" if spec.like else ""
             raise ValueError(
-                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}, "
-                f"with the shape of `{spec.like or name}`. Received: {dtype} "
-                f"of shape {shape}."
+                f"`{name}` must be of dtype {spec.dtype} and rank {spec.rank}"
+                f"{like}. Received: {dtype} of shape {shape}."
             )
 
 

@@ -191,14 +191,9 @@ class OutputLayer(base.SerializableLayer):
     ) -> None:
         super().__init__(dtype=dtype, name=name)
         self.units = units
-        self.hidden_size = hidden_size
+        self.hidden_size = self.input_width = hidden_size
         self.stddev = stddev
         self.seed = seed
-
-    @property
-    def input_width(self) -> int:
-        """Size of the last axis of the inputs."""
-        return self.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
         # TF1: `[out, in]`, unlike every kernel.
@@ -213,20 +208,16 @@ class OutputLayer(base.SerializableLayer):
             name="output_bias",
             shape=(self.units,),
             initializer="zeros",
+            dtype="float32",
             autocast=False,
         )
 
     def call(self, inputs: Any) -> Any:
         logits = ops.matmul(inputs, ops.transpose(self.output_weights))
-        return add_in_float32(logits, self.output_bias)
+        return ops.cast(logits, "float32") + self.output_bias
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (*input_shape[:-1], self.units)
-
-
-def add_in_float32(logits: Any, bias: Any) -> Any:
-    """Returns the sum in float32, whatever the dtypes."""
-    return ops.cast(logits, "float32") + ops.cast(bias, "float32")
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:

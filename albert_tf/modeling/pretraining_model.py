@@ -58,6 +58,7 @@ class MaskedLmHead(base.AlbertLayer):
             name="output_bias",
             shape=(self.config.vocab_size,),
             initializer="zeros",
+            dtype="float32",
             autocast=False,
         )
 
@@ -72,7 +73,7 @@ class MaskedLmHead(base.AlbertLayer):
         hidden = self.transform(hidden, fusion=fusion)  # [B, P, E]
         hidden = self.layer_norm(hidden, fusion=fusion)
         logits = ops.matmul(hidden, ops.transpose(word_embeddings))
-        return layers.add_in_float32(logits, self.output_bias)
+        return ops.cast(logits, "float32") + self.output_bias
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return (input_shape[0], None, self.config.vocab_size)

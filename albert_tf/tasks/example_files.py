@@ -109,8 +109,9 @@ def read_objects(path: files.Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             values = json.loads(text)
-            # Half of a surrogate pair could not be written.
-            json.dumps(values, ensure_ascii=False).encode()
+            if "\\u" in text:
+                # Half of a surrogate pair could not be written.
+                json.dumps(values, ensure_ascii=False).encode()
         except ValueError as error:
             raise ValueError(
                 f"{path}, line {line} is not JSON: {error}."

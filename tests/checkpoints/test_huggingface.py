@@ -139,6 +139,22 @@ def _write_parts(folder, tensors):
     (folder / "model.safetensors.index.json").write_text(index)
 
 
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("../x.safetensors", ValueError, "index.json is damaged: it must name"),
+        (5, FileNotFoundError, "5"),
+    ],
+)
+def test_an_index_names_files_beside_it(name, error, message, folder):
+    (folder / _WEIGHTS).unlink()
+    index = json.dumps({"weight_map": {"a": name}})
+    (folder / "model.safetensors.index.json").write_text(index)
+
+    with pytest.raises(error, match=message):
+        huggingface.read(folder)
+
+
 def test_files_in_parts_are_read_unless_a_whole_one_is_there(source, folder):
     tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
     _write_parts(folder, {name: array + 1 for name, array in tensors.items()})

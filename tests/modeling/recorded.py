@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf import features
 from albert_tf.checkpoints import load as load_lib
 from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.config import AlbertConfig
-from albert_tf.modeling import base
 
 _PARITY = pathlib.Path(__file__).resolve().parents[1] / "parity"
 PRETRAINED = ("model_base", "model_groups")
@@ -36,7 +36,7 @@ class Recorded:
         self.batch = {
             key: self.numbers[key]
             for key in self.numbers
-            if key in {*_INPUTS, *base.OF_BATCHES}
+            if key in {*_INPUTS, *features.BATCH_NAMES}
         }
 
     @property

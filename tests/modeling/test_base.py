@@ -33,6 +33,11 @@ _SHORT = {"input_ids": _IDS}
         ),
         (
             AlbertModel,
+            _SHORT | {"input_mask": _IDS, "attention_mask": _IDS},
+            "Unknown inputs: attention_mask",
+        ),
+        (
+            AlbertModel,
             _SHORT | {"mask": _IDS},
             "Unknown inputs: mask. Those of the model are input_ids, input_m",
         ),
