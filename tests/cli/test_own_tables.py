@@ -28,7 +28,7 @@ def row(i):
     animal = ANIMALS[i % 8]
     return {
         "id": f"row-{i}",
-        "text": f'The {animal}, it said:\n"here{" here" * (i % 15)}"',
+        "text": f'The {animal}, it said.\n"here{" here" * (i % 15)}"',
         "kind": "fraud" if i % 8 == 0 else "ok",
         "topics": "|".join(
             name

@@ -39,7 +39,7 @@ def flags(pretraining_flags):
         (4, 2, (workers.STEP, 3, "SIGKILL")),
         # In the thread that writes.
         (2, 0, (workers.SAVE, 2, "SIGKILL")),
-        # Before the training, which handles it, SIGTERM ends a process.
+        # Before the training, which handles it, SIGTERM ends a process soon.
         (2, 1, (workers.FIRST_CHECK, 1, "SIGTERM")),
     ],
 )
@@ -51,7 +51,10 @@ def test_a_worker_that_dies_ends_all(
     ends = run_workers(SCRIPT, flags, tmp_path, number=number, hooks=hooks)
 
     assert_all_end(ends, victim)
-    if victim and number == 2:
+    if hook[-1] == "SIGTERM":
+        # It has told the others itself.
+        assert_all_end(ends, victim, f"Worker {victim} (127.0.0.1:")
+    elif victim and number == 2:
         assert_all_end(ends, victim, f"/job:worker/replica:0/task:{victim}")
 
 

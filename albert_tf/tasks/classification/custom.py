@@ -31,6 +31,7 @@ from albert_tf.tasks.task import SPLITS, Examples, TrainedWeights
 from albert_tf.text.tokenizer import Tokenizer
 
 _logger = logging.getLogger(__name__)
+_VERBS = {"train": "train on", "eval": "evaluate"}
 
 
 def read_examples(
@@ -188,6 +189,8 @@ def _read_examples(
     examples = {
         use: examples.get(use) or _read(config, use, labels) for use in uses
     }
+    for use, rows in examples.items():
+        _warn_of_missing_labels(use, rows, labels)
     if len(examples) > 1:
         _warn_of_repetitions(examples["train"], examples["eval"])
     return examples
@@ -223,6 +226,28 @@ def split(
             "sides, or an --eval_file."
         )
     return parts[0], parts[1]
+
+
+def _warn_of_missing_labels(
+    use: str, rows: Sequence[ClassificationExample], labels: Sequence[str]
+) -> None:
+    """Logs labels that no row has: their scores would mean nothing."""
+    occurring = {
+        place
+        for row in rows
+        for place in (
+            row.label if isinstance(row.label, tuple) else [row.label]
+        )
+    }
+    missing = [repr(x) for i, x in enumerate(labels) if i not in occurring]
+    if missing:
+        _logger.warning(
+            "None of the %d rows to %s has the label %s. Pass more rows, or "
+            "another --validation_seed or --validation_share.",
+            len(rows),
+            _VERBS[use],
+            checks.listed(missing),
+        )
 
 
 def _warn_of_repetitions(

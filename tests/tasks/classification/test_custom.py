@@ -82,6 +82,17 @@ def test_rows_are_held_out_where_there_is_no_dev_file(read):
     assert again.train is None
 
 
+def test_a_label_without_a_row_is_named(read, caplog):
+    read("train", "eval")
+
+    # The three rows of the other file are of both labels.
+    assert "has the label" not in caplog.text
+    read("eval", labels=("fraud", "ok", "spam", "ham"))
+    assert (
+        "None of the 3 rows to evaluate has the label 'spam', 'ham'. Pass more"
+    ) in caplog.text
+
+
 def test_balanced_classes_weigh_the_same(read):
     weights = read("train", class_weights=("balanced",)).data.class_weights
 
