@@ -34,7 +34,7 @@ def run(values: cli_flags.FlagValues) -> int:
     if config.do_train:
         record_files.expand_globs(config.input_file)
     if config.do_eval:
-        record_files.expand_globs(config.eval_file)
+        record_files.expand_globs(config.evaluated_file)
     with program.quiet_import():
         from albert_tf.training import pretrain
 

@@ -21,7 +21,6 @@ DEFAULT_SEQ_LENGTHS = {
     "squad": 384,
     "race": 512,
 }
-# Of SQuAD, version 1.1 only: LiteRT has no beam search.
 LITERT_TASKS = ("encoder", "classifier", "squad")
 # Settings that change answers, and would have no effect on other tasks.
 _TASKS_OF_SETTINGS = {
@@ -90,7 +89,7 @@ class ExportConfig:
     tflite: bool = setting(
         False,
         "Whether to also write model.tflite, which takes ids, beside the "
-        "SavedModel. For encoder, classifier and squad version 1.1.",
+        "SavedModel. For encoder, classifier and squad.",
     )
     labels: tuple[str, ...] = setting(
         (),

@@ -217,15 +217,17 @@ class ExportedEncoder:
         )
 
     def _checks(self, *inputs: tf.Tensor) -> list[tf.Operation]:
-        longest = self._albert.config.max_position_embeddings
+        config = self._albert.config
+        longest = config.max_position_embeddings
         shapes = [tf.shape(values) for values in inputs]
+        length = shapes[0][1]
         # Different shapes could be broadcast silently.
         is_same = [tf.reduce_all(shape == shapes[0]) for shape in shapes[1:]]
-        return [
+        checks = [
             tf.Assert(
-                shapes[0][1] <= longest,
+                (length > 0) & (length <= longest),
                 [
-                    f"Sequences may have at most {longest} tokens. Received:",
+                    f"Sequences must have 1 to {longest} tokens. Received:",
                     shapes[0],
                 ],
             ),
@@ -238,6 +240,22 @@ class ExportedEncoder:
                 ],
             ),
         ]
+        sizes = (config.vocab_size, 2, config.type_vocab_size)
+        for name, values, number in zip(
+            signature.ID_INPUTS, inputs, sizes, strict=True
+        ):
+            # Negative ones would count from the end.
+            is_known = (values >= 0) & (values < number)
+            checks.append(
+                tf.Assert(
+                    tf.reduce_all(is_known),
+                    [
+                        f"{name} must be from 0 to {number - 1}. Received:",
+                        tf.boolean_mask(values, ~is_known),
+                    ],
+                )
+            )
+        return checks
 
 
 # Groups of rows of similar length.

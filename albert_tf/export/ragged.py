@@ -17,6 +17,9 @@ _PAGE_BITS = 8
 _PAGE_SIZE = 2**_PAGE_BITS
 # In a replacement: the code point that is replaced.
 _ITSELF = -1
+# Growth of a batch that is allowed: by a factor, beside this many values.
+# Real text triples at most, as Hangul does.
+MAX_FACTOR, MANY = 3, 2**16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,27 @@ def expand(lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     num_ends = tf.math.unsorted_segment_sum(tf.ones_like(ends), ends, total + 1)
     sources = tf.cumsum(num_ends)[:-1]
     return sources, tf.range(total) - tf.gather(ends - lengths, sources)
+
+
+def limit_growth(lengths: tf.Tensor, num_values: tf.Tensor) -> tf.Tensor:
+    """Returns `lengths` for `expand`; the graph fails if their sum is large.
+
+    A short request could otherwise exhaust the memory: one character may stand
+    for 18. `num_values`, int32, is how many the batch has.
+    """
+    total = tf.reduce_sum(tf.cast(lengths, tf.int64))
+    check = tf.Assert(
+        total <= MAX_FACTOR * tf.cast(num_values, tf.int64) + MANY,
+        [
+            "Text whose characters or blanks stand for many characters is too "
+            f"long: it may grow to {MAX_FACTOR} times its length and {MANY} "
+            "more. Received, and after growth:",
+            num_values,
+            total,
+        ],
+    )
+    with tf.control_dependencies([check]):
+        return tf.identity(lengths)
 
 
 def next_true(mask: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
@@ -237,7 +261,8 @@ class Sequences:
         sequences: the integer, the index of the number that it comes from,
         and its place in the concatenation of all sequences.
         """
-        sources, within = expand(tf.gather(self._lengths, numbers))
+        lengths = tf.gather(self._lengths, numbers)
+        sources, within = expand(limit_growth(lengths, size(numbers)))
         starts = tf.gather(self._starts, numbers)
         places = tf.gather(starts, sources) + within
         return tf.gather(self._values, places), sources, places

@@ -32,9 +32,6 @@ from albert_tf.tasks.race.examples import ChoiceLengths
 BLANKS = tuple(map(ord, examples.BLANK.pattern[1:-1]))
 _BLANK_AT_END = " _"
 _HALF = 0.5
-# Limit on all choices of a request together. An option replaces every blank of
-# its question, so that a short request could otherwise exhaust the memory.
-MAX_CODE_POINTS = 2**24
 _WARMUP_TEXTS = {
     "article": "Snow fell all night. In the morning the hills were white.",
     "question": "Snow is _ .",
@@ -239,17 +236,10 @@ def complete(question: tf.Tensor, options: tf.Tensor) -> tf.Tensor:
     option_sizes = option_splits[1:] - option_splits[:-1]
     is_blank = _is_blank(codes)
     lengths = tf.where(is_blank, tf.gather(option_sizes, rows), 1)
-    total = tf.reduce_sum(tf.cast(lengths, tf.int64))
-    check = tf.Assert(
-        total <= MAX_CODE_POINTS,
-        [
-            "Questions whose blanks are replaced by the options may have at "
-            f"most {MAX_CODE_POINTS} characters together. Received:",
-            total,
-        ],
+    num_characters = ragged.size(codes) + ragged.size(option_codes)
+    sources, within = ragged.expand(
+        ragged.limit_growth(lengths, num_characters)
     )
-    with tf.control_dependencies([check]):
-        sources, within = ragged.expand(lengths)
     new_rows = tf.gather(rows, sources)
     place = tf.gather(option_splits, new_rows) + within
     in_option = tf.gather(is_blank, sources)

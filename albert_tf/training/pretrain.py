@@ -201,10 +201,10 @@ def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:
 
 
 def _num_evaluated(config: PretrainingConfig, records: RecordSource) -> int:
-    if config.max_eval_steps is None:
+    if config.num_eval_steps is None:
         return records.num_records
     return min(
-        config.max_eval_steps * config.eval_batch_size, records.num_records
+        config.num_eval_steps * config.eval_batch_size, records.num_records
     )
 
 
@@ -297,7 +297,7 @@ def _evaluator(
             input_pipeline.evaluation_dataset,
             records,
             batch_size=config.eval_batch_size,
-            max_steps=config.max_eval_steps,
+            max_steps=config.num_eval_steps,
             by_files=config.read_order == "files",
         ),
     )
@@ -330,7 +330,7 @@ def _open_records(
         )
     if config.do_eval:
         [eval_records] = open_records(
-            config.eval_file, [config.max_seq_length]
+            config.evaluated_file, [config.max_seq_length]
         ).values()
     return train_records, eval_records
 

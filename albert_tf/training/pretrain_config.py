@@ -39,6 +39,7 @@ SCHEDULES = {
     "length_schedule": ("max_seq_length", "max_seq_length"),
     "batch_schedule": ("batch_size", "train_batch_size"),
 }
+_NUM_EVAL_STEPS = 100
 _ENTRIES = re.compile(r"\d+@\d+%?(,\d+@\d+%?)*")
 
 
@@ -50,10 +51,12 @@ class PretrainingConfig(RunConfig):
         "", "Comma-separated globs of the records to train on."
     )
     eval_file: str = setting(
-        "", "Comma-separated globs of the records to evaluate on."
+        "",
+        "Comma-separated globs of the records to evaluate on. Default: those "
+        "of --input_file.",
     )
     do_train: bool = setting(True, "Whether to train.")
-    do_eval: bool = setting(False, "Whether to evaluate on --eval_file.")
+    do_eval: bool = setting(False, "Whether to evaluate.")
     depth_schedule: str = setting(
         "",
         "Number of layers that are computed, by step: 3@0,6@30000,12@60000 "
@@ -111,8 +114,8 @@ class PretrainingConfig(RunConfig):
     )
     max_eval_steps: int | None = setting(
         None,
-        "Maximum number of evaluation batches. Default: all records are "
-        "evaluated.",
+        "Maximum number of evaluation batches. Default: all of --eval_file, "
+        "or 100 of --input_file.",
     )
     objectives: tuple[str, ...] = setting(
         ("mlm", "sop"),
@@ -156,6 +159,18 @@ class PretrainingConfig(RunConfig):
             )
             for start in sorted({0}.union(*values.values()))
         )
+
+    @property
+    def evaluated_file(self) -> str:
+        """Globs of the records to evaluate on."""
+        return self.eval_file or self.input_file
+
+    @property
+    def num_eval_steps(self) -> int | None:
+        """Maximum number of evaluation batches, None for no limit."""
+        if self.max_eval_steps is None and not self.eval_file:
+            return _NUM_EVAL_STEPS  # As the original.
+        return self.max_eval_steps
 
     @property
     def primary_metric(self) -> str:

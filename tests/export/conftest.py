@@ -235,7 +235,12 @@ EXPORTS = {
     "squad_2": (
         BeamSpanModel,
         BEAMS,
-        {**SQUAD_VALUES, **BEAMS, "null_score_diff_threshold": 0.2},
+        {
+            **SQUAD_VALUES,
+            **BEAMS,
+            "null_score_diff_threshold": 0.2,
+            "tflite": True,
+        },
     ),
     "race": (
         MultipleChoiceModel,

@@ -252,7 +252,9 @@ def test_the_requests_that_warm_up_are_answered(name, exported, read_warmup):
 
 
 @pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
-@pytest.mark.parametrize("name", ["encoder", "classifier", "squad_1"])
+@pytest.mark.parametrize(
+    "name", ["encoder", "classifier", "squad_1", "squad_2"]
+)
 def test_litert_gives_what_the_saved_model_gives(name, exported):
     export = exported(name)
     path = pathlib.Path(export.summary.path) / saved_model.LITERT_FILE

@@ -208,7 +208,7 @@ def test_a_text_that_is_refused_has_the_reason_instead_of_tokens(
                 name: np.ones((1, 65), np.int32)
                 for name in ("input_ids", "input_mask", "segment_ids")
             },
-            "at most 64 tokens",
+            "1 to 64 tokens",
         ),
     ],
 )

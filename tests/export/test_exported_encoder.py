@@ -120,6 +120,36 @@ def test_inputs_of_different_shapes():
             encoder(*inputs)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_ids": -1}, "input_ids must be from 0 to 12"),
+        ({"input_ids": 13}, "input_ids must be from 0 to 12"),
+        ({"input_mask": 2}, "input_mask must be from 0 to 1"),
+        ({"segment_ids": -1}, "segment_ids must be from 0 to 1"),
+    ],
+)
+def test_values_that_the_model_does_not_know(changes, message):
+    _, encoder = make()
+    inputs = {
+        name: np.ones((2, 4), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for name, value in changes.items():
+        inputs[name][1, 2] = value
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        encoder(**inputs)
+
+
+def test_sequences_without_places():
+    _, encoder = make()
+    empty = tf.zeros((2, 0), tf.int32)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="1 to .* tokens"):
+        encoder(empty, empty, empty)
+
+
 @pytest.mark.parametrize("lengths", [[60, 5, 4, 6], [9, 9, 9], [1, 64, 20, 40]])
 def test_rows_of_any_length_give_what_they_give_alone(lengths):
     _, encoder = make(max_position_embeddings=64)

@@ -138,6 +138,15 @@ def test_a_million_characters_take_little_time(text, name, graph_of):
     assert time.process_time() - start < MAX_SECONDS
 
 
+def test_characters_that_grow_too_long_are_an_invalid_argument(graph_of):
+    graph = graph_of("english").graph
+    pious = "\ufdfa"  # 18 characters.
+
+    assert len(graph(tf.constant([pious * 4_000])).ids) > 4 * 4_000
+    with pytest.raises(tf.errors.InvalidArgumentError, match="3 times its len"):
+        graph(tf.constant([pious * 20_000]))
+
+
 def test_no_texts(tiny):
     tokens = tiny.graph(tf.constant([], tf.string))
 

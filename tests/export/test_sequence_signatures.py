@@ -136,14 +136,26 @@ def test_all_blanks_are_known():
     assert len(sequence_signatures.BLANKS) == 7
 
 
-def test_texts_that_grow_too_long_are_an_invalid_argument():
-    question = tf.constant(["_" * 20_000])
-    options = tf.constant([["x" * 1_000, ""]])
+@pytest.mark.parametrize(
+    ("blanks", "size"), [(20_000, 1_000), (16, 9_000), (500, 500)]
+)
+def test_blanks_that_grow_too_long_are_an_invalid_argument(blanks, size):
+    question = tf.constant(["_" * blanks])
+    options = tf.constant([["x" * size, ""]])
 
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match="most 16777216 characters"
-    ):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="3 times its len"):
         sequence_signatures.complete(question, options)
+
+
+def test_fifteen_blanks_of_a_batch_are_filled():
+    question = "Text between the blanks, _ " * 15
+    options = ["an option of usual length"] * 4
+
+    found = sequence_signatures.complete(
+        tf.constant([question] * 32), tf.constant([options] * 32)
+    )
+
+    assert found.shape == [128]
 
 
 MADE = [

@@ -1,0 +1,111 @@
+"""Requests of 64 KB take at most a second and 64 MiB, or are refused.
+
+The model is tiny: what is measured is all that a request makes beside it.
+"""
+
+import ctypes
+import dataclasses
+import pathlib
+import re
+import time
+
+import pytest
+import tensorflow as tf
+
+pytestmark = pytest.mark.slow
+NUM_BYTES = 2**16
+MAX_SECONDS = 1.0
+MAX_MEBIBYTES = 64
+# Strings that are repeated.
+WORST = {
+    "english": "The snow fell on the hills, and in the valley it rained. ",
+    "letters": "a",
+    "tokens of a letter": "q7",
+    "points": ". ",
+    "numbers": "25, ",
+    "chinese": "漢",
+    "korean": "각",
+    "emoji": "😀",
+    "marks": "\u0301",
+    "square": "㍿ ",
+    "in brackets": "⑴",
+    "18 characters": "\ufdfa",
+    "words of 18 characters": "\ufdfa ",
+    "invisible": "a\u200b",
+    "capital sigma": "Σ ",
+    "spaces": " ",
+    "mask": "[MASK]",
+    "nul": "\0",
+}
+REFUSED = ("18 characters", "words of 18 characters")
+OPTIONS = ["a", "b", "c", "d"]
+LENGTHS = dict.fromkeys(
+    ("squad_1", "squad_2"), {"max_seq_length": 384, "doc_stride": 128}
+)
+
+
+def requests_of(name, text, size):
+    """Yields signature and inputs of requests of about `size` bytes."""
+
+    def fill(share=1):
+        return text * (size // share // len(text.encode()))
+
+    if name == "race":
+        some = {"article": ["x"], "question": ["a _"], "options": [OPTIONS]}
+        for changes in (
+            {"article": [fill()]},
+            {"question": [fill()]},
+            {"options": [[fill(4)] * 4]},
+            {"question": ["_" * 16], "options": [[fill(4)] * 4]},
+            {"question": ["_" * (size // 2)], "options": [[fill(8)] * 4]},
+        ):
+            yield "serving_default", some | changes
+    elif name.startswith("squad"):
+        for pair in ((fill(), "short"), ("short", fill())):
+            inputs = zip(("question", "context"), pair, strict=True)
+            yield "serving_default", {key: [value] for key, value in inputs}
+    else:
+        yield "serving_default", {"text_a": [fill()], "text_b": [""]}
+        if name == "encoder":
+            yield "fill_mask", {"text": [fill()]}
+
+
+def forget_most_memory():
+    """Starts to count from what is used now, in MiB."""
+    ctypes.CDLL(None).malloc_trim(0)
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    return most_memory()
+
+
+def most_memory():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
+
+
+@pytest.mark.parametrize(
+    "name", ["encoder", "classifier", "squad_1", "squad_2", "race"]
+)
+def test_a_large_request(name, export_task, tiny_config, shared_data):
+    export = export_task(
+        name,
+        shared_data / "data/spm/30k-clean.model",
+        albert_config=dataclasses.replace(
+            tiny_config, vocab_size=30_000, max_position_embeddings=512
+        ),
+        **LENGTHS.get(name, {"max_seq_length": 512}),
+        tflite=False,
+    )
+    for signature, inputs in requests_of(name, "warm ", 2**9):
+        export.ask(signature, **inputs)
+    for kind, text in WORST.items():
+        for signature, inputs in requests_of(name, text, NUM_BYTES):
+            memory, start = forget_most_memory(), time.perf_counter()
+            try:
+                export.ask(signature, **inputs)
+            except tf.errors.InvalidArgumentError as error:
+                assert "3 times its length" in str(error)
+                assert "_" in str(inputs) or kind in REFUSED
+            seconds = time.perf_counter() - start
+            memory = most_memory() - memory
+            assert seconds <= MAX_SECONDS, kind
+            assert memory <= MAX_MEBIBYTES, kind
