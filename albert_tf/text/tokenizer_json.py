@@ -1,10 +1,10 @@
-"""Reads SentencePiece models; the `tokenizer.json` of an ALBERT as one.
+"""Reads SentencePiece models; reads and makes an ALBERT's `tokenizer.json`.
 
 Folders of Hugging Face's transformers may have this file only. It lists the
 pieces and scores of the SentencePiece model that it was made of, and the steps
 around it. From a file whose steps are all ALBERT's, the model follows.
 
-Data flow: tokenizer.json -> [this file] -> a SentencePiece model's bytes.
+Data flow: tokenizer.json <-> [this file] <-> a SentencePiece model's bytes.
 Plain Python and the SentencePiece library.
 
 Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
@@ -12,12 +12,15 @@ Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
 
 import base64
 import os
+import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files, storage
 from albert_tf.text import base
 
+FILE_NAME = "tokenizer.json"
 _WORD_MARK = "▁"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 # What may be replaced, and by what.
@@ -29,6 +32,8 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
+# Space to Python, but not to SentencePiece, which removes most of it.
+_OTHER_SPACES = "[\x0b\x1c-\x1f\x85]"
 
 
 def read_model(path: files.Path) -> bytes:
@@ -99,13 +104,14 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
     marks = [step for step in splits if step["type"] == "Metaspace"]
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
-    other = [s["type"] for s in normalizers if not _is_known(s)]
+    is_ours = _are_ours(normalizers)
+    other = [s["type"] for s in normalizers if not (is_ours or _is_known(s))]
     pieces = {(place, row[0]) for place, row in enumerate(model["vocab"])}
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
         f"it normalizes by {', '.join(other)}": not other,
-        "it keeps accents": {"NFKD", "StripAccents"} <= {*kinds},
+        "it keeps accents": is_ours or {"NFKD", "StripAccents"} <= {*kinds},
         "it lacks the rules of its model (Precompiled)": (
             kinds.count("Precompiled") == 1
         ),
@@ -117,6 +123,19 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
         "it has tokens outside its vocabulary": added <= pieces,
     }
     return [problem for problem, is_true in is_met.items() if not is_true]
+
+
+def _are_ours(steps: list[dict[str, Any]]) -> bool:
+    """Returns whether they are those of `make`, with any version of Unicode."""
+    rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
+    accents = "".join(
+        s["pattern"].get("Regex", "") for s in steps if s.get("content") == ""
+    )
+    ours = [
+        _normalizers(rules, accents, do_lower_case=case)
+        for case in (True, False)
+    ]
+    return steps in ours and not any(map(str.isalnum, accents))
 
 
 def _is_known(step: Mapping[str, Any]) -> bool:
@@ -188,3 +207,98 @@ def _kinds(
 
 def _is_number_comma(piece: str) -> bool:
     return piece.endswith(",") and piece[-2:-1].isdigit()
+
+
+# Writing.
+
+
+def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
+    """Returns the content of a `tokenizer.json` that gives a model's ids.
+
+    docs/differences.md says which texts have other ids. Steps that transformers
+    puts together itself differ in more: there, the user-defined pieces, such as
+    the full stop, are cut out of the text first.
+    """
+    model = _model_class().FromString(read_model(path))
+    ids = {row.piece: place for place, row in enumerate(model.pieces)}
+    rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
+    # Only at the start of a text, so that what follows a special token can go
+    # on without a space: `[MASK].`
+    marks = {
+        "type": "Metaspace",
+        "replacement": _WORD_MARK,
+        "prepend_scheme": "first",
+        "split": True,
+    }
+    added = {"single_word": False, "rstrip": False, "normalized": False}
+    return {
+        "version": "1.0",
+        "added_tokens": [
+            {
+                "id": ids[name],
+                "content": name,
+                "special": True,
+                "lstrip": name == "[MASK]",
+                **added,
+            }
+            for name in base.SENTENCEPIECE_NAMES
+        ],
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": _normalizers(
+                rules.decode(), _accents(), do_lower_case=do_lower_case
+            ),
+        },
+        "pre_tokenizer": marks,
+        "decoder": marks,
+        # [CLS] a [SEP] b [SEP]
+        "post_processor": {
+            "type": "BertProcessing",
+            "cls": ["[CLS]", ids["[CLS]"]],
+            "sep": ["[SEP]", ids["[SEP]"]],
+        },
+        "model": {
+            "type": "Unigram",
+            "unk_id": ids["<unk>"],
+            "byte_fallback": False,
+            "vocab": [
+                [p.piece, p.score - _LOWERED_BY * _is_number_comma(p.piece)]
+                for p in model.pieces
+            ],
+        },
+    }
+
+
+def _accents() -> str:
+    """Returns a pattern of what `normalization.normalize` removes.
+
+    StripAccents would remove vowel signs of Indian scripts, too.
+    """
+    characters = map(chr, range(sys.maxunicode + 1))
+    return f"[{''.join(filter(unicodedata.combining, characters))}]"
+
+
+def _normalizers(
+    rules: str, accents: str, *, do_lower_case: bool
+) -> list[dict[str, Any]]:
+    model_rules = {"type": "Precompiled", "precompiled_charsmap": rules}
+    return [
+        _replace(_OTHER_SPACES, " "),
+        {"type": "NFKD"},
+        _replace(accents, ""),
+        *([{"type": "Lowercase"}] if do_lower_case else []),
+        # The rules of a model compose Korean again, but not as `tokenizers`
+        # applies them.
+        {"type": "NFC"},
+        *([model_rules] if rules else []),
+        _replace(" {2,}", " "),
+        {"type": "Strip", "strip_left": False, "strip_right": True},
+    ]
+
+
+def _replace(pattern: str, content: str) -> dict[str, Any]:
+    return {
+        "type": "Replace",
+        "pattern": {"Regex": pattern},
+        "content": content,
+    }

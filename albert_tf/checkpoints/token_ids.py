@@ -1,0 +1,75 @@
+"""Compares our ids with those that transformers makes of a written folder.
+
+NumPy, and `tokenizers`, the package in transformers that makes them. KerasHub
+brings it along.
+"""
+
+import os
+
+import numpy as np
+
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
+from albert_tf.text import tokenizer_json
+from albert_tf.text.base import Tokenizer
+
+_NUM_SENTENCES = 300
+_NUM_WORDS = 6
+# What the steps before the model change, or might.
+_WORDS = (
+    *("The", "U.S.", "naïve", "Zoë's", "(ABBA),", "half-time", "e.g.", "x25,"),
+    *("``so''", "“no”", '"yes"', "it's", "—", "15–1", "$10,000", "£3.5", "€5"),
+    *(
+        "½",
+        "ﬁne",
+        "１２",
+        "漢字。",
+        "한국어",
+        "हिन्दी",
+        "Größe",
+        "Ёлка",
+        "ΣΑ",
+        "😀",
+    ),
+    *("1️⃣", "a\u200bb", "c\u00add", "e\tf", "\u00a0", "a_b@c.org", "#1", "&"),
+)
+
+
+def compare(folder: str, source: Checkpoint) -> list[Note]:
+    """Returns a note on the ids of built-in sentences, from source and folder.
+
+    Returns none if the folder has no `tokenizer.json`.
+    """
+    path = os.path.join(folder, tokenizer_json.FILE_NAME)
+    if not os.path.isfile(path):
+        return []
+    try:
+        import tokenizers
+    except ImportError:
+        return [Note("compared", "no ids: there is no package tokenizers")]
+    ours, theirs = source.load_tokenizer(), tokenizers.Tokenizer.from_file(path)
+    texts = sentences(ours)
+    different = [
+        text
+        for text in texts
+        if ours.encode(text)
+        != theirs.encode(text, add_special_tokens=False).ids
+    ]
+    example = f", such as those of {different[0]!r}" if different else ""
+    text = (
+        f"{len(texts)} sentences: the ids of {len(different)} differ{example}"
+    )
+    return [Note("compared", text)]
+
+
+def sentences(tokenizer: Tokenizer) -> list[str]:
+    """Returns sentences: `_WORDS`, numbers, words of the vocabulary."""
+    rng = np.random.default_rng(0)
+    starts = np.flatnonzero(tokenizer.word_starts)
+    starts = np.setdiff1d(starts, tokenizer.forbidden_ids)
+    texts = []
+    for _ in range(_NUM_SENTENCES):
+        known = map(tokenizer.id_to_token, rng.choice(starts, _NUM_WORDS))
+        number = f"{rng.integers(10 ** rng.integers(1, 9)):,}"
+        words = [*known, *rng.choice(_WORDS, _NUM_WORDS), number]
+        texts.append(" ".join(rng.permutation(words)).replace("▁", ""))
+    return texts
