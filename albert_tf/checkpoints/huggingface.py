@@ -57,8 +57,7 @@ _ACTIVATIONS = {
 _EXACT_GELU = "gelu"
 # ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
-# The class that uses a tokenizer.json as it is; AlbertTokenizer makes steps of
-# its own. The class does not know the names of ALBERT's special tokens.
+# The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
 _TOKENIZER = {
     "tokenizer_class": "PreTrainedTokenizerFast",
     "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
@@ -304,7 +303,7 @@ def write(folder: str, source: Checkpoint) -> WriteReport:
     with files.atomic_write(os.path.join(folder, _WEIGHTS_FILE)) as file:
         file.write(data)
     files.write_json(os.path.join(folder, _CONFIG_FILE), values)
-    _write_vocabulary(folder, source, config)
+    _write_vocabulary(folder, source)
     return WriteReport(left_out, _write_metadata(folder, source))
 
 
@@ -389,9 +388,7 @@ def _write_metadata(folder: str, source: Checkpoint) -> list[Note]:
     )
 
 
-def _write_vocabulary(
-    folder: str, source: Checkpoint, config: AlbertConfig
-) -> None:
+def _write_vocabulary(folder: str, source: Checkpoint) -> None:
     if source.vocabulary is None:
         return
     settings: dict[str, Any] = {"do_lower_case": source.do_lower_case}
@@ -400,16 +397,12 @@ def _write_vocabulary(
         settings["tokenizer_class"] = "BertTokenizer"
     else:
         name = checkpoint.SPM_FILE
-        settings |= {
-            **_TOKENIZER_SETTINGS,
-            **_TOKENIZER,
-            "model_max_length": config.max_position_embeddings,
-        }
-        files.write_json(
-            os.path.join(folder, tokenizer_json.FILE_NAME),
-            tokenizer_json.make(
-                source.vocabulary, do_lower_case=source.do_lower_case
-            ),
+        longest = checkpoint.known_config(source).max_position_embeddings
+        settings |= _TOKENIZER_SETTINGS | _TOKENIZER
+        settings["model_max_length"] = longest
+        made = tokenizer_json.make(
+            source.vocabulary, do_lower_case=source.do_lower_case
         )
+        files.write_json(os.path.join(folder, tokenizer_json.FILE_NAME), made)
     checkpoint.write_vocabulary(source, folder, name)
     files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)

@@ -1,20 +1,20 @@
 """Compares our ids with those that transformers makes of a written folder.
 
-NumPy, and `tokenizers`, the package in transformers that makes them. KerasHub
-brings it along.
+NumPy, and the package that makes them in transformers.
 """
 
 import os
 
 import numpy as np
+import tokenizers
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.text import tokenizer_json
 from albert_tf.text.base import Tokenizer
 
 _NUM_SENTENCES = 300
-_NUM_WORDS = 6
-# What the steps before the model change, or might.
+_NUM_WORDS = 6  # of each kind, in a sentence
+# What is normalized, or cut at marks, one way or another.
 _WORDS = (
     *("The", "U.S.", "naïve", "Zoë's", "(ABBA),", "half-time", "e.g.", "x25,"),
     *("``so''", "“no”", '"yes"', "it's", "—", "15–1", "$10,000", "£3.5", "€5"),
@@ -35,24 +35,17 @@ _WORDS = (
 
 
 def compare(folder: str, source: Checkpoint) -> list[Note]:
-    """Returns a note on the ids of built-in sentences, from source and folder.
-
-    Returns none if the folder has no `tokenizer.json`.
-    """
+    """Returns a note on the ids of sentences, if it has a `tokenizer.json`."""
     path = os.path.join(folder, tokenizer_json.FILE_NAME)
     if not os.path.isfile(path):
         return []
-    try:
-        import tokenizers
-    except ImportError:
-        return [Note("compared", "no ids: there is no package tokenizers")]
     ours, theirs = source.load_tokenizer(), tokenizers.Tokenizer.from_file(path)
     texts = sentences(ours)
+    found = theirs.encode_batch(texts, add_special_tokens=False)
     different = [
         text
-        for text in texts
-        if ours.encode(text)
-        != theirs.encode(text, add_special_tokens=False).ids
+        for text, other in zip(texts, found, strict=True)
+        if ours.encode(text) != other.ids
     ]
     example = f", such as those of {different[0]!r}" if different else ""
     text = (
@@ -62,7 +55,7 @@ def compare(folder: str, source: Checkpoint) -> list[Note]:
 
 
 def sentences(tokenizer: Tokenizer) -> list[str]:
-    """Returns sentences: `_WORDS`, numbers, words of the vocabulary."""
+    """Returns sentences of `_WORDS`, words of the vocabulary, and a number."""
     rng = np.random.default_rng(0)
     starts = np.flatnonzero(tokenizer.word_starts)
     starts = np.setdiff1d(starts, tokenizer.forbidden_ids)

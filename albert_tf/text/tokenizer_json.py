@@ -32,8 +32,8 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
-# Space to Python, but not to SentencePiece, which removes most of it.
-_OTHER_SPACES = "[\x0b\x1c-\x1f\x85]"
+# With what is a space to Python, but not to SentencePiece.
+_SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
 
 def read_model(path: files.Path) -> bytes:
@@ -128,14 +128,12 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
 def _are_ours(steps: list[dict[str, Any]]) -> bool:
     """Returns whether they are those of `make`, with any version of Unicode."""
     rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
-    accents = "".join(
-        s["pattern"].get("Regex", "") for s in steps if s.get("content") == ""
+    patterns = [step.get("pattern", {}).get("Regex", "") for step in steps]
+    accents = "".join(patterns[2:3])
+    ours = _normalizers(
+        rules, accents, do_lower_case={"type": "Lowercase"} in steps
     )
-    ours = [
-        _normalizers(rules, accents, do_lower_case=case)
-        for case in (True, False)
-    ]
-    return steps in ours and not any(map(str.isalnum, accents))
+    return steps == ours and not any(map(str.isalnum, accents))
 
 
 def _is_known(step: Mapping[str, Any]) -> bool:
@@ -215,43 +213,39 @@ def _is_number_comma(piece: str) -> bool:
 def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
     """Returns the content of a `tokenizer.json` that gives a model's ids.
 
-    docs/differences.md says which texts have other ids. Steps that transformers
-    puts together itself differ in more: there, the user-defined pieces, such as
-    the full stop, are cut out of the text first.
+    docs/differences.md lists the texts that have other ids there.
     """
     model = _model_class().FromString(read_model(path))
     ids = {row.piece: place for place, row in enumerate(model.pieces)}
     rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
-    # Only at the start of a text, so that what follows a special token can go
-    # on without a space: `[MASK].`
+    every_character = map(chr, range(sys.maxunicode + 1))
+    accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
+    steps = _normalizers(rules.decode(), accents, do_lower_case=do_lower_case)
+    # "first": what follows a special token may go on without a space.
     marks = {
         "type": "Metaspace",
         "replacement": _WORD_MARK,
         "prepend_scheme": "first",
-        "split": True,
     }
-    added = {"single_word": False, "rstrip": False, "normalized": False}
     return {
         "version": "1.0",
+        # The user-defined pieces, such as the full stop, are not among them:
+        # added tokens are cut out of the text before it is normalized.
         "added_tokens": [
             {
                 "id": ids[name],
                 "content": name,
                 "special": True,
+                "normalized": False,
+                "single_word": False,
                 "lstrip": name == "[MASK]",
-                **added,
+                "rstrip": False,
             }
             for name in base.SENTENCEPIECE_NAMES
         ],
-        "normalizer": {
-            "type": "Sequence",
-            "normalizers": _normalizers(
-                rules.decode(), _accents(), do_lower_case=do_lower_case
-            ),
-        },
+        "normalizer": {"type": "Sequence", "normalizers": steps},
         "pre_tokenizer": marks,
         "decoder": marks,
-        # [CLS] a [SEP] b [SEP]
         "post_processor": {
             "type": "BertProcessing",
             "cls": ["[CLS]", ids["[CLS]"]],
@@ -260,7 +254,6 @@ def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
         "model": {
             "type": "Unigram",
             "unk_id": ids["<unk>"],
-            "byte_fallback": False,
             "vocab": [
                 [p.piece, p.score - _LOWERED_BY * _is_number_comma(p.piece)]
                 for p in model.pieces
@@ -269,36 +262,18 @@ def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
     }
 
 
-def _accents() -> str:
-    """Returns a pattern of what `normalization.normalize` removes.
-
-    StripAccents would remove vowel signs of Indian scripts, too.
-    """
-    characters = map(chr, range(sys.maxunicode + 1))
-    return f"[{''.join(filter(unicodedata.combining, characters))}]"
-
-
 def _normalizers(
     rules: str, accents: str, *, do_lower_case: bool
 ) -> list[dict[str, Any]]:
-    model_rules = {"type": "Precompiled", "precompiled_charsmap": rules}
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
     return [
-        _replace(_OTHER_SPACES, " "),
+        {"type": "Replace", "pattern": {"Regex": _SPACES}, "content": " "},
         {"type": "NFKD"},
-        _replace(accents, ""),
+        # StripAccents would remove vowel signs of Indian scripts, too.
+        {"type": "Replace", "pattern": {"Regex": accents}, "content": ""},
         *([{"type": "Lowercase"}] if do_lower_case else []),
-        # The rules of a model compose Korean again, but not as `tokenizers`
-        # applies them.
+        # SentencePiece's rules compose Korean; Precompiled fails to.
         {"type": "NFC"},
-        *([model_rules] if rules else []),
-        _replace(" {2,}", " "),
-        {"type": "Strip", "strip_left": False, "strip_right": True},
+        *([precompiled] if rules else []),
+        {"type": "Replace", "pattern": {"Regex": " +(?= |$)"}, "content": ""},
     ]
-
-
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {
-        "type": "Replace",
-        "pattern": {"Regex": pattern},
-        "content": content,
-    }

@@ -1,7 +1,6 @@
 """Ids of a written folder are compared with ours, and differences counted."""
 
 import dataclasses
-import sys
 
 import pytest
 
@@ -9,7 +8,6 @@ from albert_tf.checkpoints import huggingface, tf1, token_ids
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import convert, weights_of
-from tests.text.tokenizer_files import write_tokenizer_json
 
 
 @pytest.fixture
@@ -44,15 +42,6 @@ def test_a_folder_without_a_tokenizer_json_has_nothing_to_compare(
     source, tmp_path
 ):
     assert token_ids.compare(str(tmp_path), source) == []
-
-
-def test_without_the_package_the_note_says_so(source, tmp_path, monkeypatch):
-    write_tokenizer_json(tmp_path / "tokenizer.json", source.vocabulary)
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-
-    (note,) = token_ids.compare(str(tmp_path), source)
-
-    assert str(note) == "compared  no ids: there is no package tokenizers"
 
 
 def test_a_verified_conversion_says_how_many_differ(
