@@ -15,8 +15,9 @@ demo: .venv/runtime.stamp
 test: lint
 	$(RUN) -m pytest --numprocesses=2 --dist=worksteal
 
-test-slow: .venv/dev.stamp
-	$(RUN) -m pytest -m slow
+test-slow: .venv/dev.stamp .venv-transformers/stamp
+	ALBERT_TF_PEER_PYTHON=$(CURDIR)/.venv-transformers/bin/python \
+		$(RUN) -m pytest -m slow
 
 # Apache Beam lives without TensorFlow, and so do its tests.
 test-beam: .venv-beam/stamp
@@ -73,6 +74,16 @@ endef
 	$(PYTHON) -m venv .venv-beam
 	.venv-beam/bin/python -m pip install --disable-pip-version-check --quiet \
 		--require-hashes --requirement requirements-beam.lock
+	touch $@
+
+# What some tests compare with, and nothing else needs. PyTorch's own index has
+# it for CPUs alone, a tenth of the size.
+TRANSFORMERS := .venv-transformers/bin/python -m pip install \
+	--disable-pip-version-check --quiet
+.venv-transformers/stamp:
+	$(PYTHON) -m venv .venv-transformers
+	$(TRANSFORMERS) --index-url https://download.pytorch.org/whl/cpu torch
+	$(TRANSFORMERS) numpy transformers==5.24.0
 	touch $@
 
 define MAKE_VENV

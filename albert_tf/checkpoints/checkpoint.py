@@ -33,7 +33,8 @@ _HEAD_ADVICE = (
 class Note(NamedTuple):
     """A line for the user: what became of a part of a checkpoint."""
 
-    kind: str  # `left out`, or `assumed` of what the source does not say
+    # `left out`, `assumed` of what the source does not say, or `compared`
+    kind: str
     text: str  # the part, and the reason in brackets
 
     def __str__(self) -> str:

@@ -20,6 +20,7 @@ from albert_tf.checkpoints import (
     load,
     meaning,
     tf1,
+    token_ids,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
@@ -92,6 +93,7 @@ def convert(config: ConversionConfig) -> Summary:
             reference = source if _keeps_outputs(source, config) else target
             differences = output_differences(reference, load.read(folder))
             _check_equal(differences)
+            notes = [*notes, *token_ids.compare(folder, target)]
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
         input_format=load.recognise(config.input_path),

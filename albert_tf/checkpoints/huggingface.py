@@ -21,6 +21,7 @@ from albert_tf.checkpoints import checkpoint, metadata, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.text import tokenizer_json
 
 _LOGGER = logging.getLogger(__name__)
 _CONFIG_FILE = "config.json"
@@ -30,7 +31,7 @@ _TOKENIZER_FILE = "tokenizer_config.json"
 _VOCABULARIES = (
     checkpoint.SPM_FILE,
     checkpoint.WORDPIECE_FILE,
-    "tokenizer.json",
+    tokenizer_json.FILE_NAME,
 )
 
 _PREFIX = "albert."
@@ -56,6 +57,18 @@ _ACTIVATIONS = {
 _EXACT_GELU = "gelu"
 # ALBERT's text normalization; other values are reported only.
 _TOKENIZER_SETTINGS = {"keep_accents": False, "remove_space": True}
+# The class that takes a tokenizer.json as it is; AlbertTokenizer does not.
+_TOKENIZER = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "bos_token": "[CLS]",
+    "cls_token": "[CLS]",
+    "eos_token": "[SEP]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 # The fields of our config that theirs has with the same name and meaning.
 _FIELDS = tuple(
     field.name
@@ -384,7 +397,12 @@ def _write_vocabulary(folder: str, source: Checkpoint) -> None:
         settings["tokenizer_class"] = "BertTokenizer"
     else:
         name = checkpoint.SPM_FILE
-        settings["tokenizer_class"] = "AlbertTokenizer"
-        settings |= _TOKENIZER_SETTINGS
+        longest = checkpoint.known_config(source).max_position_embeddings
+        settings |= _TOKENIZER_SETTINGS | _TOKENIZER
+        settings["model_max_length"] = longest
+        made = tokenizer_json.make(
+            source.vocabulary, do_lower_case=source.do_lower_case
+        )
+        files.write_json(os.path.join(folder, tokenizer_json.FILE_NAME), made)
     checkpoint.write_vocabulary(source, folder, name)
     files.write_json(os.path.join(folder, _TOKENIZER_FILE), settings)

@@ -1,10 +1,10 @@
-"""Reads SentencePiece models; the `tokenizer.json` of an ALBERT as one.
+"""Reads SentencePiece models; reads and makes an ALBERT's `tokenizer.json`.
 
 Folders of Hugging Face's transformers may have this file only. It lists the
 pieces and scores of the SentencePiece model that it was made of, and the steps
 around it. From a file whose steps are all ALBERT's, the model follows.
 
-Data flow: tokenizer.json -> [this file] -> a SentencePiece model's bytes.
+Data flow: tokenizer.json <-> [this file] <-> a SentencePiece model's bytes.
 Plain Python and the SentencePiece library.
 
 Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
@@ -12,12 +12,15 @@ Source: transformers, `convert_slow_tokenizer.AlbertConverter`, reversed.
 
 import base64
 import os
+import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from albert_tf import files, storage
 from albert_tf.text import base
 
+FILE_NAME = "tokenizer.json"
 _WORD_MARK = "▁"
 _NORMALIZERS = {"NFKD", "StripAccents", "Lowercase", "Precompiled"}
 # What may be replaced, and by what.
@@ -29,6 +32,8 @@ _REPLACEMENTS = (
 # transformers lowers the scores of pieces such as `▁25,` by this much, so that
 # the comma stands alone.
 _LOWERED_BY = 100.0
+# With what is a space to Python, but not to SentencePiece.
+_SPACES = r"[\s\x0b\x1c-\x1f\x85]"
 
 
 def read_model(path: files.Path) -> bytes:
@@ -99,13 +104,14 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
     marks = [step for step in splits if step["type"] == "Metaspace"]
     if model["type"] != "Unigram":
         return [f"its model is {model['type']} and not Unigram"]
-    other = [s["type"] for s in normalizers if not _is_known(s)]
+    is_ours = _are_ours(normalizers)
+    other = [s["type"] for s in normalizers if not (is_ours or _is_known(s))]
     pieces = {(place, row[0]) for place, row in enumerate(model["vocab"])}
     added = {(t["id"], t["content"]) for t in values.get("added_tokens") or ()}
     is_met = {
         "byte_fallback is on": not model.get("byte_fallback"),
         f"it normalizes by {', '.join(other)}": not other,
-        "it keeps accents": {"NFKD", "StripAccents"} <= {*kinds},
+        "it keeps accents": is_ours or {"NFKD", "StripAccents"} <= {*kinds},
         "it lacks the rules of its model (Precompiled)": (
             kinds.count("Precompiled") == 1
         ),
@@ -117,6 +123,17 @@ def _unmet_conditions(values: Mapping[str, Any]) -> list[str]:
         "it has tokens outside its vocabulary": added <= pieces,
     }
     return [problem for problem, is_true in is_met.items() if not is_true]
+
+
+def _are_ours(steps: list[dict[str, Any]]) -> bool:
+    """Returns whether they are those of `make`, with any version of Unicode."""
+    rules = "".join(s.get("precompiled_charsmap", "") for s in steps)
+    patterns = [step.get("pattern", {}).get("Regex", "") for step in steps]
+    accents = "".join(patterns[2:3])
+    ours = _normalizers(
+        rules, accents, do_lower_case={"type": "Lowercase"} in steps
+    )
+    return steps == ours and not any(map(str.isalnum, accents))
 
 
 def _is_known(step: Mapping[str, Any]) -> bool:
@@ -188,3 +205,75 @@ def _kinds(
 
 def _is_number_comma(piece: str) -> bool:
     return piece.endswith(",") and piece[-2:-1].isdigit()
+
+
+# Writing.
+
+
+def make(path: files.Path, *, do_lower_case: bool) -> dict[str, Any]:
+    """Returns the content of a `tokenizer.json` that gives a model's ids.
+
+    docs/differences.md lists the texts that have other ids there.
+    """
+    model = _model_class().FromString(read_model(path))
+    ids = {row.piece: place for place, row in enumerate(model.pieces)}
+    rules = base64.b64encode(model.normalizer_spec.precompiled_charsmap)
+    every_character = map(chr, range(sys.maxunicode + 1))
+    accents = f"[{''.join(filter(unicodedata.combining, every_character))}]"
+    steps = _normalizers(rules.decode(), accents, do_lower_case=do_lower_case)
+    # "first": what follows a special token may go on without a space.
+    marks = {
+        "type": "Metaspace",
+        "replacement": _WORD_MARK,
+        "prepend_scheme": "first",
+    }
+    return {
+        "version": "1.0",
+        # The user-defined pieces, such as the full stop, are not among them:
+        # added tokens are cut out of the text before it is normalized.
+        "added_tokens": [
+            {
+                "id": ids[name],
+                "content": name,
+                "special": True,
+                "normalized": False,
+                "single_word": False,
+                "lstrip": name == "[MASK]",
+                "rstrip": False,
+            }
+            for name in base.SENTENCEPIECE_NAMES
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": steps},
+        "pre_tokenizer": marks,
+        "decoder": marks,
+        "post_processor": {
+            "type": "BertProcessing",
+            "cls": ["[CLS]", ids["[CLS]"]],
+            "sep": ["[SEP]", ids["[SEP]"]],
+        },
+        "model": {
+            "type": "Unigram",
+            "unk_id": ids["<unk>"],
+            "vocab": [
+                [p.piece, p.score - _LOWERED_BY * _is_number_comma(p.piece)]
+                for p in model.pieces
+            ],
+        },
+    }
+
+
+def _normalizers(
+    rules: str, accents: str, *, do_lower_case: bool
+) -> list[dict[str, Any]]:
+    precompiled = {"type": "Precompiled", "precompiled_charsmap": rules}
+    return [
+        {"type": "Replace", "pattern": {"Regex": _SPACES}, "content": " "},
+        {"type": "NFKD"},
+        # StripAccents would remove vowel signs of Indian scripts, too.
+        {"type": "Replace", "pattern": {"Regex": accents}, "content": ""},
+        *([{"type": "Lowercase"}] if do_lower_case else []),
+        # SentencePiece's rules compose Korean; Precompiled fails to.
+        {"type": "NFC"},
+        *([precompiled] if rules else []),
+        {"type": "Replace", "pattern": {"Regex": " +(?= |$)"}, "content": ""},
+    ]

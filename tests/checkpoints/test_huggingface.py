@@ -9,11 +9,14 @@ import safetensors.numpy
 
 from albert_tf.checkpoints import conversion, huggingface, tf1
 from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.text import base
+from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from tests.checkpoints.weights import (
     PARITY,
     ask_transformers,
     check_close,
     check_same,
+    run_transformers,
     starting,
 )
 from tests.text.tokenizer_files import write_tokenizer_json
@@ -71,6 +74,9 @@ def test_the_vocabulary_is_copied(
     config = json.loads((tmp_path / "config.json").read_text())
     keys = ("pad_token_id", "bos_token_id", "eos_token_id")
     assert [config[key] for key in keys] == expected
+    # Of a WordPiece vocabulary, transformers makes our ids itself.
+    has_steps = (tmp_path / "tokenizer.json").exists()
+    assert has_steps == (name == "spiece.model")
 
 
 def test_a_folder_may_have_a_tokenizer_json_only(
@@ -261,6 +267,7 @@ def _log_softmax(logits):
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model_base", "model_groups"])
 def test_transformers_gives_the_recorded_outputs(name, tmp_path):
     huggingface.write(str(tmp_path), tf1.read_folder(PARITY / name))
@@ -284,6 +291,7 @@ def test_transformers_gives_the_recorded_outputs(name, tmp_path):
         check_close(array, golden[key], key)
 
 
+@pytest.mark.slow
 def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
     rng = np.random.default_rng(0)
     batch = {
@@ -308,3 +316,84 @@ def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
         "sentence_order_logits": theirs["sop_logits"],
     }.items():
         np.testing.assert_allclose(ours[key], array, atol=1e-5, err_msg=key)
+
+
+_PEER_TOKENIZER = """
+import json, sys
+import transformers
+
+folder, texts, saved = sys.argv[1:]
+tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+rows = json.load(open(texts, encoding="utf-8"))
+found = [tokenizer(*row) for row in rows]
+tokenizer.save_pretrained(saved)
+ids = [tokenizer.pad_token_id, tokenizer.unk_token_id, tokenizer.cls_token_id,
+       tokenizer.sep_token_id, tokenizer.mask_token_id]
+print(json.dumps({
+    "rows": [[one["input_ids"], one["token_type_ids"]] for one in found],
+    "special_ids": ids, "model_max_length": tokenizer.model_max_length}))
+"""
+# Tables and the columns of their texts.
+_TABLES = {
+    "MRPC": (3, 4),
+    "RTE": (1, 2),
+    "STS-B": (7, 8),
+    "QNLI": (1, 2),
+    "SST-2": (0,),
+}
+
+
+def _texts(data):
+    """Returns 200 paragraphs and 500 rows of tables, texts or pairs each."""
+    with (data / "squad" / "dev-v1.1.json").open(encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    paragraphs = [
+        [paragraph["context"]]
+        for article in articles
+        for paragraph in article["paragraphs"]
+    ]
+    rows = paragraphs[:200]
+    for name, columns in _TABLES.items():
+        path = data / "glue" / name / "dev.tsv"
+        lines = path.read_text(encoding="utf-8-sig").split("\n")[1:101]
+        fields = [line.split("\t") for line in lines]
+        rows += [[line[column] for column in columns] for line in fields]
+    return rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_transformers_gives_our_ids(
+    do_lower_case, source, shared_data, tmp_path
+):
+    model_file = shared_data / "data" / "spm" / "30k-clean.model"
+    known = Metadata(do_lower_case=do_lower_case)
+    source = dataclasses.replace(
+        source, vocabulary=str(model_file), metadata=known
+    )
+    for name in ("folder", "saved"):
+        (tmp_path / name).mkdir()
+    huggingface.write(str(tmp_path / "folder"), source)
+    rows = _texts(shared_data / "data")
+    (tmp_path / "texts.json").write_text(json.dumps(rows))
+
+    paths = [tmp_path / name for name in ("folder", "texts.json", "saved")]
+    found = json.loads(run_transformers(_PEER_TOKENIZER, *paths))
+
+    tokenizer = source.load_tokenizer()
+    special = tokenizer.special_ids
+    for row, answer in zip(rows, found["rows"], strict=True):
+        ids = [*map(tokenizer.encode, row), []][:2]
+        pair = base.encode_pair(*ids, max_seq_length=10**6, special=special)
+        assert answer == [*pair], row
+    assert len(rows) == 700
+    assert found["special_ids"] == [*dataclasses.astuple(special)]
+    assert found["model_max_length"] == source.config.max_position_embeddings
+    # Their copy has no spiece.model.
+    path = tmp_path / "saved" / "tokenizer.json"
+    again = SentencePieceTokenizer(path, do_lower_case=do_lower_case)
+    texts = [row[0] for row in rows]
+    for ours, theirs in zip(
+        tokenizer.encode_batch(texts), again.encode_batch(texts), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)

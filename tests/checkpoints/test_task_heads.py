@@ -212,6 +212,7 @@ _RECORDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _RECORDED)
 def test_transformers_gives_our_logits(name, tmp_path):
     folder = PARITY / "model_base"

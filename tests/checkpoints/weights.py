@@ -50,11 +50,28 @@ def check_close(found, expected, what):
     assert difference <= 1e-5 * np.abs(expected).max(), what
 
 
-def ask_transformers(script, *arguments, batch, folder):
+def run_transformers(script, *arguments):
     """Runs a script in a Python that has transformers and PyTorch.
 
     Transformers is not a dependency: ALBERT_TF_PEER_PYTHON names a Python
-    that has it. Without it the test is skipped.
+    that has it, which `make test-slow` does. Without it the test is skipped.
+    Returns what the script prints.
+    """
+    python = os.environ.get("ALBERT_TF_PEER_PYTHON")
+    if not python:
+        pytest.skip("ALBERT_TF_PEER_PYTHON names no Python with transformers")
+    done = subprocess.run(
+        [python, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ask_transformers(script, *arguments, batch, folder):
+    """Asks a model of transformers about a batch, by `run_transformers`.
 
     Args:
         script: Gets the arguments, and paths of the batch (by the names that
@@ -66,9 +83,6 @@ def ask_transformers(script, *arguments, batch, folder):
     Returns:
         The arrays that the script has written.
     """
-    python = os.environ.get("ALBERT_TF_PEER_PYTHON")
-    if not python:
-        pytest.skip("ALBERT_TF_PEER_PYTHON names no Python with transformers")
     names = {
         "input_ids": "input_ids",
         "input_mask": "attention_mask",
@@ -76,12 +90,6 @@ def ask_transformers(script, *arguments, batch, folder):
     }
     question, answers = folder / "question.npz", folder / "answers.npz"
     np.savez(question, **{theirs: batch[n] for n, theirs in names.items()})
-    done = subprocess.run(
-        [python, "-c", script, *map(str, arguments), question, answers],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_transformers(script, *arguments, question, answers)
     with np.load(answers) as file:
         return dict(file)

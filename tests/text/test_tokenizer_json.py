@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tokenizers
 from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.text import tokenizer, tokenizer_json
@@ -80,6 +81,132 @@ def test_texts_have_the_ids_of_the_released_model(shared_data, tmp_path):
         found.encode_batch(texts), wanted.encode_batch(texts), strict=True
     ):
         assert ours.tolist() == theirs.tolist()
+
+
+# What `make` returns.
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Writes what `make` returns; gives the path."""
+
+    def write(model_file, *, do_lower_case=True):
+        path = tmp_path / "made.json"
+        values = tokenizer_json.make(model_file, do_lower_case=do_lower_case)
+        path.write_text(json.dumps(values))
+        return path
+
+    return write
+
+
+def _their_ids(path, text, *pair):
+    made = tokenizers.Tokenizer.from_file(str(path))
+    return made.encode(text, *pair, add_special_tokens=bool(pair))
+
+
+_MADE_TEXTS = [
+    *("", "  ", " The Snow fell, ALL night.\n", "A (b) c - d."),
+    *("\ufefffirst\x1cand\x0blast\x85", "a\u200bb c\u00add \ud55c\uad6d"),
+    # A keycap and vowel signs have no combining class, accents do.
+    "1\ufe0f\u20e3 \u0939\u093f\u0902 e\u0301 \u00e9 \u0130 ``so''",
+]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_a_made_file_gives_our_ids_and_is_read_back(
+    do_lower_case, tiny_spm_model, tiny_corpus, make
+):
+    path = make(tiny_spm_model, do_lower_case=do_lower_case)
+    ours, again = (
+        SentencePieceTokenizer(file, do_lower_case=do_lower_case)
+        for file in (tiny_spm_model, path)
+    )
+
+    lines = tiny_corpus.read_text(encoding="utf-8").splitlines()
+    # The tiny model has digits with a comma that start no word.
+    for text in [*_MADE_TEXTS, *(one for one in lines if "," not in one)]:
+        ids = ours.encode(text)
+        assert _their_ids(path, text).ids == ids, text
+        assert again.encode(text) == ids
+    assert tokenizer_json.lower_cases(path) == do_lower_case
+
+
+def test_a_made_file_is_read_back_after_their_library_has_saved_it(
+    tiny_spm_model, make
+):
+    path = make(tiny_spm_model)
+    expected = tokenizer_json.read_model(path)
+
+    tokenizers.Tokenizer.from_file(str(path)).save(str(path))
+
+    assert tokenizer_json.read_model(path) == expected
+
+
+def test_other_marks_of_another_unicode_are_read_back(tiny_spm_model, make):
+    path = make(tiny_spm_model)
+    expected = tokenizer_json.read_model(path)
+    values = json.loads(path.read_text())
+    accents = values["normalizer"]["normalizers"][2]["pattern"]
+
+    accents["Regex"] = accents["Regex"].replace("\u0300", "")
+    path.write_text(json.dumps(values))
+    assert tokenizer_json.read_model(path) == expected
+
+    accents["Regex"] = "[a]"
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match="it normalizes by Replace"):
+        tokenizer_json.read_model(path)
+
+
+def test_special_tokens_go_around_a_pair_and_are_found_in_text(
+    tiny_spm_model, make
+):
+    path = make(tiny_spm_model)
+
+    pair = _their_ids(path, "the snow", "fell")
+
+    special = SentencePieceTokenizer(tiny_spm_model).special_ids
+    first = pair.ids.index(special.sep)
+    assert [pair.ids[0], pair.ids[-1]] == [special.cls, special.sep]
+    assert pair.type_ids == [0] * (first + 1) + [1] * (len(pair) - first - 1)
+    tokens = _their_ids(path, "the [MASK]. [MASK] snow").tokens
+    assert "".join(tokens) == "▁the [MASK]. [MASK]▁snow"
+    assert _their_ids(path, "<pad>").ids == [special.pad]
+
+
+def test_a_model_without_rules_has_no_step_for_them(
+    tiny_spm_model, tmp_path, make
+):
+    with open(tiny_spm_model, "rb") as file:
+        model = sentencepiece_model_pb2.ModelProto.FromString(file.read())
+    model.normalizer_spec.precompiled_charsmap = b""
+    path = tmp_path / "without.model"
+    path.write_bytes(model.SerializeToString())
+
+    found = _their_ids(make(path), "the snow")
+
+    assert found.ids == SentencePieceTokenizer(path).encode("the snow")
+
+
+def test_a_made_file_gives_the_ids_of_the_released_model(shared_data, make):
+    data = shared_data / "data"
+    model_file = data / "spm" / "30k-clean.model"
+    text = (data / "squad" / "dev-v1.1.json").read_text(encoding="utf-8")
+    texts = [
+        paragraph["context"]
+        for article in json.loads(text)["data"]
+        for paragraph in article["paragraphs"]
+    ][:200]
+    made = tokenizers.Tokenizer.from_file(str(make(model_file)))
+
+    ids, lengths = SentencePieceTokenizer(model_file).encode_batch(texts)
+
+    found = made.encode_batch(texts, add_special_tokens=False)
+    assert [len(one) for one in found] == lengths.tolist()
+    assert sum((one.ids for one in found), []) == ids.tolist()
+
+
+# Refused.
 
 
 def _without(kind):
