@@ -174,16 +174,10 @@ def read(
     step are read only `with_slots`.
     """
     format_name = recognise(path)
-    if format_name == "huggingface":
-        from albert_tf.checkpoints import huggingface
-
-        source = huggingface.read(path, albert_config=albert_config)
-    elif format_name == "keras_hub":
-        from albert_tf.checkpoints import keras_hub
-
-        source = keras_hub.read(path)
-    else:
+    if format_name == "tf1":
         source = tf1.read_folder(path, with_slots=with_slots)
+    else:
+        source = _read_foreign(path, format_name, albert_config)
     if albert_config is None:
         return source
     if source.config is not None:
@@ -194,6 +188,24 @@ def read(
             may_change_layers=may_change_layers,
         )
     return dataclasses.replace(source, config=albert_config)
+
+
+def _read_foreign(
+    path: files.Path, format_name: str, albert_config: AlbertConfig | None
+) -> Checkpoint:
+    from albert_tf.checkpoints import huggingface, keras_hub
+
+    try:
+        if format_name == "keras_hub":
+            return keras_hub.read(path)
+        return huggingface.read(path, albert_config=albert_config)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if os.fspath(path) in str(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{os.fspath(path)!r} is damaged or another model's ({reason})."
+        ) from error
 
 
 def recognise(path: files.Path) -> str:

@@ -153,7 +153,7 @@ def _preset(file, **values):
     def run(case):
         folder = case.written(keras_hub.write)
         case.edit(folder / file, **values)
-        keras_hub.read(folder)
+        load.read(folder)
 
     return run
 
@@ -380,6 +380,7 @@ _ROWS = [
     (_config(model_type="bert"), "model_type='bert'.*only an ALBERT"),
     (_config(**_TOKENS), "no AlbertForTokenClassification"),
     (_config(**_EPSILON), "config.json.*norm_eps"),
+    (_config(architectures=1), "is damaged or another model's .*'int'"),
     (_config(**_ROUNDED), "assigns a layer to the wrong group"),
     (_tensor("lm_head.weight", _ones(3)), "no ALBERT has: lm_head"),
     (_tensor(_DECODER, _ones(13, 4)), "predictions.decoder.weight differs"),
@@ -389,6 +390,8 @@ _ROWS = [
     (_to_keras_hub(**_UNEVEN), "`num_layers` must be divisible by"),
     (_without("bert/pooler/"), "needs bert/pooler.*lacks"),
     (_preset("config.json", **_BERT), "'keras_hub>BertBackbone', but only"),
+    (_preset("task.json", config__num_classes="x"), "another model's .*=x"),
+    (_preset("config.json", config__num_heads=1), "another model's .*key"),
     (_preset("task.json", registered_name="my>Task"), "describes 'my>Task'"),
     (_preset("task.json", config__activation="relu"), "activation='relu', but"),
     # Other formats.
