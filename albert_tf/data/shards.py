@@ -276,8 +276,17 @@ def read(
         values["counts"] = BuildCounts(**values["counts"])
         if values["duplicates"] is not None:
             values["duplicates"] = Duplicates(**values["duplicates"])
-        return Shard(path=os.fspath(record_path), **values)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        shard = Shard(path=os.fspath(record_path), **values)
+        # What is of another type fails here, not where it is used.
+        _ = shard.settings, shard.extent, hash((*shard.build.values(),))
+        return shard
+    except (
+        AttributeError,
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError(
             f"{path!r} is in the place of a sidecar, and not one that this "
             f"version can read ({error}). Build the records again, or choose "

@@ -38,6 +38,10 @@ def test_a_shard_is_read_from_its_sidecar_as_it_was_written(tmp_path):
         ("text", ""),
         ({"sha": 1}, "'sha'"),
         ({"counts": {"tokans": 1}}, "'tokans'"),
+        ({"blocks": 1}, "int"),
+        ({"part": [0, 0]}, "zero"),
+        ({"config": []}, "list"),
+        ({"config": {"masking": []}}, "list"),
     ],
 )
 def test_another_json_file_is_refused(tmp_path, content, message):
