@@ -276,11 +276,13 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
     Bytes go to a file named by `partial_name`, which is flushed to disk and
     renamed when the block ends, and removed when it fails. Missing folders are
-    made. Of processes that write the same file at the same time, the last
-    one's bytes stay.
+    made. What killed writers of the path have left is removed first. Of
+    processes that write the same file at the same time, the last one's bytes
+    stay.
     """
     name = check_local(path)
     os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    remove_partials(name)
     partial = partial_name(name)
     try:
         with open(partial, "wb") as file, _held(partial):

@@ -101,11 +101,16 @@ def test_what_another_process_is_writing_is_kept(write, clean_up, tmp_path):
         assert len(files.find_partials(path)) == 1
 
 
-def test_the_next_writer_of_a_folder_removes_what_a_killed_one_left(tmp_path):
-    _touch(tmp_path, "version.01234567.partial/variables/variables.index")
+@pytest.mark.parametrize("write", [files.atomic_write, files.partial_folder])
+def test_the_next_writer_removes_what_a_killed_one_left(write, tmp_path):
+    _touch(
+        tmp_path,
+        "a.01234567.partial/variables/variables.index",
+        "a.89abcdef.partial",
+    )
 
-    with files.partial_folder(tmp_path / "version"):
-        assert len(files.find_partials(tmp_path / "version")) == 1
+    with write(tmp_path / "a"):
+        assert len(os.listdir(tmp_path)) == 1
 
 
 def test_only_regular_files_are_read(tmp_path):

@@ -81,9 +81,10 @@ class Checkpointer:
             _write_folder(path, arrays, state, self.metadata)
             steps = run_checkpoints.steps(self._output_dir)
             for old in steps[: -self._keep_max]:
-                shutil.rmtree(
-                    run_checkpoints.checkpoint_path(self._output_dir, old)
-                )
+                # Renamed, too, so that a kill leaves no half of it.
+                name = run_checkpoints.checkpoint_path(self._output_dir, old)
+                os.replace(name, partial := files.partial_name(name))
+                shutil.rmtree(partial)
 
         self._written = self._writer.submit(write)
 

@@ -199,9 +199,6 @@ def write(planned: Shard, parts: Iterable[BlockPart]) -> Shard:
     index_path = record_files.index_path(path)
     with _locked(path):
         _check_unfinished(planned)
-        if not files.is_remote(path):
-            for name in _names(path):
-                files.remove_partials(name)
         # The record file takes its name last: then it is finished.
         with (
             storage.atomic_write(path) as file,

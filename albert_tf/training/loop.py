@@ -175,6 +175,8 @@ class TrainingLoop:
                     self._record(row, seconds)
                 self._end_call()
             self._workers.run_in_chief(self._checkpointer.wait)
+        # One may have come while the last checkpoint was written.
+        is_stopped = is_stopped or self._workers.any(self._has_signal)
         self._report_end(is_stopped)
         return not is_stopped
 

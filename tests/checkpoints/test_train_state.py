@@ -89,6 +89,22 @@ def test_only_the_newest_are_kept(make, tmp_path):
     ]
 
 
+def test_a_kill_while_an_old_one_is_removed_leaves_no_half_of_it(
+    make, tmp_path, monkeypatch
+):
+    def fail(path):
+        raise OSError(path)
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    checkpointer = make(1, keep_max=1).checkpointer
+    checkpointer.save(1, STATE)
+    checkpointer.save(2, STATE)
+    with pytest.raises(OSError, match=r"step-00000001\.\w+\.partial"):
+        checkpointer.wait()
+
+    assert run_checkpoints.steps(tmp_path / "run") == [2]
+
+
 def test_the_best_has_weights_and_no_slots(make, tmp_path):
     saved = make(1)
     saved.checkpointer.save_best(3, {"step": 3, "accuracy": 0.5})

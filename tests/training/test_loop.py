@@ -364,6 +364,22 @@ def test_a_signal_in_the_last_evaluation_is_not_lost(run, whole):
     assert run("run", scores=SCORES).go()
 
 
+def test_a_signal_while_the_last_checkpoint_is_written_is_not_lost(
+    run, whole, monkeypatch
+):
+    stopped = run("run", scores=SCORES)
+
+    def stop_in_wait(function, *values):
+        function(*values)
+        if not values:
+            terminate()
+
+    monkeypatch.setattr(stopped.workers, "run_in_chief", stop_in_wait)
+
+    assert not stopped.go()
+    assert_same_run(stopped, whole)
+
+
 def test_a_signal_to_another_worker_stops_this_one_too(run, monkeypatch):
     answers = iter([False, False, True])
     stopped = run("run")
