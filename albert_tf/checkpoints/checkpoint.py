@@ -8,7 +8,6 @@ NumPy: no TensorFlow.
 import dataclasses
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from albert_tf.text.base import Tokenizer
 
 SPM_FILE = "spiece.model"
 WORDPIECE_FILE = "vocab.txt"
+Arrays = Mapping[str, np.ndarray]  # by TF1 name, without `module/`
 _CONFIG_ADVICE = "Use the config that the checkpoint was made with."
 _HEAD_ADVICE = (
     "Use a checkpoint that has this head, or a model without it. Only training "
@@ -70,8 +70,8 @@ class Checkpoint:
     """A model between two formats.
 
     Args:
-        arrays: Arrays by TF1 name, without `module/`. All are float32 except
-            the step counter. Optimizer slots and heads may be among them.
+        arrays: All are float32 except the step counter. Optimizer slots and
+            heads may be among them. Empty if only described.
         config: Shape of the model; None if the source does not contain it.
         vocabulary: Path of a SentencePiece model (`.json` for a
             `tokenizer.json`), or of a WordPiece vocabulary, which ends in
@@ -80,7 +80,7 @@ class Checkpoint:
         notes: What its files say that is not here.
     """
 
-    arrays: Mapping[str, np.ndarray]
+    arrays: Arrays = dataclasses.field(default_factory=dict)
     config: AlbertConfig | None = None
     vocabulary: str | None = None
     metadata: Metadata = Metadata()
@@ -111,16 +111,21 @@ class Checkpoint:
         prefix = variable_names.POOLER_PREFIX
         return any(name.startswith(prefix) for name in self.arrays)
 
+    @property
+    def tokenizer_settings(self) -> dict[str, Any]:
+        """The arguments of `load_tokenizer`, by name."""
+        is_wordpiece = (self.vocabulary or "").endswith(".txt")
+        return {
+            "spm_model_file": None if is_wordpiece else self.vocabulary,
+            "vocab_file": self.vocabulary if is_wordpiece else None,
+            "do_lower_case": self.do_lower_case,
+        }
+
     def load_tokenizer(self) -> Tokenizer:
         """Loads the tokenizer of a checkpoint that has a vocabulary."""
         from albert_tf.text import tokenizer
 
-        is_wordpiece = str(self.vocabulary).endswith(".txt")
-        return tokenizer.load_tokenizer(
-            spm_model_file=None if is_wordpiece else self.vocabulary,
-            vocab_file=self.vocabulary if is_wordpiece else None,
-            do_lower_case=self.do_lower_case,
-        )
+        return tokenizer.load_tokenizer(**self.tokenizer_settings)
 
 
 def known_config(checkpoint: Checkpoint) -> AlbertConfig:
@@ -142,15 +147,13 @@ def write_vocabulary(
     Its name is that of the file that it is copied from if none is given, and
     if `tf1` would find it.
     """
+    from albert_tf.text import tokenizer_json
+
     path = str(source.vocabulary)
     file_name = os.path.basename(path)
     if path.endswith(".txt"):
         # Where a checkpoint is read, a vocabulary is found by its name.
         name = name or (file_name if "vocab" in file_name else WORDPIECE_FILE)
-        shutil.copyfile(path, os.path.join(folder, name))
-        return
-    from albert_tf.text import tokenizer_json
-
     name = name or (file_name if path.endswith(".model") else SPM_FILE)
     with files.atomic_write(os.path.join(folder, name)) as file:
         file.write(tokenizer_json.read_model(path))

@@ -14,6 +14,7 @@ import numpy as np
 from albert_tf import checks, files
 from albert_tf import config as config_lib
 from albert_tf.checkpoints import (
+    beside,
     checkpoint,
     huggingface,
     keras_hub,
@@ -57,7 +58,7 @@ _SEQUENCE_LENGTH = 16
 class Summary:
     """What a conversion did."""
 
-    input_format: str  # as `load.recognise` calls it
+    input_format: str  # as `beside.recognise` calls it
     num_weights: int  # arrays written, without optimizer slots
     num_parameters: int  # values in them
     left_out: tuple[str, ...]  # arrays that the format cannot store
@@ -96,7 +97,7 @@ def convert(config: ConversionConfig) -> Summary:
             notes = [*notes, *token_ids.compare(folder, target)]
     written = [a for n, a in target.weights.items() if n not in left_out]
     return Summary(
-        input_format=load.recognise(config.input_path),
+        input_format=beside.recognise(config.input_path),
         num_weights=len(written),
         num_parameters=sum(array.size for array in written),
         left_out=tuple(left_out),

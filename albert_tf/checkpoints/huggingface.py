@@ -18,7 +18,12 @@ import safetensors.numpy
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    Note,
+    WriteReport,
+)
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
@@ -89,10 +94,10 @@ _ARCHITECTURES: tuple[tuple[set[str], str], ...] = (
 # Reading.
 
 
-def read(
+def describe(
     path: files.Path, *, albert_config: AlbertConfig | None = None
 ) -> Checkpoint:
-    """Reads a folder.
+    """Reads a folder without its arrays.
 
     `albert_config`, if the user has given one, says whether
     `hidden_act="gelu"` means ALBERT's GELU.
@@ -100,7 +105,18 @@ def read(
     folder = files.check_local(path)
     config_file = os.path.join(folder, _CONFIG_FILE)
     values = files.read_json_object(config_file)
-    config = _read_config(values, config_file, albert_config)
+    vocabularies = (os.path.join(folder, name) for name in _VOCABULARIES)
+    return Checkpoint(
+        config=_read_config(values, config_file, albert_config),
+        vocabulary=next(filter(os.path.isfile, vocabularies), None),
+        metadata=metadata.read(folder),
+        notes=tuple(_notes(folder)),
+    )
+
+
+def read_arrays(path: files.Path, config: AlbertConfig) -> Arrays:
+    """Reads the arrays of a folder that `describe` has described."""
+    folder = files.check_local(path)
     tensors = _without_tied_copies(_read_tensors(folder), folder)
     arrays, unknown = _translate(tensors, source="huggingface", target="tf1")
     if unknown:
@@ -108,14 +124,7 @@ def read(
             f"{folder!r} holds {len(unknown)} tensors that no ALBERT has: "
             f"{checks.listed(unknown)}. Pass the folder of an ALBERT."
         )
-    vocabularies = (os.path.join(folder, name) for name in _VOCABULARIES)
-    return Checkpoint(
-        arrays=checkpoint.without_projection(arrays, config, folder),
-        config=config,
-        vocabulary=next(filter(os.path.isfile, vocabularies), None),
-        metadata=metadata.read(folder),
-        notes=tuple(_notes(folder)),
-    )
+    return checkpoint.without_projection(arrays, config, folder)
 
 
 def _read_config(

@@ -16,7 +16,12 @@ import numpy as np
 
 from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, metadata, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
+from albert_tf.checkpoints.checkpoint import (
+    Arrays,
+    Checkpoint,
+    Note,
+    WriteReport,
+)
 from albert_tf.config import AlbertConfig
 from albert_tf.text import tokenizer_json
 
@@ -49,19 +54,9 @@ _CLASSIFIERS = (
 )
 
 
-def read(path: files.Path) -> Checkpoint:
-    """Reads a folder."""
+def describe(path: files.Path) -> Checkpoint:
+    """Reads a folder without its arrays."""
     folder = files.check_local(path)
-    config = _read_config(os.path.join(folder, CONFIG_FILE))
-    model = _read_task(folder, _backbone(config))
-    model.backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
-    arrays = {}
-    for name, variable, is_transposed in _named_variables(model):
-        array = np.asarray(variable)
-        array = array.T if is_transposed else array
-        shape = variable_names.shape_of(name, config)
-        # Attention kernels have a separate dimension for the heads.
-        arrays[name] = array.reshape([-1 if n is None else n for n in shape])
     vocabulary = os.path.join(folder, _VOCABULARY)
     known, notes = metadata.read(folder), []
     if known.do_lower_case is None:
@@ -71,12 +66,26 @@ def read(path: files.Path) -> Checkpoint:
         )
         notes.append(Note("assumed", text))
     return Checkpoint(
-        arrays=checkpoint.without_projection(arrays, config, folder),
-        config=config,
+        config=_read_config(os.path.join(folder, CONFIG_FILE)),
         vocabulary=vocabulary if os.path.isfile(vocabulary) else None,
         metadata=known,
         notes=tuple(notes),
     )
+
+
+def read_arrays(path: files.Path, config: AlbertConfig) -> Arrays:
+    """Reads the arrays of a folder that `describe` has described."""
+    folder = files.check_local(path)
+    model = _read_task(folder, _backbone(config))
+    model.backbone.load_weights(os.path.join(folder, _WEIGHTS_FILE))
+    arrays = {}
+    for name, variable, is_transposed in _named_variables(model):
+        array = np.asarray(variable)
+        array = array.T if is_transposed else array
+        shape = variable_names.shape_of(name, config)
+        # Attention kernels have a separate dimension for the heads.
+        arrays[name] = array.reshape([-1 if n is None else n for n in shape])
+    return checkpoint.without_projection(arrays, config, folder)
 
 
 def _read_config(path: str) -> AlbertConfig:

@@ -17,8 +17,16 @@ import keras
 import numpy as np
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, meaning, tf1, variable_names
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints import (
+    beside,
+    checkpoint,
+    huggingface,
+    keras_hub,
+    meaning,
+    tf1,
+    variable_names,
+)
+from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
 from albert_tf.config import AlbertConfig
 
 _LOGGER = logging.getLogger(__name__)
@@ -33,9 +41,6 @@ _MODELS = {
     "span": ("span_models", "SpanModel"),
     "beam_span": ("span_models", "BeamSpanModel"),
 }
-# A Hugging Face folder has one of these.
-_SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
-_PRESET_CONFIG = "config.json"
 
 
 def load_checkpoint(
@@ -51,7 +56,7 @@ def load_checkpoint(
 
     Args:
         model: An `AlbertModel`, or another Keras model made of our layers.
-        path: A checkpoint in any format that `recognise` knows.
+        path: A checkpoint in any format that `beside.recognise` knows.
         allow_new_heads: Whether a head of the model may be missing from the
             checkpoint, or have another shape there because it belongs to
             another task. Such a head keeps its initial weights.
@@ -166,18 +171,17 @@ def read(
     may_change_layers: bool = False,
     with_slots: bool = False,
 ) -> Checkpoint:
-    """Reads a checkpoint of any format that `recognise` knows, once.
+    """Reads a checkpoint of any format that `beside.recognise` knows, once.
 
     `albert_config`, if known, is that of the model that is to have the weights,
     which `may_change_layers`. It replaces the one beside the checkpoint, and
     answers what is ambiguous in a Hugging Face folder. Optimizer slots and the
     step are read only `with_slots`.
     """
-    format_name = recognise(path)
-    if format_name == "tf1":
-        source = tf1.read_folder(path, with_slots=with_slots)
-    else:
-        source = _read_foreign(path, format_name, albert_config)
+    source = beside.describe(path, albert_config=albert_config)
+    source = dataclasses.replace(
+        source, arrays=_read_arrays(path, source.config, with_slots=with_slots)
+    )
     if albert_config is None:
         return source
     if source.config is not None:
@@ -190,41 +194,18 @@ def read(
     return dataclasses.replace(source, config=albert_config)
 
 
-def _read_foreign(
-    path: files.Path, format_name: str, albert_config: AlbertConfig | None
-) -> Checkpoint:
-    from albert_tf.checkpoints import huggingface, keras_hub
-
-    try:
-        if format_name == "keras_hub":
-            return keras_hub.read(path)
-        return huggingface.read(path, albert_config=albert_config)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if os.fspath(path) in str(error):
-            raise
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"{os.fspath(path)!r} is damaged or another model's ({reason})."
-        ) from error
-
-
-def recognise(path: files.Path) -> str:
-    """Returns a checkpoint's format: `tf1`, `huggingface` or `keras_hub`.
-
-    Checkpoints of our own runs are TF1 checkpoints.
-    """
-    name = files.check_local(path)
-    if any(os.path.isfile(os.path.join(name, one)) for one in _SAFETENSORS):
-        return "huggingface"
-    config = os.path.join(name, _PRESET_CONFIG)
-    if "registered_name" in files.read_json_object(config, missing_ok=True):
-        return "keras_hub"
-    return "tf1"
+def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
+    format_name = beside.recognise(path)
+    if format_name == "tf1":
+        return tf1.read(path) if with_slots else tf1.read_weights(path)
+    module = huggingface if format_name == "huggingface" else keras_hub
+    with beside.naming(path):
+        return module.read_arrays(path, config)
 
 
 def global_step(path: files.Path) -> int:
     """Returns the step at which a checkpoint was saved; 0 if unknown."""
-    return tf1.read_step(path) if recognise(path) == "tf1" else 0
+    return tf1.read_step(path) if beside.recognise(path) == "tf1" else 0
 
 
 def assign(

@@ -9,32 +9,27 @@ config is in the folder of the run.
 
 import contextlib
 import dataclasses
-import glob
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf import checks, files
+from albert_tf import files
 from albert_tf.checkpoints import (
+    beside,
     checkpoint,
     metadata,
     run_checkpoints,
     variable_names,
 )
-from albert_tf.checkpoints.checkpoint import Checkpoint, Note, WriteReport
-from albert_tf.config import CONFIG_FILE, AlbertConfig
+from albert_tf.checkpoints.checkpoint import Checkpoint, WriteReport
+from albert_tf.config import CONFIG_FILE
 
 # TF1: the stem of the released checkpoints.
 _RELEASED_PREFIX = "model.ckpt-best"
-_INDEX = ".index"
 _DATA = ".data-00000-of-00001"
-_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-_STATE_FILE = "checkpoint"
-_VOCABULARIES = ("*.model", "*vocab*.txt")
 # Not in the original's configs; `write_released` leaves it out.
 _OUR_FIELD = "parameter_sharing"
 _NOT_IN_ORIGINAL = (
@@ -42,70 +37,15 @@ _NOT_IN_ORIGINAL = (
 )
 
 
-def resolve(path: files.Path) -> str:
-    """Returns the prefix of the checkpoint at a path.
-
-    That is a prefix; one of the files that begin with it; a folder, in which
-    the file `checkpoint` names the prefix if there are several; or the folder
-    of a run, which stands for its `run_checkpoints.trained_weights`.
-    """
-    name = files.check_local(path)
-    name = run_checkpoints.trained_weights(name) or name
-    if os.path.isdir(name):
-        return _prefix_in_folder(name)
-    prefix = _ENDING.sub("", name)
-    if not os.path.isfile(prefix + _INDEX):
-        raise FileNotFoundError(
-            f"There is no checkpoint {name!r}: no file {prefix + _INDEX!r}. "
-            "Pass the prefix or the folder of a checkpoint."
-        )
-    return prefix
-
-
-def _prefix_in_folder(folder: str) -> str:
-    prefixes = sorted(
-        path.removesuffix(_INDEX)
-        for path in glob.glob(os.path.join(glob.escape(folder), f"*{_INDEX}"))
-    )
-    if not prefixes:
-        raise FileNotFoundError(
-            f"Folder {folder!r} has no checkpoint (no file *{_INDEX}). Pass "
-            "the prefix or folder of one, the folder of a run, or a folder of "
-            "Hugging Face (model.safetensors; pickles are never read) or "
-            "KerasHub."
-        )
-    named = _prefix_in_state_file(folder)
-    if named in prefixes:
-        return named
-    if len(prefixes) > 1:
-        raise ValueError(
-            f"Folder {folder!r} has {len(prefixes)} checkpoints and no file "
-            f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
-            f"{checks.listed(prefixes)}."
-        )
-    return prefixes[0]
-
-
-def _prefix_in_state_file(folder: str) -> str:
-    state_file = os.path.join(folder, _STATE_FILE)
-    if not os.path.isfile(state_file):
-        return ""
-    text = files.read_text(state_file)
-    match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
-    # The released files name a folder on the machine that wrote them.
-    base = os.path.basename(match.group(1)) if match else ""
-    return os.path.join(folder, base)
-
-
 def read(
     path: files.Path, *, wanted: Callable[[str], bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Reads arrays of a checkpoint by name, without `module/`.
 
-    For the path, see `resolve`. `wanted` says of a full name whether to read
-    it; None stands for all.
+    For the path, see `beside.resolve`. `wanted` says of a full name whether to
+    read it; None stands for all.
     """
-    prefix = resolve(path)
+    prefix = beside.resolve(path)
     try:
         reader = tf.train.load_checkpoint(prefix)
         arrays: dict[str, np.ndarray] = {}
@@ -141,44 +81,6 @@ def read_step(path: files.Path) -> int:
     return int(read(path, wanted=lambda name: name == step).get(step, 0))
 
 
-def read_folder(path: files.Path, *, with_slots: bool = False) -> Checkpoint:
-    """Reads a checkpoint with the config, vocabulary and metadata beside it.
-
-    Optimizer slots and step are read only `with_slots`. For the path and the
-    errors, see `read`.
-    """
-    prefix = resolve(path)
-    vocabulary, notes = _vocabulary_in(os.path.dirname(prefix))
-    return Checkpoint(
-        arrays=read(prefix) if with_slots else read_weights(prefix),
-        config=config_beside(prefix),
-        vocabulary=vocabulary,
-        metadata=metadata.read(prefix),
-        notes=tuple(notes),
-    )
-
-
-def config_beside(path: files.Path) -> AlbertConfig | None:
-    """Returns the config beside a checkpoint, or in the folder of its run."""
-    for folder in run_checkpoints.folders_of(path):
-        name = os.path.join(folder, CONFIG_FILE)
-        if os.path.isfile(name):
-            return AlbertConfig.from_json_file(name)
-    return None
-
-
-def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
-    for pattern in _VOCABULARIES:
-        paths = glob.glob(os.path.join(glob.escape(folder), pattern))
-        if len(paths) == 1:
-            return paths[0], []
-        if paths:
-            names = checks.listed(sorted(map(os.path.basename, paths)))
-            text = f"vocabulary ({names}: which of them is unknown)"
-            return None, [Note("left out", text)]
-    return None, []
-
-
 def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
     """Writes arrays; the index appears when the data are complete.
 
@@ -191,12 +93,12 @@ def write(prefix: files.Path, arrays: Mapping[str, Any]) -> None:
         _save(partial, arrays)
         # An older checkpoint of this name loses its index first, so that it
         # is never found with the new data.
-        _remove(name + _INDEX)
+        _remove(name + beside.INDEX)
         os.replace(partial + _DATA, name + _DATA)
-        os.replace(partial + _INDEX, name + _INDEX)
+        os.replace(partial + beside.INDEX, name + beside.INDEX)
     except BaseException:
         _remove(partial + _DATA)
-        _remove(partial + _INDEX)
+        _remove(partial + beside.INDEX)
         raise
 
 
@@ -214,7 +116,7 @@ def _save(prefix: str, arrays: Mapping[str, Any]) -> None:
             f"Cannot write checkpoint {prefix!r}: "
             f"{' '.join(str(error).split())}"
         ) from error
-    for ending in (_DATA, _INDEX):
+    for ending in (_DATA, beside.INDEX):
         with open(prefix + ending, "rb+") as file:
             os.fsync(file.fileno())
 

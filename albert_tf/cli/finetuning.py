@@ -12,7 +12,7 @@ from typing import Any
 from absl import flags
 
 from albert_tf import checks, files, settings
-from albert_tf.checkpoints import metadata, run_checkpoints
+from albert_tf.checkpoints import meaning, metadata, run_checkpoints
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -20,7 +20,7 @@ from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags, paper_presets
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
-from albert_tf.text import tokenizer
+from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig
 
@@ -39,7 +39,7 @@ _MULTI_WORKER = ("auto", "multi_worker")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class FinetuningFlags(tokenizer.Vocabulary):
+class FinetuningFlags(VocabularyBeside):
     """Flags that the command itself resolves, before the run."""
 
     preset: str | None = setting(
@@ -87,8 +87,17 @@ def run(
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
     """
-    # 1. The flags, as far as they need no example; the weights in use.
+    # 1. The flags, as far as they need no example; the weights in use, and
+    # what lies beside them.
     shared = _check(values)
+    source = meaning.with_vocabulary(
+        cli_flags.describe_start(values),
+        shared.spm_model_file or shared.vocab_file,
+        shared.do_lower_case,
+    )
+    if source.vocabulary is None:
+        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    shared = dataclasses.replace(shared, **source.tokenizer_settings)
     task_config, run_values = _read_flags(
         values, task_config_class, shared.preset
     )
@@ -98,7 +107,7 @@ def run(
     sets = task.read_sets(
         task_config,
         [use for use in SPLITS if values[f"do_{use}"].value],
-        tokenizer=shared.load_tokenizer(),
+        tokenizer=source.load_tokenizer(),
         max_seq_length=values.max_seq_length,
         weights=weights,
     )
@@ -108,6 +117,7 @@ def run(
         FinetuningConfig,
         values,
         task_settings=settings.affects_training(task_config),
+        vocabulary=source.vocabulary,
         **run_values,
         **_run_length(values, sets, task_config),
     )
@@ -162,9 +172,7 @@ def _export_config(
 def _check(values: FlagValues) -> FinetuningFlags:
     """Checks what can be checked before any file is read."""
     shared = cli_flags.read(FinetuningFlags, values)
-    cli_flags.require(values, "albert_config_file", "output_dir")
-    if not (shared.spm_model_file or shared.vocab_file):
-        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    cli_flags.require(values, "output_dir")
     for absolute, relative in _RELATIVE.items():
         if values[absolute].present and values[relative].present:
             raise ValueError(

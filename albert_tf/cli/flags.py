@@ -7,13 +7,16 @@ help and choices. Commands that train have some flags without such a field.
 import dataclasses
 import sys
 import typing
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import flags
 
 from albert_tf import config as config_lib
 from albert_tf import settings
 from albert_tf.cli import program
+
+if TYPE_CHECKING:
+    from albert_tf.checkpoints.checkpoint import Checkpoint
 
 Config = TypeVar("Config")
 FlagValues = flags.FlagValues
@@ -71,7 +74,8 @@ def define_for_training() -> None:
         "albert_config_file",
         None,
         "JSON file with the shape of the model, or the name of a published "
-        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...).",
+        "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
+        "config beside --init_checkpoint.",
     )
     flags.DEFINE_bool("use_tpu", False, "Same as --strategy=tpu.")
     flags.DEFINE_integer(
@@ -87,14 +91,43 @@ def define_for_training() -> None:
 
 def read_for_training(values: FlagValues) -> dict[str, Any]:
     """Returns the fields of a `RunConfig` that are not flags."""
-    require(values, "albert_config_file", "output_dir")
     fields: dict[str, Any] = {
-        "albert_config": config_lib.load_config(values.albert_config_file),
+        "albert_config": describe_start(values).config,
         "flags_text": as_text(values),
     }
     if values.use_tpu:
         fields["strategy"] = "tpu"
     return fields
+
+
+def describe_start(values: FlagValues) -> "Checkpoint":
+    """Describes the checkpoint that a run starts from, with a config.
+
+    Without --init_checkpoint, it is the run in --output_dir, if there is one.
+    The config is that of --albert_config_file, or else the one beside it.
+    """
+    from albert_tf.checkpoints import beside, run_checkpoints
+    from albert_tf.checkpoints.checkpoint import Checkpoint
+
+    require(values, "output_dir")
+    config = None
+    if values.albert_config_file:
+        config = config_lib.load_config(values.albert_config_file)
+    path = values.init_checkpoint
+    if not path and run_checkpoints.trained_weights(values.output_dir):
+        path = values.output_dir
+    source = Checkpoint()
+    if path:
+        source = beside.describe(path, albert_config=config)
+    config = config or source.config
+    if config is None:
+        raise ValueError(
+            "--albert_config_file must be given: there is no config beside "
+            f"{path!r}."
+            if path
+            else "--albert_config_file or --init_checkpoint must be given."
+        )
+    return dataclasses.replace(source, config=config)
 
 
 def require(values: FlagValues, *names: str) -> None:

@@ -11,6 +11,7 @@ from albert_tf.tasks import head_flags
 from albert_tf.tasks.race.examples import MIN_OPTIONS, ChoiceLengths
 from albert_tf.tasks.squad.predictions import SpanLimits
 from albert_tf.tasks.squad.windows import WindowLengths
+from albert_tf.text.tokenizer import VocabularyBeside
 
 TASKS = ("encoder", "classifier", "squad", "race")
 PRECISIONS = ("float32", "bfloat16")
@@ -31,7 +32,7 @@ _TASKS_OF_SETTINGS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ExportConfig:
+class ExportConfig(VocabularyBeside):
     """Settings of one export; every field is a flag of the same name."""
 
     init_checkpoint: str = setting(
@@ -50,19 +51,6 @@ class ExportConfig:
         "JSON file with the shape of the model, or the name of a published "
         "one (base_v2, xxlarge_v1, base_zh, bert_base, ...). Default: the "
         "config beside the checkpoint.",
-    )
-    spm_model_file: str | None = setting(
-        None,
-        "SentencePiece model. Default: the vocabulary beside the checkpoint.",
-    )
-    vocab_file: str | None = setting(
-        None,
-        "WordPiece vocabulary. Default: the vocabulary beside the checkpoint.",
-    )
-    do_lower_case: bool | None = setting(
-        None,
-        "Whether text is lower-cased. Default: as the checkpoint says, or "
-        "true.",
     )
     task: str = setting("encoder", "What the model computes.", choices=TASKS)
     precision: str = setting(

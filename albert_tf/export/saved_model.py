@@ -119,7 +119,9 @@ def export(
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    config = _with_vocabulary(_with_length(config, albert_config), source)
+    config = dataclasses.replace(
+        _with_length(config, albert_config), **source.tokenizer_settings
+    )
     # 2. Text to tokens.
     tokenizer = _load_tokenizer(config)
     # 3. The model and copies of its weights.
@@ -184,17 +186,6 @@ def _with_length(
             f"Received: max_seq_length={length}."
         )
     return dataclasses.replace(config, max_seq_length=length)
-
-
-def _with_vocabulary(config: ExportConfig, source: Checkpoint) -> ExportConfig:
-    path = source.vocabulary
-    is_wordpiece = path is not None and path.endswith(".txt")
-    return dataclasses.replace(
-        config,
-        do_lower_case=source.do_lower_case,
-        spm_model_file=None if is_wordpiece else path,
-        vocab_file=path if is_wordpiece else None,
-    )
 
 
 def _load_tokenizer(config: ExportConfig) -> GraphTokenizer:

@@ -11,7 +11,7 @@ from albert_tf.text.base import Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.wordpiece_tokenizer import WordPieceTokenizer
 
-__all__ = ["Tokenizer", "Vocabulary", "load_tokenizer"]
+__all__ = ["Tokenizer", "Vocabulary", "VocabularyBeside", "load_tokenizer"]
 
 
 def load_tokenizer(
@@ -62,3 +62,23 @@ class Vocabulary:
             vocab_file=self.vocab_file,
             do_lower_case=self.do_lower_case,
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VocabularyBeside:
+    """The same for commands that start from a checkpoint, which may have it."""
+
+    spm_model_file: str | None = setting(
+        None,
+        "SentencePiece model. Default: the vocabulary beside the checkpoint.",
+    )
+    vocab_file: str | None = setting(
+        None,
+        "WordPiece vocabulary; ignored if --spm_model_file is given. Default: "
+        "the vocabulary beside the checkpoint.",
+    )
+    do_lower_case: bool | None = setting(
+        None,
+        "Whether text is lower-cased. Default: as the checkpoint says, or "
+        "true.",
+    )

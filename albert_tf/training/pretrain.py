@@ -3,6 +3,7 @@
 Source: google-research/albert, `run_pretraining.main`.
 """
 
+import dataclasses
 import functools
 import logging
 import os
@@ -12,6 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints import load, meaning
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.data import (
     example_order,
     input_pipeline,
@@ -58,6 +61,9 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         # 2. Data.
         train_records, eval_records = _open_records(config)
         _check_records(config, train_records, eval_records)
+        config = dataclasses.replace(
+            config, vocabulary=_find_vocabulary(train_records.values())
+        )
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)
@@ -187,6 +193,20 @@ def _tokenizer_hashes(
     sources = [*train_records.values(), *filter(None, [eval_records])]
     hashes = [source.shard.tokenizer_hash for source in sources]
     return list(dict.fromkeys(filter(None, hashes)))
+
+
+def _find_vocabulary(records: Iterable[RecordSource]) -> str | None:
+    """Returns the vocabulary of records, if it is where it was."""
+    for shard in (source.shard for source in records):
+        named = (shard.origin.get(f) for f in ("spm_model_file", "vocab_file"))
+        path = next(filter(None, named), "")
+        if not os.path.isfile(path):
+            continue
+        known = Metadata(do_lower_case=shard.config["do_lower_case"])
+        found = Checkpoint(vocabulary=path, metadata=known)
+        if found.load_tokenizer().hash == shard.tokenizer_hash:
+            return path
+    return None
 
 
 def _evaluated(config: PretrainingConfig, records: RecordSource) -> str:

@@ -55,6 +55,8 @@ class RunConfig(OptimizerConfig):
         albert_config: Shape of the model.
         output_dir: Output directory of the run.
         flags_text: Written to `flags.txt`.
+        vocabulary: Path of the vocabulary, which the output directory keeps
+            a copy of; None if it is unknown.
     """
 
     albert_config: AlbertConfig
@@ -141,6 +143,7 @@ class RunConfig(OptimizerConfig):
         False, "Give bit-identical results every time, at some cost in speed."
     )
     flags_text: str = ""
+    vocabulary: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

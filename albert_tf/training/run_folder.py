@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import meaning, run_checkpoints
+from albert_tf.checkpoints import checkpoint, meaning, run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE
 from albert_tf.optimization.optimizer_config import OptimizerConfig
@@ -158,7 +159,7 @@ class RunFolder:
                 os.rmdir(self.path)
 
     def claim(self, config: RunConfig) -> None:
-        """Writes what identifies the run: fingerprint, config and flags."""
+        """Writes what identifies the run, and config and vocabulary."""
         kept, current = read_fingerprint(self.path), self.fingerprint
         before, now = kept.get(_START_DIGEST), current.get(_START_DIGEST)
         if None not in (before, now) and before != now:
@@ -180,6 +181,10 @@ class RunFolder:
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
+        if config.vocabulary:
+            checkpoint.write_vocabulary(
+                Checkpoint(vocabulary=config.vocabulary), self.path
+            )
         files.write_text(os.path.join(self.path, FLAGS_FILE), config.flags_text)
 
 

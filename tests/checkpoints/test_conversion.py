@@ -47,7 +47,7 @@ def released(source, tmp_path):
     ],
 )
 def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
-    source = tf1.read_folder(PARITY / name)
+    source = load.read(PARITY / name)
     left_out, path = set(), PARITY / name
 
     for output_format in formats:
@@ -67,11 +67,11 @@ def test_a_round_trip_keeps_every_bit(tmp_path, name, formats):
 
 
 def test_slots_and_step_go_to_ours_and_back(tmp_path):
-    source = tf1.read_folder(PARITY / "model_base", with_slots=True)
+    source = load.read(PARITY / "model_base", with_slots=True)
     convert(PARITY / "model_base", tmp_path / "ours", "keras")
     convert(tmp_path / "ours", tmp_path / "tf1", "tf1")
 
-    found = tf1.read_folder(tmp_path / "tf1", with_slots=True)
+    found = load.read(tmp_path / "tf1", with_slots=True)
 
     check_same(found.arrays, source.arrays)
     assert any(name.endswith("/adam_v") for name in found.arrays)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from albert_tf.checkpoints import conversion, huggingface, tf1
+from albert_tf.checkpoints import conversion, huggingface, load, tf1
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.text import base
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -67,7 +67,7 @@ def test_the_vocabulary_is_copied(
     )
     huggingface.write(str(tmp_path), source)
 
-    found = huggingface.read(tmp_path)
+    found = load.read(tmp_path)
 
     assert found.vocabulary == str(tmp_path / name)
     assert not found.do_lower_case
@@ -91,14 +91,14 @@ def test_a_folder_may_have_a_tokenizer_json_only(
     _edit_config(folder, id2label={"0": "a", "1": "b"})
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}')
 
-    found = huggingface.read(folder)
+    found = load.read(folder)
 
     assert found.vocabulary == str(folder / "tokenizer.json")
     assert found.metadata.do_lower_case is False
     ours = tmp_path / "ours"
     ours.mkdir()
     tf1.write_ours(str(ours), found)
-    again = tf1.read_folder(ours)
+    again = load.read(ours)
     assert again.vocabulary == str(ours / "spiece.model")
     tokens, expected = (
         one.load_tokenizer().encode("The snow, 25, fell.")
@@ -128,7 +128,7 @@ def _copy_tied(tensors):
 def test_other_names_of_the_same_tensors_are_read(edit, kept, source, folder):
     _edit_tensors(folder, edit)
 
-    found = huggingface.read(folder).arrays
+    found = load.read(folder).arrays
 
     check_same(found, starting(source.arrays, kept))
 
@@ -158,18 +158,18 @@ def test_an_index_names_files_beside_it(name, error, message, folder):
     (folder / "model.safetensors.index.json").write_text(index)
 
     with pytest.raises(error, match=message):
-        huggingface.read(folder)
+        load.read(folder)
 
 
 def test_files_in_parts_are_read_unless_a_whole_one_is_there(source, folder):
     tensors = safetensors.numpy.load_file(folder / _WEIGHTS)
     _write_parts(folder, {name: array + 1 for name, array in tensors.items()})
-    check_same(huggingface.read(folder).arrays, source.arrays)
+    check_same(load.read(folder).arrays, source.arrays)
 
     _write_parts(folder, tensors)
     (folder / _WEIGHTS).unlink()
 
-    check_same(huggingface.read(folder).arrays, source.arrays)
+    check_same(load.read(folder).arrays, source.arrays)
 
 
 def test_bfloat16_is_the_upper_half_of_a_float32(folder):
@@ -188,7 +188,7 @@ def test_bfloat16_is_the_upper_half_of_a_float32(folder):
         len(text).to_bytes(8, "little") + text + data
     )
 
-    bias = huggingface.read(folder).arrays["bert/embeddings/word_embeddings"]
+    bias = load.read(folder).arrays["bert/embeddings/word_embeddings"]
 
     full = found["albert.embeddings.word_embeddings.weight"]
     np.testing.assert_allclose(bias, full, rtol=2**-7)
@@ -229,7 +229,7 @@ def test_what_a_single_output_means_is_in_the_config(
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["architectures"] == [f"AlbertFor{name}" for name in classes]
     assert config.get("problem_type") == problem_type
-    assert huggingface.read(tmp_path).metadata == source.metadata
+    assert load.read(tmp_path).metadata == source.metadata
 
 
 # Compared with transformers.
@@ -270,7 +270,7 @@ def _log_softmax(logits):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["model_base", "model_groups"])
 def test_transformers_gives_the_recorded_outputs(name, tmp_path):
-    huggingface.write(str(tmp_path), tf1.read_folder(PARITY / name))
+    huggingface.write(str(tmp_path), load.read(PARITY / name))
     with np.load(PARITY / name / "golden.npz") as file:
         golden = dict(file)
 
@@ -305,7 +305,7 @@ def test_a_folder_that_transformers_saved_answers_the_same(tmp_path):
     )
 
     ours = conversion.outputs(
-        huggingface.read(folder),
+        load.read(folder),
         batch | {"masked_lm_positions": np.tile(np.arange(9), (2, 1))},
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import huggingface, load, metadata, tf1
+from albert_tf.checkpoints import beside, huggingface, load, metadata, tf1
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import saved_model
@@ -34,7 +34,7 @@ def test_each_format_is_recognised(prefix, tmp_path, source):
         (folder, "huggingface", 0),
     ):
         model = PretrainingModel(source.config, seed=2)
-        assert load.recognise(path) == name
+        assert beside.recognise(path) == name
         assert load.load_checkpoint(model, path) == []
         assert load.global_step(path) == step
         check_same(weights_of(model), source.arrays)

@@ -11,6 +11,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf.checkpoints import (
+    beside,
     checkpoint,
     conversion,
     huggingface,
@@ -242,7 +243,7 @@ def _into_full_folder(case):
 def _two_checkpoints(case):
     for name in ("model.ckpt-7", "model.ckpt-9"):
         tf1.write(case.folder / name, case.source.arrays)
-    tf1.resolve(case.folder)
+    beside.resolve(case.folder)
 
 
 def _without_config(case):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.checkpoints import load, tf1, variable_names
+from albert_tf.checkpoints import beside, load, tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
@@ -14,25 +14,6 @@ from albert_tf.modeling.pretraining_model import PretrainingModel
 from tests.checkpoints.weights import check_close, check_same
 
 _DATA = ".data-00000-of-00001"
-
-
-# Where a checkpoint is.
-
-
-@pytest.mark.parametrize("ending", ["", ".index", _DATA])
-def test_a_checkpoint_is_its_prefix_file_or_folder(prefix, ending):
-    assert tf1.resolve(prefix + ending) == prefix
-    assert tf1.resolve(os.path.dirname(prefix)) == prefix
-
-
-def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
-    folder = os.path.dirname(prefix)
-    other = os.path.join(folder, "model.ckpt-9")
-    tf1.write(other, arrays)
-    with open(os.path.join(folder, "checkpoint"), "w") as file:
-        file.write('model_checkpoint_path: "/gone/model.ckpt-7"\n')
-
-    assert tf1.resolve(folder) == prefix
 
 
 # Reading and writing arrays.
@@ -67,7 +48,7 @@ def chinese_model(chinese):
 
 
 def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
-    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
+    shapes = dict(tf.train.list_variables(beside.resolve(chinese)))
     variables = variable_names.variables_by_tf1_name(chinese_model.weights)
 
     del shapes["global_step"]
@@ -77,7 +58,7 @@ def test_the_released_index_has_our_names_and_shapes(chinese, chinese_model):
 def test_the_released_graph_gives_the_same_outputs(
     chinese, chinese_model, tmp_path
 ):
-    shapes = dict(tf.train.list_variables(tf1.resolve(chinese)))
+    shapes = dict(tf.train.list_variables(beside.resolve(chinese)))
     seeded = {}
     for index, name in enumerate(sorted(shapes)):
         rng = np.random.default_rng(1000 + index)
@@ -127,12 +108,12 @@ def test_what_a_folder_holds_is_written_is_read_back(
 
     assert write(str(tmp_path), source) == ([], [])
 
-    found = tf1.read_folder(tmp_path, with_slots=True)
+    found = load.read(tmp_path, with_slots=True)
     check_same(found.arrays, arrays)
     assert found.config == source.config
     assert found.vocabulary == str(tmp_path / "tiny.model")
     assert found.metadata == source.metadata
-    assert tf1.resolve(tmp_path) == str(tmp_path / stem)
+    assert beside.resolve(tmp_path) == str(tmp_path / stem)
 
 
 def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
@@ -143,17 +124,6 @@ def test_module_names_lose_their_prefix_and_slots_may_be_left(source, tmp_path):
     found = tf1.read_weights(tmp_path)
 
     check_same(found, source.arrays)
-
-
-@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
-def test_the_config_of_a_run_is_found(source, tmp_path, place):
-    folder = tmp_path / place
-    folder.mkdir(parents=True)
-    tf1.write_ours(str(folder), source)
-    (folder / "albert_config.json").rename(tmp_path / "albert_config.json")
-
-    for path in (tmp_path, folder):
-        assert tf1.read_folder(path).config == source.config
 
 
 def test_the_original_gets_only_what_it_can_express(source, tmp_path):
@@ -171,7 +141,7 @@ def test_of_several_vocabularies_none_is_taken(source, tmp_path):
     for name in ("a.model", "b.model", "vocab.txt"):
         (tmp_path / name).touch()
 
-    found = tf1.read_folder(tmp_path)
+    found = load.read(tmp_path)
 
     assert found.vocabulary is None
     assert list(map(str, found.notes)) == [

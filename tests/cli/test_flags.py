@@ -7,7 +7,7 @@ import re
 import pytest
 
 from albert_tf import settings
-from albert_tf.cli import flags
+from albert_tf.cli import flags, run_pretraining
 from albert_tf.settings import setting
 from albert_tf.tasks.classification.config import ClassificationConfig
 from albert_tf.tasks.race.sets import RaceConfig
@@ -22,11 +22,12 @@ _SPEC.loader.exec_module(generate_flags)
 
 # Flags of google-research/albert and their defaults; None has no text. Four
 # have another default here: iterations_per_loop (the device decides),
-# max_eval_steps (all), num_tpu_cores (any number), and RACE's task_name.
+# max_eval_steps (all), num_tpu_cores (any number), and RACE's task_name; and
+# do_lower_case of the fine-tuning commands (as the checkpoint, or true).
 # `test_program.py` has those without a use.
 _FINETUNING = """
     albert_config_file= vocab_file= spm_model_file= output_dir=
-    init_checkpoint= do_lower_case=true
+    init_checkpoint= do_lower_case=
     predict_batch_size=8 train_batch_size=32 do_predict=false use_tpu=false
     tpu_name= tpu_zone= gcp_project= master= num_tpu_cores=
     iterations_per_loop=0
@@ -119,15 +120,11 @@ def test_a_command_may_have_other_defaults_and_values(values):
     assert changed == Config(number=5, share=0.1, not_a_flag=8)
 
 
-def define_flags():
-    flags.flags.DEFINE_string("output_dir", None, "")
-    flags.flags.DEFINE_string("tpu_name", None, "")
-    flags.define_for_training()
-
-
 def test_use_tpu_is_a_strategy_and_master_a_name(parse):
     given = ("--albert_config_file=base_v2", "--output_dir=run", "--use_tpu")
-    values = parse(define_flags, *given, "--master=grpc://there")
+    values = parse(
+        run_pretraining.define_flags, *given, "--master=grpc://there"
+    )
 
     assert flags.read_for_training(values)["strategy"] == "tpu"
     assert values.tpu_name == "grpc://there"

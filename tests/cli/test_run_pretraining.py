@@ -86,7 +86,7 @@ def results_of(folder):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--albert_config_file=", "--albert_config_file must be given"),
+        ("--albert_config_file=", "--albert_config_file or --init_check"),
         ("--input_file=nowhere/x", "No file matches 'nowhere/x'"),
         ("--eval_file=nowhere/*", "No file matches 'nowhere/*'"),
         ("--albert_config_file=base_v3", "base_v3"),

@@ -1,0 +1,163 @@
+"""What lies beside the weights of a checkpoint: config, vocabulary, metadata.
+
+The format is recognised by the files. No array is read and TensorFlow is not
+imported, so that a command can ask before it does.
+"""
+
+import contextlib
+import glob
+import os
+import re
+from collections.abc import Iterator
+
+from albert_tf import checks, files
+from albert_tf.checkpoints import (
+    huggingface,
+    keras_hub,
+    metadata,
+    run_checkpoints,
+)
+from albert_tf.checkpoints.checkpoint import Checkpoint, Note
+from albert_tf.config import CONFIG_FILE, AlbertConfig
+
+INDEX = ".index"
+_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_STATE_FILE = "checkpoint"
+_VOCABULARIES = ("*.model", "*vocab*.txt")
+# A Hugging Face folder has one of these.
+_SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
+
+
+def recognise(path: files.Path) -> str:
+    """Returns a checkpoint's format: `tf1`, `huggingface` or `keras_hub`.
+
+    Checkpoints of our own runs are TF1 checkpoints.
+    """
+    name = files.check_local(path)
+    if any(os.path.isfile(os.path.join(name, one)) for one in _SAFETENSORS):
+        return "huggingface"
+    config = os.path.join(name, keras_hub.CONFIG_FILE)
+    if "registered_name" in files.read_json_object(config, missing_ok=True):
+        return "keras_hub"
+    return "tf1"
+
+
+def describe(
+    path: files.Path, *, albert_config: AlbertConfig | None = None
+) -> Checkpoint:
+    """Reads a checkpoint of any format without its arrays.
+
+    `albert_config`, if the user has given one, answers what is ambiguous in a
+    Hugging Face folder.
+    """
+    format_name = recognise(path)
+    with naming(path):
+        if format_name == "huggingface":
+            return huggingface.describe(path, albert_config=albert_config)
+        if format_name == "keras_hub":
+            return keras_hub.describe(path)
+    prefix = resolve(path)
+    vocabulary: str | None = None
+    notes: list[Note] = []
+    for folder in reversed(run_checkpoints.folders_of(prefix)):
+        found, notes = _vocabulary_in(folder)
+        vocabulary = found or vocabulary
+    return Checkpoint(
+        config=_config_beside(prefix),
+        vocabulary=vocabulary,
+        metadata=metadata.read(prefix),
+        notes=tuple(notes),
+    )
+
+
+@contextlib.contextmanager
+def naming(path: files.Path) -> Iterator[None]:
+    """Names a folder that another program wrote in errors that do not."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if os.fspath(path) in str(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{os.fspath(path)!r} is damaged or another model's ({reason})."
+        ) from error
+
+
+def _config_beside(prefix: str) -> AlbertConfig | None:
+    """Returns the config beside a checkpoint, or in the folder of its run."""
+    for folder in run_checkpoints.folders_of(prefix):
+        name = os.path.join(folder, CONFIG_FILE)
+        if os.path.isfile(name):
+            return AlbertConfig.from_json_file(name)
+    return None
+
+
+def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
+    for pattern in _VOCABULARIES:
+        paths = glob.glob(os.path.join(glob.escape(folder), pattern))
+        if len(paths) == 1:
+            return paths[0], []
+        if paths:
+            names = checks.listed(sorted(map(os.path.basename, paths)))
+            text = f"vocabulary ({names}: which of them is unknown)"
+            return None, [Note("left out", text)]
+    return None, []
+
+
+# Where the files of a TF1 checkpoint are.
+
+
+def resolve(path: files.Path) -> str:
+    """Returns the prefix of the checkpoint at a path.
+
+    That is a prefix; one of the files that begin with it; a folder, in which
+    the file `checkpoint` names the prefix if there are several; or the folder
+    of a run, which stands for its `run_checkpoints.trained_weights`.
+    """
+    name = files.check_local(path)
+    name = run_checkpoints.trained_weights(name) or name
+    if os.path.isdir(name):
+        return _prefix_in_folder(name)
+    prefix = _ENDING.sub("", name)
+    if not os.path.isfile(prefix + INDEX):
+        raise FileNotFoundError(
+            f"There is no checkpoint {name!r}: no file {prefix + INDEX!r}. "
+            "Pass the prefix or the folder of a checkpoint."
+        )
+    return prefix
+
+
+def _prefix_in_folder(folder: str) -> str:
+    prefixes = sorted(
+        path.removesuffix(INDEX)
+        for path in glob.glob(os.path.join(glob.escape(folder), f"*{INDEX}"))
+    )
+    if not prefixes:
+        raise FileNotFoundError(
+            f"Folder {folder!r} has no checkpoint (no file *{INDEX}). Pass "
+            "the prefix or folder of one, the folder of a run, or a folder of "
+            "Hugging Face (model.safetensors; pickles are never read) or "
+            "KerasHub."
+        )
+    named = _prefix_in_state_file(folder)
+    if named in prefixes:
+        return named
+    if len(prefixes) > 1:
+        raise ValueError(
+            f"Folder {folder!r} has {len(prefixes)} checkpoints and no file "
+            f"`{_STATE_FILE}` that names one of them. Pass the prefix of one: "
+            f"{checks.listed(prefixes)}."
+        )
+    return prefixes[0]
+
+
+def _prefix_in_state_file(folder: str) -> str:
+    state_file = os.path.join(folder, _STATE_FILE)
+    if not os.path.isfile(state_file):
+        return ""
+    text = files.read_text(state_file)
+    match = re.search(r'^model_checkpoint_path: "(.*)"', text, re.MULTILINE)
+    # The released files name a folder on the machine that wrote them.
+    base = os.path.basename(match.group(1)) if match else ""
+    return os.path.join(folder, base)

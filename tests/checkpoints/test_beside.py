@@ -1,0 +1,71 @@
+"""Where a checkpoint is, and what lies beside it."""
+
+import dataclasses
+import os
+import shutil
+
+import pytest
+
+from albert_tf.checkpoints import beside, huggingface, keras_hub, tf1
+from albert_tf.checkpoints.metadata import Metadata
+from tests.checkpoints.weights import PARITY
+
+_DATA = ".data-00000-of-00001"
+
+
+@pytest.mark.parametrize("ending", ["", ".index", _DATA])
+def test_a_checkpoint_is_its_prefix_file_or_folder(prefix, ending):
+    assert beside.resolve(prefix + ending) == prefix
+    assert beside.resolve(os.path.dirname(prefix)) == prefix
+
+
+def test_a_folder_of_several_names_the_right_one_in_a_file(prefix, arrays):
+    folder = os.path.dirname(prefix)
+    other = os.path.join(folder, "model.ckpt-9")
+    tf1.write(other, arrays)
+    with open(os.path.join(folder, "checkpoint"), "w") as file:
+        file.write('model_checkpoint_path: "/gone/model.ckpt-7"\n')
+
+    assert beside.resolve(folder) == prefix
+
+
+@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
+def test_the_config_of_a_run_is_found(source, tmp_path, place):
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    tf1.write_ours(str(folder), source)
+    (folder / "albert_config.json").rename(tmp_path / "albert_config.json")
+
+    for path in (tmp_path, folder):
+        assert beside.describe(path).config == source.config
+
+
+@pytest.mark.parametrize(
+    "write",
+    [tf1.write_ours, tf1.write_released, huggingface.write, keras_hub.write],
+)
+def test_a_folder_of_any_format_says_what_it_has(
+    source, tmp_path, tiny_spm_model, write
+):
+    source = dataclasses.replace(
+        source,
+        vocabulary=str(tiny_spm_model),
+        metadata=Metadata(do_lower_case=True),
+    )
+    write(str(tmp_path), source)
+
+    found = beside.describe(tmp_path)
+
+    assert found.config == source.config
+    assert found.load_tokenizer().hash == source.load_tokenizer().hash
+    assert not found.arrays
+
+
+@pytest.mark.parametrize("place", ["best", "checkpoints/step-00000007"])
+def test_the_vocabulary_of_a_run_is_found(tmp_path, tiny_spm_model, place):
+    folder = tmp_path / place
+    shutil.copytree(PARITY / "model_base", folder)
+    path = shutil.copyfile(tiny_spm_model, tmp_path / "spiece.model")
+
+    for name in (tmp_path, folder, folder / "model.ckpt-best"):
+        assert beside.describe(name).vocabulary == str(path)
