@@ -137,17 +137,22 @@ def new_model(
     model's class.
     """
     if head == "pretraining":
-        arguments["objectives"] = [
-            objective
-            for name, objective in _OBJECTIVES.items()
-            if name in source.heads
-        ] or [*_OBJECTIVES.values()]
+        arguments["objectives"] = objectives_of(source)
     if head == "classifier":
         arguments["num_labels"] = len(source.arrays.get("output_bias", [0]))
     module_name, class_name = _MODELS[head]
     module = importlib.import_module(f"albert_tf.modeling.{module_name}")
     model: keras.Model = getattr(module, class_name)(config, **arguments)
     return model
+
+
+def objectives_of(source: Checkpoint) -> list[str]:
+    """Returns the objectives of a pretraining head; all if it has none."""
+    return [
+        objective
+        for name, objective in _OBJECTIVES.items()
+        if name in source.heads
+    ] or [*_OBJECTIVES.values()]
 
 
 def with_pooler(

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
+import albert_tf
+
 SCRIPT = "run_classifier.py"
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 NLI_LABELS = ("contradiction", "entailment", "neutral")
@@ -234,6 +236,32 @@ def test_the_export_gives_the_labels_of_the_predictions(mnli_run, glue, ask):
 
 
 @pytest.mark.slow
+def test_python_gives_the_same_predictions(mnli_run, sts_b_run):
+    rows = [(sentence(i), sentence(i + 3)) for i in range(3)]
+
+    answers = albert_tf.load_predictor(mnli_run[1]).predict(rows)
+
+    expected = table_of(mnli_run[1] / "test_results.tsv")
+    probabilities = [[*one["probabilities"].values()] for one in answers]
+    np.testing.assert_allclose(
+        probabilities, np.array(expected, float), atol=1e-6
+    )
+    assert [*answers[0]["probabilities"]] == list(NLI_LABELS)
+    for one in answers:
+        best = max(one["probabilities"], key=one["probabilities"].get)
+        assert one["prediction"] == best
+    # STS-B is a regression, whose submission is clipped.
+    numbers = albert_tf.load_predictor(sts_b_run[1]).predict(
+        [(sentence(i), sentence(2 * i)) for i in range(3)]
+    )
+    rows = table_of(sts_b_run[1] / "STS-B.tsv")[1:]
+    np.testing.assert_allclose(
+        [one["prediction"] for one in numbers],
+        [float(row[1]) for row in rows],
+        atol=1e-5,
+    )
+
+
 def test_the_best_of_several_seeds_is_exported(finish, glue, ask):
     _, folder = finish(
         "--task_name=mnli",

@@ -5,6 +5,9 @@ import json
 import numpy as np
 import pytest
 
+import albert_tf
+from albert_tf.tasks.race import examples
+
 SCRIPT = "run_race.py"
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
 
@@ -70,6 +73,25 @@ def finished_run(run_script, race_flags, tmp_path_factory):
     )
     assert done.returncode == 0, done.stderr
     return done, folder / "run"
+
+
+def test_python_gives_the_same_predictions(finished_run, data_dir):
+    _, folder = finished_run
+    questions = examples.read_split(data_dir, "test")
+    rows = [
+        {"article": q.article, "question": q.question, "options": q.options}
+        for q in questions
+    ]
+
+    answers = albert_tf.load_predictor(folder).predict(rows)
+
+    expected = predictions_of(folder)
+    assert len(answers) == len(expected) > 1
+    for one, row in zip(answers, expected, strict=True):
+        assert examples.LETTERS[one["choice"]] == row["prediction"]
+        np.testing.assert_allclose(
+            one["probabilities"], row["probabilities"], atol=1e-6
+        )
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+import albert_tf
+
 SCRIPT = "run_squad.py"
 VERSION_FLAGS = {"v1": [], "v2": ["--version_2_with_negative"]}
 ANIMALS = ("cat", "dog", "fox", "hen", "owl", "pig", "cow", "ram")
@@ -112,6 +114,26 @@ def test_a_run_reports_the_official_scores(version, names, finished_run):
     report = (folder / "report.html").read_text("utf-8")
     assert "answers without a right word" in report
     assert ("Scores by null threshold" in report) == (version == "v2")
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_python_gives_the_same_predictions(version, finished_run, files):
+    _, folder = finished_run(version)
+    rows = [
+        {"question": row["question"], "context": paragraph["context"]}
+        for paragraph in read(files / f"dev-{version}.json")["data"][0][
+            "paragraphs"
+        ]
+        for row in paragraph["qas"]
+    ]
+
+    answers = albert_tf.load_predictor(folder).predict(rows)
+
+    expected = [*read(folder / "predictions.json").values()]
+    assert [one["answer"] for one in answers] == expected
+    for row, one in zip(rows, answers, strict=True):
+        place = slice(one["start"], one["end"])
+        assert one["start"] < 0 or row["context"][place] == one["answer"]
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])

@@ -316,6 +316,24 @@ class ClassificationData:
 
             yield write
 
+    def answers(
+        self, examples: Sequence[ClassificationExample], outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields `prediction` and `probabilities`; see `load_predictor`."""
+        del examples
+        numbers, predictions = self._answers(
+            outputs, self._thresholds_to_use({})
+        )
+        for row, prediction in zip(numbers.tolist(), predictions, strict=True):
+            if self.is_regression:
+                yield {"prediction": prediction}
+                continue
+            by_label = dict(zip(self.labels, row, strict=True))
+            answer: Any = [self.labels[i] for i in np.atleast_1d(prediction)]
+            if not self.is_multi_label:
+                [answer] = answer
+            yield {"prediction": answer, "probabilities": by_label}
+
     def _answers(
         self, outputs: Outputs, thresholds: Sequence[float] | None
     ) -> tuple[np.ndarray, list[Any]]:

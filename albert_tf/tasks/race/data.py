@@ -125,6 +125,18 @@ class MultipleChoiceData:
             scores = self.scores(examples, {"logits": np.array(logits)})
             files.write_json(scores_path, scores)
 
+    def answers(
+        self, examples: Sequence[MultipleChoiceExample], outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields `choice`, `option`, `probabilities`; see `load_predictor`."""
+        for example, logits in zip(examples, outputs["logits"], strict=True):
+            choice = int(np.argmax(logits))
+            yield {
+                "choice": choice,
+                "option": example.options[choice],
+                "probabilities": classification.softmax(logits).tolist(),
+            }
+
     def report_sections(
         self,
         examples: Sequence[MultipleChoiceExample],

@@ -149,10 +149,20 @@ class SquadData:
                     self.limits,
                 )
                 null_odds = 0.0
-            yield QuestionPrediction(
-                spans=predictions.best_spans(question, spans, self.limits),
-                null_odds=null_odds,
-            )
+            best = predictions.best_spans(question, spans, self.limits)
+            yield dataclasses.replace(best, null_odds=null_odds)
+
+    def answers(
+        self, examples: Questions, outputs: Outputs
+    ) -> Iterator[dict[str, Any]]:
+        """Yields `answer`, `start`, `end`, `score`; see `load_predictor`."""
+        best = self._best_predictions(examples, outputs)
+        for one, text in zip(
+            best, self.final_texts(best, self.null_threshold({})), strict=True
+        ):
+            start, end = one.place if text else predictions.NO_PLACE
+            score = one.spans[0].probability
+            yield {"answer": text, "start": start, "end": end, "score": score}
 
     def _best_predictions(
         self, examples: Questions, outputs: Outputs

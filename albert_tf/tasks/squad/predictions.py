@@ -24,6 +24,7 @@ from albert_tf.tasks.task import Outputs
 
 # TF1: score of either end of "no answer", where no span is a candidate.
 NO_SPAN_SCORE = -1e6
+NO_PLACE = (-1, -1)
 BEAM_NAMES = (
     "start_top_log_probs",
     "start_top_index",
@@ -70,10 +71,12 @@ class SpanPrediction(NamedTuple):
 class QuestionPrediction:
     """The best answers of one question, best first.
 
+    `place` is where the best one starts and ends in the context, in characters.
     `null_odds` are high if there seems to be no answer; 0 in version 1.1.
     """
 
     spans: list[SpanPrediction]
+    place: tuple[int, int] = NO_PLACE
     null_odds: float = 0.0
 
     @property
@@ -162,7 +165,7 @@ def spans_of_beams(
 
 def best_spans(
     question: WindowedQuestion, spans: Spans, limits: SpanLimits
-) -> list[SpanPrediction]:
+) -> QuestionPrediction:
     """Returns the best answers; the empty text if there is no candidate."""
     scores = spans.start_scores + spans.end_scores
     chosen: dict[str, int] = {}
@@ -175,10 +178,11 @@ def best_spans(
         if len(chosen) == limits.n_best_size:
             break
     if not chosen:
-        return [SpanPrediction("", 1.0, NO_SPAN_SCORE, NO_SPAN_SCORE)]
+        none = SpanPrediction("", 1.0, NO_SPAN_SCORE, NO_SPAN_SCORE)
+        return QuestionPrediction(spans=[none])
     places = list(chosen.values())
     exponentials = np.exp(scores[places] - scores[places[0]])
-    return [
+    rows = [
         SpanPrediction(
             text=text,
             probability=float(probability),
@@ -189,6 +193,10 @@ def best_spans(
             chosen.items(), exponentials / exponentials.sum(), strict=True
         )
     ]
+    best = question.paragraph.place(
+        spans.first[places[0]], spans.last[places[0]]
+    )
+    return QuestionPrediction(spans=rows, place=best)
 
 
 def _best_pairs(

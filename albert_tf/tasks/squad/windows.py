@@ -85,6 +85,12 @@ class Paragraph:
         """Returns the text from a first to a last token."""
         return self.text[self.starts[first] : self.ends[last]].strip()
 
+    def place(self, first: int, last: int) -> tuple[int, int]:
+        """Returns where that text starts and ends, in characters."""
+        text = self.text[self.starts[first] : self.ends[last]]
+        start = int(self.starts[first]) + len(text) - len(text.lstrip())
+        return start, start + len(text.strip())
+
     def find_tokens(self, answer: Answer) -> tuple[int, int] | None:
         """Returns the first and the last token that an answer touches.
 

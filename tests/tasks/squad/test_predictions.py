@@ -14,7 +14,7 @@ def question(make_example, make_question):
 
 def answers_of(question, starts, ends, limits=LIMITS):
     spans = predictions.spans_of_logits(question, starts, ends, limits)
-    return predictions.best_spans(question, spans, limits)
+    return predictions.best_spans(question, spans, limits).spans
 
 
 def test_spans_lie_in_the_paragraph_in_order_and_are_not_too_long(question):
@@ -86,5 +86,5 @@ def test_beams_that_hold_no_span_give_the_empty_answer(question):
 
     found = predictions.spans_of_beams(question, beam, LIMITS)
 
-    (best,) = predictions.best_spans(question, found, LIMITS)
+    (best,) = predictions.best_spans(question, found, LIMITS).spans
     assert best.text == ""

@@ -1,0 +1,192 @@
+"""Text in, answers out: forms of inputs, heads without a task, refusals.
+
+The tests of the commands compare answers with the files of `--do_predict`.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.checkpoints import tf1, variable_names
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
+from albert_tf.config import AlbertConfig
+
+CONFIG = AlbertConfig(
+    vocab_size=300,
+    embedding_size=8,
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=64,
+    initializer_range=0.5,
+)
+TEXTS = ["A house.", "", "The cat sat on the mat. " * 9, "half ½"]
+
+
+@pytest.fixture
+def load(tmp_path, tiny_spm_model):
+    """Writes a model as a checkpoint, and loads it as a predictor."""
+
+    def make(model, known=None, vocabulary=tiny_spm_model, **options):
+        by_name = variable_names.variables_by_tf1_name(model.weights)
+        source = Checkpoint(
+            arrays={name: v.numpy() for name, v in by_name.items()},
+            config=model.config,
+            vocabulary=vocabulary and str(vocabulary),
+            metadata=known or Metadata(),
+        )
+        tf1.write_ours(str(tmp_path), source)
+        return albert_tf.load_predictor(tmp_path, **options)
+
+    return make
+
+
+@pytest.fixture
+def classify(load):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=2)
+    return load(model, Metadata(labels=("ham", "spam")))
+
+
+def test_one_input_a_list_an_iterator_and_a_dataset(classify):
+    one_by_one = [classify.predict(text) for text in TEXTS]
+
+    assert {*one_by_one[0]} == {"prediction", "probabilities"}
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS)
+    for many in (TEXTS, (text for text in TEXTS), dataset):
+        answers = classify.predict(many)
+        assert isinstance(answers, list) == (many is TEXTS)
+        for one, other in zip(answers, one_by_one, strict=True):
+            assert one["prediction"] == other["prediction"]
+            for label, value in one["probabilities"].items():
+                assert value == pytest.approx(other["probabilities"][label])
+    assert classify.predict([]) == []
+
+
+def test_pairs_are_tuples_or_dicts(classify):
+    pairs = [("a", "b"), {"text_a": "a", "text_b": "b"}, (b"a", b"b")]
+
+    answers = classify.predict(pairs)
+
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0] != classify.predict("a")
+    assert classify.predict({"text_a": "a"}) == classify.predict("a")
+
+
+def test_several_labels_have_their_thresholds(load):
+    model = albert_tf.ClassifierModel(CONFIG, num_labels=3)
+    known = Metadata(
+        labels=("a", "b", "c"), multi_label=True, thresholds=(0.0, 0.999, 0.0)
+    )
+
+    [answer] = load(model, known).predict(["A house."])
+
+    assert answer["prediction"] == ["a", "c"]
+    assert {*answer["probabilities"]} == {"a", "b", "c"}
+
+
+def test_masks_and_order(load):
+    model = albert_tf.PretrainingModel(CONFIG)
+    predictor = load(model)
+    text = "The [MASK] sat[MASK]."
+
+    answer = predictor.predict(text)
+    pair = predictor.predict(("The cat.", "It sat."))
+
+    tokenizer = predictor.tokenizer
+    special = tokenizer.special_ids
+    ids = [special.cls]
+    for part in text.split("[MASK]"):
+        ids += [*tokenizer.encode(part), special.mask]
+    ids[-1] = special.sep
+    places = [i for i, one in enumerate(ids) if one == special.mask]
+    outputs = model(
+        {
+            "input_ids": np.array([ids]),
+            "masked_lm_positions": np.array([places]),
+        }
+    )
+    probabilities = tf.nn.softmax(outputs["masked_lm_logits"])[0].numpy()
+    assert len(answer["masks"]) == 2
+    for mask, row in zip(answer["masks"], probabilities, strict=True):
+        for one in mask:
+            place = tokenizer.token_to_id(one["token"])
+            assert one["probability"] == pytest.approx(row[place], rel=1e-4)
+        assert mask[0]["probability"] == pytest.approx(row.max(), rel=1e-4)
+    batch = tokenizer.batch(["The cat."], ["It sat."], max_seq_length=20)
+    order = model(batch | {"masked_lm_positions": np.zeros((1, 1), int)})
+    expected = tf.nn.softmax(order["sentence_order_logits"])[0, 0]
+    assert pair == {"in_order": pytest.approx(float(expected), rel=1e-4)}
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_vectors(load, pooling, normalize):
+    model = albert_tf.AlbertModel(CONFIG)
+    predictor = load(
+        model, head="encoder", pooling=pooling, normalize=normalize
+    )
+
+    found = np.stack([one["vector"] for one in predictor.predict(TEXTS)])
+
+    batch = predictor.tokenizer.batch(TEXTS, max_seq_length=64)
+    hidden = model(batch)["sequence_output"].numpy()
+    mask = batch["input_mask"][:, :, None]
+    expected = hidden[:, 0]
+    if pooling == "mean":
+        expected = (hidden * mask).sum(1) / mask.sum(1)
+    if normalize:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (3, "Input 1 must have text_a, text_b"),
+        ({"text": "a", "other": "b"}, "Input 1 must have text_a, text_b"),
+        (("a", 3), "Input 1 has 3, which is no text"),
+        (("a", "b", "c"), "Input 1 must have"),
+    ],
+)
+def test_an_input_of_another_kind_is_named(item, message, classify):
+    with pytest.raises(ValueError, match=message):
+        classify.predict(["fine", item])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no mask", "Pass a text with"),
+        ("[MASK]" * 9, "may have 8 .MASK., .* 9, of which 8"),
+        ("snow " * 99 + "[MASK]", "1, of which 0"),
+    ],
+)
+def test_texts_that_no_head_answers(text, message, load):
+    predictor = load(albert_tf.PretrainingModel(CONFIG))
+
+    with pytest.raises(ValueError, match=message):
+        predictor.predict(text)
+
+
+def test_a_folder_without_a_vocabulary(load):
+    with pytest.raises(ValueError, match="no vocabulary beside"):
+        load(albert_tf.AlbertModel(CONFIG), vocabulary=None)
+
+
+def test_heads_of_transformers_for_questions(load):
+    model = albert_tf.SpanModel(CONFIG)
+
+    with pytest.raises(ValueError, match="export_saved_model"):
+        load(model, Metadata(null_from_cls=True))
+
+
+def test_the_training_decides_the_length(load):
+    config = dataclasses.replace(CONFIG, max_position_embeddings=16)
+    predictor = load(albert_tf.ClassifierModel(config, num_labels=2))
+
+    assert predictor.predict("snow " * 99) == predictor.predict("snow " * 98)
