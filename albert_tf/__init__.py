@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         MultipleChoiceModel,
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
-    from albert_tf.predictor import Predictor, load_predictor
+    from albert_tf.predict.predictor import Predictor, load_predictor
     from albert_tf.text.tokenizer import load_tokenizer
 
 __all__ = [
@@ -41,12 +41,12 @@ _MODULES = {
     "BeamSpanModel": "albert_tf.modeling.span_models",
     "ClassifierModel": "albert_tf.modeling.sequence_models",
     "MultipleChoiceModel": "albert_tf.modeling.sequence_models",
-    "Predictor": "albert_tf.predictor",
+    "Predictor": "albert_tf.predict.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
-    "load_predictor": "albert_tf.predictor",
+    "load_predictor": "albert_tf.predict.predictor",
     "load_tokenizer": "albert_tf.text.tokenizer",
 }
 

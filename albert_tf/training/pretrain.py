@@ -61,9 +61,8 @@ def run(config: PretrainingConfig) -> dict[str, float] | None:
         # 2. Data.
         train_records, eval_records = _open_records(config)
         _check_records(config, train_records, eval_records)
-        config = dataclasses.replace(
-            config, vocabulary=_find_vocabulary(train_records.values())
-        )
+        vocabulary = _find_vocabulary(train_records.values())
+        config = dataclasses.replace(config, vocabulary=vocabulary)
 
         # 3. Output directory and weights: checked before the model is built.
         folder = _output_folder(config, train_records, eval_records, strategy)

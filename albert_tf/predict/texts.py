@@ -1,6 +1,6 @@
 """What a model answers that has no head of a task: words, order, vectors.
 
-The data halves and model halves of `predictor.py`, beside those of the tasks.
+The data half and the model halves, beside those of the tasks.
 
 Source: Lan et al. 2020, section 3.1, for the order of two segments.
 """

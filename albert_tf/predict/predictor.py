@@ -16,11 +16,12 @@ from albert_tf import checks, files
 from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
-from albert_tf.tasks import finetuning, pretrained
+from albert_tf.predict import texts
+from albert_tf.predict.texts import TextData, Texts
+from albert_tf.tasks import finetuning
 from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
-from albert_tf.tasks.pretrained import TextData, Texts
 from albert_tf.tasks.race.data import MultipleChoiceData
 from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
 from albert_tf.tasks.squad.data import SquadData
@@ -252,7 +253,7 @@ def _pretraining(
         objectives=objectives,
     )
     config = checkpoint.known_config(source)
-    return data, pretrained.PretrainedTask(
+    return data, texts.PretrainedTask(
         config, objectives=objectives, dtype=dtype
     )
 
@@ -264,7 +265,7 @@ def _encoder(
         tokenizer=source.load_tokenizer(),
         max_seq_length=settings["max_seq_length"],
     )
-    return data, pretrained.VectorTask(
+    return data, texts.VectorTask(
         checkpoint.known_config(source),
         pooling=settings["pooling"],
         normalizes=settings["normalizes"],
