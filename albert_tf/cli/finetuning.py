@@ -5,6 +5,7 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 """
 
 import dataclasses
+import logging
 import os
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from absl import flags
 
 from albert_tf import checks, files, settings
 from albert_tf.checkpoints import meaning, metadata, run_checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
 from albert_tf.cli.flags import FlagValues
@@ -23,6 +25,8 @@ from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import run_folder
 from albert_tf.training.run_config import FinetuningConfig
+
+_LOGGER = logging.getLogger(__name__)
 
 # Each command of the original has one name of every pair; all have both here.
 _ALIASES = {
@@ -87,16 +91,9 @@ def run(
         task_config_class: The dataclass of the task's own flags.
         export_task: Task of `ExportConfig`.
     """
-    # 1. The flags, as far as they need no example; the weights in use, and
-    # what lies beside them.
+    # 1. The flags; the weights in use, and what lies beside them.
     shared = _check(values)
-    source = meaning.with_vocabulary(
-        cli_flags.describe_start(values),
-        shared.spm_model_file or shared.vocab_file,
-        shared.do_lower_case,
-    )
-    if source.vocabulary is None:
-        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    source = _describe_start(values, shared)
     shared = dataclasses.replace(shared, **source.tokenizer_settings)
     task_config, run_values = _read_flags(
         values, task_config_class, shared.preset
@@ -125,7 +122,7 @@ def run(
 
     # 4. Training, evaluation, prediction.
     with program.quiet_import():
-        from albert_tf.training import finetune
+        from albert_tf.training import chance, finetune
     export = None
     if shared.export_dir:
         from albert_tf.export import saved_model
@@ -147,6 +144,8 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
+    if problem := chance.verdict(result.scores):
+        _LOGGER.warning("%s", problem)
     return 0
 
 
@@ -190,6 +189,18 @@ def _check(values: FlagValues) -> FinetuningFlags:
             "export_saved_model.py."
         )
     return shared
+
+
+def _describe_start(values: FlagValues, shared: FinetuningFlags) -> Checkpoint:
+    """Describes the weights to start from, with the vocabulary to use."""
+    source = meaning.with_vocabulary(
+        cli_flags.describe_start(values),
+        shared.spm_model_file or shared.vocab_file,
+        shared.do_lower_case,
+    )
+    if source.vocabulary is None:
+        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    return source
 
 
 def _read_flags(

@@ -91,6 +91,13 @@ class TaskData(Protocol):
         `open_predictions`, such as a threshold.
         """
 
+    def baseline(self, examples: Examples) -> float | None:
+        """Returns the primary score that takes no model; None if there is none.
+
+        It is that of the best single answer to all examples: the largest class,
+        no answer, or a choice by chance.
+        """
+
     def open_predictions(
         self, output_dir: str, scores: Mapping[str, float]
     ) -> contextlib.AbstractContextManager[Callable[[Examples, Outputs], None]]:

@@ -10,7 +10,7 @@ have nearly the same probabilities.
 NumPy and SciPy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +24,39 @@ LEAST_STEPS = 50
 LEAST_RECORDS = 16
 # Score of a run whose model is no better than chance: 1.
 DEGENERATE = "degenerate"
+# Ends the key of the score that takes no model.
+_BASELINE = "_baseline"
 # A loss is below that at chance level if it is at most this fraction of it.
 _LOSS_BELOW_CHANCE = 0.98
 # The start of an answer takes about so much of the logarithm of the length, in
 # nats, for a model that only knows where answers tend to be. (Measured on
 # SQuAD 1.1, words of dev and 44 articles of train: 0.98.)
 _SPAN_PRIOR = 0.9
+
+
+def baseline_key(metric: str) -> str:
+    """Returns the key of the score that takes no model."""
+    return f"{metric}{_BASELINE}"
+
+
+def is_baseline(key: str) -> bool:
+    """Returns whether a score is of `baseline_key`."""
+    return key.endswith(_BASELINE)
+
+
+def verdict(scores: Mapping[str, float]) -> str | None:
+    """Says that a score is not above its baseline; None if all are."""
+    for key in filter(is_baseline, scores):
+        metric = key.removesuffix(_BASELINE)
+        if metric in scores and not scores[metric] > scores[key]:
+            return (
+                f"The model has learnt nothing that helps: {metric} is "
+                f"{scores[metric]:.4g}, and {scores[key]:.4g} without a model "
+                "(one answer for all examples). Try more steps "
+                "(--num_train_epochs), a lower --learning_rate, another "
+                "--random_seed, or more examples."
+            )
+    return None
 
 
 class Comparison(NamedTuple):

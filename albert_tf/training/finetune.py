@@ -264,7 +264,7 @@ def summary(
     """
     results: dict[str, float] = {}
     for key in scores[best]:
-        if metadata.is_threshold(key):
+        if metadata.is_threshold(key) or chance.is_baseline(key):
             results[key] = scores[best][key]
             continue
         values = [each[key] for each in scores.values() if key in each]

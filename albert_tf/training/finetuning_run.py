@@ -192,6 +192,10 @@ class FinetuningRun:
         # 1. Evaluation.
         evaluation = self._evaluate(predictor)
         scores = dict(evaluation.scores)
+        for main in sets.evaluation[:1]:
+            baseline = main.data.baseline(main.examples)
+            if baseline is not None:
+                scores[chance.baseline_key(main.data.primary_metric)] = baseline
         problem = self._problem(predictor, evaluation)
         if problem:
             _LOGGER.warning("%s: %s", weights, problem)

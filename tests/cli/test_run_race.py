@@ -121,6 +121,10 @@ def test_a_run_reports_all_middle_and_high(finished_run):
     parts = 2 * results["accuracy_middle"] + 4 * results["accuracy_high"]
     assert results["accuracy"] == pytest.approx(parts / 6)
     assert f"accuracy = {results['accuracy']:.6g}" in done.stdout
+    assert results["accuracy_baseline"] == 0.25
+    last = done.stderr.splitlines()[-1]
+    has_learnt = results["accuracy"] > 0.25
+    assert ("has learnt nothing that helps" in last) != has_learnt
 
 
 def test_questions_without_answers_are_predicted(finished_run):

@@ -237,6 +237,9 @@ class WordData:
         predictions = np.argmax(outputs["logits"], axis=-1)
         return {"accuracy": float(np.mean(predictions == labels))}
 
+    def baseline(self, examples):
+        return None
+
     @contextlib.contextmanager
     def open_predictions(self, output_dir, scores):
         answers = {}

@@ -220,3 +220,17 @@ def test_the_starts_of_a_beam_search_must_be_right(is_right, starts):
     )
 
     assert found.is_at_chance != is_right
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ({"f1": 0.5, "f1_baseline": 0.4}, False),
+        ({"f1": 0.4, "f1_baseline": 0.4}, True),
+        ({"f1": float("nan"), "f1_baseline": 0.4}, True),
+        ({"f1": 0.4, "loss": 3.0}, False),
+        ({"degenerate": 1.0, "f1_baseline": 0.4}, False),
+    ],
+)
+def test_a_score_is_compared_with_its_baseline(scores, says):
+    assert bool(chance.verdict(scores)) == says

@@ -196,6 +196,24 @@ class ClassificationData:
         }
         return scores_lib.defined(scores) | others
 
+    def baseline(self, examples: Sequence[ClassificationExample]) -> float:
+        """See `task.TaskData`; a correlation with a constant counts as 0."""
+        if self.is_regression:
+            return 0.0
+        labels = self._label_array(examples)
+        constants = np.eye(len(self.labels))
+        if self.is_multi_label:
+            shares = labels.mean(axis=0).clip(1e-6, 1 - 1e-6)
+            constants = np.log(shares / (1 - shares))[None]
+        elif len(self.labels) > 2:
+            constants = constants[[np.bincount(labels).argmax()]]
+        return max(
+            self.scores(
+                examples, {"logits": np.repeat(row[None], len(labels), 0)}
+            )[self.primary_metric]
+            for row in constants
+        )
+
     def _key(self, name: str) -> str:
         """Returns the key of a score in the results, which names its class."""
         if self.positive_label and name in _OF_ONE_CLASS:
@@ -321,18 +339,16 @@ class ClassificationData:
     ) -> Iterator[dict[str, Any]]:
         """Yields `prediction` and `probabilities`; see `load_predictor`."""
         del examples
-        numbers, predictions = self._answers(
-            outputs, self._thresholds_to_use({})
-        )
-        for row, prediction in zip(numbers.tolist(), predictions, strict=True):
+        rows, predictions = self._answers(outputs, self._thresholds_to_use({}))
+        for row, prediction in zip(rows.tolist(), predictions, strict=True):
             if self.is_regression:
                 yield {"prediction": prediction}
                 continue
-            by_label = dict(zip(self.labels, row, strict=True))
-            answer: Any = [self.labels[i] for i in np.atleast_1d(prediction)]
-            if not self.is_multi_label:
-                [answer] = answer
-            yield {"prediction": answer, "probabilities": by_label}
+            labels = [self.labels[i] for i in np.atleast_1d(prediction)]
+            yield {
+                "prediction": labels if self.is_multi_label else labels[0],
+                "probabilities": dict(zip(self.labels, row, strict=True)),
+            }
 
     def _answers(
         self, outputs: Outputs, thresholds: Sequence[float] | None

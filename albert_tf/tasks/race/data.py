@@ -93,6 +93,11 @@ class MultipleChoiceData:
                 result[f"accuracy_{level}"] = accuracy
         return result
 
+    def baseline(self, examples: Sequence[MultipleChoiceExample]) -> float:
+        """Returns the accuracy of a choice by chance; see `task.TaskData`."""
+        del examples
+        return 1 / self.num_choices
+
     @contextlib.contextmanager
     def open_predictions(
         self, output_dir: str, scores: Mapping[str, float]

@@ -197,6 +197,12 @@ class SquadData:
             threshold = self._threshold_curves(examples, best)["F1"].best
         return self._scores(examples, best, threshold)
 
+    def baseline(self, examples: Questions) -> float | None:
+        """Returns the F1 of no answer to any question; see `task.TaskData`."""
+        if not self.version_2_with_negative:
+            return None
+        return 100 * float(np.mean(~examples_lib.has_answer(examples)))
+
     def final_texts(
         self, best: Sequence[QuestionPrediction], null_threshold: float | None
     ) -> list[str]:

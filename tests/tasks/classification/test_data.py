@@ -188,6 +188,45 @@ def test_areas_that_are_not_defined_are_left_out_and_told(make_data, caplog):
     assert "roc_auc, average_precision: left out, because" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("changes", "labels", "expected"),
+    [
+        ({}, [0, 1, 1, 1, 2], 0.6),
+        # All are called spam.
+        ({"labels": ("a", "b"), "score_names": ("f1",)}, [0, 0, 0, 1], 0.4),
+        (
+            {
+                "labels": ("a", "b"),
+                "score_names": ("matthews_correlation",),
+            },
+            [0, 0, 1],
+            0.0,
+        ),
+    ],
+)
+def test_the_baseline_is_that_of_the_best_single_answer(
+    changes, labels, expected, make_data
+):
+    found = make_data(**changes).baseline(make_examples(*labels))
+
+    assert found == pytest.approx(expected)
+
+
+def test_the_baseline_of_a_correlation_is_0(regression):
+    assert regression.baseline(make_examples(1.0, 2.0)) == 0
+
+
+def test_the_baseline_of_several_labels_knows_their_shares(several):
+    examples = make_examples((0,), (0, 1), (0,), (0,))
+
+    own = several.scores(
+        examples, {"logits": np.array([[9.0, -9.0, -9.0]] * 4)}
+    )
+
+    found = several.baseline(examples)
+    assert found == pytest.approx(own[several.primary_metric], abs=0.1)
+
+
 @pytest.fixture
 def several(make_data):
     return make_data(
