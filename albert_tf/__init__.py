@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from albert_tf.checkpoints.beside import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
     from albert_tf.modeling.albert_model import AlbertModel
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     )
     from albert_tf.modeling.span_models import BeamSpanModel, SpanModel
     from albert_tf.predict.predictor import Predictor, load_predictor
-    from albert_tf.text.tokenizer import load_tokenizer
 
 __all__ = [
     "AlbertConfig",
@@ -47,11 +47,15 @@ _MODULES = {
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
     "load_predictor": "albert_tf.predict.predictor",
-    "load_tokenizer": "albert_tf.text.tokenizer",
+    "load_tokenizer": "albert_tf.checkpoints.beside",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("albert-tf")
     if name not in _MODULES:
         raise AttributeError(
             f"module 'albert_tf' has no attribute {name!r}. Public names: "

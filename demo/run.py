@@ -147,12 +147,40 @@ def main(values: flags.FlagValues) -> None:
     for text, answer in answers:
         print(f"{text!r}: {answer}")
     print("8/8 Report")
-    scores = report.write(folder, facts=facts, answers=answers)
+    report.write(folder, facts=facts, answers=answers)
     minutes = (time.monotonic() - start) / 60
-    print(
-        f"Accuracy on held-out text: {scores}; {minutes:.1f} minutes in all.\n"
-        f"Open {(folder / 'report.html').resolve()}"
+    print(f"{minutes:.1f} minutes. Accuracy on held-out text:")
+    missed = []
+    for name, (score, baseline) in results(folder).items():
+        print(f"  {name:15}{score:6.1%} ({baseline:.1%} without a model)")
+        if score <= baseline:
+            missed.append(name)
+    print(f"report: {(folder / 'report.html').resolve()}")
+    if missed:
+        raise ValueError(
+            f"Nothing has been learnt of {', '.join(missed)}. Try more steps: "
+            "--num_train_steps, --num_finetuning_steps."
+        )
+
+
+def results(folder: pathlib.Path) -> dict[str, tuple[float, float]]:
+    """Returns accuracies by name, and what they are without a model.
+
+    Of masked words, that is after an eighth of the first run, when frequent
+    words are all that is known.
+    """
+    pretrained, classified = (
+        files.read_json_object(folder / name / "eval_results.json")
+        for name in ("pretraining_long", "classifier")
     )
+    log = files.read_json_lines(folder / "pretraining_short/metrics.jsonl")
+    key = "eval_masked_lm_accuracy"
+    _, early, *_ = [line[key] for line in log if key in line]
+    return {
+        "masked words": (pretrained["masked_lm_accuracy"], early),
+        "sentence order": (pretrained["sentence_order_accuracy"], 0.5),
+        "reviews": (classified["accuracy"], classified["accuracy_baseline"]),
+    }
 
 
 def remove_results(folder: pathlib.Path) -> None:
@@ -261,7 +289,6 @@ def convert(folder: pathlib.Path) -> None:
                 input_path=folder / source,
                 output_path=folder / target,
                 output_format=output_format,
-                spm_model_file=folder / "vocabulary.model",
                 verify=True,
             )
 
@@ -279,8 +306,6 @@ def fine_tune(folder: pathlib.Path, num_train_steps: int) -> str:
         eval_file=paths[1],
         text_columns=text_column,
         label_column=label_column,
-        albert_config_file=folder / "albert_config.json",
-        spm_model_file=folder / "vocabulary.model",
         init_checkpoint=folder / "pretraining_long",
         output_dir=folder / "classifier",
         do_train=True,
@@ -307,8 +332,6 @@ def export(folder: pathlib.Path) -> None:
             call(
                 "export_saved_model.py",
                 init_checkpoint=folder / source,
-                albert_config_file=folder / "albert_config.json",
-                spm_model_file=folder / "vocabulary.model",
                 task=task,
                 max_seq_length=MODEL.max_position_embeddings,
                 export_dir=target,

@@ -5,6 +5,7 @@ imported, so that a command can ask before it does.
 """
 
 import contextlib
+import dataclasses
 import glob
 import os
 import re
@@ -19,6 +20,8 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
+from albert_tf.text import tokenizer
+from albert_tf.text.tokenizer import Tokenizer
 
 INDEX = ".index"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
@@ -68,6 +71,43 @@ def describe(
         metadata=metadata.read(prefix),
         notes=tuple(notes),
     )
+
+
+def load_tokenizer(
+    path: files.Path | None = None,
+    *,
+    spm_model_file: files.Path | None = None,
+    vocab_file: files.Path | None = None,
+    do_lower_case: bool | None = None,
+) -> Tokenizer:
+    """Loads the tokenizer of a checkpoint, or of a vocabulary.
+
+    Args:
+        path: A checkpoint of any format, or a run, with a vocabulary in its
+            folder; or else:
+        spm_model_file: SentencePiece model, as in the English checkpoints.
+        vocab_file: WordPiece vocabulary, as in the Chinese checkpoints.
+        do_lower_case: None for what the checkpoint says, or else true: the
+            released English vocabulary has no capitals.
+    """
+    if path is None:
+        return tokenizer.load_tokenizer(
+            spm_model_file=spm_model_file,
+            vocab_file=vocab_file,
+            do_lower_case=do_lower_case is not False,
+        )
+    source = describe(path)
+    if source.vocabulary is None:
+        raise ValueError(
+            f"There is no vocabulary beside {os.fspath(path)!r}. Pass it as "
+            "`spm_model_file` or `vocab_file`."
+        )
+    if do_lower_case is not None:
+        known = dataclasses.replace(
+            source.metadata, do_lower_case=do_lower_case
+        )
+        source = dataclasses.replace(source, metadata=known)
+    return source.load_tokenizer()
 
 
 @contextlib.contextmanager

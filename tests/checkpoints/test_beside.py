@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+import albert_tf
 from albert_tf.checkpoints import beside, huggingface, keras_hub, tf1
 from albert_tf.checkpoints.metadata import Metadata
 from tests.checkpoints.weights import PARITY
@@ -69,3 +70,21 @@ def test_the_vocabulary_of_a_run_is_found(tmp_path, tiny_spm_model, place):
 
     for name in (tmp_path, folder, folder / "model.ckpt-best"):
         assert beside.describe(name).vocabulary == str(path)
+
+
+def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
+    source = dataclasses.replace(
+        source,
+        vocabulary=str(tiny_spm_model),
+        metadata=Metadata(do_lower_case=False),
+    )
+    huggingface.write(str(tmp_path), source)
+
+    found = albert_tf.load_tokenizer(tmp_path)
+
+    assert found.hash == source.load_tokenizer().hash
+    lower = albert_tf.load_tokenizer(tmp_path, do_lower_case=True)
+    given = albert_tf.load_tokenizer(spm_model_file=tiny_spm_model)
+    assert lower.hash == given.hash != found.hash
+    with pytest.raises(ValueError, match="no vocabulary beside"):
+        albert_tf.load_tokenizer(PARITY / "model_base")

@@ -105,13 +105,12 @@ def test_report_tells_what_was_run_and_what_came_out(
     (tmp_path / "held_out.txt").write_text("\n".join(sentences), "utf-8")
     shutil.copy(tiny_spm_model, tmp_path / "vocabulary.model")
 
-    scores = report.write(
+    report.write(
         tmp_path,
         facts={"Command": "python -m demo.run"},
         answers=[("It is [MASK].", "fast (90%)")],
     )
 
-    assert scores == "masked words 25.0%, sentence order 75.0%"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     for cells in (
         ["Command", "python -m demo.run"],
