@@ -85,6 +85,7 @@ def load_model(
     path: files.Path,
     *,
     head: str | None = None,
+    num_labels: int | None = None,
     config: AlbertConfig | None = None,
     dtype: Any = None,
 ) -> keras.Model:
@@ -93,12 +94,13 @@ def load_model(
     Args:
         path: A checkpoint in any format: of TF1, of one of our runs (the
             checkpoint or the folder of the run), of Hugging Face or of
-            KerasHub; or a `.keras` file of Keras, to which the other
-            arguments do not apply.
+            KerasHub; or a `.keras` file of Keras, without other arguments.
         head: `encoder`, `pretraining`, `classifier` (regression too),
             `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0).
             None for the head that the checkpoint has: that of a task, else
             those of pretraining, else none.
+        num_labels: Makes a classifier with so many labels, whose head is new
+            unless the checkpoint has one of this size; 1 for regression.
         config: Configuration of the model; None for the one beside the
             checkpoint.
         dtype: Keras dtype policy; None for the global policy of Keras.
@@ -109,22 +111,32 @@ def load_model(
     """
     where = os.fspath(path)
     if where.endswith(".keras"):
+        if (head, num_labels, config, dtype) != (None,) * 4:
+            raise ValueError(
+                f"{where!r} holds a whole model: pass no other argument, and "
+                "take what you need of it, such as `model.albert`."
+            )
         return keras.saving.load_model(files.check_local(path))
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
+    if num_labels is not None:
+        checks.check_choice("head", head or "classifier", ("classifier",))
+        head = "classifier"
     source = read(path, albert_config=config)
     head = head or meaning.find_head(source, where)
     # Before a model is made, of any size that a config may have.
     checkpoint.check_shapes(source, where)
+    sizes = {} if num_labels is None else {"num_labels": num_labels}
     model = new_model(
-        head, checkpoint.known_config(source), source, dtype=dtype
+        head, checkpoint.known_config(source), source, dtype=dtype, **sizes
     )
     if not source.has_pooler:
         _LOGGER.warning(
             "%s has no pooler: do not use `pooled_output` before training it",
             where,
         )
-    assign(model, with_pooler(source, model), where)
+    weights = with_pooler(source, model)
+    assign(model, weights, where, allow_new_heads=num_labels is not None)
     return model
 
 
@@ -139,7 +151,9 @@ def new_model(
     if head == "pretraining":
         arguments["objectives"] = objectives_of(source)
     if head == "classifier":
-        arguments["num_labels"] = len(source.arrays.get("output_bias", [0]))
+        arguments.setdefault(
+            "num_labels", len(source.arrays.get("output_bias", [0]))
+        )
     module_name, class_name = _MODELS[head]
     module = importlib.import_module(f"albert_tf.modeling.{module_name}")
     model: keras.Model = getattr(module, class_name)(config, **arguments)

@@ -144,9 +144,19 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
-    if problem := chance.verdict(result.scores):
-        _LOGGER.warning("%s", problem)
+    _say_what_is_next(config, chance.verdict(result.scores))
     return 0
+
+
+def _say_what_is_next(config: FinetuningConfig, problem: str | None) -> None:
+    if config.do_eval:
+        report = os.path.join(config.output_dir, "report.html")
+        _LOGGER.info("report: %s", report)
+    _LOGGER.info(
+        "next: python -m albert_tf.predict %s < texts", config.output_dir
+    )
+    if problem:
+        _LOGGER.warning("%s", problem)
 
 
 def _export_config(

@@ -61,8 +61,9 @@ class ExportConfig(VocabularyBeside):
     )
     max_seq_length: int | None = setting(
         None,
-        "Longest sequence made of raw text, in tokens. Default: 512, or 384 "
-        "for squad, or the longest that the model takes if that is less.",
+        "Longest sequence made of raw text, in tokens. Default: that of the "
+        "fine-tuning, or else 512 (384 for squad), or the longest that the "
+        "model takes if that is less.",
     )
     export_version: int | None = setting(
         None,

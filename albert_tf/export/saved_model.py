@@ -36,6 +36,7 @@ from albert_tf.export.graph_tokenizer import (
     WordPieceGraph,
 )
 from albert_tf.export.signature import Signature
+from albert_tf.training import run_folder
 
 LITERT_FILE = "model.tflite"
 _KERAS_DTYPES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -178,7 +179,9 @@ def _with_length(
     longest = albert_config.max_position_embeddings
     length = config.max_seq_length
     if length is None:
-        length = min(config.seq_length, longest)
+        run = run_folder.fingerprint_of_weights(config.init_checkpoint)
+        trained = run.get(run_folder.SETTINGS, {}).get("max_seq_length")
+        length = min(trained or config.seq_length, longest)
     if not model_inputs.MIN_SEQ_LENGTH <= length <= longest:
         raise ValueError(
             f"`max_seq_length` must be from {model_inputs.MIN_SEQ_LENGTH} to "

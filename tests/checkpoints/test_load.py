@@ -269,3 +269,28 @@ def test_an_encoder_of_any_name_is_loaded(prefix, tiny_config, arrays):
     for layer in encoders:
         for name, value in weights_of(layer).items():
             np.testing.assert_array_equal(value, arrays[name])
+
+
+@pytest.mark.parametrize("head", [None, "classifier"])
+def test_a_new_classifier_of_any_checkpoint(tmp_path, source, head, caplog):
+    tf1.write_ours(str(tmp_path), source)
+
+    with caplog.at_level("INFO"):
+        model = load.load_model(tmp_path, head=head, num_labels=3)
+
+    assert isinstance(model, ClassifierModel)
+    assert model.task_head.output_bias.shape == (3,)
+    assert "randomly initialised heads: output_weights" in caplog.text
+    ours = weights_of(model)
+    for name, array in source.arrays.items():
+        if name in ours:
+            np.testing.assert_array_equal(ours[name], array)
+
+
+def test_what_contradicts_the_head_is_refused(tmp_path, source):
+    tf1.write_ours(str(tmp_path), source)
+
+    with pytest.raises(ValueError, match="head"):
+        load.load_model(tmp_path, head="span", num_labels=3)
+    with pytest.raises(ValueError, match="holds a whole model"):
+        load.load_model("a.keras", head="encoder")

@@ -3,8 +3,10 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
+import albert_tf
 from albert_tf.checkpoints import huggingface, keras_hub, load, tf1
 from albert_tf.checkpoints.metadata import Metadata
 
@@ -60,8 +62,17 @@ def test_a_pretraining_is_fine_tuned_and_exported(
         folder=tmp_path,
     )
 
-    answer = ask(tmp_path / "served/1", text_a=["A cat."], text_b=[""])
-    assert answer["prediction"][0] in ("low", "high")
+    # It cuts texts as the training did, and so does Python.
+    texts = ["A cat.", "The cat sat here and there. " * 9]
+    answer = ask(tmp_path / "served/1", text_a=texts, text_b=["", ""])
+    expected = albert_tf.load_predictor(tmp_path / "tuned").predict(texts)
+    for place, one in enumerate(expected):
+        assert answer["prediction"][place] == one["prediction"]
+        np.testing.assert_allclose(
+            answer["probabilities"][place],
+            [*one["probabilities"].values()],
+            atol=1e-5,
+        )
     # The folder of the run alone is enough, too.
     done = fine_tune("", "--nodo_train")
     assert done.returncode == 0, done.stderr

@@ -140,8 +140,11 @@ def test_inputs_that_cannot_be_used_are_one_line(
     assert sorted(finished_run.rglob("*")) == before
 
 
-def test_a_full_disk_leaves_the_last_good_checkpoint(run, small_disk):
-    folder = small_disk(NUM_BYTES_FOR_THREE) / "run"
+def test_a_full_disk_leaves_the_last_good_checkpoint(
+    run, small_disk, tiny_spm_model
+):
+    vocabulary = -(-tiny_spm_model.stat().st_size // 4096) * 4096
+    folder = small_disk(NUM_BYTES_FOR_THREE + vocabulary) / "run"
 
     done = run(f"--output_dir={folder}", "--nodo_eval", "--num_train_steps=50")
 
@@ -175,6 +178,7 @@ def test_a_run_leaves_all_that_it_promises(first_run, finished_run):
         "flags.txt",
         "metrics.jsonl",
         "run.json",
+        "tiny.model",
     }
     flags = (finished_run / "flags.txt").read_text("utf-8")
     assert "--output_dir=my rüns/first one\n" in flags
