@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from albert_tf import checks, files
+from albert_tf import checks, files, hub
 from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
@@ -96,7 +96,7 @@ def load_tokenizer(
             vocab_file=vocab_file,
             do_lower_case=do_lower_case is not False,
         )
-    source = describe(path)
+    source = describe(hub.local_folder(path))
     if source.vocabulary is None:
         raise ValueError(
             f"There is no vocabulary beside {os.fspath(path)!r}. Pass it as "

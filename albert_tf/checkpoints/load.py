@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checks, files
+from albert_tf import checks, files, hub
 from albert_tf.checkpoints import (
     beside,
     checkpoint,
@@ -67,6 +67,7 @@ def load_checkpoint(
         Sorted names of the checkpoint's arrays that belong to heads that the
         model does not have.
     """
+    path = hub.local_folder(path)
     source = read(
         path,
         albert_config=getattr(model, "config", None),
@@ -94,7 +95,8 @@ def load_model(
     Args:
         path: A checkpoint in any format: of TF1, of one of our runs (the
             checkpoint or the folder of the run), of Hugging Face or of
-            KerasHub; or a `.keras` file of Keras, without other arguments.
+            KerasHub; `hf://owner/name`, of Hugging Face's hub; or a `.keras`
+            file of Keras, without other arguments.
         head: `encoder`, `pretraining`, `classifier` (regression too),
             `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0).
             None for the head that the checkpoint has: that of a task, else
@@ -109,6 +111,7 @@ def load_model(
         An `AlbertModel`, `PretrainingModel`, `ClassifierModel`,
         `MultipleChoiceModel`, `SpanModel` or `BeamSpanModel`.
     """
+    path = hub.local_folder(path)
     where = os.fspath(path)
     if where.endswith(".keras"):
         if (head, num_labels, config, dtype) != (None,) * 4:

@@ -21,6 +21,8 @@ from absl import app, flags
 from absl import logging as absl_logging
 from absl.logging import converter
 
+from albert_tf import hub
+
 EXIT_USER_ERROR = 1
 EXIT_UNFINISHED = 3
 EXIT_INTERRUPTED = 130
@@ -47,6 +49,8 @@ UNSUPPORTED_FLAGS = {
 
 # Controls but tabs and line feeds, and halves of surrogate pairs.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Those that may name a checkpoint to fetch.
+_CHECKPOINT_FLAGS = ("init_checkpoint", "input_path")
 _EXIT_CODE_FLAG = "preemption_exit_code"
 
 _LOGGER = logging.getLogger(__name__)
@@ -86,6 +90,9 @@ def run(
         _parse(values)
         _set_up_logging()
         _report_unused_flags(values)
+        for name in _CHECKPOINT_FLAGS:
+            if name in values and (path := values[name].value):
+                values[name].value = hub.local_folder(path)
         code = main(values)
         sys.stdout.flush()
     except KeyboardInterrupt:

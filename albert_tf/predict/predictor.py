@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf import checks, files
+from albert_tf import checks, files, hub
 from albert_tf.checkpoints import checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
@@ -51,7 +51,8 @@ def load_predictor(
     """Returns a model that takes texts and gives answers.
 
     Args:
-        path: A run, or a folder of any format with a config and a vocabulary.
+        path: A run, or a folder of any format with a config and a vocabulary,
+            or `hf://owner/name`, of Hugging Face's hub.
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors.
         max_seq_length: Longest sequence in tokens; None for that of the
@@ -76,6 +77,7 @@ def load_predictor(
             `in_order`, the probability that they are in this order.
         encoder: a text, or two; `vector`, float32 `[H]`.
     """
+    path = hub.local_folder(path)
     source = load.read(path)
     where = files.check_local(path)
     if source.vocabulary is None:

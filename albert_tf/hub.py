@@ -1,0 +1,53 @@
+"""Checkpoints by name: `hf://owner/name`, or `hf://owner/name@revision`.
+
+They are fetched by Hugging Face's own client, into its cache. Only what a
+checkpoint consists of is fetched, and nothing pickled.
+"""
+
+import functools
+import os
+
+from albert_tf import files
+
+PREFIX = "hf://"
+_PATTERNS = (
+    "config.json",
+    "metadata.json",
+    "model.safetensors",
+    "model-*.safetensors",
+    "model.safetensors.index.json",
+    "spiece.model",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+)
+
+
+def local_folder(path: files.Path) -> files.Path:
+    """Returns the folder of a checkpoint; one with a name is fetched first.
+
+    Other paths are returned as they are.
+    """
+    if not os.fspath(path).startswith(PREFIX):
+        return path
+    return _fetch(os.fspath(path))
+
+
+@functools.cache
+def _fetch(name: str) -> str:
+    import huggingface_hub
+
+    repository, _, revision = name.removeprefix(PREFIX).partition("@")
+    try:
+        return huggingface_hub.snapshot_download(
+            repository,
+            revision=revision or None,
+            allow_patterns=list(_PATTERNS),
+        )
+    except Exception as error:  # Of the client, and of what it is made of.
+        reason = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"{name!r} cannot be fetched ({reason}). Check the name and the "
+            "network; or download config.json, model.safetensors and "
+            "spiece.model (or vocab.txt) by hand, and pass their folder."
+        ) from error
