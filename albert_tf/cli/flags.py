@@ -114,6 +114,8 @@ def describe_start(values: FlagValues) -> "Checkpoint":
     if values.albert_config_file:
         config = config_lib.load_config(values.albert_config_file)
     path = values.init_checkpoint
+    if not path and "continue_from" in values:
+        path = values["continue_from"].value
     if not path and run_checkpoints.trained_weights(values.output_dir):
         path = values.output_dir
     source = Checkpoint()

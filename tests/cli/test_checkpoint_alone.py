@@ -101,6 +101,24 @@ def test_a_folder_of_any_format_is_fine_tuned(
     assert run["settings"]["tokenizer"] == source.load_tokenizer().hash
 
 
+def test_a_run_that_is_continued_brings_its_config(
+    pretrained, pretraining_flags, run_alone, tmp_path
+):
+    flags = [x for x in pretraining_flags if "config_file" not in x]
+
+    run_alone(
+        "run_pretraining.py",
+        *flags,
+        f"--continue_from={pretrained}",
+        "--num_train_steps=7",
+        "--output_dir=run",
+        folder=tmp_path,
+    )
+
+    configs = (x / "albert_config.json" for x in (pretrained, tmp_path / "run"))
+    assert len({config.read_text() for config in configs}) == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
