@@ -334,7 +334,6 @@ def export(folder: pathlib.Path) -> None:
                 "export_saved_model.py",
                 init_checkpoint=folder / source,
                 task=task,
-                max_seq_length=MODEL.max_position_embeddings,
                 export_dir=target,
             )
 
