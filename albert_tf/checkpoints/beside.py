@@ -15,6 +15,7 @@ from albert_tf import checks, files, hub
 from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
+    meaning,
     metadata,
     run_checkpoints,
 )
@@ -27,6 +28,7 @@ INDEX = ".index"
 _ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STATE_FILE = "checkpoint"
 _VOCABULARIES = ("*.model", "*vocab*.txt")
+_NAME = "vocabulary"
 # A Hugging Face folder has one of these.
 _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 
@@ -97,17 +99,25 @@ def load_tokenizer(
             do_lower_case=do_lower_case is not False,
         )
     source = describe(hub.local_folder(path))
-    if source.vocabulary is None:
-        raise ValueError(
-            f"There is no vocabulary beside {os.fspath(path)!r}. Pass it as "
-            "`spm_model_file` or `vocab_file`."
-        )
+    check_vocabulary(source, os.fspath(path))
     if do_lower_case is not None:
         known = dataclasses.replace(
             source.metadata, do_lower_case=do_lower_case
         )
         source = dataclasses.replace(source, metadata=known)
-    return source.load_tokenizer()
+    return meaning.as_trained(source).load_tokenizer()
+
+
+def check_vocabulary(source: Checkpoint, where: str) -> None:
+    """Checks that a checkpoint, at `where`, has one vocabulary."""
+    if source.vocabulary is None:
+        reasons = [n.text for n in source.notes if n.text.startswith(_NAME)]
+        raise ValueError(
+            f"There is no one vocabulary beside {where!r}"
+            f"{''.join(f': {reason}' for reason in reasons)}. Pass "
+            "--spm_model_file or --vocab_file, or leave that of the training "
+            "alone in the folder."
+        )
 
 
 @contextlib.contextmanager
@@ -133,16 +143,21 @@ def _config_beside(prefix: str) -> AlbertConfig | None:
     return None
 
 
+def vocabularies_in(folder: str) -> list[str]:
+    """Returns the paths of the vocabularies in a folder."""
+    patterns = (
+        os.path.join(glob.escape(folder), name) for name in _VOCABULARIES
+    )
+    return sorted(path for name in patterns for path in glob.glob(name))
+
+
 def _vocabulary_in(folder: str) -> tuple[str | None, list[Note]]:
-    for pattern in _VOCABULARIES:
-        paths = glob.glob(os.path.join(glob.escape(folder), pattern))
-        if len(paths) == 1:
-            return paths[0], []
-        if paths:
-            names = checks.listed(sorted(map(os.path.basename, paths)))
-            text = f"vocabulary ({names}: which of them is unknown)"
-            return None, [Note("left out", text)]
-    return None, []
+    paths = vocabularies_in(folder)
+    if len(paths) < 2:
+        return next(iter(paths), None), []
+    names = checks.listed(map(os.path.basename, paths))
+    text = f"{_NAME} ({names}: which of them is unknown)"
+    return None, [Note("left out", text)]
 
 
 # Where the files of a TF1 checkpoint are.

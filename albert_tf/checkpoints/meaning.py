@@ -179,12 +179,19 @@ def with_vocabulary(
     They are those that the user names, or else those beside the checkpoint. If
     the tokenizer that the model was trained with is known, it decides.
     """
+    known = source.metadata.do_lower_case
+    if None not in (known, do_lower_case) and known != do_lower_case:
+        _LOGGER.warning(
+            "The checkpoint says do_lower_case=%s; %s is used, as you say.",
+            known,
+            do_lower_case,
+        )
     if do_lower_case is None:
-        do_lower_case = source.metadata.do_lower_case
+        do_lower_case = known
     beside, path = source.vocabulary, given or source.vocabulary
     if path is None:
         return _with(source, None, do_lower_case)
-    result = _as_trained(_with(source, path, do_lower_case))
+    result = as_trained(_with(source, path, do_lower_case))
     tokenizer = result.load_tokenizer()
     if beside and given and beside != given:
         _check_same_tokens(tokenizer, source)
@@ -210,8 +217,11 @@ def _with(
     return dataclasses.replace(source, vocabulary=vocabulary, metadata=known)
 
 
-def _as_trained(source: Checkpoint) -> Checkpoint:
-    """Returns the checkpoint with the lower-casing of its training."""
+def as_trained(source: Checkpoint) -> Checkpoint:
+    """Returns a checkpoint with the lower-casing of its training.
+
+    Another vocabulary than that of the training, if it is known, is an error.
+    """
     trained_with = source.metadata.tokenizer_hash
     if trained_with is None:
         return source

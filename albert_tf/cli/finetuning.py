@@ -13,7 +13,12 @@ from typing import Any
 from absl import flags
 
 from albert_tf import checks, files, settings
-from albert_tf.checkpoints import meaning, metadata, run_checkpoints
+from albert_tf.checkpoints import (
+    beside,
+    meaning,
+    metadata,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.cli import flags as cli_flags
 from albert_tf.cli import program
@@ -144,17 +149,19 @@ def run(
             export, init_checkpoint=result.weights, **task_fields
         )
         print(saved_model.export(export, albert_config=config.albert_config))
-    _say_what_is_next(config, chance.verdict(result.scores))
+    _say_what_is_next(config, result.weights, chance.verdict(result.scores))
     return 0
 
 
-def _say_what_is_next(config: FinetuningConfig, problem: str | None) -> None:
+def _say_what_is_next(
+    config: FinetuningConfig, weights: str, problem: str | None
+) -> None:
     if config.do_eval:
         report = os.path.join(config.output_dir, "report.html")
         _LOGGER.info("report: %s", report)
-    _LOGGER.info(
-        "next: python -m albert_tf.predict %s < texts", config.output_dir
-    )
+    if run_checkpoints.trained_weights(config.output_dir):
+        weights = config.output_dir
+    _LOGGER.info("next: python -m albert_tf.predict %s < inputs", weights)
     if problem:
         _LOGGER.warning("%s", problem)
 
@@ -208,8 +215,7 @@ def _describe_start(values: FlagValues, shared: FinetuningFlags) -> Checkpoint:
         shared.spm_model_file or shared.vocab_file,
         shared.do_lower_case,
     )
-    if source.vocabulary is None:
-        raise ValueError("--spm_model_file or --vocab_file must be given.")
+    beside.check_vocabulary(source, values.init_checkpoint or values.output_dir)
     return source
 
 

@@ -4,6 +4,8 @@ Plain Python: a command makes one before any slow import.
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from albert_tf.checks import check_choice, check_integer, check_vocab_file
 from albert_tf.settings import setting
@@ -29,6 +31,17 @@ _TASKS_OF_SETTINGS = {
     "labels": ("classifier",),
     "null_from_cls": ("squad",),
 }
+
+
+_NUM_CHOICES = 4
+# Settings that are by default those of the fine-tuning.
+_OF_TRAINING = (
+    "max_seq_length",
+    "doc_stride",
+    "max_query_length",
+    "max_qa_length",
+    "num_choices",
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,11 +101,15 @@ class ExportConfig(VocabularyBeside):
     # classifier with any number of labels: the probability from which on each
     # is predicted. Default: those beside the checkpoint, or 1/2.
     thresholds: tuple[float, ...] = ()
-    doc_stride: int = setting(
-        128, "squad: tokens from the start of a window to the next."
+    doc_stride: int | None = setting(
+        None,
+        "squad: tokens from the start of a window to the next. Default: as in "
+        "the fine-tuning, or 128.",
     )
-    max_query_length: int = setting(
-        64, "squad: largest number of tokens of a question."
+    max_query_length: int | None = setting(
+        None,
+        "squad: largest number of tokens of a question. Default: as in the "
+        "fine-tuning, or 64.",
     )
     n_best_size: int = setting(
         20, "squad: number of starts, and of ends, combined in a window."
@@ -118,10 +135,16 @@ class ExportConfig(VocabularyBeside):
         "squad version 1.1: the head was trained by transformers on SQuAD 2.0, "
         "so that the logits of [CLS] are those of there being no answer.",
     )
-    max_qa_length: int = setting(
-        128, "race: largest number of tokens of question and option."
+    max_qa_length: int | None = setting(
+        None,
+        "race: largest number of tokens of question and option. Default: as "
+        "in the fine-tuning, or 128.",
     )
-    num_choices: int = setting(4, "race: number of options of a question.")
+    num_choices: int | None = setting(
+        None,
+        "race: number of options of a question. Default: as in the "
+        "fine-tuning, or 4.",
+    )
     exit_patience: int = setting(
         0, f"classifier, race: {head_flags.PATIENCE_HELP}"
     )
@@ -136,7 +159,7 @@ class ExportConfig(VocabularyBeside):
         check_choice("precision", self.precision, PRECISIONS)
         if self.export_version is not None:
             check_integer("export_version", self.export_version, at_least=1)
-        check_integer("num_choices", self.num_choices, at_least=MIN_OPTIONS)
+        check_integer("num_choices", self.choices, at_least=MIN_OPTIONS)
         check_integer("exit_patience", self.exit_patience, at_least=0)
         for name, tasks in _TASKS_OF_SETTINGS.items():
             if getattr(self, name) and self.task not in tasks:
@@ -166,15 +189,38 @@ class ExportConfig(VocabularyBeside):
         """`max_seq_length`, or the default of the task."""
         return self.max_seq_length or DEFAULT_SEQ_LENGTHS[self.task]
 
+    @property
+    def choices(self) -> int:
+        """`num_choices`, or its default."""
+        return _NUM_CHOICES if self.num_choices is None else self.num_choices
+
+    def as_trained(self, settings: Mapping[str, Any]) -> "ExportConfig":
+        """Returns it with the lengths of a fine-tuning that are not given.
+
+        An encoder has none: its vectors do not depend on the task.
+        """
+        names = () if self.task == "encoder" else _OF_TRAINING
+        return dataclasses.replace(
+            self,
+            **{
+                name: settings[name]
+                for name in names
+                if name in settings and getattr(self, name) is None
+            },
+        )
+
     def choice_lengths(self) -> ChoiceLengths:
         """Returns the lengths of a choice of RACE."""
-        return ChoiceLengths(
-            max_seq_length=self.seq_length, max_qa_length=self.max_qa_length
+        return _with_defaults(
+            ChoiceLengths,
+            max_seq_length=self.seq_length,
+            max_qa_length=self.max_qa_length,
         )
 
     def window_lengths(self) -> WindowLengths:
         """Returns the lengths of a window of SQuAD."""
-        return WindowLengths(
+        return _with_defaults(
+            WindowLengths,
             max_seq_length=self.seq_length,
             doc_stride=self.doc_stride,
             max_query_length=self.max_query_length,
@@ -186,3 +232,8 @@ class ExportConfig(VocabularyBeside):
             n_best_size=self.n_best_size,
             max_answer_length=self.max_answer_length,
         )
+
+
+def _with_defaults(kind: Any, **values: int | None) -> Any:
+    """Makes lengths of the values that are given."""
+    return kind(**{k: v for k, v in values.items() if v is not None})

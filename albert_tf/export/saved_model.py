@@ -112,7 +112,10 @@ def export(
     that of `config.albert_config_file` or beside the checkpoint.
     """
     version_folder.check_version(config.export_dir, config.export_version)
-    # 1. The checkpoint; its config and vocabulary, unless others are given.
+    # 1. The checkpoint; its config, vocabulary and lengths, unless others are
+    # given.
+    run = run_folder.fingerprint_of_weights(config.init_checkpoint)
+    config = config.as_trained(run.get(run_folder.SETTINGS, {}))
     if albert_config is None and config.albert_config_file:
         albert_config = config_lib.load_config(config.albert_config_file)
     source = load.read(config.init_checkpoint, albert_config=albert_config)
@@ -179,9 +182,7 @@ def _with_length(
     longest = albert_config.max_position_embeddings
     length = config.max_seq_length
     if length is None:
-        run = run_folder.fingerprint_of_weights(config.init_checkpoint)
-        trained = run.get(run_folder.SETTINGS, {}).get("max_seq_length")
-        length = min(trained or config.seq_length, longest)
+        length = min(config.seq_length, longest)
     if not model_inputs.MIN_SEQ_LENGTH <= length <= longest:
         raise ValueError(
             f"`max_seq_length` must be from {model_inputs.MIN_SEQ_LENGTH} to "

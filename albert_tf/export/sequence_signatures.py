@@ -151,7 +151,7 @@ def multiple_choice_signatures(
         model,
         weights,
         exit_patience=config.exit_patience,
-        num_choices=config.num_choices,
+        num_choices=config.choices,
     )
 
     def from_text(
@@ -186,9 +186,9 @@ def multiple_choice_signatures(
         from_ids,
         example={
             **_WARMUP_TEXTS,
-            "options": [_WARMUP_OPTION] * config.num_choices,
+            "options": [_WARMUP_OPTION] * config.choices,
         },
-        inner_shape=(config.num_choices,),
+        inner_shape=(config.choices,),
     )
 
 

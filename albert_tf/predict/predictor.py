@@ -10,10 +10,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from albert_tf import checks, files, hub
-from albert_tf.checkpoints import checkpoint, load, meaning
+from albert_tf.checkpoints import beside, checkpoint, load, meaning
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.data.bucketed_batches import Padding
 from albert_tf.predict import texts
@@ -23,7 +24,12 @@ from albert_tf.tasks.classification import glue
 from albert_tf.tasks.classification.data import ClassificationData
 from albert_tf.tasks.classification.examples import ClassificationExample
 from albert_tf.tasks.race.data import MultipleChoiceData
-from albert_tf.tasks.race.examples import ChoiceLengths, MultipleChoiceExample
+from albert_tf.tasks.race.examples import (
+    LETTERS,
+    MIN_OPTIONS,
+    ChoiceLengths,
+    MultipleChoiceExample,
+)
 from albert_tf.tasks.squad.data import SquadData
 from albert_tf.tasks.squad.examples import SquadExample
 from albert_tf.tasks.squad.predictions import SpanLimits
@@ -56,7 +62,8 @@ def load_predictor(
         head: As for `load_model`: None for the head that the checkpoint has;
             `encoder` for vectors.
         max_seq_length: Longest sequence in tokens; None for that of the
-            training, or else 512 (384 for questions about a context).
+            fine-tuning, or else 512 (384 for questions about a context; always
+            512 without the head of a task).
         dtype: Keras dtype policy; None for the global policy of Keras.
         pooling: Of vectors: `mean` over the tokens of a text, or `cls`.
         normalize: Whether vectors have the length 1.
@@ -80,15 +87,16 @@ def load_predictor(
     path = hub.local_folder(path)
     source = load.read(path)
     where = files.check_local(path)
-    if source.vocabulary is None:
-        raise ValueError(
-            f"There is no vocabulary beside {where!r}. Copy the one that the "
-            "model was trained with into its folder."
-        )
+    beside.check_vocabulary(source, where)
     source = meaning.with_vocabulary(source, None, None)
     checkpoint.check_shapes(source, where)
     head = head or meaning.find_head(source, where)
     checks.check_choice("head", head, tuple(_MAKERS))
+    if head != "encoder" and not meaning.CHECKPOINT_HEADS[head] & source.heads:
+        raise ValueError(
+            f"{where!r} has no {head} head. It has: "
+            f"{', '.join(sorted(source.heads)) or 'none'}."
+        )
     settings = run_folder.fingerprint_of_weights(where).get(
         run_folder.SETTINGS, {}
     )
@@ -98,9 +106,16 @@ def load_predictor(
     )
     if head in ("pretraining", "encoder"):
         longest = _DEFAULT_LONGEST
+    if max_seq_length is None:
+        max_seq_length = min(longest, config.max_position_embeddings)
+    checks.check_integer(
+        "max_seq_length",
+        max_seq_length,
+        at_least=1,
+        at_most=config.max_position_embeddings,
+    )
     settings = settings | {
-        "max_seq_length": max_seq_length
-        or min(longest, config.max_position_embeddings),
+        "max_seq_length": max_seq_length,
         "pooling": pooling,
         "normalizes": normalize,
     }
@@ -135,11 +150,20 @@ class Predictor:
         for a list, and else an iterator, which reads and answers some thousand
         inputs at a time; of a `tf.data.Dataset`, too.
         """
+        checks.check_integer("batch_size", batch_size, at_least=1)
+        if tf.is_tensor(inputs):
+            inputs = inputs.numpy()
         if isinstance(inputs, str | bytes | tuple | Mapping):
             [answer] = self._stream([inputs], batch_size)
             return answer
         if isinstance(inputs, tf.data.Dataset):
             inputs = inputs.as_numpy_iterator()
+        # The names of the columns of a table are no texts.
+        if not isinstance(inputs, Iterable) or hasattr(inputs, "columns"):
+            raise ValueError(
+                "Pass a text, a dict, or an iterable of them. Received: "
+                f"{type(inputs).__name__}."
+            )
         answers = self._stream(inputs, batch_size)
         return list(answers) if isinstance(inputs, Sequence) else answers
 
@@ -308,16 +332,29 @@ def _fields(number: int, item: Any, *names: str) -> dict[str, Any]:
             f"Input {number} must have {', '.join(names)}, as a dict. "
             f"Received: {item!r:.100}."
         )
-    return {name: _text(number, value) for name, value in values.items()}
+    return {
+        name: _texts(number, value)
+        if name == "options"
+        else _text(number, value)
+        for name, value in values.items()
+    }
 
 
-def _text(number: int, value: Any) -> Any:
+def _texts(number: int, value: Any) -> tuple[str, ...]:
+    is_list = isinstance(value, list | tuple | np.ndarray)
+    if not is_list or not MIN_OPTIONS <= len(value) <= len(LETTERS):
+        raise ValueError(
+            f"Input {number} must have a list of {MIN_OPTIONS} to "
+            f"{len(LETTERS)} options. Received: {value!r:.100}."
+        )
+    return tuple(_text(number, one) for one in value)
+
+
+def _text(number: int, value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, str):
         return value
-    if hasattr(value, "__len__") and not isinstance(value, Mapping):
-        return tuple(_text(number, one) for one in value)
     raise ValueError(f"Input {number} has {value!r:.100}, which is no text.")
 
 

@@ -52,7 +52,7 @@ def verdict(scores: Mapping[str, float]) -> str | None:
             return (
                 f"The model has learnt nothing that helps: {metric} is "
                 f"{scores[metric]:.4g}, and {scores[key]:.4g} without a model "
-                "(one answer for all examples). Try more steps "
+                "(by one answer for all, or by chance). Try more steps "
                 "(--num_train_epochs), a lower --learning_rate, another "
                 "--random_seed, or more examples."
             )

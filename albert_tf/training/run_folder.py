@@ -16,7 +16,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf import checks, files
-from albert_tf.checkpoints import checkpoint, meaning, run_checkpoints
+from albert_tf.checkpoints import (
+    beside,
+    checkpoint,
+    meaning,
+    run_checkpoints,
+)
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import CONFIG_FILE
@@ -181,7 +186,7 @@ class RunFolder:
         # The fingerprint first, so that a killed run leaves a known directory.
         files.write_json(os.path.join(self.path, FINGERPRINT_FILE), values)
         config.albert_config.to_json_file(os.path.join(self.path, CONFIG_FILE))
-        if config.vocabulary:
+        if config.vocabulary and not beside.vocabularies_in(self.path):
             checkpoint.write_vocabulary(
                 Checkpoint(vocabulary=config.vocabulary), self.path
             )

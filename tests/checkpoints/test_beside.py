@@ -72,6 +72,16 @@ def test_the_vocabulary_of_a_run_is_found(tmp_path, tiny_spm_model, place):
         assert beside.describe(name).vocabulary == str(path)
 
 
+@pytest.mark.parametrize("other", ["b.model", "vocab.txt"])
+def test_several_vocabularies_are_none(tmp_path, source, tiny_spm_model, other):
+    source = dataclasses.replace(source, vocabulary=str(tiny_spm_model))
+    tf1.write_ours(str(tmp_path), source)
+    (tmp_path / other).touch()
+
+    with pytest.raises(ValueError, match=f"{other}.*which of them is unknown"):
+        albert_tf.load_tokenizer(tmp_path)
+
+
 def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
     source = dataclasses.replace(
         source,
@@ -86,5 +96,14 @@ def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
     lower = albert_tf.load_tokenizer(tmp_path, do_lower_case=True)
     given = albert_tf.load_tokenizer(spm_model_file=tiny_spm_model)
     assert lower.hash == given.hash != found.hash
-    with pytest.raises(ValueError, match="no vocabulary beside"):
+    trained = dataclasses.replace(
+        source, metadata=Metadata(tokenizer_hash=found.hash)
+    )
+    run = tmp_path / "run"
+    run.mkdir()
+    tf1.write_ours(str(run), trained)
+    assert albert_tf.load_tokenizer(run).hash == found.hash
+    with pytest.raises(ValueError, match="trained with another tokenizer"):
+        albert_tf.load_tokenizer(run, do_lower_case=True)
+    with pytest.raises(ValueError, match="no one vocabulary beside"):
         albert_tf.load_tokenizer(PARITY / "model_base")

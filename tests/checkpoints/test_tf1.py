@@ -145,5 +145,6 @@ def test_of_several_vocabularies_none_is_taken(source, tmp_path):
 
     assert found.vocabulary is None
     assert list(map(str, found.notes)) == [
-        "left out  vocabulary (a.model, b.model: which of them is unknown)"
+        "left out  vocabulary (a.model, b.model, vocab.txt: which of them is "
+        "unknown)"
     ]

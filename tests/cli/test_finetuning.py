@@ -197,7 +197,7 @@ def test_the_vocabulary_and_the_length_reach_the_sets(run):
         ("--output_dir=", "--output_dir must be given"),
         ("--albert_config_file=", "--albert_config_file or"),
         ("--albert_config_file=base_v3", "base_v3.*base_v2"),
-        ("--spm_model_file=", "--spm_model_file or --vocab_file must be"),
+        ("--spm_model_file=", "Pass --spm_model_file or --vocab_file"),
         ("--nodo_train", "There are no trained weights in 'run'"),
         ("--nodo_train --init_checkpoint=base", "There is nothing to do. Pass"),
         (

@@ -75,6 +75,35 @@ def finished_run(run_script, race_flags, tmp_path_factory):
     return done, folder / "run"
 
 
+def test_an_export_has_the_lengths_of_the_training(
+    finished_run, data_dir, run_alone, tmp_path, ask
+):
+    _, folder = finished_run
+    questions = examples.read_split(data_dir, "test")
+    texts = {
+        "article": [f"{q.article} It stood up. " * 9 for q in questions],
+        "question": ["Of all the animals, which sat here?"] * len(questions),
+        "options": [q.options for q in questions],
+    }
+
+    run_alone(
+        "export_saved_model.py",
+        f"--init_checkpoint={folder}",
+        "--task=race",
+        "--export_dir=served",
+        folder=tmp_path,
+    )
+
+    served = ask(tmp_path / "served" / "1", **texts)
+    rows = zip(*texts.values(), strict=True)
+    for place, one in enumerate(
+        albert_tf.load_predictor(folder).predict([*rows])
+    ):
+        np.testing.assert_allclose(
+            served["probabilities"][place], one["probabilities"], atol=1e-5
+        )
+
+
 def test_python_gives_the_same_predictions(finished_run, data_dir):
     _, folder = finished_run
     questions = examples.read_split(data_dir, "test")

@@ -44,6 +44,7 @@ def test_one_input_a_list_an_iterator_and_a_dataset(classify):
             for label, value in one["probabilities"].items():
                 assert value == pytest.approx(other["probabilities"][label])
     assert classify.predict([]) == []
+    assert classify.predict(tf.constant(TEXTS[0])) == one_by_one[0]
 
 
 def test_pairs_are_tuples_or_dicts(classify):
@@ -75,6 +76,8 @@ def test_several_labels_have_their_thresholds(load):
         ({"text": "a", "other": "b"}, "Input 1 must have text_a, text_b"),
         (("a", 3), "Input 1 has 3, which is no text"),
         (("a", "b", "c"), "Input 1 must have"),
+        (None, "Input 1 must have"),
+        ({"text_a": ["a", "b"]}, "Input 1 has .* which is no text"),
     ],
 )
 def test_an_input_of_another_kind_is_named(item, message, classify):
@@ -83,7 +86,7 @@ def test_an_input_of_another_kind_is_named(item, message, classify):
 
 
 def test_a_folder_without_a_vocabulary(load):
-    with pytest.raises(ValueError, match="no vocabulary beside"):
+    with pytest.raises(ValueError, match="no one vocabulary beside"):
         load(albert_tf.AlbertModel(CONFIG), vocabulary=None)
 
 
@@ -99,3 +102,33 @@ def test_the_training_decides_the_length(load):
     predictor = load(albert_tf.ClassifierModel(config, num_labels=2))
 
     assert predictor.predict("snow " * 99) == predictor.predict("snow " * 98)
+
+
+@pytest.mark.parametrize("inputs", [None, 5])
+def test_what_is_no_iterable_is_refused(inputs, classify):
+    with pytest.raises(ValueError, match="Pass a text, a dict, or an iter"):
+        classify.predict(inputs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_seq_length": 0}, "max_seq_length"),
+        ({"max_seq_length": 65}, "max_seq_length"),
+        ({"head": "span"}, "has no span head. It has: task"),
+    ],
+)
+def test_what_the_model_does_not_have(options, message, load):
+    with pytest.raises(ValueError, match=message):
+        load(albert_tf.ClassifierModel(CONFIG, num_labels=2), **options)
+
+
+@pytest.mark.parametrize("options", ["CDE", [], ["a"], ["a"] * 27])
+def test_options_are_a_list(options, load):
+    config = dataclasses.replace(CONFIG, max_position_embeddings=160)
+    predictor = load(
+        albert_tf.MultipleChoiceModel(config), Metadata(task="race")
+    )
+
+    with pytest.raises(ValueError, match="a list of 2 to 26 options"):
+        predictor.predict(("An article.", "A question?", options))

@@ -196,22 +196,17 @@ class ClassificationData:
         }
         return scores_lib.defined(scores) | others
 
-    def baseline(self, examples: Sequence[ClassificationExample]) -> float:
+    def baseline(
+        self, examples: Sequence[ClassificationExample]
+    ) -> float | None:
         """See `task.TaskData`; a correlation with a constant counts as 0."""
         if self.is_regression:
             return 0.0
         labels = self._label_array(examples)
-        constants = np.eye(len(self.labels))
-        if self.is_multi_label:
-            shares = labels.mean(axis=0).clip(1e-6, 1 - 1e-6)
-            constants = np.log(shares / (1 - shares))[None]
-        elif len(self.labels) > 2:
-            constants = constants[[np.bincount(labels).argmax()]]
-        return max(
-            self.scores(
-                examples, {"logits": np.repeat(row[None], len(labels), 0)}
-            )[self.primary_metric]
-            for row in constants
+        if self.positive_label and self.positive_label == self.labels[0]:
+            labels = 1 - labels
+        return scores_lib.of_one_answer(
+            self.score_names[0], labels, len(self.labels)
         )
 
     def _key(self, name: str) -> str:

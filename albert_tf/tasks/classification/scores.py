@@ -68,6 +68,29 @@ def defined(scores: Mapping[str, float]) -> dict[str, float]:
     return {k: v for k, v in scores.items() if k not in left_out}
 
 
+def of_one_answer(
+    name: str, labels: np.ndarray, num_labels: int
+) -> float | None:
+    """Returns the best score of one prediction for all N examples.
+
+    The labels are those of `of_classes`. With several a row, the most frequent
+    ones are predicted, as many as are best. None if all rows have the same.
+    """
+    if len(np.unique(labels, axis=0)) < 2:
+        return None
+    if labels.ndim > 1:
+        ranks = np.argsort(np.argsort(-labels.mean(axis=0), kind="stable"))
+        constants = [(ranks < k).astype(int) for k in range(1, num_labels + 1)]
+    elif num_labels == 2:
+        constants = [np.array(0), np.array(1)]
+    else:
+        constants = [np.array(np.bincount(labels).argmax())]
+    return max(
+        SCORES[name](labels, np.broadcast_to(constant, labels.shape))
+        for constant in constants
+    )
+
+
 def of_classes(
     name: str,
     labels: np.ndarray,

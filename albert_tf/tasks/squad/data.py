@@ -199,9 +199,10 @@ class SquadData:
 
     def baseline(self, examples: Questions) -> float | None:
         """Returns the F1 of no answer to any question; see `task.TaskData`."""
-        if not self.version_2_with_negative:
+        has_answer = examples_lib.has_answer(examples)
+        if not self.version_2_with_negative or not has_answer.any():
             return None
-        return 100 * float(np.mean(~examples_lib.has_answer(examples)))
+        return 100 * float(np.mean(~has_answer))
 
     def final_texts(
         self, best: Sequence[QuestionPrediction], null_threshold: float | None
