@@ -80,7 +80,13 @@ def test_a_pretraining_is_fine_tuned_and_exported(
 
 @pytest.mark.parametrize(
     "name",
-    ["tf1", "huggingface", pytest.param("keras_hub", marks=pytest.mark.slow)],
+    [
+        "huggingface",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("tf1", "keras_hub")
+        ),
+    ],
 )
 def test_a_folder_of_any_format_is_fine_tuned(
     name, pretrained, tiny_spm_model, fine_tune, tmp_path
@@ -101,6 +107,7 @@ def test_a_folder_of_any_format_is_fine_tuned(
     assert run["settings"]["tokenizer"] == source.load_tokenizer().hash
 
 
+@pytest.mark.slow
 def test_a_run_that_is_continued_brings_its_config(
     pretrained, pretraining_flags, run_alone, tmp_path
 ):

@@ -106,11 +106,12 @@ def write_records(path, *, length, num_predictions):
     ("flags", "length", "num_predictions", "evaluated"),
     [
         (TRIVIAL + SET_BY_THE_TEST, 13, 7, "the first 3 of 400 records"),
-        (
+        pytest.param(
             PRETRAINING + "--num_train_steps=1 --train_batch_size=2",
             512,
             20,
             "finished after 1 steps",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -160,7 +161,9 @@ def test_classifier(run, tmp_path):
     assert (tmp_path / "run" / "test_results.tsv").exists()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    "version", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_squad(run, tmp_path, version):
     for name in ("train", "dev"):
         content = squad_json(range(48), is_version_2=version == 2)
@@ -178,6 +181,7 @@ def test_squad(run, tmp_path, version):
     assert (tmp_path / "run" / "predictions.json").exists()
 
 
+@pytest.mark.slow
 def test_race(run, tmp_path):
     row = {
         "id": "1",
