@@ -65,8 +65,9 @@ def describe(
     vocabulary: str | None = None
     notes: list[Note] = []
     for folder in reversed(run_checkpoints.folders_of(prefix)):
-        found, notes = _vocabulary_in(folder)
+        found, own_notes = _vocabulary_in(folder)
         vocabulary = found or vocabulary
+        notes += own_notes
     return Checkpoint(
         config=_config_beside(prefix),
         vocabulary=vocabulary,

@@ -107,3 +107,12 @@ def test_the_tokenizer_of_a_folder(source, tmp_path, tiny_spm_model):
         albert_tf.load_tokenizer(run, do_lower_case=True)
     with pytest.raises(ValueError, match="no one vocabulary beside"):
         albert_tf.load_tokenizer(PARITY / "model_base")
+
+
+def test_several_vocabularies_of_a_run_are_named(tmp_path):
+    shutil.copytree(PARITY / "model_base", tmp_path / "best")
+    for name in ("a.model", "b.model"):
+        (tmp_path / name).touch()
+
+    with pytest.raises(ValueError, match="a.model, b.model.*is unknown"):
+        albert_tf.load_tokenizer(tmp_path)
