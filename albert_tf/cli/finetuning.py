@@ -6,7 +6,9 @@ Source: google-research/albert, `run_classifier.py`, `run_race.py`,
 
 import dataclasses
 import logging
+import math
 import os
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +28,8 @@ from albert_tf.cli.flags import FlagValues
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.settings import setting
 from albert_tf.tasks import head_flags, paper_presets
+from albert_tf.tasks.classification import table_defaults
+from albert_tf.tasks.classification.config import CUSTOM
 from albert_tf.tasks.task import NO_WEIGHTS, SPLITS, Sets, TrainedWeights
 from albert_tf.text.tokenizer import VocabularyBeside
 from albert_tf.training import run_folder
@@ -45,6 +49,7 @@ _RELATIVE = {
     "num_warmup_steps": "warmup_proportion",
 }
 _MULTI_WORKER = ("auto", "multi_worker")
+_LEAST_EVALUATIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,6 +120,8 @@ def run(
     )
 
     # 3. The config, whose number of steps may depend on that of the examples.
+    if sets.train and task_config.name == CUSTOM:
+        run_values |= _suit_table(values, len(sets.train.examples), run_values)
     config = cli_flags.read(
         FinetuningConfig,
         values,
@@ -189,6 +196,9 @@ def _check(values: FlagValues) -> FinetuningFlags:
     """Checks what can be checked before any file is read."""
     shared = cli_flags.read(FinetuningFlags, values)
     cli_flags.require(values, "output_dir")
+    checks.check_integer(
+        "train_batch_size", values.train_batch_size, at_least=1
+    )
     for absolute, relative in _RELATIVE.items():
         if values[absolute].present and values[relative].present:
             raise ValueError(
@@ -227,28 +237,42 @@ def _read_flags(
     if not preset_name:
         return task_config, cli_flags.read_for_training(values)
     preset = paper_presets.paper_settings(task_config.name, preset_name)
-    _apply_preset(values, preset)
+    _apply_settings(values, preset.flag_values())
     run_values = cli_flags.read_for_training(values)
     config = preset.with_dropout(run_values["albert_config"])
     task_config = cli_flags.read(task_config_class, values)
     return task_config, run_values | {"albert_config": config}
 
 
-def _apply_preset(
-    values: FlagValues, preset: paper_presets.PaperSettings
-) -> None:
-    """Gives the flags the values of a preset, except those that were given.
+def _apply_settings(values: FlagValues, chosen: Mapping[str, Any]) -> None:
+    """Gives the flags the chosen values, except those that were given.
 
-    The steps and the warm-up of a preset replace the epochs and the proportion
-    that a command has by default, but not those that the user has given.
+    Steps and warm-up replace the epochs and the proportion, or the other way
+    round, that a command has by default, but not those that the user has given.
     """
-    for name, value in preset.flag_values().items():
+    for name, value in chosen.items():
         relative = _RELATIVE.get(name)
         if values[name].present or (relative and values[relative].present):
             continue
         values[name].value = value
         if relative:
             values[relative].value = None
+
+
+def _suit_table(
+    values: FlagValues, num_rows: int, run_values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Gives the flags what suits so many rows; returns fields that change."""
+    chosen = table_defaults.run_settings(
+        num_rows,
+        train_batch_size=values.train_batch_size,
+        hidden_size=run_values["albert_config"].hidden_size,
+    )
+    _apply_settings(values, chosen)
+    names = (name for name in chosen if not values[name].present)
+    used = ", ".join(f"--{name}={values[name].value}" for name in names)
+    _LOGGER.info("For a table of %d rows, by default: %s", num_rows, used)
+    return {"flags_text": cli_flags.as_text(values)}
 
 
 def _find_weights(values: FlagValues) -> TrainedWeights:
@@ -305,16 +329,18 @@ def _run_length(
             )
     if epochs is not None:
         checks.check_number("num_train_epochs", epochs, above=0)
-        batch_size = values.train_batch_size
-        checks.check_integer("train_batch_size", batch_size, at_least=1)
-        num_steps = max(1, int(num_examples / batch_size * epochs))
+        num_steps = max(1, int(num_examples / values.train_batch_size * epochs))
     if proportion is not None:
         checks.check_number(
             "warmup_proportion", proportion, at_least=0, below=1
         )
         num_warmup = int(num_steps * proportion)
+    interval = values.save_checkpoints_steps
+    if not values["save_checkpoints_steps"].present:
+        interval = min(interval, math.ceil(num_steps / _LEAST_EVALUATIONS))
     return {
         "num_train_steps": num_steps,
         "num_warmup_steps": num_warmup,
         "warmup_proportion": proportion,
+        "save_checkpoints_steps": interval,
     }

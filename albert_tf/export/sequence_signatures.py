@@ -75,11 +75,11 @@ def classifier_signatures(
 ) -> list[Signature]:
     """Traces the signatures of a classifier.
 
-    Raw text gives `probabilities` `[B, K]` and `prediction` `[B]`, a label;
-    ids give `logits` and `probabilities`. If a text has any number of labels,
-    `prediction` is `[B, K]`: each label where it is predicted, else "". For
-    regression there are no labels, and there is `score` `[B]` instead of
-    probabilities and prediction. With `exit_patience`, texts may leave the
+    Raw text gives `probabilities` `[B, K]`, their `labels` `[B, K]`, and
+    `prediction` `[B]`, a label; ids give `logits` and `probabilities`. If a
+    text has any number of labels, `prediction` is `[B, K]`: each label where
+    it is predicted, else "". For regression there are no labels, and there is
+    `score` `[B]` instead. With `exit_patience`, texts may leave the
     model early, and both signatures have `num_layers` `[B]`.
     """
     head: Any = model.task_head
@@ -121,6 +121,7 @@ def classifier_signatures(
         logits = outputs.pop("logits")
         if not labels:
             return outputs
+        outputs["labels"] = tf.tile(names[None], [tf.shape(logits)[0], 1])
         if known.multi_label:
             is_predicted = outputs["probabilities"] >= thresholds
             return outputs | {"prediction": tf.where(is_predicted, names, "")}

@@ -160,6 +160,13 @@ USUAL = {"num_train_epochs": 3.0, "warmup_proportion": 0.1}
             {"num_train_steps": 20, "num_warmup_steps": 4},
         ),
         ("--use_tpu", {}, {"strategy": "tpu"}),
+        # Five evaluations, and at least one each 1,000 steps.
+        ("--train_step=42", {}, {"save_checkpoints_steps": 9}),
+        (
+            "--train_step=9000",
+            {"save_checkpoints_steps": 1000},
+            {"save_checkpoints_steps": 1000},
+        ),
     ],
 )
 def test_flags_become_the_config_of_the_run(arguments, defaults, expected, run):
@@ -169,6 +176,35 @@ def test_flags_become_the_config_of_the_run(arguments, defaults, expected, run):
     config = run(*preset, *arguments.split(), **defaults).config
 
     assert {name: getattr(config, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        # 320 rows, a model of width 64.
+        ("", (500, 50, 100, 6e-4)),
+        ("--num_train_epochs=2 --learning_rate=1e-3", (20, 2, 4, 1e-3)),
+        (
+            "--train_step=40 --warmup_step=7 --save_checkpoints_steps=40",
+            (40, 7, 40, 6e-4),
+        ),
+    ],
+)
+def test_a_table_of_ones_own_has_settings_of_its_size(
+    arguments, expected, run, monkeypatch
+):
+    monkeypatch.setattr(TaskConfig, "name", "custom")
+    usual = {"num_train_steps": 1000, "num_warmup_steps": 0}
+
+    config = run(*arguments.split(), train_batch_size=32, **usual).config
+
+    names = (
+        "num_train_steps",
+        "num_warmup_steps",
+        "save_checkpoints_steps",
+        "learning_rate",
+    )
+    assert tuple(getattr(config, name) for name in names) == expected
 
 
 def test_a_preset_sets_the_dropouts_of_encoder_and_head(run):

@@ -60,7 +60,14 @@ CONTRACT = {
         ),
     },
     "classifier": {
-        "serving_default": (PAIR, {**LABELS, "prediction": TEXT}),
+        "serving_default": (
+            PAIR,
+            {
+                **LABELS,
+                "labels": ("string", -1, NUM_LABELS),
+                "prediction": TEXT,
+            },
+        ),
         "tokens": (IDS, {**LABELS, "logits": ("float32", -1, NUM_LABELS)}),
     },
     "regression": {

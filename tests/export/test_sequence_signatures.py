@@ -59,6 +59,9 @@ def test_labels_and_probabilities(exported):
         exported.config.labels[place] for place in places
     ]
     assert len(set(places)) > 1
+    assert [label.decode() for label in found["labels"][0]] == [
+        *exported.config.labels
+    ]
     np.testing.assert_allclose(
         found["probabilities"], softmax(logits), atol=1e-5
     )
