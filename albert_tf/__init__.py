@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.beside import load_tokenizer
     from albert_tf.checkpoints.load import load_checkpoint, load_model
     from albert_tf.config import AlbertConfig
+    from albert_tf.export.tokenizer_layer import TokenizerLayer
     from albert_tf.modeling.albert_model import AlbertModel
     from albert_tf.modeling.pretraining_model import PretrainingModel
     from albert_tf.modeling.sequence_models import (
@@ -29,6 +30,7 @@ __all__ = [
     "Predictor",
     "PretrainingModel",
     "SpanModel",
+    "TokenizerLayer",
     "load_checkpoint",
     "load_model",
     "load_predictor",
@@ -44,6 +46,7 @@ _MODULES = {
     "Predictor": "albert_tf.predict.predictor",
     "PretrainingModel": "albert_tf.modeling.pretraining_model",
     "SpanModel": "albert_tf.modeling.span_models",
+    "TokenizerLayer": "albert_tf.export.tokenizer_layer",
     "load_checkpoint": "albert_tf.checkpoints.load",
     "load_model": "albert_tf.checkpoints.load",
     "load_predictor": "albert_tf.predict.predictor",

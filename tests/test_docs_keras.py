@@ -25,8 +25,9 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
         code = "\n" * first_line + block[1]
         exec(compile(code, str(_PAGE), "exec"), names)
 
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     saved = {path.stem for path in tmp_path.glob("*.keras")}
     assert {"functional", "two_towers", "classifier", "from_keras_hub"} < saved
+    assert names["probabilities"].shape == (4, 2)
     assert names["encoder"](names["batch"])["pooled_output"].shape == (4, 16)
     assert len(names["history"].history["loss"]) == 3

@@ -34,11 +34,13 @@ _SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")
 
 
 def recognise(path: files.Path) -> str:
-    """Returns a checkpoint's format: `tf1`, `huggingface` or `keras_hub`.
+    """Returns its format: `tf1`, `huggingface`, `keras_hub` or `keras_file`.
 
     Checkpoints of our own runs are TF1 checkpoints.
     """
     name = files.check_local(path)
+    if name.endswith(".keras"):
+        return "keras_file"
     if any(os.path.isfile(os.path.join(name, one)) for one in _SAFETENSORS):
         return "huggingface"
     config = os.path.join(name, keras_hub.CONFIG_FILE)

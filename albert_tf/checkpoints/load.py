@@ -7,9 +7,11 @@ module of another format, or of a model, is imported where it is needed.
 
 import dataclasses
 import importlib
+import json
 import logging
 import os
 import re
+import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,13 +25,18 @@ from albert_tf.checkpoints import (
     huggingface,
     keras_hub,
     meaning,
+    metadata,
     tf1,
     variable_names,
 )
 from albert_tf.checkpoints.checkpoint import Arrays, Checkpoint
+from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.modeling import base
 
 _LOGGER = logging.getLogger(__name__)
+_KERAS_FILE = "keras_file"
+_OUR_MODULE = re.compile(r'"module": "(albert_tf\.[\w.]+)"')
 _GROUP = re.compile(r"/group_\d+/")
 _OBJECTIVES = {"cls/predictions": "mlm", "cls/seq_relationship": "sop"}
 # By kind of model, as in `meaning.CHECKPOINT_HEADS`: its module and class.
@@ -96,7 +103,7 @@ def load_model(
         path: A checkpoint in any format: of TF1, of one of our runs (the
             checkpoint or the folder of the run), of Hugging Face or of
             KerasHub; `hf://owner/name`, of Hugging Face's hub; or a `.keras`
-            file of Keras, without other arguments.
+            file of Keras, which is loaded as it is without other arguments.
         head: `encoder`, `pretraining`, `classifier` (regression too),
             `multiple_choice`, `span` (SQuAD 1.1) or `beam_span` (SQuAD 2.0).
             None for the head that the checkpoint has: that of a task, else
@@ -113,13 +120,9 @@ def load_model(
     """
     path = hub.local_folder(path)
     where = os.fspath(path)
-    if where.endswith(".keras"):
-        if (head, num_labels, config, dtype) != (None,) * 4:
-            raise ValueError(
-                f"{where!r} holds a whole model: pass no other argument, and "
-                "take what you need of it, such as `model.albert`."
-            )
-        return keras.saving.load_model(files.check_local(path))
+    is_whole = (head, num_labels, config, dtype) == (None,) * 4
+    if is_whole and beside.recognise(path) == _KERAS_FILE:
+        return _load_keras_file(where)
     if head is not None:
         checks.check_choice("head", head, tuple(_MODELS))
     if num_labels is not None:
@@ -140,6 +143,12 @@ def load_model(
         )
     weights = with_pooler(source, model)
     assign(model, weights, where, allow_new_heads=num_labels is not None)
+    known = source.metadata.known()
+    if num_labels not in (None, len(source.arrays.get("output_bias", ()))):
+        # The rest is about the head, which is new.
+        kept = known.keys() & {"do_lower_case", "tokenizer_hash"}
+        known = {name: known[name] for name in kept}
+    model.metadata = json.loads(json.dumps(known))
     return model
 
 
@@ -200,10 +209,12 @@ def read(
     answers what is ambiguous in a Hugging Face folder. Optimizer slots and the
     step are read only `with_slots`.
     """
-    source = beside.describe(path, albert_config=albert_config)
-    source = dataclasses.replace(
-        source, arrays=_read_arrays(path, source.config, with_slots=with_slots)
-    )
+    if beside.recognise(path) == _KERAS_FILE:
+        source = _read_keras_file(os.fspath(path))
+    else:
+        source = beside.describe(path, albert_config=albert_config)
+        arrays = _read_arrays(path, source.config, with_slots=with_slots)
+        source = dataclasses.replace(source, arrays=arrays)
     if albert_config is None:
         return source
     if source.config is not None:
@@ -223,6 +234,32 @@ def _read_arrays(path: files.Path, config: Any, *, with_slots: bool) -> Arrays:
     module = huggingface if format_name == "huggingface" else keras_hub
     with beside.naming(path):
         return module.read_arrays(path, config)
+
+
+def _read_keras_file(path: str) -> Checkpoint:
+    model = _load_keras_file(path, compile=False)
+    if not isinstance(model, base.BaseModel):
+        raise ValueError(
+            f"{path!r} holds a {type(model).__name__} and not one of our "
+            "models. Load it without other arguments, and use its `export`."
+        )
+    named = variable_names.variables_by_tf1_name(model.weights)
+    return Checkpoint(
+        arrays={name: np.asarray(value) for name, value in named.items()},
+        config=model.config,
+        metadata=Metadata(**metadata.known(path, **model.metadata)),
+    )
+
+
+def _load_keras_file(path: str, **options: Any) -> keras.Model:
+    """Imports our classes in a `.keras` file, so that Keras knows them."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read("config.json").decode()
+        for name in {*_OUR_MODULE.findall(text)}:
+            importlib.import_module(name)
+    model: keras.Model = keras.saving.load_model(path, **options)
+    return model
 
 
 def global_step(path: files.Path) -> int:

@@ -155,7 +155,7 @@ def _read_json(folder: str, name: str) -> dict[str, Any]:
     return files.read_json_object(path, missing_ok=True)
 
 
-def _known(path: str, **values: Any) -> dict[str, Any]:
+def known(path: str, **values: Any) -> dict[str, Any]:
     """Returns the facts that a file states, checked."""
     for name in ("labels", "thresholds"):
         if isinstance(values.get(name), list):
@@ -173,14 +173,14 @@ def _facts_of_metadata(folder: str) -> dict[str, Any]:
     if "keras_version" in values:
         name = PRESET_METADATA_FILE
         values = _read_json(folder, name)
-    return _known(os.path.join(folder, name), **values)
+    return known(os.path.join(folder, name), **values)
 
 
 def _facts_of_huggingface(folder: str) -> dict[str, Any]:
     path = os.path.join(folder, "config.json")
     config = _read_json(folder, "config.json")
     is_choice = config.get("architectures") == [MULTIPLE_CHOICE]
-    return _known(
+    return known(
         path,
         task=MULTIPLE_CHOICE_TASKS[0] if is_choice else None,
         do_lower_case=_lower_cases(folder),
@@ -224,4 +224,4 @@ def _labels_of_huggingface(
 def _facts_of_keras_hub(folder: str) -> dict[str, Any]:
     path = os.path.join(folder, PRESET_TASK_FILE)
     task = files.object_of(_read_json(folder, PRESET_TASK_FILE), "config", path)
-    return _known(path, multi_label=task.get("activation") == "sigmoid" or None)
+    return known(path, multi_label=task.get("activation") == "sigmoid" or None)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from typing import NoReturn
 
 import tqdm
@@ -67,8 +68,11 @@ def run(
     A flag error, a `ValueError`, an `OSError` or an error of TensorFlow is
     reported as one line on stderr, `error: ...`, with exit code 1;
     `--verbosity=1` shows the traceback. `--help` shows the description above
-    the flags.
+    the flags, `--version` that of the package.
     """
+    if "--version" in sys.argv:
+        print(metadata.version("albert-tf"))
+        sys.exit(0)
     values = flags.FLAGS
     app.define_help_flags()
     # absl shows the docstring of the main module, which is a mere launcher.

@@ -52,7 +52,8 @@ class ExportConfig(VocabularyBeside):
         "",
         "Weights to export: a TF1 checkpoint (prefix or folder), the folder "
         "of a run (its best checkpoint is used) or of its checkpoint, a "
-        "Hugging Face folder (safetensors), or a KerasHub preset folder.",
+        "Hugging Face folder (safetensors), a KerasHub preset folder, or a "
+        ".keras file of one of our models.",
     )
     export_dir: str = setting(
         "",

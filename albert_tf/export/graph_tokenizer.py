@@ -19,7 +19,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf import files
 from albert_tf.export import ragged, signature
 from albert_tf.export.ragged import PagedTable, Ranges, Sequences
 from albert_tf.export.text_normalization import (
@@ -28,7 +27,6 @@ from albert_tf.export.text_normalization import (
     SentencePieceNormalization,
     WordPieceNormalization,
 )
-from albert_tf.text import tokenizer_json
 from albert_tf.text.base import Tokenizer
 from albert_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from albert_tf.text.wordpiece_tokenizer import (
@@ -112,24 +110,17 @@ class GraphTokenizer(abc.ABC):
 
 
 class SentencePieceGraph(GraphTokenizer):
-    """The graph of a SentencePiece `.model`, or of a `tokenizer.json`."""
+    """The graph of a SentencePiece model."""
 
-    def __init__(
-        self, model_file: files.Path, *, do_lower_case: bool = True
-    ) -> None:
-        tokenizer = SentencePieceTokenizer(
-            model_file, do_lower_case=do_lower_case
-        )
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
         super().__init__(tokenizer)
         self._normalization = SentencePieceNormalization(
-            do_lower_case=do_lower_case
+            do_lower_case=tokenizer.do_lower_case
         )
         self._foreign = PagedTable(_foreign_characters(tokenizer))
         self._replacements = _Replacements(tokenizer)
         with tf.device(CPU):
-            self.resource = tf_text.SentencepieceTokenizer(
-                tokenizer_json.read_model(model_file)
-            )
+            self.resource = tf_text.SentencepieceTokenizer(tokenizer.vocabulary)
 
     def _tokenize(self, texts: tf.Tensor) -> Tokens:
         text = self._normalization(texts)
@@ -280,13 +271,10 @@ class _Replacements:
 class WordPieceGraph(GraphTokenizer):
     """The graph of a WordPiece vocabulary."""
 
-    def __init__(
-        self, vocab_file: files.Path, *, do_lower_case: bool = True
-    ) -> None:
-        tokenizer = WordPieceTokenizer(vocab_file, do_lower_case=do_lower_case)
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__(tokenizer)
         self._normalization = WordPieceNormalization(
-            do_lower_case=do_lower_case
+            do_lower_case=tokenizer.do_lower_case
         )
         with tf.device(CPU):
             self.resource = tf.lookup.StaticHashTable(
@@ -343,3 +331,10 @@ class WordPieceGraph(GraphTokenizer):
             starts=starts,
             ends=ends,
         )
+
+
+def make(tokenizer: Any) -> GraphTokenizer:
+    """Returns the graph of a tokenizer."""
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return SentencePieceGraph(tokenizer)
+    return WordPieceGraph(tokenizer)

@@ -31,6 +31,7 @@ def encode_pairs(
     tokenizer: GraphTokenizer,
     *,
     max_seq_length: int,
+    min_length: int = _NUM_SPECIAL,
 ) -> Tensors:
     """Makes `[CLS] a [SEP]`, or `[CLS] a [SEP] b [SEP]`, of pairs of texts.
 
@@ -53,6 +54,7 @@ def encode_pairs(
             Ranges(starts=second.starts, sizes=size_b),
             is_pair=size_b > 0,
             special=tokenizer.special_ids,
+            min_length=min_length,
         )
 
 

@@ -22,6 +22,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint, Note
 from albert_tf.config import CONFIG_FILE, AlbertConfig
 from albert_tf.export import (
     encoder_signatures,
+    graph_tokenizer,
     model_inputs,
     sequence_signatures,
     signature,
@@ -30,12 +31,9 @@ from albert_tf.export import (
 )
 from albert_tf.export.export_config import ExportConfig
 from albert_tf.export.exported_encoder import ExportedWeights
-from albert_tf.export.graph_tokenizer import (
-    GraphTokenizer,
-    SentencePieceGraph,
-    WordPieceGraph,
-)
+from albert_tf.export.graph_tokenizer import GraphTokenizer
 from albert_tf.export.signature import Signature
+from albert_tf.text import tokenizer as tokenizers
 from albert_tf.training import run_folder
 
 LITERT_FILE = "model.tflite"
@@ -94,7 +92,9 @@ def check(config: ExportConfig, albert_config: AlbertConfig) -> None:
     version_folder.check_writable(config.export_dir)
     # The lengths of the task are checked against this one.
     config = _with_length(config, albert_config)
-    vocab_size = len(_load_tokenizer(config).tokens)
+    vocab_size = tokenizers.load_tokenizer(
+        spm_model_file=config.spm_model_file, vocab_file=config.vocab_file
+    ).vocab_size
     if vocab_size != albert_config.vocab_size:
         raise ValueError(
             f"The vocabulary has {vocab_size} tokens, but the config has "
@@ -123,11 +123,9 @@ def export(
     source = meaning.with_vocabulary(
         source, config.spm_model_file or config.vocab_file, config.do_lower_case
     )
-    config = dataclasses.replace(
-        _with_length(config, albert_config), **source.tokenizer_settings
-    )
+    config = _with_length(config, albert_config)
     # 2. Text to tokens.
-    tokenizer = _load_tokenizer(config)
+    tokenizer = graph_tokenizer.make(source.load_tokenizer())
     # 3. The model and copies of its weights.
     head = _find_head(config, source)
     model = _make_model(head, config, source)
@@ -190,20 +188,6 @@ def _with_length(
             f"Received: max_seq_length={length}."
         )
     return dataclasses.replace(config, max_seq_length=length)
-
-
-def _load_tokenizer(config: ExportConfig) -> GraphTokenizer:
-    do_lower_case = config.do_lower_case is not False
-    if config.spm_model_file:
-        return SentencePieceGraph(
-            config.spm_model_file, do_lower_case=do_lower_case
-        )
-    if config.vocab_file:
-        return WordPieceGraph(config.vocab_file, do_lower_case=do_lower_case)
-    raise ValueError(
-        "No vocabulary is given. Pass `spm_model_file` (SentencePiece) or "
-        "`vocab_file` (WordPiece)."
-    )
 
 
 def _find_head(config: ExportConfig, source: Checkpoint) -> str:

@@ -28,6 +28,9 @@ class SerializableLayer(keras.layers.Layer):
     same name.
     """
 
+    # Of a model: fields of `checkpoints.metadata.Metadata`, which are saved.
+    metadata: Mapping[str, Any] = {}
+
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, and what is frozen.
 
@@ -40,6 +43,7 @@ class SerializableLayer(keras.layers.Layer):
                 saved[name] = getattr(self, name)
         if _CONFIG in saved:
             saved[_CONFIG] = saved[_CONFIG].to_dict()
+        saved["metadata"] = {**self.metadata}
         saved[_FROZEN] = [
             index
             for index, layer in enumerate(self._flatten_layers(False))
@@ -61,6 +65,7 @@ class SerializableLayer(keras.layers.Layer):
             )
         layer = cls(**arguments)
         layer.trainable = config.get("trainable", True)
+        layer.metadata = config.get("metadata", layer.metadata)
         for index, inner in enumerate(layer._flatten_layers(False)):
             if index in config.get(_FROZEN, ()):
                 inner.trainable = False

@@ -100,6 +100,7 @@ class MultipleChoiceModel(ClassifierModel):
     """
 
     default_name = "multiple_choice_model"
+    metadata: Mapping[str, Any] = {"task": "race"}
 
     def __init__(self, config: config_lib.AlbertConfig, **kwargs: Any) -> None:
         super().__init__(config, **(kwargs | {"num_labels": 1}))

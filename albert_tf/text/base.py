@@ -49,11 +49,13 @@ class Tokenizer(abc.ABC):
             masking.
         hash: SHA-256, hexadecimal, of the vocabulary and the normalization
             settings; it does not depend on the file's path.
+        vocabulary: Content of a file that gives the same tokenizer.
     """
 
     forbidden_ids: np.ndarray
     word_starts: np.ndarray
     hash: str
+    vocabulary: bytes
 
     def __init__(
         self,
@@ -157,6 +159,8 @@ class Tokenizer(abc.ABC):
             "input_mask": input_mask,
             "segment_ids": segment_ids,
         }
+
+    __call__ = batch
 
     def encode_with_offsets(
         self, text: str

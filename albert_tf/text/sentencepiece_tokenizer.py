@@ -59,6 +59,7 @@ class SentencePieceTokenizer(Tokenizer):
         self.word_starts = np.array([*map(_starts_word, self._tokens)])
         settings = f"sentencepiece, do_lower_case={do_lower_case}\n"
         self.hash = hashlib.sha256(settings.encode() + model).hexdigest()
+        self.vocabulary = model
         self.replacements: Mapping[int, tuple[int, ...]] = {
             **self._unwanted_specials(),
             **self._commas_after_digits(),

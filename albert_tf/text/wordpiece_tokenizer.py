@@ -48,8 +48,9 @@ class WordPieceTokenizer(Tokenizer):
             [not token.startswith(_CONTINUATION) for token in tokens], bool
         )
         settings = f"wordpiece, do_lower_case={do_lower_case}\n"
+        self.vocabulary = "\n".join(tokens).encode()
         self.hash = hashlib.sha256(
-            (settings + "\n".join(tokens)).encode()
+            settings.encode() + self.vocabulary
         ).hexdigest()
 
     def encode(self, text: str) -> list[int]:

@@ -1,5 +1,7 @@
 import dataclasses
 import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -292,5 +294,54 @@ def test_what_contradicts_the_head_is_refused(tmp_path, source):
 
     with pytest.raises(ValueError, match="head"):
         load.load_model(tmp_path, head="span", num_labels=3)
-    with pytest.raises(ValueError, match="holds a whole model"):
-        load.load_model("a.keras", head="encoder")
+
+
+def test_a_head_of_a_keras_file_can_be_chosen(tmp_path, tiny_config):
+    model = ClassifierModel(tiny_config, num_labels=3, seed=1)
+    model.save(tmp_path / "model.keras")
+
+    encoder = load.load_model(tmp_path / "model.keras", head="encoder")
+    new = load.load_model(tmp_path / "model.keras", num_labels=2)
+
+    _assert_same(encoder, model.albert)
+    assert new.task_head.output_bias.shape == (2,)
+    with pytest.raises(ValueError, match=r"cls/squad.* is missing"):
+        load.load_model(tmp_path / "model.keras", head="span")
+
+
+def test_a_keras_file_of_another_model_has_no_encoder(tmp_path, tiny_config):
+    ids = keras.Input([None], dtype="int32")
+    pooled = AlbertModel(tiny_config)({"input_ids": ids})["pooled_output"]
+    path = tmp_path / "model.keras"
+    keras.Model(ids, keras.layers.Dense(2)(pooled)).save(path)
+
+    with pytest.raises(ValueError, match="holds a Functional and not one of"):
+        load.load_model(path, head="encoder")
+
+
+def test_a_keras_file_is_loaded_where_nothing_was_imported(
+    tmp_path, tiny_config
+):
+    ClassifierModel(tiny_config, num_labels=3).save(tmp_path / "model.keras")
+    code = "import albert_tf, sys; albert_tf.load_model(sys.argv[1])"
+
+    subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model.keras"], check=True
+    )
+
+
+def test_labels_stay_with_the_model(tmp_path, tiny_config):
+    model = ClassifierModel(tiny_config, num_labels=3, seed=1)
+    known = {"labels": ("ham", "spam", "grün"), "multi_label": True}
+    text = {"do_lower_case": False}
+    _save(tmp_path, tiny_config, weights_of(model), **known, **text)
+
+    load.load_model(tmp_path).save(tmp_path / "model.keras")
+    again = load.load_model(tmp_path / "model.keras")
+    new = load.load_model(tmp_path / "model.keras", num_labels=2)
+
+    assert again.metadata["labels"] == [*known["labels"]]
+    assert load.read(tmp_path / "model.keras").metadata == metadata.Metadata(
+        **known, **text
+    )
+    assert new.metadata == text

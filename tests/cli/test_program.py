@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import albert_tf
 from albert_tf.cli import program
 from tests.cli.processes import ROOT
 
@@ -71,6 +72,10 @@ def test_flags_reach_main_which_decides_the_exit_code(run):
 
     assert (result.returncode, result.stdout) == (0, "1 2 3 4\n")
     assert run("--number=7").returncode == 3
+
+
+def test_the_version_is_that_of_the_package(run):
+    assert run("--version").stdout == f"{albert_tf.__version__}\n"
 
 
 # Of the original's flags, the first that would be missed.

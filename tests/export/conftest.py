@@ -18,9 +18,9 @@ from albert_tf.checkpoints import tf1, variable_names
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.metadata import Metadata
 from albert_tf.config import AlbertConfig
+from albert_tf.export import graph_tokenizer as graphs
 from albert_tf.export import saved_model
 from albert_tf.export.export_config import ExportConfig
-from albert_tf.export.graph_tokenizer import SentencePieceGraph, WordPieceGraph
 from albert_tf.modeling.pretraining_model import PretrainingModel
 from albert_tf.modeling.sequence_models import (
     ClassifierModel,
@@ -41,14 +41,10 @@ class BothTokenizers:
     """
 
     def __init__(self, **vocabulary):
-        path, graph = vocabulary.get("spm_model_file"), SentencePieceGraph
-        if path is None:
-            path, graph = vocabulary["vocab_file"], WordPieceGraph
-        lower = {"do_lower_case": vocabulary.get("do_lower_case", True)}
-        self.graph = graph(path, **lower)
         self.tokenizer = tokenizer.load_tokenizer(**vocabulary)
+        self.graph = graphs.make(self.tokenizer)
         self._scores = np.zeros(self.tokenizer.vocab_size)
-        if graph is SentencePieceGraph:
+        if path := vocabulary.get("spm_model_file"):
             pieces = sentencepiece.SentencePieceProcessor(model_file=path)
             self._scores[:] = [*map(pieces.get_score, range(len(pieces)))]
 

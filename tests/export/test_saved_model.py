@@ -150,6 +150,30 @@ def test_a_run_keeps_its_case_and_new_labels_are_noted(run, tiny_spm_model):
     assert {*found["prediction"].numpy()} <= {b"a", b"b", b"c"}
 
 
+def test_a_keras_file_is_exported_with_its_labels_or_those_given(
+    run, tiny_spm_model, tmp_path
+):
+    def answers(path, **values):
+        summary = _export_run(path, tiny_spm_model, **values)
+        serve = tf.saved_model.load(summary.path).signatures["serving_default"]
+        texts = ["The Snow fell.", "a", ""]
+        return serve(text_a=tf.constant(texts), text_b=tf.constant([""] * 3))
+
+    own, new = tmp_path / "own.keras", tmp_path / "new.keras"
+    load.load_model(run).save(own)
+    load.load_model(run, num_labels=2).save(new)
+
+    found, expected = answers(own), answers(run)
+    renamed = answers(new, labels=("no", "yes"))
+
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    assert {*renamed["prediction"].numpy()} <= {b"no", b"yes"}
+    assert {*answers(new)["prediction"].numpy()} <= {b"0", b"1"}
+    with pytest.raises(ValueError, match="trained with another tokenizer"):
+        _export_run(new, tiny_spm_model, do_lower_case=True)
+
+
 @pytest.mark.parametrize(
     "output_format",
     [
